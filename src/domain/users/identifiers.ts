@@ -68,7 +68,7 @@ function canonicalEmail(raw: string): string {
 
 /** Length in code points. */
 export function lengthOf(text: string): number {
-  return [...text].length;
+  return Array.from(text).length;
 }
 
 function bad(message: string): Parsed {
