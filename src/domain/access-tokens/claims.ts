@@ -52,7 +52,10 @@ export function longLivedClaims(userId: number, tokenId: number, createdAt: numb
  * Reads the claims of a token whose signature, type, issuer, audience and expiry have been verified.
  * @returns null when it is not shaped like one of ours.
  */
-export function readClaims(claims: Partial<Record<keyof Claims, unknown>>, type: TokenType): TokenIdentity | null {
+export function readClaims(
+  claims: Partial<Record<keyof Claims, unknown>>,
+  type: TokenType,
+): TokenIdentity | null {
   const { sub, sid, gen, jti, iat, exp } = claims;
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
   const userId = Number(sub);

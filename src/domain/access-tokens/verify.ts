@@ -24,7 +24,8 @@ export function makeVerify({ states, readThrough, lifetimes, clock }: VerifyPort
       type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
     );
     if (answer.outcome !== 'good') throw new AuthError('invalid_token');
-    if (type === 'access' && sessionEnd(answer.createdAt, lifetimes) <= clock.now()) throw new AuthError('invalid_token');
+    if (type === 'access' && sessionEnd(answer.createdAt, lifetimes) <= clock.now())
+      throw new AuthError('invalid_token');
     return { user: answer.user, tokenId, type };
   };
 }

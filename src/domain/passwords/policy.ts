@@ -14,7 +14,8 @@ export function parsePassword(raw: string, minLength: number): Parsed {
   const value = normalisePassword(raw);
   const length = lengthOf(value);
   if (length < minLength) return { ok: false, message: `must have at least ${minLength} characters` };
-  if (length > PASSWORD_MAX_LENGTH) return { ok: false, message: `must have at most ${PASSWORD_MAX_LENGTH} characters` };
+  if (length > PASSWORD_MAX_LENGTH)
+    return { ok: false, message: `must have at most ${PASSWORD_MAX_LENGTH} characters` };
   if (value.trim() === '') return { ok: false, message: 'must not be blank' };
   return { ok: true, value };
 }

@@ -64,7 +64,14 @@ export function makeLogIn(ports: LogInPorts) {
       audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id });
     }
 
-    const record = { id: added.id, userId: user.id, type: 'session' as const, name: device, createdAt, state };
+    const record = {
+      id: added.id,
+      userId: user.id,
+      type: 'session' as const,
+      name: device,
+      createdAt,
+      state,
+    };
     await putCreated(states, record, user, generation);
     audit({ event: 'session.created', userId: user.id, tokenId: added.id });
     return { user, tokenId: added.id, generation, createdAt };

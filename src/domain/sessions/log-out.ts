@@ -15,7 +15,8 @@ interface LogOutPorts {
  */
 export function makeLogOut({ revoke, audit }: LogOutPorts) {
   return async function logOut({ userId, tokenId, type }: Bearer): Promise<void> {
-    if (!(await revoke(userId, tokenId, type === 'llt' ? 'llt' : 'session'))) throw new AuthError('invalid_token');
+    if (!(await revoke(userId, tokenId, type === 'llt' ? 'llt' : 'session')))
+      throw new AuthError('invalid_token');
     audit({ event: 'token.revoked', userId, tokenId, by: tokenId });
   };
 }

@@ -57,7 +57,9 @@ export function makeRefresh(ports: RefreshPorts) {
           generation: answer.state.latest,
         };
       case 'held':
-        throw new AuthError('refresh_overlap', { retryAfter: Math.max(1, Math.ceil(answer.retryAfter / 1e6)) });
+        throw new AuthError('refresh_overlap', {
+          retryAfter: Math.max(1, Math.ceil(answer.retryAfter / 1e6)),
+        });
       case 'refused':
         if (answer.reason === 'clock') ports.audit({ event: 'clock.wrong', ...idsOf(identity) });
         throw new AuthError('unavailable');

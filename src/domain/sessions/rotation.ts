@@ -66,10 +66,17 @@ export function rotate(state: SessionState, presented: Presentation): RotationOu
   const { parent, first } = state;
 
   if (generation === latest) {
-    return issue({ row: generation > state.latest ? 'ahead' : 'current', latest, parent: generation, now, client });
+    return issue({
+      row: generation > state.latest ? 'ahead' : 'current',
+      latest,
+      parent: generation,
+      now,
+      client,
+    });
   }
   if (isRecent(latest, presented)) {
-    if (generation === parent && client !== '' && client === state.client) return { outcome: 'repeated', state };
+    if (generation === parent && client !== '' && client === state.client)
+      return { outcome: 'repeated', state };
     return { outcome: 'held', retryAfter: Math.max(0, latest + window - now) };
   }
   if (parent < generation && generation < first) {

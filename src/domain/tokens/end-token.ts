@@ -15,7 +15,11 @@ interface EndTokenPorts {
  * @throws AuthError `token_not_allowed`, `token_unknown`, `unavailable`
  */
 export function makeEndToken({ revoke, audit }: EndTokenPorts) {
-  return async function endToken(principal: Principal, tokenId: number, type?: TokenRecord['type']): Promise<void> {
+  return async function endToken(
+    principal: Principal,
+    tokenId: number,
+    type?: TokenRecord['type'],
+  ): Promise<void> {
     const userId = principal.user.id;
     if (principal.type === 'llt') throw new AuthError('token_not_allowed');
     if (!(await revoke(userId, tokenId, type))) throw new AuthError('token_unknown');

@@ -27,7 +27,11 @@ export interface TokenStore {
    * Adds a long-lived token, under the same lock.
    * @returns null when the user already has `limit` of them.
    */
-  addLongLived(userId: number, token: { name: string; createdAt: number }, limit: number): Promise<number | null>;
+  addLongLived(
+    userId: number,
+    token: { name: string; createdAt: number },
+    limit: number,
+  ): Promise<number | null>;
 
   /** The record with its owner, revoked or not; null when there is none. */
   find(id: number): Promise<{ record: TokenRecord; user: User } | null>;

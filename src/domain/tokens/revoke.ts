@@ -15,7 +15,11 @@ interface RevokePorts {
  * @returns false when the user has no such token.
  */
 export function makeRevoke({ states, tokens, clock }: RevokePorts) {
-  return async function revoke(userId: number, tokenId: number, type?: TokenRecord['type']): Promise<boolean> {
+  return async function revoke(
+    userId: number,
+    tokenId: number,
+    type?: TokenRecord['type'],
+  ): Promise<boolean> {
     if (!(await tokens.revoke(userId, tokenId, clock.now(), type))) return false;
     await states.revoke({ userId, tokenId });
     return true;

@@ -26,7 +26,8 @@ export function parseEmail(raw: string): Parsed {
   const value = canonicalEmail(raw);
   if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
   if (lengthOf(value) > 254) return bad('must have at most 254 characters');
-  if (WHITESPACE.test(value) || CONTROL.test(value)) return bad('must not hold whitespace or control characters');
+  if (WHITESPACE.test(value) || CONTROL.test(value))
+    return bad('must not hold whitespace or control characters');
   if (!/^[^@]+@[^@]+$/.test(value)) return bad('must be an e-mail address');
   return { ok: true, value };
 }

@@ -59,5 +59,10 @@ function summarise(
     return { ...base, type: 'llt', lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: null };
   }
   const lastUsedAt = Math.max(lastUse ?? 0, Math.floor(record.state.latest / 1000));
-  return { ...base, type: 'refresh', lastUsedAt, expiresAt: sessionExpiry(createdAt, lastUsedAt * 1000, lifetimes) };
+  return {
+    ...base,
+    type: 'refresh',
+    lastUsedAt,
+    expiresAt: sessionExpiry(createdAt, lastUsedAt * 1000, lifetimes),
+  };
 }

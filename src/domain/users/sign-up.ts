@@ -63,7 +63,12 @@ export function makeSignUp(ports: SignUpPorts) {
     );
 
     const user: User = { id: userId, username, name, createdAt, disabled: false };
-    await putCreated(states, { id: tokenId, userId, type: 'session', name: device, createdAt, state }, user, generation);
+    await putCreated(
+      states,
+      { id: tokenId, userId, type: 'session', name: device, createdAt, state },
+      user,
+      generation,
+    );
     audit({ event: 'user.signed_up', userId, tokenId });
     return { user, tokenId, generation, createdAt };
   };

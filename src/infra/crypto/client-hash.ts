@@ -9,7 +9,10 @@ import { isIPv6 } from 'node:net';
 export function makeClientHash(secret: Buffer) {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'latchkey client hash', 32));
   return function clientHash(address: string, userAgent: string): string {
-    return createHmac('sha256', key).update(`${networkOf(address)}\0${userAgent}`).digest('base64url').slice(0, 22);
+    return createHmac('sha256', key)
+      .update(`${networkOf(address)}\0${userAgent}`)
+      .digest('base64url')
+      .slice(0, 22);
   };
 }
 
@@ -24,5 +27,8 @@ function networkOf(address: string): string {
   const groups = head === '' ? [] : head.split(':');
   const rest = tail ? tail.split(':') : [];
   const zeros = Array.from({ length: tail === undefined ? 0 : 8 - groups.length - rest.length }, () => '0');
-  return [...groups, ...zeros, ...rest].slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(':');
+  return [...groups, ...zeros, ...rest]
+    .slice(0, 4)
+    .map((group) => parseInt(group, 16).toString(16))
+    .join(':');
 }

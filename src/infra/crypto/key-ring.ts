@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import type { KeyRing, KeySet, SigningKey } from '../../domain/access-tokens/ports.ts';
 import { KeyError, parseRefreshSecrets, parseSigningKey } from './keys.ts';
 
 export interface KeyRingOptions {
@@ -62,15 +62,21 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { close(): void 
   };
 }
 
-/** The key with the highest file name comes first: it signs, and all replicas agree on which it is. */
 function readKeys({ signingKeysDir, readRefreshSecrets }: KeyRingOptions): KeySet {
-  const names = readdirSync(signingKeysDir)
+  return { signing: readSigningKeys(signingKeysDir), refresh: parseRefreshSecrets(readRefreshSecrets()) };
+}
+
+/**
+ * The keys of a folder. The one with the highest file name comes first: it signs, and all replicas agree on which it is.
+ * @throws KeyError, and the file system's errors
+ */
+export function readSigningKeys(directory: string): SigningKey[] {
+  const names = readdirSync(directory)
     .filter((name) => name.endsWith('.pem'))
     .sort()
     .reverse();
-  if (names.length === 0) throw new KeyError(`${signingKeysDir} holds no .pem file`);
-  const signing = names.map((name) => parseSigningKey(readFileSync(join(signingKeysDir, name), 'utf8'), name));
-  return { signing, refresh: parseRefreshSecrets(readRefreshSecrets()) };
+  if (names.length === 0) throw new KeyError('the folder holds no .pem file');
+  return names.map((name) => parseSigningKey(readFileSync(join(directory, name), 'utf8'), name));
 }
 
 function fingerprint({ signing, refresh }: KeySet): string {

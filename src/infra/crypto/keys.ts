@@ -1,4 +1,10 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto';
 import type { RefreshSecret, SigningKey } from '../../domain/access-tokens/ports.ts';
 
 /** A key or secret that cannot be used; the message says why and holds nothing of it. */
@@ -39,7 +45,8 @@ export function parseRefreshSecrets(text: string): RefreshSecret[] {
     const encoded = part.trim();
     const secret = Buffer.from(encoded, 'base64url');
     // Node decodes what it can and drops the rest: a typo would silently be another secret on another replica.
-    if (secret.toString('base64url') !== encoded.replace(/=+$/, '')) throw new KeyError(`secret ${i + 1} is not base64url`);
+    if (secret.toString('base64url') !== encoded.replace(/=+$/, ''))
+      throw new KeyError(`secret ${i + 1} is not base64url`);
     if (secret.length < MIN_SECRET_BYTES) {
       throw new KeyError(`secret ${i + 1} has ${secret.length} bytes, ${MIN_SECRET_BYTES} are needed`);
     }
@@ -61,7 +68,8 @@ function algorithmOf(key: KeyObject, name: string): SigningKey['algorithm'] {
 /** RFC 7638: the hash of the required members in lexicographic order. */
 function thumbprint(publicKey: KeyObject): string {
   const jwk = publicKey.export({ format: 'jwk' }) as Record<string, string>;
-  const members = { EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'], RSA: ['e', 'kty', 'n'] }[jwk.kty ?? ''] ?? [];
+  const members =
+    { EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'], RSA: ['e', 'kty', 'n'] }[jwk.kty ?? ''] ?? [];
   const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
   return createHash('sha256').update(canonical).digest('base64url');
 }

@@ -30,7 +30,13 @@ export function makeScryptHasher(cost: ScryptCost): PasswordHasher {
 
     async verify(hash, password) {
       const stored = Scrypt.viewParams(hash);
-      if (stored.logN < 1 || stored.r < 1 || stored.p < 1 || stored.p > MAX_P || hashMemory(stored) > MAX_MEMORY) {
+      if (
+        stored.logN < 1 ||
+        stored.r < 1 ||
+        stored.p < 1 ||
+        stored.p > MAX_P ||
+        hashMemory(stored) > MAX_MEMORY
+      ) {
         throw new Error('a stored password hash asks for a cost beyond what is allowed');
       }
       return Scrypt.verify(hash, password);

@@ -24,14 +24,19 @@ const USE_GRANULARITY = 60_000_000;
  * The stand-in for Redis of the embedded default: the same contract over maps, for one process. What it forgets when
  * the process ends is rebuilt from the records, as after an emptied Redis.
  */
-export function makeMemorySessionState({ cacheTtl, now }: MemoryStateOptions): SessionStateStore & { sweep(): void } {
+export function makeMemorySessionState({
+  cacheTtl,
+  now,
+}: MemoryStateOptions): SessionStateStore & { sweep(): void } {
   const tokens = new Map<string, Entry>();
   const users = new Map<number, { user: User; expiresAt: number }>();
   const stateTtl = cacheTtl * 1_000_000;
   const tombstoneTtl = 2 * stateTtl;
 
   /** Finds token and user, or why there is nothing to judge. */
-  function find(key: TokenKey): Unusable | { outcome: 'found'; token: NonNullable<Entry['token']>; user: User } {
+  function find(
+    key: TokenKey,
+  ): Unusable | { outcome: 'found'; token: NonNullable<Entry['token']>; user: User } {
     const time = now();
     const entry = living(tokens, nameOf(key), time);
     if (entry?.token === null) return { outcome: 'revoked' };
@@ -115,7 +120,11 @@ function nameOf({ userId, tokenId }: TokenKey): string {
   return `${userId}:${tokenId}`;
 }
 
-function living<Id, Value extends { expiresAt: number }>(map: Map<Id, Value>, id: Id, time: number): Value | undefined {
+function living<Id, Value extends { expiresAt: number }>(
+  map: Map<Id, Value>,
+  id: Id,
+  time: number,
+): Value | undefined {
   const value = map.get(id);
   return value && value.expiresAt > time ? value : undefined;
 }

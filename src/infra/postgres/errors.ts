@@ -2,7 +2,20 @@ import { AuthError, type ErrorCode } from '../../domain/errors.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 
 /** Prisma's codes of a database that is away, full, slow or in the middle of a failover. */
-const OUTAGES = new Set(['P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
+const OUTAGES = new Set([
+  'P1000',
+  'P1001',
+  'P1002',
+  'P1003',
+  'P1008',
+  'P1010',
+  'P1011',
+  'P1017',
+  'P2024',
+  'P2028',
+  'P2034',
+  'P2037',
+]);
 
 /** PostgreSQL's error classes of the same: connection, resources, intervention, system, and a read-only server. */
 const OUTAGE_STATES = /^(08|53|57|58|40|25006|55P03)/;
@@ -28,9 +41,8 @@ export async function orAuthError<Result>(
 /** Which unique constraint was hit. */
 function duplicateOf(error: unknown): string | undefined {
   if (!(error instanceof Prisma.PrismaClientKnownRequestError) || error.code !== 'P2002') return undefined;
-  const adapterError = error.meta?.['driverAdapterError'] as
-    | { cause?: { constraint?: { fields?: string[]; index?: string } } }
-    | undefined;
+  const adapterError = error.meta?.driverAdapterError as
+    { cause?: { constraint?: { fields?: string[]; index?: string } } } | undefined;
   const constraint = adapterError?.cause?.constraint;
   return constraint?.index ?? constraint?.fields?.join();
 }
@@ -48,7 +60,11 @@ function hasOutageState(error: unknown, depth = 0): boolean {
   for (const state of [code, originalCode]) {
     if (typeof state === 'string' && (OUTAGE_STATES.test(state) || /^E[A-Z]+$/.test(state))) return true;
   }
-  if (typeof message === 'string' && /timeout|Connection terminated|connection.*(closed|ended)/i.test(message)) return true;
-  const adapterError = (meta as Record<string, unknown> | undefined)?.['driverAdapterError'];
+  if (
+    typeof message === 'string' &&
+    /timeout|Connection terminated|connection.*(closed|ended)/i.test(message)
+  )
+    return true;
+  const adapterError = (meta as Record<string, unknown> | undefined)?.driverAdapterError;
   return hasOutageState(cause, depth + 1) || hasOutageState(adapterError, depth + 1);
 }

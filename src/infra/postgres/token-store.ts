@@ -21,7 +21,9 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
       orAuthError(() =>
         prisma.$transaction(async (tx) => {
           if (!(await lockUser(tx, userId))) return null;
-          const count = await tx.token.count({ where: { userId: BigInt(userId), type: 'llt', revokedAt: null } });
+          const count = await tx.token.count({
+            where: { userId: BigInt(userId), type: 'llt', revokedAt: null },
+          });
           if (count >= limit) return null;
           const data = { userId: BigInt(userId), type: 'llt' as const, name, createdAt: new Date(createdAt) };
           const { id } = await tx.token.create({ data, select: { id: true } });

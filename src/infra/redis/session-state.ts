@@ -14,7 +14,10 @@ export interface RedisStateOptions {
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
-export function makeRedisSessionState(redis: ScriptedRedis, { prefix, cacheTtl }: RedisStateOptions): SessionStateStore {
+export function makeRedisSessionState(
+  redis: ScriptedRedis,
+  { prefix, cacheTtl }: RedisStateOptions,
+): SessionStateStore {
   const keys = makeKeys(prefix);
   const tombstoneTtl = 2 * cacheTtl;
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
@@ -29,7 +32,13 @@ export function makeRedisSessionState(redis: ScriptedRedis, { prefix, cacheTtl }
       const reply = await orUnavailable(
         redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
       );
-      return readUnusable(reply) ?? { ...readRotation(reply), ...readKnown(key.userId, reply, 8), now: Number(reply[1]) };
+      return (
+        readUnusable(reply) ?? {
+          ...readRotation(reply),
+          ...readKnown(key.userId, reply, 8),
+          now: Number(reply[1]),
+        }
+      );
     },
 
     async checkAccess(key, generation) {
@@ -45,7 +54,9 @@ export function makeRedisSessionState(redis: ScriptedRedis, { prefix, cacheTtl }
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };
-      return (await orUnavailable(redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1;
+      return (
+        (await orUnavailable(redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1
+      );
     },
 
     async revoke(key) {
