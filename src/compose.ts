@@ -102,7 +102,9 @@ function openKeyRing(config: Config, logger: FastifyBaseLogger) {
     signingKeysDir: config.SIGNING_KEYS_DIR ?? generatedSigningKeysDir(dataDir),
     readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
     interval: KEY_INTERVAL,
-    onError: (error) => logger.error({ err: error }, 'the keys cannot be used; those in use stay'),
+    onError: (error) => {
+      logger.error({ err: error }, 'the keys cannot be used; those in use stay');
+    },
   });
 }
 

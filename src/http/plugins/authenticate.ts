@@ -50,7 +50,9 @@ function authenticate(app: FastifyInstance, { codec, verify }: AuthenticateOptio
     return request.bearer;
   }
   app.decorate('auth', {
-    bearer: async (request) => void (await bearer(request)),
+    bearer: async (request) => {
+      await bearer(request);
+    },
     principal: async (request) => {
       request.principal = await verify(await bearer(request));
     },

@@ -24,7 +24,7 @@ function jsonBody(app: FastifyInstance, _options: object, done: () => void): voi
       );
       return;
     }
-    parseJson(request, text, (error, value) => {
+    void parseJson(request, text, (error, value) => {
       // secure-json-parse refuses __proto__ with an error of its own kind.
       finish(error && Object.assign(error, { code: 'FST_ERR_CTP_INVALID_JSON_BODY' }), value);
     });
