@@ -1,0 +1,99 @@
+import { constants, type Dirent } from 'node:fs';
+import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { EmbeddedDatabaseError } from './embedded-database-error.ts';
+
+/**
+ * A copy of the package `folder` in the system's temporary folder, which every user can enter and only we can
+ * change; made once per version. Rejects with EmbeddedDatabaseError if its place is not ours.
+ *
+ * The place's name can be guessed, and root will run what lies there. So it is used only if it is a folder
+ * (no link) which we own and nobody else may write to: then only we can have filled it, since the temporary
+ * folder's sticky bit lets nobody else rename it.
+ */
+export async function cachedCopy(folder: string, version: string): Promise<string> {
+  const parent = tmpdir();
+  const uid = process.getuid?.() ?? 0;
+  const { mode, uid: owner } = await stat(parent);
+  if ((owner !== 0 && owner !== uid) || ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)) {
+    throw new EmbeddedDatabaseError(
+      `others could exchange programs that are put into ${parent}: set TMPDIR or DATABASE_URL`,
+    );
+  }
+  const place = join(parent, `latchkey-postgres-${version}-${process.arch}-${uid}`);
+  if (await isWhole(folder, place, uid)) return place;
+
+  const draft = await mkdtemp(`${place}-`);
+  const discarded = `${draft}-old`;
+  try {
+    await copyTree(folder, draft);
+    // Renamed, so that nobody meets half a copy. Another process may have been faster.
+    if (!(await renamed(draft, place)) && !(await isWhole(folder, place, uid))) {
+      await renamed(place, discarded);
+      await renamed(draft, place);
+    }
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+    await rm(discarded, { recursive: true, force: true });
+  }
+  if (await isWhole(folder, place, uid)) return place;
+  throw new EmbeddedDatabaseError(
+    `cannot put PostgreSQL into ${place}: remove it, or set TMPDIR or DATABASE_URL`,
+  );
+}
+
+/** Whether `place` is ours and has every file of `folder`; the system may tidy old files out of it. */
+async function isWhole(folder: string, place: string, uid: number): Promise<boolean> {
+  const info = await lstat(place).catch(() => undefined);
+  if (!info) return false;
+  if (!info.isDirectory() || info.uid !== uid || (info.mode & 0o022) !== 0) {
+    throw new EmbeddedDatabaseError(
+      `${place} is not this user's own folder, so nothing in it can be trusted: remove it, or set TMPDIR or DATABASE_URL`,
+    );
+  }
+  for (const path of await files(folder)) {
+    const [wanted, found] = await Promise.all([
+      stat(join(folder, path)),
+      lstat(join(place, path)).catch(() => undefined),
+    ]);
+    if (!found?.isFile() || found.size !== wanted.size) return false;
+  }
+  return true;
+}
+
+/** Copies with modes that let other users read, whatever our umask and the package's modes. */
+async function copyTree(folder: string, draft: string): Promise<void> {
+  for (const path of await files(folder)) {
+    const target = join(draft, path);
+    await mkdir(dirname(target), { recursive: true });
+    await copyFile(join(folder, path), target, constants.COPYFILE_FICLONE);
+    await chmod(target, dirname(path) === join('native', 'bin') ? 0o755 : 0o644);
+  }
+  await chmod(draft, 0o755);
+  for (const entry of await readdir(draft, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) await chmod(pathOf(entry), 0o755);
+  }
+}
+
+/** False if something is there already. */
+async function renamed(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** Paths of the regular files under native/; the links among them are made anew. */
+async function files(folder: string): Promise<string[]> {
+  const entries = await readdir(join(folder, 'native'), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => pathOf(entry).slice(folder.length + 1));
+}
+
+function pathOf(entry: Dirent): string {
+  return join(entry.parentPath, entry.name);
+}

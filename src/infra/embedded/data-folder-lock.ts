@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { EmbeddedDatabaseError } from './embedded-database-error.ts';
+import { startOf } from './running-process.ts';
+
+export type DataFolderLock = { release: () => void };
+
+type Holder = { pid: number; started: string | undefined };
+
+const lockName = /^postgres\.lock\.(\d+)$/;
+const released = 'released';
+
+/**
+ * Takes the data folder for this process. Throws EmbeddedDatabaseError if another live process has it; one
+ * that has died, or has released it, is succeeded.
+ *
+ * Node has no flock, and "delete the stale lock file, then create mine" lets two processes in: the slower one
+ * deletes the faster one's new lock. So locks are numbered, and the highest number counts. A successor
+ * creates the next number, which only one process can do, and never deletes the highest.
+ *
+ * Not seen are processes in other containers that share the folder: pids mean nothing across them.
+ */
+export function lockDataFolder(dataDir: string): DataFolderLock {
+  const latest = highest(dataDir);
+  const holder = latest === 0 ? undefined : liveHolder(join(dataDir, `postgres.lock.${latest}`));
+  if (holder) throw inUse(dataDir, holder.pid);
+
+  const mine = latest + 1;
+  const path = join(dataDir, `postgres.lock.${mine}`);
+  if (!create(path)) return lockDataFolder(dataDir);
+  // Between looking and creating, others may have come and gone, and removed the numbers below theirs.
+  if (highest(dataDir) !== mine) {
+    rmSync(path, { force: true });
+    return lockDataFolder(dataDir);
+  }
+  for (const number of numbers(dataDir)) {
+    if (number < mine) rmSync(join(dataDir, `postgres.lock.${number}`), { force: true });
+  }
+  return {
+    release: () => {
+      writeFileSync(path, released);
+    },
+  };
+}
+
+/** Creates the lock with its content in one step, so that nobody reads half of it. False if it exists. */
+function create(path: string): boolean {
+  const draft = `${path}.${randomUUID()}`;
+  const me: Holder = { pid: process.pid, started: startOf(process.pid) };
+  writeFileSync(draft, JSON.stringify(me), { mode: 0o600, flag: 'wx' });
+  try {
+    linkSync(draft, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function liveHolder(path: string): Holder | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    // A successor has cleaned up; the next look will find it.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  const holder = parse(text);
+  return holder?.started !== undefined && startOf(holder.pid) === holder.started ? holder : undefined;
+}
+
+/** Undefined for a released lock, and for what a power cut may leave of a file: its writer is gone. */
+function parse(text: string): Holder | undefined {
+  try {
+    return JSON.parse(text) as Holder;
+  } catch {
+    return undefined;
+  }
+}
+
+function numbers(dataDir: string): number[] {
+  return readdirSync(dataDir)
+    .flatMap((name) => lockName.exec(name)?.[1] ?? [])
+    .map(Number);
+}
+
+function highest(dataDir: string): number {
+  return Math.max(0, ...numbers(dataDir));
+}
+
+function inUse(dataDir: string, pid: number): EmbeddedDatabaseError {
+  return new EmbeddedDatabaseError(
+    `the embedded database in ${dataDir} is in use by process ${pid}; stop that one, or set DATABASE_URL or another DATA_DIR`,
+  );
+}
