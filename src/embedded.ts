@@ -20,11 +20,9 @@ export async function openDatabase(config: Config, logger: Logger, onExit: () =>
   try {
     const database = await startEmbeddedPostgres({
       dataDir: config.DATA_DIR,
-      log: (line) => {
-        logger.info(line);
-      },
-      onExit: () => {
-        logger.fatal('the embedded PostgreSQL has ended');
+      log: logger,
+      onExit: (reason) => {
+        logger.fatal({ reason }, 'the embedded PostgreSQL has ended');
         onExit();
       },
     });
