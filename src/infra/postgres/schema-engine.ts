@@ -30,10 +30,21 @@ async function load(): Promise<typeof Bindings> {
   const bindings = (await import(specifier)) as typeof Bindings;
   const file = join(createRequire(import.meta.url).resolve(specifier), '../schema_engine_bg.wasm');
   const module = new WebAssembly.Module(readFileSync(file));
-  const instance = new WebAssembly.Instance(module, { './schema_engine_bg.js': bindings });
+  const instance = new WebAssembly.Instance(module, { './schema_engine_bg.js': withFreeTimers(bindings) });
   bindings.__wbg_set_wasm(instance.exports);
   instance.exports.__wbindgen_start();
   return bindings;
+}
+
+/** The engine leaves its 10 s time-outs running when it is done: unref'd, they do not keep a finished command alive. */
+function withFreeTimers(bindings: object): Record<string, unknown> {
+  const setFreeTimeout = (callback: () => void, ms: number) => setTimeout(callback, ms >>> 0).unref();
+  return Object.fromEntries(
+    Object.entries(bindings).map(([name, binding]) => [
+      name,
+      name.startsWith('__wbg_setTimeout_') ? setFreeTimeout : (binding as unknown),
+    ]),
+  );
 }
 
 /**

@@ -1,0 +1,104 @@
+import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { KeyRing } from './domain/access-tokens/ports.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Services } from './domain/services.ts';
+import type { Lifetimes } from './domain/tokens/token-record.ts';
+import { logInRoute } from './http/auth/log-in.ts';
+import { logOutRoute } from './http/auth/log-out.ts';
+import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
+import { refreshRoute } from './http/auth/refresh.ts';
+import { signUpRoute } from './http/auth/sign-up.ts';
+import { verifyRoute } from './http/auth/verify.ts';
+import { makeClientOf, type HashClient } from './http/client.ts';
+import { registerErrorHandler, sendError } from './http/error-handler.ts';
+import { healthRoutes, type Readiness } from './http/ops/health.ts';
+import { makePairBody } from './http/pair.ts';
+import authenticate from './http/plugins/authenticate.ts';
+import jsonBody from './http/plugins/json-body.ts';
+import { makeTokenCodec } from './http/plugins/jwt.ts';
+import methodNotAllowed from './http/plugins/method-not-allowed.ts';
+import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
+import requestContext, { requestIdOf } from './http/plugins/request-context.ts';
+import { answerClientError, answerExpectations } from './http/raw-errors.ts';
+import { profileRoute } from './http/user/profile.ts';
+
+export interface AppOptions {
+  services: Services;
+  keyRing: KeyRing;
+  issuer: string;
+  audience: string;
+  lifetimes: Lifetimes;
+  hashClient: HashClient;
+  rateLimit: RateLimitOptions;
+  limits: { logIn: Limit; signUp: Limit };
+  /** Whose X-Forwarded-For counts; null for nobody's. */
+  trustProxy: string[] | null;
+  /** How long a request may take to arrive, in milliseconds. */
+  requestTimeout: number;
+  isDraining: () => boolean;
+  clock: Clock;
+  logger: FastifyBaseLogger;
+}
+
+const BODY_LIMIT = 16 * 1024;
+
+/** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { services, keyRing, lifetimes, clock } = options;
+  const app = fastify({
+    loggerInstance: options.logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestIdOf,
+    trustProxy: options.trustProxy ?? false,
+    bodyLimit: BODY_LIMIT,
+    requestTimeout: options.requestTimeout,
+    // Node looks for requests that are late only this often, and by default every 30 s.
+    http: { connectionsCheckingInterval: 1000 },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 100 },
+    // A HEAD on refresh would rotate the pair and throw it away.
+    exposeHeadRoutes: false,
+    // While draining we go on serving; Fastify would answer 503 in a shape of its own.
+    return503OnClosing: false,
+    // Closed bodies, and 5 is no string.
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: true } },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      sendError(error, request, reply);
+    },
+    clientErrorHandler: answerClientError,
+  });
+  answerExpectations(app.server);
+  registerErrorHandler(app);
+
+  await app.register(requestContext, { clock, isDraining: options.isDraining });
+  await app.register(jsonBody);
+  await app.register(methodNotAllowed);
+  await app.register(rateLimit, options.rateLimit);
+
+  const codec = await makeTokenCodec(keyRing, { issuer: options.issuer, audience: options.audience });
+  await app.register(authenticate, { codec, verify: services.verify });
+
+  const pairBody = makePairBody(codec, lifetimes);
+  const clientOf = makeClientOf(options.hashClient, (request) => {
+    request.log.warn(
+      'X-Forwarded-For from a peer that TRUST_PROXY does not list: the address of clients is unknown',
+    );
+  });
+  await app.register(signUpRoute, { ...services, pairBody, clientOf, limit: options.limits.signUp });
+  await app.register(logInRoute, { ...services, pairBody, clientOf, limit: options.limits.logIn });
+  await app.register(refreshRoute, { ...services, pairBody, clientOf, codec });
+  await app.register(logOutRoute, services);
+  await app.register(longLivedTokenRoutes, { ...services, codec });
+  await app.register(verifyRoute);
+  await app.register(profileRoute, services);
+
+  app.refuseOtherMethods();
+  return app;
+}
+
+/** Health on a port of its own, never routed to the outside. */
+export async function buildOpsApp(readiness: () => Promise<Readiness>): Promise<FastifyInstance> {
+  const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
+  await app.register(healthRoutes, { readiness });
+  return app;
+}

@@ -1,0 +1,231 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { AppOptions } from './app.ts';
+import type { Config } from './config.ts';
+import { makeVerify } from './domain/access-tokens/verify.ts';
+import type { Audit } from './domain/audit/event.ts';
+import type { Clock } from './domain/clock.ts';
+import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
+import { makeBulkhead } from './domain/passwords/bulkhead.ts';
+import type { Services } from './domain/services.ts';
+import { makeLogIn } from './domain/sessions/log-in.ts';
+import { makeLogOut } from './domain/sessions/log-out.ts';
+import type { SessionStateStore } from './domain/sessions/ports.ts';
+import { makeRefresh } from './domain/sessions/refresh.ts';
+import { makeEndToken } from './domain/tokens/end-token.ts';
+import { makeReadThrough } from './domain/tokens/read-through.ts';
+import { makeRevoke } from './domain/tokens/revoke.ts';
+import type { Lifetimes } from './domain/tokens/token-record.ts';
+import { makeProfile } from './domain/users/profile.ts';
+import { makeSignUp } from './domain/users/sign-up.ts';
+import type { Readiness } from './http/ops/health.ts';
+import { makeClientHash } from './infra/crypto/client-hash.ts';
+import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
+import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
+import { makeKeyRing } from './infra/crypto/key-ring.ts';
+import { makeScryptHasher } from './infra/crypto/scrypt-hasher.ts';
+import { makeMemorySessionState } from './infra/memory/session-state.ts';
+import { makePostgres, type Postgres } from './infra/postgres/client.ts';
+import { makeTokenStore } from './infra/postgres/token-store.ts';
+import { makeUserStore } from './infra/postgres/user-store.ts';
+import { makeRedisClient } from './infra/redis/client.ts';
+import type { ScriptedRedis } from './infra/redis/scripts.ts';
+import { makeRedisSessionState } from './infra/redis/session-state.ts';
+import { makeReadiness } from './readiness.ts';
+
+export interface Composition {
+  app: AppOptions;
+  readiness: () => Promise<Readiness>;
+  /** From now on we are about to stop: not ready, and answers say so. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/** How often the keys are looked at, and the in-process store swept; milliseconds. */
+const KEY_INTERVAL = 5000;
+const SWEEP_INTERVAL = 60_000;
+
+export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+
+/** Builds clients, stores and services. Nothing connects before it is used. @param databaseUrl given or embedded. */
+export async function compose(
+  config: Config,
+  databaseUrl: string,
+  logger: FastifyBaseLogger,
+): Promise<Composition> {
+  let draining = false;
+  const lifetimes: Lifetimes = {
+    accessToken: config.ACCESS_TOKEN_TTL,
+    refreshToken: config.REFRESH_TOKEN_TTL,
+    session: config.SESSION_MAX_AGE,
+  };
+  const keyRing = openKeyRing(config, logger);
+  const postgres = makePostgres({
+    url: databaseUrl,
+    pool: config.DATABASE_POOL,
+    timeout: config.DATABASE_TIMEOUT,
+  });
+  const { states, redis, close: closeStates } = openStates(config, logger);
+  const services = await makeServices({ config, lifetimes, states, postgres, logger });
+
+  return {
+    app: {
+      services,
+      keyRing,
+      issuer: config.ISSUER,
+      audience: config.AUDIENCE,
+      lifetimes,
+      hashClient: makeClientHash(firstOf(keyRing.current().refresh).secret),
+      rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, allow: config.RATE_LIMIT_ALLOW },
+      limits: { logIn: config.RATE_LIMIT_LOGIN, signUp: config.RATE_LIMIT_SIGNUP },
+      trustProxy: config.TRUST_PROXY,
+      requestTimeout: config.REQUEST_TIMEOUT * 1000,
+      isDraining: () => draining,
+      clock: systemClock,
+      logger,
+    },
+    readiness: makeReadiness({ postgres, states, isDraining: () => draining }),
+    drain() {
+      draining = true;
+    },
+    async close() {
+      keyRing.close();
+      closeStates();
+      await postgres.close();
+    },
+  };
+}
+
+function openKeyRing(config: Config, logger: FastifyBaseLogger) {
+  const { DATA_DIR: dataDir, readRefreshSecrets } = config;
+  const generated = readRefreshSecrets ? null : generatedRefreshSecret(dataDir);
+  return makeKeyRing({
+    signingKeysDir: config.SIGNING_KEYS_DIR ?? generatedSigningKeysDir(dataDir),
+    readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
+    interval: KEY_INTERVAL,
+    onError: (error) => {
+      logger.error({ err: error }, 'the keys cannot be used; those in use stay');
+    },
+  });
+}
+
+function openStates(
+  config: Config,
+  logger: FastifyBaseLogger,
+): { states: SessionStateStore; redis: ScriptedRedis | null; close: () => void } {
+  const cacheTtl = config.SESSION_CACHE_TTL;
+  if (config.REDIS_URL === undefined) {
+    const states = makeMemorySessionState({
+      cacheTtl,
+      now: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
+    });
+    const timer = setInterval(() => {
+      states.sweep();
+    }, SWEEP_INTERVAL).unref();
+    return {
+      states,
+      redis: null,
+      close: () => {
+        clearInterval(timer);
+      },
+    };
+  }
+  const redis = makeRedisClient({ url: config.REDIS_URL, timeout: config.REDIS_TIMEOUT }, (error) => {
+    logger.warn({ reason: error.message }, 'Redis cannot be reached');
+  });
+  // A failure is reported like every later one, and tried again.
+  redis.connect().catch(() => undefined);
+  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl });
+  return {
+    states,
+    redis,
+    close: () => {
+      redis.disconnect();
+    },
+  };
+}
+
+interface Parts {
+  config: Config;
+  lifetimes: Lifetimes;
+  states: SessionStateStore;
+  postgres: Postgres;
+  logger: FastifyBaseLogger;
+}
+
+async function makeServices({ config, lifetimes, states, postgres, logger }: Parts): Promise<Services> {
+  const clock = systemClock;
+  const audit: Audit = (event) => {
+    logger.info(event, 'audit');
+  };
+  const users = makeUserStore(postgres.prisma);
+  const tokens = makeTokenStore(postgres.prisma);
+  const hasher = makeScryptHasher({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P });
+  const bulkhead = makeBulkhead(
+    {
+      concurrency: config.HASH_CONCURRENCY,
+      queue: config.HASH_QUEUE,
+      queueTimeout: config.HASH_QUEUE_TIMEOUT * 1000,
+    },
+    {
+      set: setTimeout,
+      clear: (timer) => {
+        clearTimeout(timer as NodeJS.Timeout);
+      },
+    },
+  );
+  const readThrough = makeReadThrough({ states, tokens });
+  const revoke = makeRevoke({ states, tokens, clock });
+  const verify = makeVerify({ states, readThrough, lifetimes, clock });
+
+  return {
+    signUp: makeSignUp({
+      users,
+      states,
+      hasher,
+      bulkhead,
+      clock,
+      audit,
+      isCommonPassword: loadCommonPasswords(),
+      enabled: config.SIGNUP_ENABLED,
+      passwordMinLength: config.PASSWORD_MIN_LENGTH,
+    }),
+    logIn: makeLogIn({
+      users,
+      tokens,
+      states,
+      hasher,
+      bulkhead,
+      lifetimes,
+      clock,
+      audit,
+      dummyHash: await hasher.hash('no password opens this'),
+      maxSessions: config.MAX_SESSIONS_PER_USER,
+    }),
+    refresh: makeRefresh({
+      states,
+      readThrough,
+      revoke,
+      lifetimes,
+      clock,
+      audit,
+      retryWindow: config.REFRESH_RETRY_WINDOW,
+    }),
+    logOut: makeLogOut({ revoke, audit }),
+    endToken: makeEndToken({ revoke, audit }),
+    createLongLived: makeCreateLongLived({
+      tokens,
+      states,
+      maxTokens: config.MAX_LLT_PER_USER,
+      clock,
+      audit,
+    }),
+    profile: makeProfile({ tokens, states, lifetimes, clock }),
+    verify,
+  };
+}
+
+function firstOf<Item>(items: readonly Item[]): Item {
+  const [first] = items;
+  if (first === undefined) throw new Error('the key ring is empty');
+  return first;
+}

@@ -1,0 +1,33 @@
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { SessionStateStore } from '../sessions/ports.ts';
+import type { ReadThrough } from '../tokens/read-through.ts';
+import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
+import type { Bearer, Principal } from './principal.ts';
+
+interface VerifyPorts {
+  states: Pick<SessionStateStore, 'checkAccess' | 'checkLongLived'>;
+  readThrough: ReadThrough;
+  lifetimes: Lifetimes;
+  clock: Clock;
+}
+
+/**
+ * Is this access token or LLT good right now? Its signature and claims have been verified; this asks for its session.
+ * One round trip to the fast store and nothing else, unless its key is missing.
+ * @throws AuthError `invalid_token`, `unavailable`
+ */
+export function makeVerify({ states, readThrough, lifetimes, clock }: VerifyPorts) {
+  return async function verify(bearer: Bearer): Promise<Principal> {
+    const { type, tokenId, generation } = bearer;
+    const answer = await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
+      type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
+    );
+    if (answer.outcome !== 'good') throw new AuthError('invalid_token');
+    if (type === 'access' && sessionEnd(answer.createdAt, lifetimes) <= clock.now())
+      throw new AuthError('invalid_token');
+    return { user: answer.user, tokenId, type };
+  };
+}
+
+export type Verify = ReturnType<typeof makeVerify>;

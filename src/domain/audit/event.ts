@@ -1,0 +1,14 @@
+/**
+ * What an operator wants to be able to look up later. Ids only: no name, address, token or password is ever in one.
+ */
+export type AuditEvent =
+  | { event: 'user.signed_up'; userId: number; tokenId: number }
+  | { event: 'session.created'; userId: number; tokenId: number }
+  | { event: 'session.replaced'; userId: number; tokenId: number; by: number }
+  | { event: 'session.reuse_detected'; userId: number; tokenId: number; generation: number }
+  | { event: 'login.failed'; reason: 'unknown' | 'password' | 'disabled'; userId?: number }
+  | { event: 'llt.created'; userId: number; tokenId: number }
+  | { event: 'token.revoked'; userId: number; tokenId: number; by: number }
+  | { event: 'clock.wrong'; userId: number; tokenId: number };
+
+export type Audit = (event: AuditEvent) => void;

@@ -1,0 +1,66 @@
+/**
+ * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
+ * change meaning. The README's table documents each; `http/problem.ts` gives each its status and title.
+ */
+export type ErrorCode =
+  // 400
+  | 'bad_request'
+  | 'malformed_json'
+  | 'validation_failed'
+  | 'username_taken'
+  | 'email_taken'
+  | 'password_refused'
+  | 'too_many_tokens'
+  // 401
+  | 'token_missing'
+  | 'invalid_token'
+  | 'token_reused'
+  | 'token_unknown'
+  | 'invalid_credentials'
+  // 403
+  | 'token_not_allowed'
+  | 'signup_disabled'
+  // the protocol's own
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'request_timeout'
+  | 'body_too_large'
+  | 'uri_too_long'
+  | 'unsupported_media_type'
+  | 'expectation_failed'
+  | 'rate_limited'
+  | 'headers_too_large'
+  // ours
+  | 'internal_error'
+  | 'unavailable'
+  | 'overloaded'
+  | 'refresh_overlap';
+
+/** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
+export interface FieldError {
+  path: string;
+  message: string;
+}
+
+export interface AuthErrorOptions {
+  cause?: unknown;
+  /** The refused fields; each is shown to the client, so it may hold no value that the client sent. */
+  errors?: FieldError[];
+  /** Seconds after which a retry makes sense. */
+  retryAfter?: number;
+}
+
+/** A refused use case. Everything else that is thrown is a fault of ours and answered 500. */
+export class AuthError extends Error {
+  readonly code: ErrorCode;
+  readonly errors: FieldError[] | undefined;
+  readonly retryAfter: number | undefined;
+
+  constructor(code: ErrorCode, { cause, errors, retryAfter }: AuthErrorOptions = {}) {
+    super(code, cause === undefined ? undefined : { cause });
+    this.name = 'AuthError';
+    this.code = code;
+    this.errors = errors;
+    this.retryAfter = retryAfter;
+  }
+}

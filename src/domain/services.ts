@@ -1,0 +1,20 @@
+import type { Verify } from './access-tokens/verify.ts';
+import type { CreateLongLived } from './long-lived-tokens/create.ts';
+import type { LogIn } from './sessions/log-in.ts';
+import type { LogOut } from './sessions/log-out.ts';
+import type { Refresh } from './sessions/refresh.ts';
+import type { EndToken } from './tokens/end-token.ts';
+import type { Profile } from './users/profile.ts';
+import type { SignUp } from './users/sign-up.ts';
+
+/** Every use case, ready to be called: what the HTTP layer is given. */
+export interface Services {
+  signUp: SignUp;
+  logIn: LogIn;
+  logOut: LogOut;
+  refresh: Refresh;
+  verify: Verify;
+  endToken: EndToken;
+  createLongLived: CreateLongLived;
+  profile: Profile;
+}

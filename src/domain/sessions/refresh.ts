@@ -1,0 +1,87 @@
+import type { TokenIdentity } from '../access-tokens/claims.ts';
+import type { Audit } from '../audit/event.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { ReadThrough } from '../tokens/read-through.ts';
+import type { Revoke } from '../tokens/revoke.ts';
+import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
+import type { SessionStateStore } from './ports.ts';
+import type { SessionGrant } from './session.ts';
+
+interface RefreshPorts {
+  states: Pick<SessionStateStore, 'rotate'>;
+  readThrough: ReadThrough;
+  revoke: Revoke;
+  lifetimes: Lifetimes;
+  /** REFRESH_RETRY_WINDOW in seconds. */
+  retryWindow: number;
+  clock: Clock;
+  audit: Audit;
+}
+
+export interface RefreshRequest {
+  /** What the presented refresh token says. */
+  identity: TokenIdentity;
+  /** Keyed hash of address and User-Agent; empty where the address means nothing. */
+  client: string;
+  /** When the complete request was inside the service, by Clock.monotonic. */
+  receivedAt: number;
+}
+
+/**
+ * Exchanges a refresh token for the next pair of its session.
+ * @throws AuthError `invalid_token`, `token_reused` (the session is over), `refresh_overlap`, `unavailable`
+ */
+export function makeRefresh(ports: RefreshPorts) {
+  const { states, readThrough, lifetimes, clock } = ports;
+  const window = ports.retryWindow * 1_000_000;
+
+  return async function refresh({ identity, client, receivedAt }: RefreshRequest): Promise<SessionGrant> {
+    const answer = await readThrough(identity, 'session', () =>
+      states.rotate(identity, {
+        generation: identity.generation,
+        elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
+        window,
+        client,
+      }),
+    );
+
+    switch (answer.outcome) {
+      case 'issued':
+      case 'repeated':
+        if (sessionEnd(answer.createdAt, lifetimes) <= clock.now()) throw new AuthError('invalid_token');
+        return {
+          user: answer.user,
+          createdAt: answer.createdAt,
+          tokenId: identity.tokenId,
+          generation: answer.state.latest,
+        };
+      case 'held':
+        throw new AuthError('refresh_overlap', {
+          retryAfter: Math.max(1, Math.ceil(answer.retryAfter / 1e6)),
+        });
+      case 'refused':
+        if (answer.reason === 'clock') ports.audit({ event: 'clock.wrong', ...idsOf(identity) });
+        throw new AuthError('unavailable');
+      case 'reused':
+        return endForReuse(ports, identity);
+      case 'revoked':
+      case 'disabled':
+      case 'gone':
+        throw new AuthError('invalid_token');
+    }
+  };
+}
+
+/** The fast store refuses the session already; the record follows, so that no rebuild brings it back. */
+async function endForReuse({ revoke, audit }: RefreshPorts, identity: TokenIdentity): Promise<never> {
+  audit({ event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation });
+  await revoke(identity.userId, identity.tokenId);
+  throw new AuthError('token_reused');
+}
+
+function idsOf({ userId, tokenId }: TokenIdentity) {
+  return { userId, tokenId };
+}
+
+export type Refresh = ReturnType<typeof makeRefresh>;

@@ -1,0 +1,29 @@
+import type { Clock } from '../clock.ts';
+import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStore } from './ports.ts';
+import type { TokenRecord } from './token-record.ts';
+
+interface RevokePorts {
+  states: Pick<SessionStateStore, 'revoke'>;
+  tokens: Pick<TokenStore, 'revoke'>;
+  clock: Clock;
+}
+
+/**
+ * Ends a token for good: first in the record, so that no rebuild can bring it back, then in the fast store, so that
+ * every replica refuses it from now on. Only when both are done is it said to be done, and doing it again is safe.
+ * @returns false when the user has no such token.
+ */
+export function makeRevoke({ states, tokens, clock }: RevokePorts) {
+  return async function revoke(
+    userId: number,
+    tokenId: number,
+    type?: TokenRecord['type'],
+  ): Promise<boolean> {
+    if (!(await tokens.revoke(userId, tokenId, clock.now(), type))) return false;
+    await states.revoke({ userId, tokenId });
+    return true;
+  };
+}
+
+export type Revoke = ReturnType<typeof makeRevoke>;

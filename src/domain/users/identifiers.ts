@@ -1,0 +1,90 @@
+import type { FieldError } from '../errors.ts';
+
+/**
+ * The canonical forms of what users type. Lengths are in code points after normalisation. Each function returns the
+ * canonical value or what is wrong with it, in words that hold nothing of the value.
+ */
+export type Parsed = { ok: true; value: string } | { ok: false; message: string };
+
+const CONTROL = /\p{Cc}/u;
+const WHITESPACE = /[\s\p{White_Space}]/u;
+
+/** NFKC, trimmed, lower-cased; 1 to 64 characters, no whitespace, control characters or `@`. */
+export function parseUsername(raw: string): Parsed {
+  const value = canonicalUsername(raw);
+  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
+  if (value === '') return bad('must not be blank');
+  if (lengthOf(value) > 64) return bad('must have at most 64 characters');
+  if (WHITESPACE.test(value) || CONTROL.test(value) || value.includes('@')) {
+    return bad('must not hold whitespace, control characters or @');
+  }
+  return { ok: true, value };
+}
+
+/** Trimmed and lower-cased; at most 254 characters, one `@` with something on both sides, nothing invisible. */
+export function parseEmail(raw: string): Parsed {
+  const value = canonicalEmail(raw);
+  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
+  if (lengthOf(value) > 254) return bad('must have at most 254 characters');
+  if (WHITESPACE.test(value) || CONTROL.test(value))
+    return bad('must not hold whitespace or control characters');
+  if (!/^[^@]+@[^@]+$/.test(value)) return bad('must be an e-mail address');
+  return { ok: true, value };
+}
+
+/** A person's or a device's name: trimmed, 1 to 128 characters, no control characters. */
+export function parseLabel(raw: string): Parsed {
+  const value = raw.trim();
+  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
+  if (value === '') return bad('must not be blank');
+  if (lengthOf(value) > 128) return bad('must have at most 128 characters');
+  if (CONTROL.test(value)) return bad('must not hold control characters');
+  return { ok: true, value };
+}
+
+/** What somebody logs in with: a username, or an e-mail address when it holds an `@`. */
+export type LoginName = { username: string } | { email: string };
+
+/**
+ * Reads the name at login. Whatever cannot name an account is still a try: it is `null`, and is answered like any
+ * unknown name.
+ */
+export function parseLoginName(raw: string): LoginName | null {
+  if (raw.includes('@')) {
+    const email = parseEmail(raw);
+    return email.ok ? { email: email.value } : null;
+  }
+  const username = parseUsername(raw);
+  return username.ok ? { username: username.value } : null;
+}
+
+/** Lower-casing can undo the normalisation (U+0130 becomes two code points), so it is done again. */
+function canonicalUsername(raw: string): string {
+  return raw.normalize('NFKC').trim().toLowerCase().normalize('NFKC');
+}
+
+function canonicalEmail(raw: string): string {
+  return raw.trim().toLowerCase();
+}
+
+/** Length in code points. */
+export function lengthOf(text: string): number {
+  return Array.from(text).length;
+}
+
+function bad(message: string): Parsed {
+  return { ok: false, message };
+}
+
+/** Collects what is wrong with several fields, so that a client learns of all of it at once. */
+export function collectFields<Name extends string>(
+  fields: Record<Name, Parsed>,
+): { values: Record<Name, string>; errors: FieldError[] } {
+  const errors: FieldError[] = [];
+  const values = {} as Record<Name, string>;
+  for (const [name, parsed] of Object.entries(fields) as [Name, Parsed][]) {
+    if (parsed.ok) values[name] = parsed.value;
+    else errors.push({ path: `/${name}`, message: parsed.message });
+  }
+  return { values, errors };
+}

@@ -1,0 +1,91 @@
+import type { Audit } from '../audit/event.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { Bulkhead } from '../passwords/bulkhead.ts';
+import { parsePassword, refuseGuessable, type IsCommonPassword } from '../passwords/policy.ts';
+import type { PasswordHasher } from '../passwords/ports.ts';
+import { initialState } from '../sessions/rotation.ts';
+import type { SessionStateStore } from '../sessions/ports.ts';
+import type { SessionGrant } from '../sessions/session.ts';
+import { putCreated } from '../tokens/put-created.ts';
+import { collectFields, parseEmail, parseLabel, parseUsername } from './identifiers.ts';
+import type { UserStore } from './ports.ts';
+import type { User } from './user.ts';
+
+interface SignUpPorts {
+  users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
+  states: Pick<SessionStateStore, 'now' | 'put'>;
+  hasher: PasswordHasher;
+  bulkhead: Bulkhead;
+  isCommonPassword: IsCommonPassword;
+  /** SIGNUP_ENABLED. */
+  enabled: boolean;
+  /** PASSWORD_MIN_LENGTH, in code points. */
+  passwordMinLength: number;
+  clock: Clock;
+  audit: Audit;
+}
+
+export interface SignUpRequest {
+  username: string;
+  name: string;
+  email: string;
+  password: string;
+  device: string;
+  /** Keyed hash of address and User-Agent. */
+  client: string;
+}
+
+/**
+ * Opens an account and its first session.
+ * @throws AuthError `signup_disabled`, `validation_failed`, `password_refused`, `username_taken`, `email_taken`,
+ * `overloaded`, `unavailable`
+ */
+export function makeSignUp(ports: SignUpPorts) {
+  const { users, states, hasher, bulkhead, clock, audit } = ports;
+
+  return async function signUp(request: SignUpRequest): Promise<SessionGrant> {
+    if (!ports.enabled) throw new AuthError('signup_disabled');
+    const { username, name, email, password, device } = parseRequest(request, ports);
+
+    // Looked up first only to save the work of a hash; the unique constraints decide.
+    const taken = await users.findTaken(username, email);
+    if (taken) throw new AuthError(taken);
+
+    const passwordHash = await bulkhead(() => hasher.hash(password));
+    // Fails here when the fast store is away, before anything is written.
+    const generation = await states.now();
+    const createdAt = clock.now();
+    const state = initialState(generation, request.client);
+    const { userId, tokenId } = await users.addWithSession(
+      { username, name, email, passwordHash },
+      { name: device, createdAt, state },
+    );
+
+    const user: User = { id: userId, username, name, createdAt, disabled: false };
+    await putCreated(
+      states,
+      { id: tokenId, userId, type: 'session', name: device, createdAt, state },
+      user,
+      generation,
+    );
+    audit({ event: 'user.signed_up', userId, tokenId });
+    return { user, tokenId, generation, createdAt };
+  };
+}
+
+export type SignUp = ReturnType<typeof makeSignUp>;
+
+function parseRequest(request: SignUpRequest, { passwordMinLength, isCommonPassword }: SignUpPorts) {
+  const { values, errors } = collectFields({
+    username: parseUsername(request.username),
+    name: parseLabel(request.name),
+    email: parseEmail(request.email),
+    password: parsePassword(request.password, passwordMinLength),
+    device: parseLabel(request.device),
+  });
+  if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+  const message = refuseGuessable(values.password, values, isCommonPassword);
+  if (message) throw new AuthError('password_refused', { errors: [{ path: '/password', message }] });
+  return values;
+}

@@ -1,0 +1,38 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import type { LogIn } from '../../domain/sessions/log-in.ts';
+import type { ClientOf } from '../client.ts';
+import { deviceOf } from '../device.ts';
+import type { PairBody } from '../pair.ts';
+import type { Limit } from '../plugins/rate-limit.ts';
+import { closedBody, Device, PairSchema, Password } from '../schemas.ts';
+
+interface LogInRoute {
+  logIn: LogIn;
+  pairBody: PairBody;
+  clientOf: ClientOf;
+  limit: Limit;
+}
+
+const schema = {
+  operationId: 'logIn',
+  summary: 'Log in',
+  body: closedBody({
+    username: Type.String({ description: 'The username, or the e-mail address', examples: ['ada'] }),
+    password: Password,
+    device: Type.Optional(Device),
+  }),
+  response: { 200: PairSchema },
+};
+
+export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
+  app,
+  { logIn, pairBody, clientOf, limit },
+  done,
+) => {
+  app.post('/api/auth', { schema, onRequest: app.limitByAddress('login', limit) }, async (request) => {
+    const { username, password, device = deviceOf(request.headers['user-agent']) } = request.body;
+    return pairBody(await logIn({ username, password, device, client: clientOf(request) }));
+  });
+  done();
+};

@@ -1,0 +1,75 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
+import { PROBLEM_TYPE, PROBLEMS, problemHeaders, problemOf } from './problem.ts';
+
+/** What Fastify itself refuses, in our words. */
+const FASTIFY_CODES: Record<string, ErrorCode> = {
+  FST_ERR_VALIDATION: 'validation_failed',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'malformed_json',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'malformed_json',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
+  FST_ERR_BAD_URL: 'bad_request',
+  FST_ERR_ASYNC_CONSTRAINT: 'bad_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
+};
+
+/** However many properties were wrong, a client reads the first few. */
+const MAX_FIELD_ERRORS = 10;
+
+/** Registers the one place that turns errors into answers. */
+export function registerErrorHandler(app: FastifyInstance): void {
+  app.setErrorHandler<FastifyError | AuthError>((error, request, reply) => sendError(error, request, reply));
+  app.setNotFoundHandler((request, reply) => sendError(new AuthError('not_found'), request, reply));
+}
+
+/** Answers with the problem that the error stands for, and logs what an operator has to know of it. */
+export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const refusal = error instanceof AuthError ? error : translate(error);
+  const [status] = PROBLEMS[refusal.code];
+  if (status === 500) request.log.error({ err: error }, 'internal error');
+  else if (refusal.code === 'unavailable' && refusal.cause) {
+    request.log.warn({ reason: reasonOf(refusal.cause) }, 'a dependency failed');
+  }
+  request.errorCode = refusal.code;
+  return reply
+    .code(status)
+    .headers(problemHeaders(refusal))
+    .type(PROBLEM_TYPE)
+    .serializer(JSON.stringify)
+    .send(problemOf(refusal.code, request.id, refusal.errors));
+}
+
+function translate(error: FastifyError | Error): AuthError {
+  const { code = '', statusCode = 500 } = error as Partial<FastifyError>;
+  const known = FASTIFY_CODES[code];
+  if (known) {
+    const errors = fieldErrors(error as FastifyError);
+    return new AuthError(known, { cause: error, ...(errors && { errors }) });
+  }
+  return new AuthError(statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error', {
+    cause: error,
+  });
+}
+
+/** The validator's findings, without any value that was sent. */
+function fieldErrors({ validation, validationContext }: FastifyError): FieldError[] | undefined {
+  return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
+    const where =
+      validationContext === 'body' || !validationContext
+        ? ''
+        : validationContext.replace('querystring', 'query');
+    const property = params.missingProperty ?? params.additionalProperty;
+    const path = `${instancePath}${typeof property === 'string' ? `/${property.slice(0, 64)}` : ''}`;
+    if (keyword === 'additionalProperties') return { path: where + path, message: 'is not a known property' };
+    if (keyword === 'required') return { path: where + path, message: 'is required' };
+    return { path: where + path, message: message ?? 'is not valid' };
+  });
+}
+
+/** A driver's message may quote a query or a URL: its name and code are all that the log gets. */
+function reasonOf(cause: unknown): string {
+  const { name, code } = cause as { name?: string; code?: string };
+  return [name, code].filter(Boolean).join(' ');
+}

@@ -1,0 +1,172 @@
+import fastify from 'fastify';
+import fastifyJwt from '@fastify/jwt';
+import {
+  readClaims,
+  type Claims,
+  type TokenIdentity,
+  type TokenType,
+} from '../../domain/access-tokens/claims.ts';
+import type { KeyRing, KeySet, SigningKey } from '../../domain/access-tokens/ports.ts';
+
+export interface TokenCodecOptions {
+  /** ISSUER. */
+  issuer: string;
+  /** AUDIENCE. */
+  audience: string;
+}
+
+/** Signs and verifies our JWTs. What their sessions have to say to it is the domain's business. */
+export interface TokenCodec {
+  sign(type: TokenType, claims: Claims): string;
+  /** @returns what a good token of one of these types says; null for any other. */
+  verify<Type extends TokenType>(
+    token: string,
+    ...types: Type[]
+  ): Promise<(TokenIdentity & { type: Type }) | null>;
+}
+
+const TYP: Record<TokenType, string> = { access: 'at+jwt', refresh: 'rt+jwt', llt: 'llt+jwt' };
+
+/** Replicas' clocks may differ by this much, in milliseconds. */
+const CLOCK_TOLERANCE = 5000;
+
+/** Tokens whose signature need not be checked again; their session is asked every time all the same. */
+const CACHED_TOKENS = 10_000;
+
+/** One key for one type of token. */
+interface KeyCodec {
+  kid: string;
+  type: TokenType;
+  sign(claims: Claims): string;
+  verify(token: string): Record<keyof Claims, unknown>;
+}
+
+interface Codecs {
+  /** The key that signs, by type. */
+  signers: Record<TokenType, KeyCodec>;
+  all: KeyCodec[];
+  /** By the token's first segment, which is the same for all tokens of one key and type. */
+  byHeader: Map<string, KeyCodec>;
+}
+
+/** Opens the codec on the keys in use, and follows them as they change. */
+export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
+  let codecs = await openCodecs(keyRing.current(), options);
+  keyRing.onChange(async (keys) => {
+    codecs = await openCodecs(keys, options);
+  });
+
+  return {
+    sign: (type, claims) => codecs.signers[type].sign(claims),
+
+    async verify(token, ...types) {
+      let codec = find(codecs, token);
+      if (codec === undefined) {
+        // Perhaps another replica has seen a new key before us.
+        await keyRing.reload();
+        codec = find(codecs, token);
+      }
+      const type = types.find((candidate) => candidate === codec?.type);
+      if (!codec || !type) return null;
+      const claims = check(codec, token);
+      const identity = claims && readClaims(claims, type);
+      return identity && { ...identity, type };
+    },
+  };
+}
+
+async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Codecs> {
+  const signing = keys.signing.flatMap(({ kid, algorithm, privateKey, publicKey }) =>
+    (['access', 'llt'] as const).map((type) =>
+      openCodec({ kid, type, algorithm, secret: { private: privateKey, public: publicKey } }, options),
+    ),
+  );
+  const refresh = keys.refresh.map(({ kid, secret }) =>
+    openCodec({ kid, type: 'refresh', algorithm: 'HS256', secret }, options),
+  );
+  const all = await Promise.all([...signing, ...refresh]);
+  const signerOf = (type: TokenType) => {
+    const signer = all.find((codec) => codec.type === type);
+    if (!signer) throw new Error(`no key signs ${type} tokens`);
+    return signer;
+  };
+  return {
+    signers: { access: signerOf('access'), refresh: signerOf('refresh'), llt: signerOf('llt') },
+    all,
+    byHeader: new Map(
+      all.map((codec) => [headerOf(codec.sign({ sub: '0', sid: 0, jti: '0', iat: 0 })), codec]),
+    ),
+  };
+}
+
+interface CodecKey {
+  kid: string;
+  type: TokenType;
+  algorithm: SigningKey['algorithm'] | 'HS256';
+  secret: Buffer | { private: string; public: string };
+}
+
+/**
+ * @fastify/jwt with one fixed key. Given a function that finds the key it takes three times as long for a token, and
+ * its keys cannot change after the start; so each key gets an instance of its own, which serves nothing but to carry
+ * the plugin (docs/adr/0004-one-jwt-instance-a-key.md).
+ */
+async function openCodec(
+  { kid, type, algorithm, secret }: CodecKey,
+  options: TokenCodecOptions,
+): Promise<KeyCodec> {
+  const { issuer, audience } = options;
+  const carrier = fastify();
+  await carrier.register(fastifyJwt, {
+    secret,
+    sign: { algorithm, kid, iss: issuer, aud: audience, header: { alg: algorithm, typ: TYP[type] } },
+    verify: {
+      algorithms: [algorithm],
+      allowedIss: issuer,
+      allowedAud: audience,
+      checkTyp: TYP[type],
+      requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
+      clockTolerance: CLOCK_TOLERANCE,
+      // A refresh token is presented once.
+      cache: type === 'refresh' ? false : CACHED_TOKENS,
+    },
+  });
+  await carrier.ready();
+  return {
+    kid,
+    type,
+    sign: (claims) => carrier.jwt.sign(claims),
+    verify: (token) => carrier.jwt.verify(token),
+  };
+}
+
+/** The codec that a token's header asks for, by key id and type; undefined where the key is unknown. */
+function find({ byHeader, all }: Codecs, token: string): KeyCodec | null | undefined {
+  const known = byHeader.get(headerOf(token));
+  if (known) return known;
+  // Signed by a version that wrote its header in another order, or by nobody we know.
+  const header = parseHeader(headerOf(token));
+  if (!header) return null;
+  return all.find(({ kid, type }) => kid === header.kid && TYP[type] === header.typ) ?? undefined;
+}
+
+function check(codec: KeyCodec, token: string): Record<keyof Claims, unknown> | null {
+  try {
+    return codec.verify(token);
+  } catch {
+    return null;
+  }
+}
+
+function headerOf(token: string): string {
+  return token.slice(0, token.indexOf('.'));
+}
+
+function parseHeader(segment: string): { kid?: unknown; typ?: unknown } | null {
+  try {
+    const header: unknown = JSON.parse(Buffer.from(segment, 'base64url').toString());
+    return typeof header === 'object' ? header : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import fp from 'fastify-plugin';
+import type { Clock } from '../../domain/clock.ts';
+import '../request.ts';
+
+interface RequestContextOptions {
+  clock: Clock;
+  /** While true, every answer asks its client to open its next connection elsewhere. */
+  isDraining: () => boolean;
+}
+
+const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
+
+/** The caller's request id where it is one, or a new one: it goes into logs, so it may hold nothing but what is safe. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+}
+
+/** What every request gets before anything else, and one line in the log when it is over. */
+function requestContext(
+  app: FastifyInstance,
+  { clock, isDraining }: RequestContextOptions,
+  done: () => void,
+): void {
+  app.decorateRequest('receivedAt', 0);
+  app.decorateRequest('bearer', null);
+  app.decorateRequest('principal', null);
+  app.decorateRequest('errorCode', null);
+  app.decorateRequest('traceId', null);
+
+  app.addHook('onRequest', (request, reply, next) => {
+    request.receivedAt = clock.monotonic();
+    const { traceparent } = request.headers;
+    if (typeof traceparent === 'string') request.traceId = TRACEPARENT.exec(traceparent)?.[1] ?? null;
+    // Nothing that we answer may be kept by anybody in between.
+    reply.header('x-request-id', request.id).header('cache-control', 'no-store');
+    next();
+  });
+
+  app.addHook('onSend', (_request, reply, payload, next) => {
+    if (isDraining()) reply.header('connection', 'close');
+    next(null, payload);
+  });
+
+  app.addHook('onResponse', (request, reply, next) => {
+    const { method, routeOptions, errorCode, principal, traceId } = request;
+    const entry = {
+      method,
+      // The pattern, not the path: what a client puts there by mistake may be a token.
+      route: routeOptions.url ?? null,
+      status: reply.statusCode,
+      ms: Math.round((clock.monotonic() - request.receivedAt) * 1000) / 1000,
+      ...(errorCode && { code: errorCode }),
+      ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
+      ...(traceId && { traceId }),
+    };
+    if (reply.statusCode >= 500) request.log.warn(entry, 'request');
+    else request.log.info(entry, 'request');
+    next();
+  });
+  done();
+}
+
+export default fp(requestContext, { name: 'request-context', fastify: '5.x' });

@@ -1,0 +1,96 @@
+import type { AuthError, ErrorCode, FieldError } from '../domain/errors.ts';
+
+/** RFC 9457 problem details: the shape of every error that leaves the service. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: ErrorCode;
+  request_id: string;
+  errors?: FieldError[];
+}
+
+/** Status, title and detail of each code; a code without one does not compile. The README's table shows all three. */
+export const PROBLEMS = {
+  bad_request: [400, 'Bad request', 'The request is not well-formed HTTP.'],
+  malformed_json: [400, 'Malformed JSON', 'The body is not JSON in UTF-8.'],
+  validation_failed: [400, 'Validation failed', 'The request does not have the documented form; see errors.'],
+  username_taken: [400, 'Username taken', 'Another account has this username.'],
+  email_taken: [400, 'E-mail address taken', 'Another account has this e-mail address.'],
+  password_refused: [400, 'Password refused', 'The password is too easy to guess; see errors.'],
+  too_many_tokens: [
+    400,
+    'Too many tokens',
+    'The account has as many long-lived tokens as it may; delete one first.',
+  ],
+  token_missing: [401, 'Token missing', 'The request carries no bearer token.'],
+  invalid_token: [
+    401,
+    'Invalid token',
+    'The token is malformed, expired, revoked, superseded or of the wrong type.',
+  ],
+  token_reused: [
+    401,
+    'Token reused',
+    'The refresh token had been exchanged already: its session has been ended.',
+  ],
+  token_unknown: [401, 'Token unknown', 'The account has no such token.'],
+  invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
+  token_not_allowed: [403, 'Token not allowed', 'A long-lived token may not do this.'],
+  signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],
+  not_found: [404, 'Not found', 'There is nothing at this path.'],
+  method_not_allowed: [405, 'Method not allowed', 'The path does not know this method; see Allow.'],
+  request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
+  body_too_large: [413, 'Body too large', 'The body is larger than 16 KiB.'],
+  uri_too_long: [414, 'URI too long', 'A part of the path is too long.'],
+  unsupported_media_type: [415, 'Unsupported media type', 'The body must be application/json.'],
+  expectation_failed: [417, 'Expectation failed', 'The Expect header asks for something unknown.'],
+  rate_limited: [429, 'Too many requests', 'Too many requests from this address; see Retry-After.'],
+  headers_too_large: [431, 'Headers too large', 'The headers are larger than 16 KiB.'],
+  internal_error: [500, 'Internal error', 'Something went wrong on our side.'],
+  unavailable: [
+    503,
+    'Unavailable',
+    'The service cannot answer for now; nothing was decided. See Retry-After.',
+  ],
+  overloaded: [503, 'Overloaded', 'Too many passwords are being checked; see Retry-After.'],
+  refresh_overlap: [
+    503,
+    'Refresh overlap',
+    'Another refresh of this session came first a moment ago; see Retry-After.',
+  ],
+} as const satisfies Record<ErrorCode, readonly [status: number, title: string, detail: string]>;
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** The body of an error. `type` names the code as a URI and leads nowhere, as RFC 9457, section 3.1.1, allows. */
+export function problemOf(code: ErrorCode, requestId: string, errors?: FieldError[]): Problem {
+  const [status, title, detail] = PROBLEMS[code];
+  return {
+    type: `urn:latchkey:error:${code}`,
+    title,
+    status,
+    detail,
+    code,
+    request_id: requestId,
+    ...(errors && { errors }),
+  };
+}
+
+/** The headers that go with an error: the challenge of RFC 6750, section 3, and when to come back. */
+export function problemHeaders({
+  code,
+  retryAfter,
+}: Pick<AuthError, 'code' | 'retryAfter'>): Record<string, string> {
+  const [status] = PROBLEMS[code];
+  const headers: Record<string, string> = { 'cache-control': 'no-store' };
+  if (status === 401) headers['www-authenticate'] = challengeOf(code);
+  if (status === 429 || status === 503) headers['retry-after'] = String(retryAfter ?? 1);
+  return headers;
+}
+
+/** Only where the token itself is the reason: a client that is told `invalid_token` refreshes and tries again. */
+function challengeOf(code: ErrorCode): string {
+  return code === 'invalid_token' || code === 'token_reused' ? 'Bearer error="invalid_token"' : 'Bearer';
+}

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { ErrorCode } from '../domain/errors.ts';
+import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
+
+/** Refusals below the router, where no request object exists: written to the socket, in the same shape as all others. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const code = codeOf(error);
+  const { head, headers, body } = render(code);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 ${head}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+/** Node answers an unknown Expect header by itself, without a body. */
+export function answerExpectations(server: Server): void {
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const { status, headers, body } = render('expectation_failed');
+    response.writeHead(status, headers).end(body);
+  });
+}
+
+function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout';
+  return 'bad_request';
+}
+
+function render(code: ErrorCode) {
+  const requestId = randomUUID();
+  const problem = problemOf(code, requestId);
+  const body = JSON.stringify(problem);
+  const headers = {
+    ...problemHeaders({ code, retryAfter: undefined }),
+    'content-type': PROBLEM_TYPE,
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
+}

@@ -1,0 +1,22 @@
+import type { Bearer, Principal } from '../domain/access-tokens/principal.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** When the request's head was complete, by the monotonic clock in milliseconds. */
+    receivedAt: number;
+    /** The bearer token, once its signature and claims have been verified. */
+    bearer: Bearer | null;
+    /** Who asks, once the token's session has been found good. */
+    principal: Principal | null;
+    /** Why the request was refused, for the log. */
+    errorCode: ErrorCode | null;
+    /** The caller's trace id (W3C Trace Context), for the log. */
+    traceId: string | null;
+  }
+
+  interface FastifySchema {
+    operationId?: string;
+    summary?: string;
+  }
+}

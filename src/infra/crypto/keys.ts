@@ -1,0 +1,75 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto';
+import type { RefreshSecret, SigningKey } from '../../domain/access-tokens/ports.ts';
+
+/** A key or secret that cannot be used; the message says why and holds nothing of it. */
+export class KeyError extends Error {
+  override name = 'KeyError';
+}
+
+/** HS256's own output length (RFC 7518, section 3.2). */
+const MIN_SECRET_BYTES = 32;
+const MIN_RSA_BITS = 2048;
+
+/** Reads a PEM private key: EC P-256 signs ES256, Ed25519 EdDSA, RSA RS256. @throws KeyError */
+export function parseSigningKey(pem: string, name: string): SigningKey {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    throw new KeyError(`${name} is not an unencrypted PEM private key`);
+  }
+  const publicKey = createPublicKey(key);
+  return {
+    kid: thumbprint(publicKey),
+    algorithm: algorithmOf(key, name),
+    privateKey: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  };
+}
+
+/** A new ES256 key, as PEM. */
+export function generateSigningKey(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+/** Reads REFRESH_TOKEN_SECRET: base64url secrets, comma-separated. @throws KeyError */
+export function parseRefreshSecrets(text: string): RefreshSecret[] {
+  return text.split(',').map((part, i) => {
+    const encoded = part.trim();
+    const secret = Buffer.from(encoded, 'base64url');
+    // Node decodes what it can and drops the rest: a typo would silently be another secret on another replica.
+    if (secret.toString('base64url') !== encoded.replace(/=+$/, ''))
+      throw new KeyError(`secret ${i + 1} is not base64url`);
+    if (secret.length < MIN_SECRET_BYTES) {
+      throw new KeyError(`secret ${i + 1} has ${secret.length} bytes, ${MIN_SECRET_BYTES} are needed`);
+    }
+    return { kid: createHash('sha256').update(secret).digest('base64url').slice(0, 16), secret };
+  });
+}
+
+function algorithmOf(key: KeyObject, name: string): SigningKey['algorithm'] {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  if (type === 'ec' && details?.namedCurve === 'prime256v1') return 'ES256';
+  if (type === 'ed25519') return 'EdDSA';
+  if (type === 'rsa') {
+    if ((details?.modulusLength ?? 0) >= MIN_RSA_BITS) return 'RS256';
+    throw new KeyError(`${name} is an RSA key of fewer than ${MIN_RSA_BITS} bits`);
+  }
+  throw new KeyError(`${name} is neither EC P-256, Ed25519 nor RSA`);
+}
+
+/** RFC 7638: the hash of the required members in lexicographic order. */
+function thumbprint(publicKey: KeyObject): string {
+  const jwk = publicKey.export({ format: 'jwk' }) as Record<string, string>;
+  const members =
+    { EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'], RSA: ['e', 'kty', 'n'] }[jwk.kty ?? ''] ?? [];
+  const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
+  return createHash('sha256').update(canonical).digest('base64url');
+}

@@ -1,0 +1,138 @@
+import type { Known, SessionStateStore, TokenKey, Unusable } from '../../domain/sessions/ports.ts';
+import { checkAccess, rotate, type SessionState } from '../../domain/sessions/rotation.ts';
+import type { User } from '../../domain/users/user.ts';
+
+export interface MemoryStateOptions {
+  /** SESSION_CACHE_TTL in seconds. */
+  cacheTtl: number;
+  /** The store's clock, in whole microseconds. */
+  now: () => number;
+}
+
+interface Entry {
+  /** null is a tombstone. */
+  token: { state: SessionState; createdAt: number; usedAt: number } | null;
+  /** Microseconds. */
+  expiresAt: number;
+}
+
+/** How old may be what a put was made from; the note of a use is to the minute. Microseconds. */
+const MAX_PUT_AGE = 10_000_000;
+const USE_GRANULARITY = 60_000_000;
+
+/**
+ * The stand-in for Redis of the embedded default: the same contract over maps, for one process. What it forgets when
+ * the process ends is rebuilt from the records, as after an emptied Redis.
+ */
+export function makeMemorySessionState({
+  cacheTtl,
+  now,
+}: MemoryStateOptions): SessionStateStore & { sweep(): void } {
+  const tokens = new Map<string, Entry>();
+  const users = new Map<number, { user: User; expiresAt: number }>();
+  const stateTtl = cacheTtl * 1_000_000;
+  const tombstoneTtl = 2 * stateTtl;
+
+  /** Finds token and user, or why there is nothing to judge. */
+  function find(
+    key: TokenKey,
+  ): Unusable | { outcome: 'found'; token: NonNullable<Entry['token']>; user: User } {
+    const time = now();
+    const entry = living(tokens, nameOf(key), time);
+    if (entry?.token === null) return { outcome: 'revoked' };
+    const user = living(users, key.userId, time)?.user;
+    if (!entry || !user) return { outcome: 'missing', now: time };
+    return user.disabled ? { outcome: 'disabled' } : { outcome: 'found', token: entry.token, user };
+  }
+
+  function keep(key: TokenKey, token: Entry['token'], ttl: number): void {
+    tokens.set(nameOf(key), { token, expiresAt: now() + ttl });
+  }
+
+  return {
+    now: async () => now(),
+
+    async rotate(key, presented) {
+      const found = find(key);
+      if (found.outcome !== 'found') return found;
+      const { token, user } = found;
+      const time = now();
+      const answer = rotate(token.state, { ...presented, now: time });
+      if (answer.outcome === 'issued') {
+        keep(key, { ...token, state: answer.state }, stateTtl);
+        users.set(user.id, { user, expiresAt: time + stateTtl });
+      }
+      if (answer.outcome === 'reused') keep(key, null, tombstoneTtl);
+      return { ...answer, ...known(found), now: time };
+    },
+
+    async checkAccess(key, generation) {
+      const found = find(key);
+      if (found.outcome !== 'found') return found;
+      const answer = checkAccess(found.token.state, generation);
+      if (answer.outcome === 'good') found.token.state = answer.state;
+      return { outcome: answer.outcome, ...known(found) };
+    },
+
+    async checkLongLived(key) {
+      const found = find(key);
+      if (found.outcome !== 'found') return found;
+      const time = now();
+      if (time - found.token.usedAt * 1000 >= USE_GRANULARITY) found.token.usedAt = Math.floor(time / 1000);
+      return { outcome: 'good', ...known(found) };
+    },
+
+    async put(record, user, asOf) {
+      const time = now();
+      if (time - asOf > MAX_PUT_AGE) return false;
+      users.set(user.id, { user: living(users, user.id, time)?.user ?? user, expiresAt: time + stateTtl });
+      const key = { userId: record.userId, tokenId: record.id };
+      if (living(tokens, nameOf(key), time)) return false;
+      const { state, createdAt, lastUsedAt } = record;
+      keep(key, { state, createdAt, usedAt: lastUsedAt ?? 0 }, stateTtl);
+      return true;
+    },
+
+    revoke: async (key) => {
+      keep(key, null, tombstoneTtl);
+    },
+
+    async lastUses(userId, tokenIds) {
+      const uses = new Map<number, number>();
+      for (const tokenId of tokenIds) {
+        const token = living(tokens, nameOf({ userId, tokenId }), now())?.token;
+        const lastUse = token ? Math.max(Math.floor(token.state.latest / 1000), token.usedAt) : 0;
+        if (lastUse > 0) uses.set(tokenId, lastUse);
+      }
+      return uses;
+    },
+
+    sweep() {
+      const time = now();
+      dropExpired(tokens, time);
+      dropExpired(users, time);
+    },
+  };
+}
+
+/** Owner and token: a token presented for another user is not found. */
+function nameOf({ userId, tokenId }: TokenKey): string {
+  return `${userId}:${tokenId}`;
+}
+
+function living<Id, Value extends { expiresAt: number }>(
+  map: Map<Id, Value>,
+  id: Id,
+  time: number,
+): Value | undefined {
+  const value = map.get(id);
+  return value && value.expiresAt > time ? value : undefined;
+}
+
+function known({ user, token }: { user: User; token: NonNullable<Entry['token']> }): Known {
+  return { user, createdAt: token.createdAt };
+}
+
+function dropExpired<Id>(map: Map<Id, { expiresAt: number }>, time: number): void {
+  for (const [id, { expiresAt }] of map) if (expiresAt <= time) map.delete(id);
+}

@@ -1,0 +1,102 @@
+import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { orAuthError } from './errors.ts';
+import { toRecord, toUser } from './rows.ts';
+
+/** The token records in PostgreSQL. */
+export function makeTokenStore(prisma: PrismaClient): TokenStore {
+  return {
+    addSession: (userId, session, { limit, liveSince }) =>
+      orAuthError(() =>
+        prisma.$transaction(async (tx) => {
+          if (!(await lockUser(tx, userId))) return null;
+          const replaced = await makeRoom(tx, userId, limit, liveSince, session.createdAt);
+          const data = { userId: BigInt(userId), ...sessionColumns(session) };
+          const { id } = await tx.token.create({ data, select: { id: true } });
+          return { id: Number(id), replaced };
+        }),
+      ),
+
+    addLongLived: (userId, { name, createdAt }, limit) =>
+      orAuthError(() =>
+        prisma.$transaction(async (tx) => {
+          if (!(await lockUser(tx, userId))) return null;
+          const count = await tx.token.count({
+            where: { userId: BigInt(userId), type: 'llt', revokedAt: null },
+          });
+          if (count >= limit) return null;
+          const data = { userId: BigInt(userId), type: 'llt' as const, name, createdAt: new Date(createdAt) };
+          const { id } = await tx.token.create({ data, select: { id: true } });
+          return Number(id);
+        }),
+      ),
+
+    find: (id) =>
+      orAuthError(async () => {
+        const row = await prisma.token.findUnique({ where: { id: BigInt(id) }, include: { user: true } });
+        return row && { record: toRecord(row), user: toUser(row.user) };
+      }),
+
+    revoke: (userId, id, at, type) =>
+      orAuthError(async () => {
+        const where = { id: BigInt(id), userId: BigInt(userId), ...(type && { type }) };
+        const { count } = await prisma.token.updateMany({
+          where: { ...where, revokedAt: null },
+          data: { revokedAt: new Date(at) },
+        });
+        return count > 0 || (await prisma.token.count({ where })) > 0;
+      }),
+
+    list: (userId) =>
+      orAuthError(async () => {
+        const where = { userId: BigInt(userId), revokedAt: null };
+        return (await prisma.token.findMany({ where, orderBy: { id: 'asc' } })).map(toRecord);
+      }),
+  };
+}
+
+/** The columns of a session that has just been opened. */
+export function sessionColumns({ name, createdAt, state }: NewSession) {
+  return {
+    type: 'session' as const,
+    name,
+    createdAt: new Date(createdAt),
+    latest: BigInt(state.latest),
+    parent: BigInt(state.parent),
+    first: BigInt(state.first),
+    confirmed: state.confirmed,
+    client: state.client,
+  };
+}
+
+/**
+ * Locks the user's row until the transaction ends, so that limits hold when logins race, and reads it again, so that no
+ * login slips past a user's being disabled.
+ * @returns whether the user may still log in.
+ */
+async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<boolean> {
+  const rows = await tx.$queryRaw<{ disabled_at: Date | null }[]>`
+    SELECT disabled_at FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
+  return rows[0]?.disabled_at === null;
+}
+
+/** Revokes those sessions unused for longest that one more would be too many for. */
+async function makeRoom(
+  tx: Prisma.TransactionClient,
+  userId: number,
+  limit: number,
+  liveSince: number,
+  at: number,
+): Promise<number[]> {
+  const live = await tx.token.findMany({
+    where: { userId: BigInt(userId), type: 'session', revokedAt: null, latest: { gt: BigInt(liveSince) } },
+    orderBy: { latest: 'desc' },
+    select: { id: true },
+    skip: limit - 1,
+  });
+  const ids = live.map(({ id }) => id);
+  if (ids.length > 0) {
+    await tx.token.updateMany({ where: { id: { in: ids } }, data: { revokedAt: new Date(at) } });
+  }
+  return ids.map(Number);
+}

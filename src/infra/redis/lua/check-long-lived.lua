@@ -1,0 +1,17 @@
+-- Presents a long-lived token; notes its use once a minute, so that most checks write nothing.
+--
+-- KEYS  1 token   2 user (one hash tag)
+-- Reply {'missing', now} | {'revoked'} | {'disabled'} | {'good', created, user's username, name, created}
+local token = redis.call('HMGET', KEYS[1], 'created', 'used', 'revoked')
+local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
+local time = redis.call('TIME')
+
+if token[3] then return { 'revoked' } end
+if not token[1] or not user[1] then return { 'missing', string.format('%.0f', time[1] * 1000000 + time[2]) } end
+if user[4] == '1' then return { 'disabled' } end
+
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if not token[2] or now - tonumber(token[2]) >= 60000 then
+  redis.call('HSET', KEYS[1], 'used', string.format('%.0f', now))
+end
+return { 'good', token[1], user[1], user[2], user[3] }

@@ -1,0 +1,68 @@
+-- Presents a refresh token: rotation.ts's `rotate`, line by line, in one atomic step. Change both or neither.
+--
+-- KEYS  1 token   2 user (one hash tag)
+-- ARGV  1 generation   2 elapsed µs   3 window µs   4 client ('' never matches)
+--       5 seconds that a state is kept   6 seconds that a tombstone is kept
+-- Reply {'missing', now} | {'revoked'} | {'disabled'}
+--       | {outcome, now, detail, latest, parent, first, confirmed, client, created, user's username, name, created}
+--       detail: row of 'issued', µs of 'held', reason of 'refused', otherwise ''
+local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
+
+local generation, elapsed, window = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local client = ARGV[4]
+local token = redis.call('HMGET', KEYS[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
+local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+-- tostring() loses digits above 10^14.
+local function print53(number) return string.format('%.0f', number) end
+
+if token[7] then return { 'revoked' } end
+if not token[1] or not user[1] then return { 'missing', print53(now) } end
+if user[4] == '1' then return { 'disabled' } end
+
+local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
+local confirmed, lastClient = token[4], token[5]
+local latest = math.max(known, generation)
+
+local function reply(outcome, detail)
+  return {
+    outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
+    token[6], user[1], user[2], user[3],
+  }
+end
+
+local function issue(row, newParent, newFirst)
+  if latest - now > MAX_LEAD then
+    latest = known
+    return reply('refused', 'clock')
+  end
+  latest = math.max(latest + 1, now)
+  parent, first, confirmed, lastClient = newParent, newFirst or latest, '0', client
+  redis.call('HSET', KEYS[1], 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
+    'confirmed', confirmed, 'client', client)
+  redis.call('EXPIRE', KEYS[1], ARGV[5])
+  redis.call('EXPIRE', KEYS[2], ARGV[5])
+  return reply('issued', row)
+end
+
+if elapsed > MAX_ELAPSED then
+  latest = known
+  return reply('refused', 'stale')
+end
+if generation == latest then return issue(generation > known and 'ahead' or 'current', generation) end
+
+local recent = latest - now <= MAX_LEAD_FOR_RECENT
+  and (now - elapsed <= latest or (window > 0 and now - latest <= window))
+if recent then
+  if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end
+  return reply('held', print53(math.max(0, latest + window - now)))
+end
+if parent < generation and generation < first then return issue('gap', generation, first) end
+if generation == parent and confirmed ~= '1' then return issue('unconfirmed', parent, first) end
+
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'revoked', '1')
+redis.call('EXPIRE', KEYS[1], ARGV[6])
+return reply('reused', '')

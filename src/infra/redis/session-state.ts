@@ -1,0 +1,128 @@
+import type { SessionStateStore, Known, TokenKey, Unusable } from '../../domain/sessions/ports.ts';
+import type { RotationOutcome, SessionState } from '../../domain/sessions/rotation.ts';
+import type { TokenRecord } from '../../domain/tokens/token-record.ts';
+import type { User } from '../../domain/users/user.ts';
+import { orUnavailable } from './errors.ts';
+import { makeKeys } from './keys.ts';
+import type { ScriptedRedis } from './scripts.ts';
+
+export interface RedisStateOptions {
+  /** REDIS_PREFIX. */
+  prefix: string;
+  /** SESSION_CACHE_TTL in seconds. */
+  cacheTtl: number;
+}
+
+/** The session states in Redis: one script an operation, one round trip, atomic. */
+export function makeRedisSessionState(
+  redis: ScriptedRedis,
+  { prefix, cacheTtl }: RedisStateOptions,
+): SessionStateStore {
+  const keys = makeKeys(prefix);
+  const tombstoneTtl = 2 * cacheTtl;
+  const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
+
+  return {
+    async now() {
+      const [seconds, micros] = await orUnavailable(redis.time());
+      return Number(seconds) * 1_000_000 + Number(micros);
+    },
+
+    async rotate(key, { generation, elapsed, window, client }) {
+      const reply = await orUnavailable(
+        redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
+      );
+      return (
+        readUnusable(reply) ?? {
+          ...readRotation(reply),
+          ...readKnown(key.userId, reply, 8),
+          now: Number(reply[1]),
+        }
+      );
+    },
+
+    async checkAccess(key, generation) {
+      const reply = await orUnavailable(redis.checkAccess(...both(key), generation));
+      const outcome = reply[0] === 'good' ? 'good' : 'superseded';
+      return readUnusable(reply) ?? { outcome, ...readKnown(key.userId, reply, 1) };
+    },
+
+    async checkLongLived(key) {
+      const reply = await orUnavailable(redis.checkLongLived(...both(key)));
+      return readUnusable(reply) ?? { outcome: 'good', ...readKnown(key.userId, reply, 1) };
+    },
+
+    async put(record, user, asOf) {
+      const key = { userId: record.userId, tokenId: record.id };
+      return (
+        (await orUnavailable(redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1
+      );
+    },
+
+    async revoke(key) {
+      await orUnavailable(redis.revoke(keys.token(key), tombstoneTtl));
+    },
+
+    async lastUses(userId, tokenIds) {
+      const uses = new Map<number, number>();
+      if (tokenIds.length === 0) return uses;
+      const names = tokenIds.map((tokenId) => keys.token({ userId, tokenId }));
+      const replies = await orUnavailable(redis.lastUses(names.length, ...names));
+      tokenIds.forEach((tokenId, i) => {
+        const [latest, used] = replies[i] ?? [null, null];
+        const lastUse = Math.max(Math.floor(Number(latest ?? 0) / 1000), Number(used ?? 0));
+        if (lastUse > 0) uses.set(tokenId, lastUse);
+      });
+      return uses;
+    },
+  };
+}
+
+function putArguments({ state, createdAt, lastUsedAt }: TokenRecord, user: User): (string | number)[] {
+  return [
+    lastUsedAt ?? '',
+    ...[state.latest, state.parent, state.first, state.confirmed ? 1 : 0, state.client, createdAt],
+    ...[user.username, user.name, user.createdAt, user.disabled ? 1 : 0],
+  ];
+}
+
+function readUnusable(reply: string[]): Unusable | null {
+  const [outcome, now] = reply;
+  if (outcome === 'missing') return { outcome, now: Number(now) };
+  if (outcome === 'revoked' || outcome === 'disabled') return { outcome };
+  return null;
+}
+
+/** The token's and its user's part of a reply: created, username, name, user's created, from `offset` on. */
+function readKnown(userId: number, reply: string[], offset: number): Known {
+  const [createdAt, username = '', name = '', userCreatedAt] = reply.slice(offset);
+  return {
+    createdAt: Number(createdAt),
+    user: { id: userId, username, name, createdAt: Number(userCreatedAt), disabled: false },
+  };
+}
+
+function readRotation(reply: string[]): RotationOutcome {
+  const [outcome, , detail = '', latest, parent, first, confirmed, client = ''] = reply;
+  const state: SessionState = {
+    latest: Number(latest),
+    parent: Number(parent),
+    first: Number(first),
+    confirmed: confirmed === '1',
+    client,
+  };
+  switch (outcome) {
+    case 'issued':
+      return { outcome, row: detail as 'current' | 'ahead' | 'gap' | 'unconfirmed', state };
+    case 'repeated':
+      return { outcome, state };
+    case 'held':
+      return { outcome, retryAfter: Number(detail) };
+    case 'refused':
+      return { outcome, reason: detail === 'clock' ? 'clock' : 'stale' };
+    case 'reused':
+      return { outcome };
+    default:
+      throw new Error(`rotate.lua answered ${outcome}`);
+  }
+}

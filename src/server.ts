@@ -1,0 +1,94 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { buildApp, buildOpsApp } from './app.ts';
+import { compose } from './compose.ts';
+import { ConfigError, loadConfig, type Config } from './config.ts';
+import { openDatabase } from './embedded.ts';
+import { makeLogger } from './logger.ts';
+import { StartError } from './start-error.ts';
+
+try {
+  const config = loadConfig();
+  await serve(config, makeLogger(config.LOG_LEVEL, process.stdout.isTTY));
+} catch (error) {
+  if (!(error instanceof ConfigError || error instanceof StartError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+}
+
+/** Runs the service until a signal ends it. */
+async function serve(config: Config, logger: Logger): Promise<void> {
+  for (const line of config.embedded) logger.warn(line);
+  const database = await openDatabase(config, logger, () => {
+    process.exitCode = 1;
+    process.kill(process.pid, 'SIGTERM');
+  });
+  const composition = await compose(config, database.url, logger);
+  const app = await buildApp(composition.app);
+  const ops = await buildOpsApp(composition.readiness);
+
+  try {
+    await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });
+    await app.listen({ host: config.HOST, port: config.PORT });
+  } catch (error) {
+    await database.stop();
+    throw new StartError(`cannot listen: ${(error as Error).message}`);
+  }
+  announce(config, app, ops, logger);
+
+  await firstSignal();
+  logger.info('stopping: draining first');
+  composition.drain();
+  const deadline = performance.now() + config.SHUTDOWN_TIMEOUT * 1000;
+  await sleep(config.DRAIN_DELAY * 1000, deadline);
+  await closeWithin(app, deadline - performance.now());
+  await ops.close();
+  await composition.close();
+  await database.stop();
+  logger.info('stopped');
+  process.exit();
+}
+
+function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, logger: Logger): void {
+  const [url = ''] = app.listeningOrigin ? [app.listeningOrigin] : [];
+  logger.info({ url, ops: ops.listeningOrigin }, 'serving');
+  if (config.production) return;
+  const account = {
+    username: 'ada',
+    name: 'Ada',
+    email: 'ada@example.com',
+    password: 'difference engine no. 2',
+  };
+  const curl = `curl -s ${url}/api/auth/signup -H 'Content-Type: application/json' -d '${JSON.stringify(account)}'`;
+  logger.info(`try it: ${curl}`);
+}
+
+/** A second signal ends the process at once: somebody is waiting at a terminal. */
+function firstSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let seen = 0;
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, () => {
+        if (++seen > 2) process.exit(1);
+        resolve();
+      });
+    }
+  });
+}
+
+/** Takes no more connections, lets what is under way finish, and cuts what is left at the deadline. */
+async function closeWithin(app: FastifyInstance, ms: number): Promise<void> {
+  const timer = setTimeout(
+    () => {
+      app.server.closeAllConnections();
+    },
+    Math.max(0, ms),
+  );
+  await app.close();
+  clearTimeout(timer);
+}
+
+function sleep(ms: number, deadline: number): Promise<void> {
+  const bounded = Math.max(0, Math.min(ms, deadline - performance.now()));
+  return new Promise((resolve) => setTimeout(resolve, bounded));
+}

@@ -1,0 +1,84 @@
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { randomBytes } from 'node:crypto';
+
+/** Anything that answers requests: an app without a socket. */
+export interface Target {
+  inject(options: InjectOptions): Promise<LightMyRequestResponse>;
+}
+
+export interface Pair {
+  access_token: string;
+  refresh_token: string;
+  user: { id: number; username: string; name: string; created_at: string };
+}
+
+/** An account that nobody else has. */
+export function anAccount(
+  overrides: Partial<Record<'username' | 'name' | 'email' | 'password', string>> = {},
+) {
+  const username = `user-${randomBytes(5).toString('hex')}`;
+  return {
+    username,
+    name: 'Ada Lovelace',
+    email: `${username}@example.com`,
+    password: 'difference engine',
+    ...overrides,
+  };
+}
+
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}
+
+export async function signUp(target: Target, account: object = anAccount()): Promise<Pair> {
+  return pairOf(await target.inject({ method: 'POST', url: '/api/auth/signup', payload: account }));
+}
+
+export async function logIn(target: Target, username: string, password = 'difference engine'): Promise<Pair> {
+  return pairOf(await target.inject({ method: 'POST', url: '/api/auth', payload: { username, password } }));
+}
+
+export function refresh(target: Target, token: string, headers: Record<string, string> = {}) {
+  return target.inject({
+    method: 'GET',
+    url: '/api/auth/refresh',
+    headers: { ...headers, ...bearer(token) },
+  });
+}
+
+export function verify(target: Target, token: string) {
+  return target.inject({ method: 'GET', url: '/api/auth/verify', headers: bearer(token) });
+}
+
+export async function createLongLived(target: Target, accessToken: string, device = 'Kitchen tablet') {
+  const options = {
+    method: 'POST',
+    url: '/api/auth/llt',
+    headers: bearer(accessToken),
+    payload: { device },
+  } as const;
+  const response = await target.inject(options);
+  if (response.statusCode !== 200) throw new Error(`no LLT: ${response.body}`);
+  return response.json<{ id: number; longlived_token: string }>();
+}
+
+/** @throws Error where the answer is no pair. */
+export function pairOf(response: LightMyRequestResponse): Pair {
+  if (response.statusCode !== 200) throw new Error(`no pair: ${response.statusCode} ${response.body}`);
+  return response.json();
+}
+
+/** What a token says, unverified. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<
+    string,
+    unknown
+  >;
+}
+
+export function headerOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as Record<
+    string,
+    unknown
+  >;
+}

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { Redis } from 'ioredis';
+import type { Test } from 'tap';
+import { leaveOut } from './environment.ts';
+
+const url = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
+
+/** Why the tests that need Redis cannot run here; false where they can. */
+export const redisMissing: false | string = leaveOut(
+  (await answers())
+    ? null
+    : `no Redis answers at ${url} (install redis-server and start it, or set TEST_REDIS_URL)`,
+);
+
+export interface TestRedis {
+  url: string;
+  /** Keys of this test alone; they are deleted when it ends. */
+  prefix: string;
+}
+
+/** A corner of the Redis at hand for one test. */
+export function testRedis(t: Test): TestRedis {
+  const prefix = `lk-test-${randomBytes(6).toString('hex')}:`;
+  t.teardown(async () => {
+    const redis = new Redis(url);
+    await deleteKeys(redis, prefix);
+    redis.disconnect();
+  });
+  return { url, prefix };
+}
+
+/** Forgets everything under a prefix: an emptied Redis, for one test. */
+export async function deleteKeys(redis: Redis, prefix: string): Promise<void> {
+  for await (const keys of redis.scanStream({ match: `${prefix}*`, count: 1000 }) as AsyncIterable<
+    string[]
+  >) {
+    if (keys.length > 0) await redis.unlink(...keys);
+  }
+}
+
+async function answers(): Promise<boolean> {
+  const redis = new Redis(url, { lazyConnect: true, connectTimeout: 1000, retryStrategy: () => null });
+  redis.on('error', () => undefined);
+  try {
+    await redis.connect();
+    return (await redis.ping()) === 'PONG';
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
+  }
+}
