@@ -4,7 +4,7 @@ import { AuthError } from '../errors.ts';
 import type { Bulkhead } from '../passwords/bulkhead.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
-import type { TokenStore } from '../tokens/ports.ts';
+import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/token-record.ts';
 import { collectFields, lengthOf, parseLabel, parseLoginName, type Parsed } from '../users/identifiers.ts';
@@ -17,6 +17,7 @@ import type { SessionGrant } from './session.ts';
 interface LogInPorts {
   users: Pick<UserStore, 'findForLogin' | 'replaceHash'>;
   tokens: Pick<TokenStore, 'addSession'>;
+  revocations: Pick<RevocationStore, 'settle'>;
   states: Pick<SessionStateStore, 'now' | 'put' | 'revoke'>;
   hasher: PasswordHasher;
   bulkhead: Bulkhead;
@@ -43,7 +44,7 @@ export interface LogInRequest {
  * @throws AuthError `validation_failed`, `invalid_credentials`, `overloaded`, `unavailable`
  */
 export function makeLogIn(ports: LogInPorts) {
-  const { tokens, states, lifetimes, maxSessions, clock, audit } = ports;
+  const { tokens, revocations, states, lifetimes, maxSessions, clock, audit } = ports;
 
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
@@ -61,6 +62,7 @@ export function makeLogIn(ports: LogInPorts) {
     if (!added) return refuse(ports, 'disabled', user);
     for (const tokenId of added.replaced) {
       await states.revoke({ userId: user.id, tokenId });
+      await revocations.settle([tokenId]);
       audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id });
     }
 
