@@ -26,6 +26,23 @@ export function anAccount(
   };
 }
 
+interface CallOptions {
+  token?: string | undefined;
+  payload?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** One request, as one reads it: `call(target, 'DELETE /api/auth?id=7', { token })`. */
+export function call(target: Target, line: string, { token, payload, headers = {} }: CallOptions = {}) {
+  const [method, url] = line.split(' ', 2);
+  return target.inject({
+    method: method as NonNullable<InjectOptions['method']>,
+    url: url ?? '/',
+    headers: { ...headers, ...(token !== undefined && bearer(token)) },
+    ...(payload !== undefined && { payload: payload as NonNullable<InjectOptions['payload']> }),
+  });
+}
+
 export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }
