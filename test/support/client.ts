@@ -1,4 +1,4 @@
-import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import type { HTTPMethods, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { randomBytes } from 'node:crypto';
 
 /** Anything that answers requests: an app without a socket. */
@@ -36,7 +36,7 @@ interface CallOptions {
 export function call(target: Target, line: string, { token, payload, headers = {} }: CallOptions = {}) {
   const [method, url] = line.split(' ', 2);
   return target.inject({
-    method: method as NonNullable<InjectOptions['method']>,
+    method: method as HTTPMethods,
     url: url ?? '/',
     headers: { ...headers, ...(token !== undefined && bearer(token)) },
     ...(payload !== undefined && { payload: payload as NonNullable<InjectOptions['payload']> }),

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../src/domain/errors.ts';
 /** The parts of an answer that every error has, whether it came from `inject`, `fetch` or a raw socket. */
 export interface Answer {
   status: number;
-  header(name: string): string | undefined;
+  header: (name: string) => string | undefined;
   body: string;
 }
 

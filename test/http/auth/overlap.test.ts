@@ -58,8 +58,8 @@ onEachStore('refreshes that overlap', async (t, env) => {
     const slow = await buildTestApp(t, {
       env: trusting,
       override: (options) => {
-        const { now, monotonic } = options.clock;
-        return { ...options, clock: { now, monotonic: () => monotonic() - 5001 } };
+        const { clock } = options;
+        return { ...options, clock: { ...clock, monotonic: () => clock.monotonic() - 5001 } };
       },
     });
     const pair = await signUp(slow);
@@ -72,8 +72,8 @@ onEachStore('refreshes that overlap', async (t, env) => {
     const slow = await buildTestApp(t, {
       env: closed,
       override: (options) => {
-        const { now, monotonic } = options.clock;
-        return { ...options, clock: { now, monotonic: () => monotonic() - 4000 } };
+        const { clock } = options;
+        return { ...options, clock: { ...clock, monotonic: () => clock.monotonic() - 4000 } };
       },
     });
     const now = Date.now() * 1000;

@@ -177,7 +177,8 @@ async function show(
       const next = pairOf(response).access_token;
       t.ok(Number(claimsOf(next).gen) > Math.max(state.latest, generation), 'a newer generation');
       t.equal((await verify(target, next)).statusCode, 200);
-      return refused(t, await verify(target, newest), 401, 'invalid_token');
+      refused(t, await verify(target, newest), 401, 'invalid_token');
+      return;
     }
     case 'same pair': {
       const pair = pairOf(response);

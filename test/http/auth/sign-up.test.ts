@@ -26,7 +26,7 @@ onEachStore('signup', async (t, env) => {
 
   await t.test('takes usernames in one canonical form', async (t) => {
     const { username } = anAccount();
-    const wide = [...username.toUpperCase()]
+    const wide = Array.from(username.toUpperCase())
       .map((char) => String.fromCodePoint(char === '-' ? 0xff0d : (char.codePointAt(0) ?? 0) + 0xfee0))
       .join('');
     const pair = await signUp(target, anAccount({ username: `\u3000${wide} ` }));
