@@ -129,9 +129,8 @@ function openStates(
       },
     };
   }
-  const redis = makeRedisClient({ url: config.REDIS_URL, timeout: config.REDIS_TIMEOUT }, (error) => {
-    logger.warn({ reason: error.message }, 'Redis cannot be reached');
-  });
+  const redis = makeRedisClient({ url: config.REDIS_URL, timeout: config.REDIS_TIMEOUT });
+  logChanges(redis, logger);
   // A failure is reported like every later one, and tried again.
   redis.connect().catch(() => undefined);
   const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl });
@@ -142,6 +141,19 @@ function openStates(
       redis.disconnect();
     },
   };
+}
+
+/** One line when Redis goes and one when it comes, not one for each attempt. */
+function logChanges(redis: ScriptedRedis, logger: FastifyBaseLogger): void {
+  let isReachable: boolean | undefined;
+  redis.on('error', (error: NodeJS.ErrnoException) => {
+    if (isReachable !== false) logger.warn({ reason: error.code ?? error.name }, 'Redis cannot be reached');
+    isReachable = false;
+  });
+  redis.on('ready', () => {
+    if (isReachable === false) logger.info('Redis is back');
+    isReachable = true;
+  });
 }
 
 interface Parts {

@@ -48,7 +48,7 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
 function create(path: string): boolean {
   const draft = `${path}.${randomUUID()}`;
   const me: Holder = { pid: process.pid, started: startOf(process.pid) };
-  writeFileSync(draft, JSON.stringify(me), { mode: 0o600, flag: 'wx' });
+  writeFileSync(draft, JSON.stringify(me), { mode: 0o644, flag: 'wx' });
   try {
     linkSync(draft, path);
     return true;
