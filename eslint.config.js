@@ -55,9 +55,10 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.mjs', '**/*.js'],
+    files: ['**/*.mjs', '**/*.js', '**/*.cjs'],
     languageOptions: {
       globals: {
+        module: 'readonly',
         process: 'readonly',
         console: 'readonly',
         URL: 'readonly',

@@ -1,8 +1,12 @@
-// `npm test [FILE…]`: builds, then runs the compiled tests with tap; says at the end which suites were left out.
+// `npm test [NAME…]`: builds, then runs the compiled tests with tap; says at the end what was left out and why.
 // Names are matched against the compiled files: `npm test -- rotation`.
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { closingLines, makeBriefly, readTap, refusedInCi } from './tap-summary.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const filters = process.argv.slice(2);
@@ -16,9 +20,47 @@ if (files.length === 0) {
   process.stderr.write('no test file matches\n');
   process.exit(1);
 }
-const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
-const { status } = spawnSync(process.execPath, [tap, 'run', ...files], { cwd: root, stdio: 'inherit' });
-process.exit(status ?? 1);
+process.exit(await run(files));
+
+async function run(names) {
+  const { status, output } = await (process.stdout.isTTY ? runWatched(names) : runUnwatched(names));
+  const result = readTap(output);
+  const refused = process.env.CI === 'true' ? refusedInCi(result.leftOut) : [];
+  process.stdout.write(`\n${closingLines(result).join('\n')}\n`);
+  if (refused.length > 0) process.stderr.write(`CI=true, and ${refused.length} tests were left out\n`);
+  const ranSome = (result.counts?.pass ?? 0) > 0;
+  return status === 0 && ranSome && refused.length === 0 ? 0 : 1;
+}
+
+/** On a terminal tap shows its own progress, and writes what it says to a file as well. */
+async function runWatched(names) {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-tap-'));
+  const file = join(folder, 'output.tap');
+  const [status] = await once(startTap([`--output-file=${file}`, ...names], 'inherit'), 'close');
+  const output = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  rmSync(folder, { recursive: true, force: true });
+  return { status, output };
+}
+
+/** Elsewhere a line a file and the failures are enough. */
+async function runUnwatched(names) {
+  const child = startTap(['--reporter=tap', ...names], 'pipe');
+  const ended = once(child, 'close');
+  const isWorthShowing = makeBriefly();
+  let output = '';
+  for await (const line of createInterface({ input: child.stdout })) {
+    output += `${line}\n`;
+    if (isWorthShowing(line)) process.stdout.write(`${line}\n`);
+  }
+  const [status] = await ended;
+  return { status, output };
+}
+
+function startTap(args, stdout) {
+  const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
+  const stdio = ['ignore', stdout, 'inherit'];
+  return spawn(process.execPath, [tap, 'run', ...args], { cwd: root, stdio });
+}
 
 function testFiles(folder) {
   return readdirSync(folder, { recursive: true })

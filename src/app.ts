@@ -54,7 +54,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     requestTimeout: options.requestTimeout,
     // Node looks for requests that are late only this often, and by default every 30 s.
     http: { connectionsCheckingInterval: 1000 },
-    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 100 },
+    // However long an id is, it is refused as one: after authentication, and with 400.
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
     // A HEAD on refresh would rotate the pair and throw it away.
     exposeHeadRoutes: false,
     // While draining we go on serving; Fastify would answer 503 in a shape of its own.

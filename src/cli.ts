@@ -1,28 +1,37 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
-import { ConfigError, loadConfig } from './config.ts';
+import { ConfigError, loadConfig, type Environment } from './config.ts';
+import { AuthError } from './domain/errors.ts';
+import { makePostgres } from './infra/postgres/client.ts';
 import { migrate, MigrationError, resolveMigration } from './infra/postgres/migrate.ts';
+import { purge } from './infra/postgres/purge.ts';
 
 /** Exit codes: 0 done, 1 failed, 2 not understood. */
 const USAGE = `Usage: latchkey COMMAND [--json]
 
   migrate                             apply what is missing to DATABASE_URL
   migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
-  migrate --resolve-applied NAME      a migration that failed half-way was finished by hand`;
+  migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
+  purge                               delete the records of sessions long expired and of tokens long revoked`;
 
 class UsageError extends Error {}
 
-process.exitCode = await main(process.argv.slice(2));
+const COMMANDS: Partial<Record<string, (values: Values) => Promise<number>>> = {
+  migrate: runMigrate,
+  purge: runPurge,
+};
 
 async function main(args: string[]): Promise<number> {
   try {
     const { values, positionals } = parse(args);
     if (values.help) return say({ usage: USAGE }, USAGE, values.json);
-    if (positionals.length !== 1 || positionals[0] !== 'migrate')
-      throw new UsageError('there is no such command');
-    return await runMigrate(values);
+    if (positionals.length !== 1) throw new UsageError('one command is needed');
+    const run = COMMANDS[positionals[0] ?? ''];
+    if (!run) throw new UsageError('there is no such command');
+    return await run(values);
   } catch (error) {
     if (error instanceof UsageError) return fail(`${error.message}\n\n${USAGE}`, 2, args);
+    if (error instanceof AuthError) return fail('the database cannot be reached', 1, args);
     if (error instanceof MigrationError || error instanceof ConfigError) return fail(error.message, 1, args);
     throw error;
   }
@@ -67,10 +76,35 @@ async function runMigrate({
   return say({ applied }, text, json);
 }
 
-/** The other variables need not be set: a migration job knows the database and nothing else. */
+/** How long a revoked token stays on record, in milliseconds: its owner may want to see what became of it. */
+const KEEP_REVOKED = 30 * 86_400_000;
+
+async function runPurge({ json }: Values): Promise<number> {
+  const { REFRESH_TOKEN_TTL, SESSION_CACHE_TTL } = process.env;
+  const config = loadConfig({ ...databaseVariables(), REFRESH_TOKEN_TTL, SESSION_CACHE_TTL });
+  const postgres = makePostgres({ url: loadDatabaseUrl(), pool: 1, timeout: config.DATABASE_TIMEOUT });
+  try {
+    const now = Date.now();
+    const purged = await purge(postgres.prisma, {
+      // A record may be behind by what write-behind has lost: one more lifetime for certainty.
+      unusedSince: (now - 2 * config.REFRESH_TOKEN_TTL * 1000) * 1000,
+      revokedBefore: now - Math.max(KEEP_REVOKED, 2 * config.SESSION_CACHE_TTL * 1000),
+    });
+    if (purged === null) return say({ purged: 0, busy: true }, 'another purge is at work', json);
+    return say({ purged }, `purged ${purged} records`, json);
+  } finally {
+    await postgres.close();
+  }
+}
+
+/** The other variables need not be set: a job knows the database and little else. */
+function databaseVariables(): Environment {
+  const { DATABASE_URL, DATABASE_URL_FILE, DATABASE_TIMEOUT } = process.env;
+  return { DATABASE_URL, DATABASE_URL_FILE, DATABASE_TIMEOUT };
+}
+
 function loadDatabaseUrl(): string {
-  const { DATABASE_URL, DATABASE_URL_FILE } = process.env;
-  const { DATABASE_URL: url } = loadConfig({ DATABASE_URL, DATABASE_URL_FILE });
+  const { DATABASE_URL: url } = loadConfig(databaseVariables());
   if (url === undefined)
     throw new ConfigError(['DATABASE_URL is required: the embedded database migrates at its start']);
   return url;
@@ -85,3 +119,6 @@ function fail(message: string, code: number, args: string[]): number {
   process.stderr.write(`${args.includes('--json') ? JSON.stringify({ error: message }) : message}\n`);
   return code;
 }
+
+// Last, since everything above has to be there by then.
+process.exitCode = await main(process.argv.slice(2));

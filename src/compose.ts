@@ -1,6 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions } from './app.ts';
+import { makeDurability, type Durability } from './compose-durability.ts';
+import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
+import type { TokenStore } from './domain/tokens/ports.ts';
 import { makeVerify } from './domain/access-tokens/verify.ts';
 import type { Audit } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
@@ -13,7 +16,6 @@ import type { SessionStateStore } from './domain/sessions/ports.ts';
 import { makeRefresh } from './domain/sessions/refresh.ts';
 import { makeEndToken } from './domain/tokens/end-token.ts';
 import { makeReadThrough } from './domain/tokens/read-through.ts';
-import { makeRevoke } from './domain/tokens/revoke.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
 import { makeProfile } from './domain/users/profile.ts';
 import { makeSignUp } from './domain/users/sign-up.ts';
@@ -23,13 +25,9 @@ import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
 import { makeScryptHasher } from './infra/crypto/scrypt-hasher.ts';
-import { makeMemorySessionState } from './infra/memory/session-state.ts';
 import { makePostgres, type Postgres } from './infra/postgres/client.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
 import { makeUserStore } from './infra/postgres/user-store.ts';
-import { makeRedisClient } from './infra/redis/client.ts';
-import type { ScriptedRedis } from './infra/redis/scripts.ts';
-import { makeRedisSessionState } from './infra/redis/session-state.ts';
 import { makeReadiness } from './readiness.ts';
 
 export interface Composition {
@@ -40,9 +38,8 @@ export interface Composition {
   close(): Promise<void>;
 }
 
-/** How often the keys are looked at, and the in-process store swept; milliseconds. */
+/** How often the keys are looked at, in milliseconds. */
 const KEY_INTERVAL = 5000;
-const SWEEP_INTERVAL = 60_000;
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
@@ -64,8 +61,14 @@ export async function compose(
     pool: config.DATABASE_POOL,
     timeout: config.DATABASE_TIMEOUT,
   });
-  const { states, redis, close: closeStates } = openStates(config, logger);
-  const services = await makeServices({ config, lifetimes, states, postgres, logger });
+  const opened = openStates(config, logger);
+  const { states, redis } = opened;
+  const { prisma } = postgres;
+  const tokens = makeTokenStore(prisma);
+  const cacheTtl = config.SESSION_CACHE_TTL;
+  const durability = makeDurability({ states: opened, tokens, prisma, cacheTtl, clock: systemClock, logger });
+  const services = await makeServices({ config, lifetimes, states, tokens, postgres, durability, logger });
+  durability.start();
 
   return {
     app: {
@@ -89,7 +92,8 @@ export async function compose(
     },
     async close() {
       keyRing.close();
-      closeStates();
+      await durability.stop();
+      opened.close();
       await postgres.close();
     },
   };
@@ -108,57 +112,23 @@ function openKeyRing(config: Config, logger: FastifyBaseLogger) {
   });
 }
 
-function openStates(
-  config: Config,
-  logger: FastifyBaseLogger,
-): { states: SessionStateStore; redis: ScriptedRedis | null; close: () => void } {
-  const cacheTtl = config.SESSION_CACHE_TTL;
-  if (config.REDIS_URL === undefined) {
-    const states = makeMemorySessionState({
-      cacheTtl,
-      now: () => Math.floor((performance.timeOrigin + performance.now()) * 1000),
-    });
-    const timer = setInterval(() => {
-      states.sweep();
-    }, SWEEP_INTERVAL).unref();
-    return {
-      states,
-      redis: null,
-      close: () => {
-        clearInterval(timer);
-      },
-    };
-  }
-  const redis = makeRedisClient({ url: config.REDIS_URL, timeout: config.REDIS_TIMEOUT }, (error) => {
-    logger.warn({ reason: error.message }, 'Redis cannot be reached');
-  });
-  // A failure is reported like every later one, and tried again.
-  redis.connect().catch(() => undefined);
-  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl });
-  return {
-    states,
-    redis,
-    close: () => {
-      redis.disconnect();
-    },
-  };
-}
-
 interface Parts {
   config: Config;
   lifetimes: Lifetimes;
   states: SessionStateStore;
+  tokens: TokenStore;
   postgres: Postgres;
+  durability: Durability;
   logger: FastifyBaseLogger;
 }
 
-async function makeServices({ config, lifetimes, states, postgres, logger }: Parts): Promise<Services> {
+async function makeServices(parts: Parts): Promise<Services> {
+  const { config, lifetimes, states, tokens, postgres, durability, logger } = parts;
   const clock = systemClock;
   const audit: Audit = (event) => {
     logger.info(event, 'audit');
   };
   const users = makeUserStore(postgres.prisma);
-  const tokens = makeTokenStore(postgres.prisma);
   const hasher = makeScryptHasher({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P });
   const bulkhead = makeBulkhead(
     {
@@ -174,8 +144,8 @@ async function makeServices({ config, lifetimes, states, postgres, logger }: Par
     },
   );
   const readThrough = makeReadThrough({ states, tokens });
-  const revoke = makeRevoke({ states, tokens, clock });
-  const verify = makeVerify({ states, readThrough, lifetimes, clock });
+  const { writeBehind, revocations, revoke, endForReuse } = durability;
+  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
 
   return {
     signUp: makeSignUp({
@@ -192,6 +162,7 @@ async function makeServices({ config, lifetimes, states, postgres, logger }: Par
     logIn: makeLogIn({
       users,
       tokens,
+      revocations,
       states,
       hasher,
       bulkhead,
@@ -204,7 +175,8 @@ async function makeServices({ config, lifetimes, states, postgres, logger }: Par
     refresh: makeRefresh({
       states,
       readThrough,
-      revoke,
+      endForReuse,
+      writeBehind,
       lifetimes,
       clock,
       audit,

@@ -18,6 +18,8 @@ try {
 
 /** Runs the service until a signal ends it. */
 async function serve(config: Config, logger: Logger): Promise<void> {
+  // From the first moment on: a signal during the start must not leave the embedded database behind.
+  const signal = firstSignal();
   for (const line of config.embedded) logger.warn(line);
   const database = await openDatabase(config, logger, () => {
     process.exitCode = 1;
@@ -36,11 +38,12 @@ async function serve(config: Config, logger: Logger): Promise<void> {
   }
   announce(config, app, ops, logger);
 
-  await firstSignal();
+  const received = await signal;
   logger.info('stopping: draining first');
   composition.drain();
   const deadline = performance.now() + config.SHUTDOWN_TIMEOUT * 1000;
-  await sleep(config.DRAIN_DELAY * 1000, deadline);
+  // Nobody routes traffic to a process at a terminal, and Ctrl-C should not take five seconds.
+  if (received !== 'SIGINT') await sleep(config.DRAIN_DELAY * 1000, deadline);
   await closeWithin(app, deadline - performance.now());
   await ops.close();
   await composition.close();
@@ -63,14 +66,14 @@ function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, lo
   logger.info(`try it: ${curl}`);
 }
 
-/** A second signal ends the process at once: somebody is waiting at a terminal. */
-function firstSignal(): Promise<void> {
+/** Two may be one Ctrl-C, passed on by npm as well. A third ends the process at once: somebody is waiting. */
+function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let seen = 0;
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => {
         if (++seen > 2) process.exit(1);
-        resolve();
+        resolve(signal);
       });
     }
   });

@@ -25,7 +25,6 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'request_timeout'
   | 'body_too_large'
-  | 'uri_too_long'
   | 'unsupported_media_type'
   | 'expectation_failed'
   | 'rate_limited'

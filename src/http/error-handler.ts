@@ -12,7 +12,6 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'bad_request',
   FST_ERR_BAD_URL: 'bad_request',
   FST_ERR_ASYNC_CONSTRAINT: 'bad_request',
-  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 };
 
 /** However many properties were wrong, a client reads the first few. */

@@ -43,7 +43,6 @@ export const PROBLEMS = {
   method_not_allowed: [405, 'Method not allowed', 'The path does not know this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
   body_too_large: [413, 'Body too large', 'The body is larger than 16 KiB.'],
-  uri_too_long: [414, 'URI too long', 'A part of the path is too long.'],
   unsupported_media_type: [415, 'Unsupported media type', 'The body must be application/json.'],
   expectation_failed: [417, 'Expectation failed', 'The Expect header asks for something unknown.'],
   rate_limited: [429, 'Too many requests', 'Too many requests from this address; see Retry-After.'],

@@ -9,6 +9,7 @@ import { buildApp, type AppOptions } from '../../src/app.ts';
 import { compose, type Composition } from '../../src/compose.ts';
 import { loadConfig, type Environment } from '../../src/config.ts';
 import { testDatabase } from './postgres.ts';
+import { until } from './until.ts';
 
 export interface TestApp {
   app: FastifyInstance;
@@ -25,6 +26,8 @@ interface TestAppOptions {
   /** Replaces parts of what was composed. */
   override?: (options: AppOptions) => AppOptions;
   databaseUrl?: string;
+  /** False where a store is meant to be away. */
+  storesAnswer?: boolean;
 }
 
 /** What every test starts from: quick hashes and no limits, unless it says otherwise. */
@@ -37,7 +40,7 @@ export const TEST_ENVIRONMENT: Environment = {
 /** The whole service without a socket, on a database of its own; closed when the test ends. */
 export async function buildTestApp(
   t: Test,
-  { env = {}, override, databaseUrl }: TestAppOptions = {},
+  { env = {}, override, databaseUrl, storesAnswer = true }: TestAppOptions = {},
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
   const url = databaseUrl ?? (await testDatabase(t)).url;
@@ -56,6 +59,7 @@ export async function buildTestApp(
     await composition.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
+  if (storesAnswer) await until(async () => (await composition.readiness()).ready);
   return {
     app,
     composition,

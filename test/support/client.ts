@@ -1,4 +1,4 @@
-import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import type { HTTPMethods, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { randomBytes } from 'node:crypto';
 
 /** Anything that answers requests: an app without a socket. */
@@ -24,6 +24,23 @@ export function anAccount(
     password: 'difference engine',
     ...overrides,
   };
+}
+
+interface CallOptions {
+  token?: string | undefined;
+  payload?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** One request, as one reads it: `call(target, 'DELETE /api/auth?id=7', { token })`. */
+export function call(target: Target, line: string, { token, payload, headers = {} }: CallOptions = {}) {
+  const [method, url] = line.split(' ', 2);
+  return target.inject({
+    method: method as HTTPMethods,
+    url: url ?? '/',
+    headers: { ...headers, ...(token !== undefined && bearer(token)) },
+    ...(payload !== undefined && { payload: payload as NonNullable<InjectOptions['payload']> }),
+  });
 }
 
 export function bearer(token: string): { authorization: string } {

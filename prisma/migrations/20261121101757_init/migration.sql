@@ -23,6 +23,7 @@ CREATE TABLE "tokens" (
     "created_at" TIMESTAMPTZ(3) NOT NULL,
     "last_used_at" TIMESTAMPTZ(3),
     "revoked_at" TIMESTAMPTZ(3),
+    "pending" BOOLEAN NOT NULL DEFAULT false,
     "latest" BIGINT NOT NULL DEFAULT 0,
     "parent" BIGINT NOT NULL DEFAULT 0,
     "first" BIGINT NOT NULL DEFAULT 0,
@@ -39,7 +40,13 @@ CREATE UNIQUE INDEX "users_username_key" ON "users"("username");
 CREATE UNIQUE INDEX "users_email_key" ON "users"("email");
 
 -- CreateIndex
-CREATE INDEX "tokens_user_id_type_revoked_at_latest_idx" ON "tokens"("user_id", "type", "revoked_at", "latest");
+CREATE INDEX "tokens_user_id_type_revoked_at_idx" ON "tokens"("user_id", "type", "revoked_at");
+
+-- CreateIndex: the outbox; partial, so that it is as small as the outbox is
+CREATE INDEX "tokens_pending_idx" ON "tokens"("id") WHERE "pending";
+
+-- CreateIndex: the last revocations, for their replay
+CREATE INDEX "tokens_revoked_at_idx" ON "tokens"("revoked_at") WHERE "revoked_at" IS NOT NULL;
 
 -- AddForeignKey
 ALTER TABLE "tokens" ADD CONSTRAINT "tokens_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;

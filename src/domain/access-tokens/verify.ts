@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
+import type { WriteBehind } from '../sessions/write-behind.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
 import type { Bearer, Principal } from './principal.ts';
@@ -8,6 +9,7 @@ import type { Bearer, Principal } from './principal.ts';
 interface VerifyPorts {
   states: Pick<SessionStateStore, 'checkAccess' | 'checkLongLived'>;
   readThrough: ReadThrough;
+  writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
   lifetimes: Lifetimes;
   clock: Clock;
 }
@@ -17,16 +19,19 @@ interface VerifyPorts {
  * One round trip to the fast store and nothing else, unless its key is missing.
  * @throws AuthError `invalid_token`, `unavailable`
  */
-export function makeVerify({ states, readThrough, lifetimes, clock }: VerifyPorts) {
+export function makeVerify({ states, readThrough, writeBehind, lifetimes, clock }: VerifyPorts) {
   return async function verify(bearer: Bearer): Promise<Principal> {
     const { type, tokenId, generation } = bearer;
     const answer = await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
       type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
     );
     if (answer.outcome !== 'good') throw new AuthError('invalid_token');
-    if (type === 'access' && sessionEnd(answer.createdAt, lifetimes) <= clock.now())
+    const { user, createdAt, confirmed, usedAt } = answer;
+    if (confirmed) writeBehind.note({ userId: bearer.userId, tokenId }, confirmed);
+    if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
+    if (type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now())
       throw new AuthError('invalid_token');
-    return { user: answer.user, tokenId, type };
+    return { user, tokenId, type };
   };
 }
 

@@ -4,7 +4,7 @@ import { AuthError } from '../errors.ts';
 import type { Bulkhead } from '../passwords/bulkhead.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
-import type { TokenStore } from '../tokens/ports.ts';
+import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/token-record.ts';
 import { collectFields, lengthOf, parseLabel, parseLoginName, type Parsed } from '../users/identifiers.ts';
@@ -17,6 +17,7 @@ import type { SessionGrant } from './session.ts';
 interface LogInPorts {
   users: Pick<UserStore, 'findForLogin' | 'replaceHash'>;
   tokens: Pick<TokenStore, 'addSession'>;
+  revocations: Pick<RevocationStore, 'settle'>;
   states: Pick<SessionStateStore, 'now' | 'put' | 'revoke'>;
   hasher: PasswordHasher;
   bulkhead: Bulkhead;
@@ -43,11 +44,12 @@ export interface LogInRequest {
  * @throws AuthError `validation_failed`, `invalid_credentials`, `overloaded`, `unavailable`
  */
 export function makeLogIn(ports: LogInPorts) {
-  const { tokens, states, lifetimes, maxSessions, clock, audit } = ports;
+  const { tokens, revocations, states, lifetimes, maxSessions, clock, audit } = ports;
 
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
-    const user = await checkPassword(ports, request);
+    const account = await checkPassword(ports, request);
+    const { user } = account;
 
     // Fails here when the fast store is away, before anything is written.
     const generation = await states.now();
@@ -61,6 +63,7 @@ export function makeLogIn(ports: LogInPorts) {
     if (!added) return refuse(ports, 'disabled', user);
     for (const tokenId of added.replaced) {
       await states.revoke({ userId: user.id, tokenId });
+      await revocations.settle([tokenId]);
       audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id });
     }
 
@@ -74,11 +77,17 @@ export function makeLogIn(ports: LogInPorts) {
     };
     await putCreated(states, record, user, generation);
     audit({ event: 'session.created', userId: user.id, tokenId: added.id });
+    await renewHash(ports, account, request.password);
     return { user, tokenId: added.id, generation, createdAt };
   };
 }
 
 export type LogIn = ReturnType<typeof makeLogIn>;
+
+interface Account {
+  user: User;
+  passwordHash: Uint8Array;
+}
 
 /**
  * Any text within bounds is a try, so that a change of policy locks nobody out.
@@ -105,7 +114,7 @@ function parseTry(value: string, maxLength: number): Parsed {
  * One look-up and one hash, whoever asks and whatever is wrong, so that neither the answer nor its time tells which
  * names exist.
  */
-async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<User> {
+async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<Account> {
   const { users, hasher, bulkhead, dummyHash } = ports;
   const name = parseLoginName(request.username);
   const password = normalisePassword(request.password);
@@ -115,8 +124,7 @@ async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<
   if (!found) return refuse(ports, 'unknown');
   if (!matches) return refuse(ports, 'password', found.user);
   if (found.user.disabled) return refuse(ports, 'disabled', found.user);
-  if (hasher.isOutdated(found.passwordHash)) await renewHash(ports, found, password);
-  return found.user;
+  return found;
 }
 
 function refuse({ audit }: LogInPorts, reason: 'unknown' | 'password' | 'disabled', user?: User): never {
@@ -124,14 +132,18 @@ function refuse({ audit }: LogInPorts, reason: 'unknown' | 'password' | 'disable
   throw new AuthError('invalid_credentials');
 }
 
-/** The parameters have changed since: only now is the password at hand to hash it anew. A full queue may wait. */
+/**
+ * Where the parameters have changed since: only now is the password at hand to hash it anew. A full queue may wait, and
+ * so may a database that has just gone away: the login has happened.
+ */
 async function renewHash(
   { users, hasher, bulkhead }: LogInPorts,
-  { user, passwordHash }: { user: User; passwordHash: Uint8Array },
+  { user, passwordHash }: Account,
   password: string,
 ): Promise<void> {
+  if (!hasher.isOutdated(passwordHash)) return;
   try {
-    const renewed = await bulkhead(() => hasher.hash(password));
+    const renewed = await bulkhead(() => hasher.hash(normalisePassword(password)));
     await users.replaceHash(user.id, passwordHash, renewed);
   } catch (error) {
     if (!(error instanceof AuthError)) throw error;

@@ -1,6 +1,6 @@
 import type { User } from '../users/user.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
-import type { Presentation, RotationOutcome } from './rotation.ts';
+import type { Presentation, RotationOutcome, SessionState } from './rotation.ts';
 
 export interface TokenKey {
   userId: number;
@@ -16,6 +16,15 @@ export interface Known {
 
 /** What the store says of a token that it cannot judge or need not. `now` is its clock, in microseconds. */
 export type Unusable = { outcome: 'missing'; now: number } | { outcome: 'revoked' } | { outcome: 'disabled' };
+
+/** A good access token or LLT. */
+export interface Accepted extends Known {
+  outcome: 'good';
+  /** The session's state, where this use has confirmed its pair. */
+  confirmed?: SessionState;
+  /** Milliseconds since 1970, where this use of an LLT was noted. */
+  usedAt?: number;
+}
 
 /**
  * The fast truth of the tokens in use: state, tombstones, and beside them the users they belong to. Every method is one
@@ -36,10 +45,10 @@ export interface SessionStateStore {
   checkAccess(
     key: TokenKey,
     generation: number,
-  ): Promise<Unusable | ({ outcome: 'good' | 'superseded' } & Known)>;
+  ): Promise<Unusable | Accepted | ({ outcome: 'superseded' } & Known)>;
 
   /** Presents a long-lived token; notes its use, to the minute. */
-  checkLongLived(key: TokenKey): Promise<Unusable | ({ outcome: 'good' } & Known)>;
+  checkLongLived(key: TokenKey): Promise<Unusable | Accepted>;
 
   /**
    * Puts the state of a new token, or of one whose key was missing, and its user. Refused where a state or tombstone
@@ -51,6 +60,9 @@ export interface SessionStateStore {
 
   /** Sets a tombstone: from the moment this resolves the token is refused by every replica. */
   revoke(key: TokenKey): Promise<void>;
+
+  /** Sets many. The one method that works before a new connection has been given what it may have forgotten. */
+  revokeAll(keys: readonly TokenKey[]): Promise<void>;
 
   /** When each of the user's tokens was last used, in milliseconds since 1970; those not in the store are left out. */
   lastUses(userId: number, tokenIds: readonly number[]): Promise<Map<number, number>>;

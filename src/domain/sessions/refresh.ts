@@ -3,15 +3,17 @@ import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
-import type { Revoke } from '../tokens/revoke.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
+import type { EndForReuse } from './end-for-reuse.ts';
 import type { SessionStateStore } from './ports.ts';
 import type { SessionGrant } from './session.ts';
+import type { WriteBehind } from './write-behind.ts';
 
 interface RefreshPorts {
   states: Pick<SessionStateStore, 'rotate'>;
   readThrough: ReadThrough;
-  revoke: Revoke;
+  endForReuse: Pick<EndForReuse, 'end'>;
+  writeBehind: Pick<WriteBehind, 'note'>;
   lifetimes: Lifetimes;
   /** REFRESH_RETRY_WINDOW in seconds. */
   retryWindow: number;
@@ -49,6 +51,7 @@ export function makeRefresh(ports: RefreshPorts) {
     switch (answer.outcome) {
       case 'issued':
       case 'repeated':
+        if (answer.outcome === 'issued') ports.writeBehind.note(idsOf(identity), answer.state);
         if (sessionEnd(answer.createdAt, lifetimes) <= clock.now()) throw new AuthError('invalid_token');
         return {
           user: answer.user,
@@ -64,20 +67,15 @@ export function makeRefresh(ports: RefreshPorts) {
         if (answer.reason === 'clock') ports.audit({ event: 'clock.wrong', ...idsOf(identity) });
         throw new AuthError('unavailable');
       case 'reused':
-        return endForReuse(ports, identity);
+        ports.audit({ event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation });
+        await ports.endForReuse.end(idsOf(identity));
+        throw new AuthError('token_reused');
       case 'revoked':
       case 'disabled':
       case 'gone':
         throw new AuthError('invalid_token');
     }
   };
-}
-
-/** The fast store refuses the session already; the record follows, so that no rebuild brings it back. */
-async function endForReuse({ revoke, audit }: RefreshPorts, identity: TokenIdentity): Promise<never> {
-  audit({ event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation });
-  await revoke(identity.userId, identity.tokenId);
-  throw new AuthError('token_reused');
 }
 
 function idsOf({ userId, tokenId }: TokenIdentity) {

@@ -1,4 +1,5 @@
 import type { User } from '../users/user.ts';
+import type { TokenKey } from '../sessions/ports.ts';
 import type { SessionState } from '../sessions/rotation.ts';
 import type { TokenRecord } from './token-record.ts';
 
@@ -37,7 +38,8 @@ export interface TokenStore {
   find(id: number): Promise<{ record: TokenRecord; user: User } | null>;
 
   /**
-   * Marks a record of this user as revoked; one that is already stays as it was.
+   * Marks a record of this user as revoked, and as pending until its tombstone stands; one that is already stays as it
+   * was.
    * @param type only a record of this type.
    * @returns false when this user has no such record.
    */
@@ -45,4 +47,30 @@ export interface TokenStore {
 
   /** Every record of the user that is not revoked, oldest first. */
   list(userId: number): Promise<TokenRecord[]>;
+}
+
+/** Rotations and uses that reach the records later than they happen. */
+export interface StateWriter {
+  /**
+   * Moves records on to these states, never back. In one transaction; locks in the order given.
+   * @returns those that are revoked or gone.
+   */
+  saveStates(states: readonly (TokenKey & { state: SessionState })[]): Promise<TokenKey[]>;
+
+  /** Moves the last use of LLTs on, never back. Times in milliseconds since 1970. */
+  saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
+}
+
+/** The outbox of revocations: a record is revoked and marked as pending in one commit; the mark goes with its tombstone. */
+export interface RevocationStore {
+  /** Tokens whose tombstone is not known to stand. */
+  pending(limit: number): Promise<TokenKey[]>;
+
+  /** Takes the marks off. */
+  settle(tokenIds: readonly number[]): Promise<void>;
+
+  /**
+   * What was revoked after a moment (and id), oldest first. Times in milliseconds since 1970.
+   */
+  revokedSince(from: { at: number; id: number }, limit: number): Promise<{ key: TokenKey; at: number }[]>;
 }

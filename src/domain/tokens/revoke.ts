@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
-import type { TokenStore } from './ports.ts';
+import type { RevocationStore, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 
 interface RevokePorts {
   states: Pick<SessionStateStore, 'revoke'>;
   tokens: Pick<TokenStore, 'revoke'>;
+  revocations: Pick<RevocationStore, 'settle'>;
   clock: Clock;
 }
 
@@ -14,7 +15,7 @@ interface RevokePorts {
  * every replica refuses it from now on. Only when both are done is it said to be done, and doing it again is safe.
  * @returns false when the user has no such token.
  */
-export function makeRevoke({ states, tokens, clock }: RevokePorts) {
+export function makeRevoke({ states, tokens, revocations, clock }: RevokePorts) {
   return async function revoke(
     userId: number,
     tokenId: number,
@@ -22,6 +23,8 @@ export function makeRevoke({ states, tokens, clock }: RevokePorts) {
   ): Promise<boolean> {
     if (!(await tokens.revoke(userId, tokenId, clock.now(), type))) return false;
     await states.revoke({ userId, tokenId });
+    // Should this fail, the next sweep sets the tombstone once more.
+    await revocations.settle([tokenId]);
     return true;
   };
 }

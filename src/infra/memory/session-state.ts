@@ -70,16 +70,19 @@ export function makeMemorySessionState({
       const found = find(key);
       if (found.outcome !== 'found') return found;
       const answer = checkAccess(found.token.state, generation);
-      if (answer.outcome === 'good') found.token.state = answer.state;
-      return { outcome: answer.outcome, ...known(found) };
+      if (answer.outcome === 'superseded') return { outcome: 'superseded', ...known(found) };
+      const isFirstUse = answer.state !== found.token.state;
+      found.token.state = answer.state;
+      return { outcome: 'good', ...known(found), ...(isFirstUse && { confirmed: answer.state }) };
     },
 
     async checkLongLived(key) {
       const found = find(key);
       if (found.outcome !== 'found') return found;
       const time = now();
-      if (time - found.token.usedAt * 1000 >= USE_GRANULARITY) found.token.usedAt = Math.floor(time / 1000);
-      return { outcome: 'good', ...known(found) };
+      if (time - found.token.usedAt * 1000 < USE_GRANULARITY) return { outcome: 'good', ...known(found) };
+      found.token.usedAt = Math.floor(time / 1000);
+      return { outcome: 'good', ...known(found), usedAt: found.token.usedAt };
     },
 
     async put(record, user, asOf) {
@@ -95,6 +98,10 @@ export function makeMemorySessionState({
 
     revoke: async (key) => {
       keep(key, null, tombstoneTtl);
+    },
+
+    revokeAll: async (keys) => {
+      for (const key of keys) keep(key, null, tombstoneTtl);
     },
 
     async lastUses(userId, tokenIds) {

@@ -42,7 +42,7 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         const where = { id: BigInt(id), userId: BigInt(userId), ...(type && { type }) };
         const { count } = await prisma.token.updateMany({
           where: { ...where, revokedAt: null },
-          data: { revokedAt: new Date(at) },
+          data: { revokedAt: new Date(at), pending: true },
         });
         return count > 0 || (await prisma.token.count({ where })) > 0;
       }),
@@ -96,7 +96,10 @@ async function makeRoom(
   });
   const ids = live.map(({ id }) => id);
   if (ids.length > 0) {
-    await tx.token.updateMany({ where: { id: { in: ids } }, data: { revokedAt: new Date(at) } });
+    await tx.token.updateMany({
+      where: { id: { in: ids } },
+      data: { revokedAt: new Date(at), pending: true },
+    });
   }
   return ids.map(Number);
 }

@@ -10,12 +10,9 @@ export interface RedisOptions {
 /**
  * A client that fails at once while Redis is away instead of queueing, so that requests are answered 503 within their
  * time, and that goes on trying to come back.
- * @param onError told of each connection error; they are expected while Redis is away.
+ * Whoever makes it listens to its `error` events: they are expected while Redis is away.
  */
-export function makeRedisClient(
-  { url, timeout }: RedisOptions,
-  onError: (error: Error) => void,
-): ScriptedRedis {
+export function makeRedisClient({ url, timeout }: RedisOptions): ScriptedRedis {
   const redis = new Redis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
@@ -25,6 +22,5 @@ export function makeRedisClient(
     enableAutoPipelining: true,
     retryStrategy: (attempt) => Math.min(attempt * 50, 500),
   });
-  redis.on('error', onError);
   return defineScripts(redis);
 }

@@ -2,6 +2,8 @@ import type { SessionStateStore, Known, TokenKey, Unusable } from '../../domain/
 import type { RotationOutcome, SessionState } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
+import { AuthError } from '../../domain/errors.ts';
+import type { ReplayGate } from './replay-gate.ts';
 import { orUnavailable } from './errors.ts';
 import { makeKeys } from './keys.ts';
 import type { ScriptedRedis } from './scripts.ts';
@@ -11,25 +13,29 @@ export interface RedisStateOptions {
   prefix: string;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
+  /** Closed until a new connection has been given the revocations that it may have forgotten. */
+  gate: Pick<ReplayGate, 'isOpen'>;
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
 export function makeRedisSessionState(
   redis: ScriptedRedis,
-  { prefix, cacheTtl }: RedisStateOptions,
+  { prefix, cacheTtl, gate }: RedisStateOptions,
 ): SessionStateStore {
   const keys = makeKeys(prefix);
   const tombstoneTtl = 2 * cacheTtl;
+  const ask = <Reply>(command: () => Promise<Reply>): Promise<Reply> =>
+    gate.isOpen() ? orUnavailable(command()) : Promise.reject(new AuthError('unavailable'));
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
 
   return {
     async now() {
-      const [seconds, micros] = await orUnavailable(redis.time());
+      const [seconds, micros] = await ask(() => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);
     },
 
     async rotate(key, { generation, elapsed, window, client }) {
-      const reply = await orUnavailable(
+      const reply = await ask(() =>
         redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
       );
       return (
@@ -42,32 +48,38 @@ export function makeRedisSessionState(
     },
 
     async checkAccess(key, generation) {
-      const reply = await orUnavailable(redis.checkAccess(...both(key), generation));
-      const outcome = reply[0] === 'good' ? 'good' : 'superseded';
-      return readUnusable(reply) ?? { outcome, ...readKnown(key.userId, reply, 1) };
+      const reply = await ask(() => redis.checkAccess(...both(key), generation));
+      const unusable = readUnusable(reply);
+      if (unusable) return unusable;
+      const known = readKnown(key.userId, reply, 1);
+      if (reply[0] !== 'good') return { outcome: 'superseded', ...known };
+      return { outcome: 'good', ...known, ...(reply.length > 5 && { confirmed: readConfirmed(reply) }) };
     },
 
     async checkLongLived(key) {
-      const reply = await orUnavailable(redis.checkLongLived(...both(key)));
-      return readUnusable(reply) ?? { outcome: 'good', ...readKnown(key.userId, reply, 1) };
+      const reply = await ask(() => redis.checkLongLived(...both(key)));
+      const used = reply[5] === undefined ? {} : { usedAt: Number(reply[5]) };
+      return readUnusable(reply) ?? { outcome: 'good', ...readKnown(key.userId, reply, 1), ...used };
     },
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };
-      return (
-        (await orUnavailable(redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1
-      );
+      return (await ask(() => redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1;
     },
 
     async revoke(key) {
-      await orUnavailable(redis.revoke(keys.token(key), tombstoneTtl));
+      await ask(() => redis.revoke(keys.token(key), tombstoneTtl));
+    },
+
+    async revokeAll(revoked) {
+      await orUnavailable(Promise.all(revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl))));
     },
 
     async lastUses(userId, tokenIds) {
       const uses = new Map<number, number>();
       if (tokenIds.length === 0) return uses;
       const names = tokenIds.map((tokenId) => keys.token({ userId, tokenId }));
-      const replies = await orUnavailable(redis.lastUses(names.length, ...names));
+      const replies = await ask(() => redis.lastUses(names.length, ...names));
       tokenIds.forEach((tokenId, i) => {
         const [latest, used] = replies[i] ?? [null, null];
         const lastUse = Math.max(Math.floor(Number(latest ?? 0) / 1000), Number(used ?? 0));
@@ -100,6 +112,12 @@ function readKnown(userId: number, reply: string[], offset: number): Known {
     createdAt: Number(createdAt),
     user: { id: userId, username, name, createdAt: Number(userCreatedAt), disabled: false },
   };
+}
+
+/** The state that an access token's first use has confirmed. */
+function readConfirmed(reply: string[]): SessionState {
+  const [latest, parent, first, client = ''] = reply.slice(5);
+  return { latest: Number(latest), parent: Number(parent), first: Number(first), confirmed: true, client };
 }
 
 function readRotation(reply: string[]): RotationOutcome {

@@ -2,9 +2,12 @@
 --
 -- KEYS  1 token   2 user (one hash tag)
 -- ARGV  1 generation
--- Reply {'missing', now} | {'revoked'} | {'disabled'} | {'superseded' or 'good', created, user's username, name, created}
+-- Reply {'missing', now} | {'revoked'} | {'disabled'}
+--       | {'superseded' or 'good', created, user's username, name, created [, latest, parent, first, client]}
+--       the state comes where this use has confirmed it
 local generation = tonumber(ARGV[1])
-local token = redis.call('HMGET', KEYS[1], 'latest', 'confirmed', 'created', 'revoked')
+local token = redis.call('HMGET', KEYS[1], 'latest', 'confirmed', 'created', 'revoked', 'parent', 'first',
+  'client')
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 
 if token[4] then return { 'revoked' } end
@@ -16,5 +19,8 @@ if user[4] == '1' then return { 'disabled' } end
 
 local latest = tonumber(token[1])
 if generation < latest then return { 'superseded', token[3], user[1], user[2], user[3] } end
-if generation == latest and token[2] ~= '1' then redis.call('HSET', KEYS[1], 'confirmed', '1') end
+if generation == latest and token[2] ~= '1' then
+  redis.call('HSET', KEYS[1], 'confirmed', '1')
+  return { 'good', token[3], user[1], user[2], user[3], token[1], token[5], token[6], token[7] }
+end
 return { 'good', token[3], user[1], user[2], user[3] }

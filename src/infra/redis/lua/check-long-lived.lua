@@ -1,7 +1,8 @@
 -- Presents a long-lived token; notes its use once a minute, so that most checks write nothing.
 --
 -- KEYS  1 token   2 user (one hash tag)
--- Reply {'missing', now} | {'revoked'} | {'disabled'} | {'good', created, user's username, name, created}
+-- Reply {'missing', now} | {'revoked'} | {'disabled'} | {'good', created, user's username, name, created [, used]}
+--       used (ms) comes where this use was noted
 local token = redis.call('HMGET', KEYS[1], 'created', 'used', 'revoked')
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 local time = redis.call('TIME')
@@ -12,6 +13,8 @@ if user[4] == '1' then return { 'disabled' } end
 
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if not token[2] or now - tonumber(token[2]) >= 60000 then
-  redis.call('HSET', KEYS[1], 'used', string.format('%.0f', now))
+  local used = string.format('%.0f', now)
+  redis.call('HSET', KEYS[1], 'used', used)
+  return { 'good', token[1], user[1], user[2], user[3], used }
 end
 return { 'good', token[1], user[1], user[2], user[3] }

@@ -1,0 +1,160 @@
+// Who may import what (ARCHITECTURE.md). `npm run boundaries` holds every file in src/ against this table.
+// `may` is everything a layer imports besides its own files; `mayAsType` only with `import type`, which leaves
+// nothing behind at run time.
+
+const packages = (...names) => `(^|/)node_modules/(${names.join('|').replaceAll('/', '\\/')})/`;
+const builtins = (...names) => `^(${names.join('|')})$`;
+
+const DOMAIN = '^src/domain/';
+const GENERATED = '^src/generated/prisma/';
+/** Everything of Node but what starts programs or loads code by name. */
+const NODE =
+  '^(crypto|dns|events|fs|http|https|net|os|path|perf_hooks|querystring|stream|string_decoder|timers|tls|url|util|zlib)(/|$)';
+
+const LAYERS = [
+  // No clock, randomness, network or file of its own: what it needs arrives through its ports.
+  { name: 'domain', files: DOMAIN, may: [builtins('crypto')] },
+
+  {
+    name: 'infra-crypto',
+    files: '^src/infra/crypto/',
+    may: [DOMAIN, NODE, packages('scrypt-kdf', '@zxcvbn-ts/language-common')],
+  },
+  {
+    name: 'infra-embedded',
+    files: '^src/infra/embedded/',
+    may: [
+      NODE,
+      '^(child_process|module|readline)(/|$)',
+      packages('pg'),
+      '^src/infra/postgres/migration-files\\.ts$',
+    ],
+  },
+  { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN] },
+  {
+    name: 'infra-postgres',
+    files: '^src/infra/postgres/',
+    may: [
+      DOMAIN,
+      GENERATED,
+      NODE,
+      builtins('module'),
+      packages(
+        'pg',
+        'pg-connection-string',
+        '@prisma/adapter-pg',
+        '@prisma/driver-adapter-utils',
+        '@prisma/client',
+      ),
+    ],
+    // The engine itself is loaded by a path that is only known at run time.
+    mayAsType: [packages('@prisma/schema-engine-wasm')],
+  },
+  { name: 'infra-redis', files: '^src/infra/redis/', may: [DOMAIN, NODE, packages('ioredis')] },
+
+  {
+    name: 'http',
+    files: '^src/http/',
+    may: [DOMAIN, NODE, packages('fastify', 'fastify-plugin', '@fastify/[^/]+', 'typebox', 'bowser')],
+  },
+  { name: 'app', files: '^src/app\\.ts$', may: ['^src/http/', packages('fastify')], mayAsType: [DOMAIN] },
+
+  { name: 'config-fields', files: '^src/config-fields\\.ts$', may: [NODE, packages('zod')] },
+  {
+    name: 'config',
+    files: '^src/config\\.ts$',
+    may: ['^src/config-fields\\.ts$', NODE, '^src/infra/crypto/(key-ring|keys|scrypt-hasher)\\.ts$'],
+  },
+
+  {
+    name: 'compose',
+    files: '^src/compose(-durability|-states)?\\.ts$',
+    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|readiness)\\.ts$'],
+    mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', GENERATED, packages('fastify')],
+  },
+  { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
+  {
+    name: 'readiness',
+    files: '^src/readiness\\.ts$',
+    may: ['^src/infra/(?!embedded/)'],
+    mayAsType: [DOMAIN, '^src/http/'],
+  },
+  {
+    name: 'embedded',
+    files: '^src/embedded\\.ts$',
+    may: ['^src/infra/(embedded|postgres)/', '^src/start-error\\.ts$'],
+    mayAsType: ['^src/config\\.ts$', packages('pino')],
+  },
+  { name: 'logger', files: '^src/logger\\.ts$', may: [packages('pino')] },
+  { name: 'start-error', files: '^src/start-error\\.ts$', may: [] },
+
+  {
+    name: 'server',
+    files: '^src/server\\.ts$',
+    may: ['^src/(app|compose|config|embedded|logger|start-error)\\.ts$', NODE],
+    mayAsType: [packages('fastify', 'pino')],
+  },
+  {
+    // The operators' commands: each a few lines over the same parts that serve.
+    name: 'cli',
+    files: '^src/cli\\.ts$',
+    may: [
+      '^src/(compose|config|logger|start-error)\\.ts$',
+      '^src/infra/postgres/(client|migrate|purge)\\.ts$',
+      DOMAIN,
+      NODE,
+    ],
+  },
+];
+
+/** Two rules a layer: nothing outside its lists, and what is on the second list only as a type. */
+function rulesOf({ name, files, may, mayAsType = [] }) {
+  const always = [files, ...may];
+  return [
+    {
+      name: `${name}-imports`,
+      severity: 'error',
+      from: { path: files },
+      to: { pathNot: [...always, ...mayAsType] },
+    },
+    ...(mayAsType.length === 0
+      ? []
+      : [
+          {
+            name: `${name}-imports-as-type-only`,
+            severity: 'error',
+            from: { path: files },
+            to: { path: mayAsType, pathNot: always, dependencyTypesNot: ['type-only'] },
+          },
+        ]),
+  ];
+}
+
+module.exports = {
+  layers: LAYERS,
+  forbidden: [
+    ...LAYERS.flatMap(rulesOf),
+    { name: 'no-circular', severity: 'error', from: { path: '^src/' }, to: { circular: true } },
+    { name: 'resolvable', severity: 'error', from: { path: '^src/' }, to: { couldNotResolve: true } },
+    {
+      // The production image installs neither.
+      name: 'no-dev-dependencies',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: {
+        dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: ['node_modules', '^src/generated/'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+      extensions: ['.ts', '.js', '.mjs', '.cjs', '.json', '.d.ts'],
+    },
+  },
+};

@@ -1,0 +1,44 @@
+import type { FastifyBaseLogger } from 'fastify';
+
+/** Work that goes on beside the requests. */
+export interface Background {
+  /** Runs a task every so many milliseconds, never twice at once; a failure is logged once and tried again. */
+  every(ms: number, name: string, task: () => Promise<void>): void;
+  /** No task starts after this, and what runs is waited for. */
+  stop(): Promise<void>;
+}
+
+export function makeBackground(logger: FastifyBaseLogger): Background {
+  const timers: NodeJS.Timeout[] = [];
+  const running = new Set<Promise<void>>();
+
+  return {
+    every(ms, name, task) {
+      let isRunning = false;
+      let isFailing = false;
+      const run = async () => {
+        isRunning = true;
+        try {
+          await task();
+          if (isFailing) logger.info({ task: name }, 'a background task works again');
+          isFailing = false;
+        } catch (error) {
+          if (!isFailing)
+            logger.warn({ task: name, reason: (error as Error).message }, 'a background task failed');
+          isFailing = true;
+        }
+        isRunning = false;
+      };
+      const tick = () => {
+        if (isRunning) return;
+        const work = run().finally(() => running.delete(work));
+        running.add(work);
+      };
+      timers.push(setInterval(tick, ms).unref());
+    },
+    async stop() {
+      timers.forEach(clearInterval);
+      await Promise.all(running);
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { makeBackground } from './background.ts';
+import type { States } from './compose-states.ts';
+import type { Clock } from './domain/clock.ts';
+import { makeEndForReuse } from './domain/sessions/end-for-reuse.ts';
+import { makeWriteBehind } from './domain/sessions/write-behind.ts';
+import { makeRevocations } from './domain/tokens/revocations.ts';
+import { makeRevoke } from './domain/tokens/revoke.ts';
+import type { TokenStore } from './domain/tokens/ports.ts';
+import { makeRevocationStore } from './infra/postgres/revocation-store.ts';
+import { makeStateWriter } from './infra/postgres/state-writer.ts';
+import type { PrismaClient } from './generated/prisma/client.ts';
+
+interface DurabilityParts {
+  states: States;
+  tokens: TokenStore;
+  prisma: PrismaClient;
+  /** SESSION_CACHE_TTL in seconds. */
+  cacheTtl: number;
+  clock: Clock;
+  logger: FastifyBaseLogger;
+}
+
+/** Between two runs of each task, in milliseconds. */
+const INTERVAL = 1000;
+/** A failover may have lost the tombstones of the last so many milliseconds unseen. */
+const RENEWED = 60_000;
+
+/** What makes sessions and revocations survive a store's loss, and runs beside the requests (see ARCHITECTURE.md). */
+export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger }: DurabilityParts) {
+  const { gate, redis } = states;
+  const settled = makeRevocationStore(prisma);
+  const writeBehind = makeWriteBehind({ writer: makeStateWriter(prisma), states: states.states });
+  const revocations = makeRevocations({ revocations: settled, states: states.states, clock });
+  const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
+  const endForReuse = makeEndForReuse({ revoke });
+  const background = makeBackground(logger);
+
+  return {
+    writeBehind,
+    revoke,
+    endForReuse,
+    revocations: settled,
+
+    /** Connects, and starts what runs beside the requests. */
+    start(): void {
+      // Keys that an old snapshot brings back live for one SESSION_CACHE_TTL at most; twice that is replayed.
+      gate?.start(
+        () => revocations.renew(2 * cacheTtl * 1000),
+        (error) => {
+          logger.warn(
+            { reason: error.message },
+            'revocations cannot be replayed: sessions are not served yet',
+          );
+        },
+      );
+      // A failure is logged like every later one, and tried again.
+      redis?.connect().catch(() => undefined);
+      background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
+      background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
+      background.every(INTERVAL, 'tombstone renewal', () => revocations.renew(RENEWED));
+      background.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
+    },
+
+    /** Ends that, and writes what is still noted. */
+    async stop(): Promise<void> {
+      await background.stop();
+      await writeBehind.flush().catch((error: unknown) => {
+        logger.error({ reason: (error as Error).message }, 'the last rotations could not be written');
+      });
+    },
+  };
+}
+
+export type Durability = ReturnType<typeof makeDurability>;

@@ -1,0 +1,54 @@
+import type { StateWriter } from '../../domain/tokens/ports.ts';
+import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { orAuthError } from './errors.ts';
+
+/** Writes batches of rotations and uses: one statement each, whatever their size. */
+export function makeStateWriter(prisma: PrismaClient): StateWriter {
+  return {
+    saveStates: (states) =>
+      orAuthError(async () => {
+        const column = <Value>(read: (entry: (typeof states)[number]) => Value) => states.map(read);
+        const over = await prisma.$queryRaw<{ id: bigint; user_id: bigint }[]>`
+          WITH given AS (
+            SELECT * FROM unnest(
+              ${column(({ tokenId }) => BigInt(tokenId))}::bigint[],
+              ${column(({ userId }) => BigInt(userId))}::bigint[],
+              ${column(({ state }) => BigInt(state.latest))}::bigint[],
+              ${column(({ state }) => BigInt(state.parent))}::bigint[],
+              ${column(({ state }) => BigInt(state.first))}::bigint[],
+              ${column(({ state }) => state.confirmed)}::boolean[],
+              ${column(({ state }) => state.client)}::text[]
+            ) AS given(id, user_id, latest, parent, first, confirmed, client)
+          ), locked AS MATERIALIZED (
+            -- In the order of ids, or two replicas that write the same rows would wait for each other.
+            SELECT id, user_id, latest, confirmed, revoked_at FROM tokens
+            WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE
+          ), moved AS (
+            UPDATE tokens SET latest = given.latest, parent = given.parent, first = given.first,
+              confirmed = given.confirmed, client = given.client
+            FROM given JOIN locked USING (id, user_id)
+            WHERE tokens.id = given.id AND locked.revoked_at IS NULL
+              AND (given.latest > locked.latest
+                OR (given.latest = locked.latest AND given.confirmed AND NOT locked.confirmed))
+          )
+          SELECT given.id, given.user_id FROM given LEFT JOIN locked USING (id, user_id)
+          WHERE locked.id IS NULL OR locked.revoked_at IS NOT NULL`;
+        return over.map(({ id, user_id: userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
+      }),
+
+    saveUses: (uses) =>
+      orAuthError(async () => {
+        await prisma.$executeRaw`
+          WITH given AS (
+            SELECT * FROM unnest(
+              ${uses.map(({ tokenId }) => BigInt(tokenId))}::bigint[],
+              ${uses.map(({ at }) => new Date(at))}::timestamptz[]
+            ) AS given(id, at)
+          ), locked AS MATERIALIZED (
+            SELECT id FROM tokens WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE
+          )
+          UPDATE tokens SET last_used_at = given.at FROM given JOIN locked USING (id)
+          WHERE tokens.id = given.id AND (tokens.last_used_at IS NULL OR tokens.last_used_at < given.at)`;
+      }),
+  };
+}

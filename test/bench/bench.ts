@@ -1,0 +1,110 @@
+/**
+ * `npm run bench [-- --json] [-- --profile FOLDER]`: verify and refresh, in requests a second, as ratios to the floor
+ * (floor.ts) in the same run. Exit code 1 where a ratio is below BENCH_MIN_VERIFY or BENCH_MIN_REFRESH.
+ */
+import { parseArgs } from 'node:util';
+import { runLoad, type Caller } from './load.ts';
+import { median, printReport, type KindReport, type Round } from './report.ts';
+import { startServer, type ServerProcess } from './server-process.ts';
+import { makeWorld, type World } from './world.ts';
+
+const CONNECTIONS = 64;
+/** Tokens that verify is asked about in turn: more than connections, few enough for every cache. */
+const VERIFY_SESSIONS = 200;
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7);
+const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 2.5);
+const WARM_UP_SECONDS = 3;
+
+const SERVERS = {
+  floor: new URL('./floor.js', import.meta.url).pathname,
+  service: new URL('../../src/server.js', import.meta.url).pathname,
+};
+type ServerName = keyof typeof SERVERS;
+type Servers = Record<ServerName, ServerProcess>;
+
+const { values: flags } = parseArgs({
+  options: { json: { type: 'boolean', default: false }, profile: { type: 'string' } },
+});
+
+const world = await makeWorld();
+try {
+  const servers = await startServers(world, flags.profile);
+  try {
+    const reports = [
+      await measure('verify', servers, await verifyCallers(world), minimum('BENCH_MIN_VERIFY', 0.6)),
+      await measure('refresh', servers, await refreshCallers(world), minimum('BENCH_MIN_REFRESH', 0.7)),
+    ];
+    printReport(reports, { json: flags.json, connections: CONNECTIONS });
+    if (reports.some(({ ratio, minimum }) => ratio < minimum)) process.exitCode = 1;
+  } finally {
+    await Promise.all(Object.values(servers).map((server) => server.stop()));
+  }
+} finally {
+  await world.close();
+}
+
+function minimum(variable: string, fallback: number): number {
+  return Number(process.env[variable] ?? fallback);
+}
+
+async function startServers({ folder, env }: World, profile: string | undefined): Promise<Servers> {
+  const nodeOptions = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+  const start = (name: ServerName) =>
+    startServer({ script: SERVERS[name], nodeOptions, env, logFile: `${folder}/${name}.log` });
+  return { floor: await start('floor'), service: await start('service') };
+}
+
+/** Both servers are asked about the same sessions. */
+async function verifyCallers(world: World): Promise<Record<ServerName, Caller[]>> {
+  const pairs = await world.signUpMany(VERIFY_SESSIONS);
+  let next = 0;
+  const callers = Array.from({ length: CONNECTIONS }, () => ({
+    token: () => pairs[next++ % pairs.length]?.access_token ?? '',
+    answered: () => undefined,
+  }));
+  return { floor: callers, service: callers };
+}
+
+/** Every connection owns a session, and always presents its newest refresh token. */
+async function refreshCallers(world: World): Promise<Record<ServerName, Caller[]>> {
+  const callers = async () =>
+    (await world.signUpMany(CONNECTIONS)).map(({ refresh_token: first }) => {
+      let token = first;
+      return {
+        token: () => token,
+        answered: (body: string) => {
+          token = (JSON.parse(body) as { refresh_token: string }).refresh_token;
+        },
+      };
+    });
+  return { floor: await callers(), service: await callers() };
+}
+
+/** Short rounds in turn, so that whatever else the machine does meets both; the order changes each time. */
+async function measure(
+  kind: 'verify' | 'refresh',
+  servers: Servers,
+  callers: Record<ServerName, Caller[]>,
+  minimum: number,
+): Promise<KindReport> {
+  const once = async (name: ServerName, seconds: number): Promise<Round> => {
+    const server = servers[name];
+    const before = server.cpuSeconds();
+    const result = await runLoad(server.url, `/api/auth/${kind}`, callers[name], seconds);
+    const serverCpu = (server.cpuSeconds() - before) / result.seconds;
+    server.emptyLog();
+    return { perSecond: result.requests / result.seconds, generatorCpu: result.cpu, serverCpu };
+  };
+  await once('floor', WARM_UP_SECONDS);
+  await once('service', WARM_UP_SECONDS);
+
+  const rounds: Record<ServerName, Round>[] = [];
+  for (let i = 0; i < ROUNDS; i++) {
+    const order: ServerName[] = i % 2 === 0 ? ['floor', 'service'] : ['service', 'floor'];
+    const round: Partial<Record<ServerName, Round>> = {};
+    for (const name of order) round[name] = await once(name, ROUND_SECONDS);
+    rounds.push(round as Record<ServerName, Round>);
+  }
+  const ratios = rounds.map(({ floor, service }) => service.perSecond / floor.perSecond);
+  return { kind, minimum, ratio: median(ratios), ratios, rounds };
+}

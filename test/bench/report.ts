@@ -1,0 +1,73 @@
+import os from 'node:os';
+
+/** One server under load for some seconds. Processor shares are of one core. */
+export interface Round {
+  perSecond: number;
+  generatorCpu: number;
+  serverCpu: number;
+}
+
+export interface KindReport {
+  kind: 'verify' | 'refresh';
+  /** The median of the rounds' ratios. */
+  ratio: number;
+  ratios: number[];
+  /** The ratio that is asked for. */
+  minimum: number;
+  rounds: { floor: Round; service: Round }[];
+}
+
+/** Beyond this share of a core the generator is what limits the faster server, and flatters the slower one. */
+const SATURATED = 0.9;
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
+}
+
+export function printReport(
+  reports: readonly KindReport[],
+  { json, connections }: { json: boolean; connections: number },
+): void {
+  const machine = { node: process.version, cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown' };
+  const kinds = reports.map((report) => ({
+    kind: report.kind,
+    ratio: round(report.ratio, 3),
+    min: round(Math.min(...report.ratios), 3),
+    max: round(Math.max(...report.ratios), 3),
+    minimum: report.minimum,
+    floor: summary(report.rounds.map(({ floor }) => floor)),
+    service: summary(report.rounds.map(({ service }) => service)),
+  }));
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ machine, connections, kinds })}\n`);
+    return;
+  }
+  const lines = kinds.flatMap(({ kind, ratio, min, max, minimum, floor, service }) => [
+    `${kind.padEnd(8)} ${ratio.toFixed(2)} of the floor (${min.toFixed(2)}–${max.toFixed(2)}), at least ${minimum}: ${ratio >= minimum ? 'ok' : 'TOO SLOW'}`,
+    ...Object.entries({ floor, service }).map(
+      ([name, { perSecond, serverCpu, generatorCpu }]) =>
+        `  ${name.padEnd(8)} ${String(perSecond).padStart(6)}/s, cores used: server ${serverCpu.toFixed(2)}, generator ${generatorCpu.toFixed(2)}` +
+        (generatorCpu > SATURATED ? ' (SATURATED: this figure is the generator’s)' : ''),
+    ),
+  ]);
+  lines.push(
+    `Node ${machine.node}, ${machine.cores} cores (${machine.cpu}), ${connections} connections; medians of ${reports[0]?.ratios.length ?? 0} rounds`,
+  );
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function summary(rounds: readonly Round[]): Round {
+  const of = (name: keyof Round) => median(rounds.map((each) => each[name]));
+  return {
+    perSecond: Math.round(of('perSecond')),
+    serverCpu: round(of('serverCpu'), 2),
+    generatorCpu: round(of('generatorCpu'), 2),
+  };
+}
+
+function round(value: number, digits: number): number {
+  return Number(value.toFixed(digits));
+}

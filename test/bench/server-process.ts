@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A server that is measured: a process of its own, its log in a file, as a container runtime would keep it. */
+export interface ServerProcess {
+  url: string;
+  /** Processor time used so far, in seconds; 0 where the system does not tell (only Linux does). */
+  cpuSeconds(): number;
+  /** Forgets what was logged: minutes of load fill a disk. */
+  emptyLog(): void;
+  stop(): Promise<void>;
+}
+
+interface ServerOptions {
+  script: string;
+  nodeOptions: readonly string[];
+  env: NodeJS.ProcessEnv;
+  logFile: string;
+}
+
+const START_TIMEOUT = 15_000;
+
+/** Clock ticks a second in /proc (USER_HZ, 100 on every Linux that Node supports). */
+const TICKS = 100;
+
+/** Starts a server and waits until it says `serving`. */
+export async function startServer({
+  script,
+  nodeOptions,
+  env,
+  logFile,
+}: ServerOptions): Promise<ServerProcess> {
+  const log = openSync(logFile, 'a');
+  const child = spawn(process.execPath, [...nodeOptions, script], { env, stdio: ['ignore', log, 'inherit'] });
+  closeSync(log);
+  const ended = new Promise<void>((resolve) =>
+    child.once('exit', () => {
+      resolve();
+    }),
+  );
+  const url = await servingAt(logFile, () => child.exitCode !== null);
+  return {
+    url,
+    cpuSeconds: () => cpuSecondsOf(child.pid ?? 0),
+    emptyLog: () => {
+      truncateSync(logFile);
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function servingAt(logFile: string, hasEnded: () => boolean): Promise<string> {
+  const deadline = performance.now() + START_TIMEOUT;
+  while (performance.now() < deadline && !hasEnded()) {
+    const lines = readFileSync(logFile, 'utf8').split('\n');
+    const line = lines.find((text) => text.includes('"msg":"serving"') && text.endsWith('}'));
+    if (line) return (JSON.parse(line) as { url: string }).url;
+    await sleep(50);
+  }
+  throw new Error(`the server does not serve:\n${readFileSync(logFile, 'utf8')}`);
+}
+
+function cpuSecondsOf(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+
+/** An import that the table refuses, and the rule that says so. */
+const PLANTS: [file: string, statement: string, refusedBy: string][] = [
+  ['src/domain/clock.ts', `import 'fastify';`, 'domain-imports'],
+  ['src/domain/errors.ts', `import type { Redis } from 'ioredis';`, 'domain-imports'],
+  ['src/domain/users/user.ts', `import '../../infra/redis/keys.ts';`, 'domain-imports'],
+  ['src/domain/users/ports.ts', `import 'node:fs';`, 'domain-imports'],
+  ['src/http/device.ts', `import '../infra/redis/keys.ts';`, 'http-imports'],
+  ['src/http/pair.ts', `import 'ioredis';`, 'http-imports'],
+  ['src/http/schemas.ts', `import '@prisma/client';`, 'http-imports'],
+  ['src/http/client.ts', `import type { Config } from '../config.ts';`, 'http-imports'],
+  ['src/http/request.ts', `export const load = () => import('../infra/redis/keys.ts');`, 'http-imports'],
+  ['src/infra/redis/keys.ts', `import '../../http/pair.ts';`, 'infra-redis-imports'],
+  ['src/infra/memory/session-state.ts', `import 'ioredis';`, 'infra-memory-imports'],
+  ['src/infra/crypto/keys.ts', `import '../postgres/rows.ts';`, 'infra-crypto-imports'],
+  ['src/infra/postgres/rows.ts', `import '../../compose.ts';`, 'infra-postgres-imports'],
+  ['src/infra/embedded/account.ts', `import '../redis/keys.ts';`, 'infra-embedded-imports'],
+  ['src/app.ts', `import './domain/errors.ts';`, 'app-imports-as-type-only'],
+  ['src/app.ts', `import './infra/redis/keys.ts';`, 'app-imports'],
+  ['src/compose.ts', `import './app.ts';`, 'compose-imports-as-type-only'],
+  ['src/compose.ts', `import './infra/embedded/postgres.ts';`, 'compose-imports'],
+  ['src/config.ts', `import './infra/redis/keys.ts';`, 'config-imports'],
+  ['src/server.ts', `import './infra/redis/keys.ts';`, 'server-imports'],
+  ['src/cli.ts', `import './http/pair.ts';`, 'cli-imports'],
+  ['src/domain/audit/event.ts', `import '../services.ts';`, 'no-circular'],
+  ['src/http/ops/health.ts', `import '@fastify/type-provider-typebox';`, 'no-dev-dependencies'],
+  ['src/http/problem.ts', `import './no-such-file.ts';`, 'resolvable'],
+];
+
+test('the sources keep to the table, and every file of them was looked at', (t) => {
+  const { status, stdout, stderr } = boundaries(ROOT);
+  t.equal(stderr, '');
+  t.equal(status, 0);
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'));
+  t.match(stdout, new RegExp(`^boundaries: ${files.length} modules, [1-9]\\d+ imports, 0 problems`));
+  t.end();
+});
+
+test('refuses each planted import', (t) => {
+  const root = copyOfTheProject(t);
+  for (const [file, statement] of PLANTS) appendFileSync(join(root, file), `\n${statement}\n`);
+  const { status, stderr } = boundaries(root);
+  t.equal(status, 1);
+  const problems = stderr.split('\n');
+  for (const [file, statement, rule] of PLANTS) {
+    const target = /'(?:node:)?(?:\.{1,2}\/)*(.+)'/.exec(statement)?.[1] ?? '';
+    const found = problems.some(
+      (line) => line.startsWith(`${rule}: `) && line.includes(file) && line.includes(target),
+    );
+    t.ok(found, `${rule} refuses ${statement} in ${file}`);
+  }
+  t.end();
+});
+
+test('refuses a file that belongs to no layer', (t) => {
+  const root = copyOfTheProject(t);
+  writeFileSync(join(root, 'src/helpers.ts'), 'export const one = 1;\n');
+  const { status, stderr } = boundaries(root);
+  t.equal(status, 1);
+  t.match(stderr, 'src/helpers.ts belongs to no layer');
+  t.end();
+});
+
+test('is red when the tool skipped files', (t) => {
+  const root = copyOfTheProject(t);
+  const path = join(root, '.dependency-cruiser.cjs');
+  const blinded = readFileSync(path, 'utf8').replace('options: {', "options: { exclude: '^src/domain/',");
+  writeFileSync(path, blinded);
+  const { status, stderr } = boundaries(root);
+  t.equal(status, 1);
+  t.match(stderr, 'not looked at: src/domain/sessions/rotation.ts');
+  t.end();
+});
+
+test('is red when a layer has gone', (t) => {
+  const root = copyOfTheProject(t);
+  rmSync(join(root, 'src/infra/memory'), { recursive: true });
+  const { status, stderr } = boundaries(root);
+  t.equal(status, 1);
+  t.match(stderr, 'the layer infra-memory has no file');
+  t.end();
+});
+
+function boundaries(cwd: string) {
+  return spawnSync(process.execPath, [join(ROOT, 'scripts/boundaries.mjs')], { cwd, encoding: 'utf8' });
+}
+
+function copyOfTheProject(t: Test): string {
+  const root = mkdtempSync(join(tmpdir(), 'latchkey-boundaries-'));
+  t.teardown(() => {
+    rmSync(root, { recursive: true, force: true });
+  });
+  for (const name of ['src', 'package.json', 'tsconfig.json', '.dependency-cruiser.cjs']) {
+    cpSync(join(ROOT, name), join(root, name), { recursive: true });
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  return root;
+}

@@ -1,0 +1,40 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { TOOLS } from '../support/tools.ts';
+
+const ROOT = new URL('../../../', import.meta.url).pathname;
+
+/** A program is started by its name, or is Node itself: `spawn('curl', …)`, `spawn(process.execPath, …)`. */
+const STARTS = /(?<!\.)\b(?:spawn|spawnSync|exec|execSync|execFile|execFileSync)\(\s*([^,)\s]+)/g;
+
+test('suites start only programs that the list of tools knows', (t) => {
+  const started = readdirSync(join(ROOT, 'test'), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => programsIn(name, readFileSync(join(ROOT, 'test', name), 'utf8')));
+  t.ok(started.length > 0, 'some suite starts a program');
+  for (const { name, program } of started) {
+    const quoted = /^'(.+)'$/.exec(program)?.[1];
+    const known = program === 'process.execPath' || (quoted !== undefined && quoted in TOOLS);
+    t.ok(known, `${program}, started in test/${name}, is in test/support/tools.ts`);
+  }
+  t.end();
+});
+
+test('.ci/run installs the tools that suites start, and no others', (t) => {
+  const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
+  const list = /^TOOLS=\(\n([^)]+)\)/m.exec(script)?.[1] ?? '';
+  const installed = list.trim().split(/\s+/).sort();
+  const needed = Object.entries(TOOLS)
+    .filter(([, { optIn }]) => !optIn)
+    .map(([name, tool]) => `${name}=${tool.package}`)
+    .sort();
+  t.strictSame(installed, needed);
+  t.end();
+});
+
+function programsIn(name: string, source: string): { name: string; program: string }[] {
+  if (!/^import .* from 'node:child_process';$/m.test(source)) return [];
+  return [...source.matchAll(STARTS)].map(([, program = '']) => ({ name, program }));
+}

@@ -1,0 +1,269 @@
+import { test, type Test } from 'tap';
+import {
+  checkAccess,
+  initialState,
+  MAX_ELAPSED,
+  MAX_LEAD,
+  MAX_LEAD_FOR_RECENT,
+  rotate,
+  type Presentation,
+  type RotationOutcome,
+  type SessionState,
+} from '../../../src/domain/sessions/rotation.ts';
+
+const WINDOW = 10_000_000;
+/** A day in November 2026, in microseconds: 16 digits, as in production. */
+const T = 1_795_000_000_123_457;
+const HOUR = 3_600_000_000;
+
+/** A session refreshed at T by `home`: its login was an hour before. */
+function aState(overrides: Partial<SessionState> = {}): SessionState {
+  return { latest: T, parent: T - HOUR, first: T, confirmed: false, client: 'home', ...overrides };
+}
+
+/** The latest refresh token, presented by the same client an hour later, with the default window. */
+function presenting(overrides: Partial<Presentation> = {}): Presentation {
+  return { generation: T, now: T + HOUR, elapsed: 0, window: WINDOW, client: 'home', ...overrides };
+}
+
+const issued = (row: string, state: SessionState) => ({ outcome: 'issued', row, state });
+const held = (retryAfter: number) => ({ outcome: 'held', retryAfter });
+
+/** Runs one presentation; a rotation that changed the state it was given would spoil every comparison. */
+function answer(t: Test, state: SessionState, presented: Presentation): RotationOutcome {
+  const before = structuredClone(state);
+  const outcome = rotate(state, presented);
+  t.strictSame(state, before, 'the given state is untouched');
+  return outcome;
+}
+
+test('a new session starts at its first generation, without a parent', (t) => {
+  t.strictSame(initialState(T, 'home'), { latest: T, parent: 0, first: T, confirmed: false, client: 'home' });
+  t.end();
+});
+
+for (const window of [0, WINDOW]) {
+  test(`the latest token is exchanged, from any client (window ${window})`, (t) => {
+    for (const client of ['home', 'elsewhere', '']) {
+      for (const confirmed of [true, false]) {
+        const now = T + HOUR;
+        t.strictSame(
+          answer(t, aState({ confirmed, first: T - 5 }), presenting({ window, client })),
+          issued('current', { latest: now, parent: T, first: now, confirmed: false, client }),
+        );
+      }
+    }
+    t.end();
+  });
+
+  test(`a token newer than the state is taken as the latest (window ${window})`, (t) => {
+    const state = aState({ latest: T - HOUR, parent: T - 2 * HOUR, first: T - HOUR, confirmed: true });
+    const now = T + 1_000;
+    t.strictSame(
+      answer(t, state, presenting({ window, now, client: 'elsewhere' })),
+      issued('ahead', { latest: now, parent: T, first: now, confirmed: false, client: 'elsewhere' }),
+    );
+    t.end();
+  });
+
+  test(`a token of a lost state, between parent and first, moves the parent (window ${window})`, (t) => {
+    const state = aState({ parent: T - HOUR, first: T - 1_000, confirmed: true });
+    const now = T + HOUR;
+    for (const generation of [T - HOUR + 1, T - 1_001]) {
+      t.strictSame(
+        answer(t, state, presenting({ window, generation, client: 'elsewhere' })),
+        issued('gap', {
+          latest: now,
+          parent: generation,
+          first: T - 1_000,
+          confirmed: false,
+          client: 'elsewhere',
+        }),
+      );
+    }
+    for (const generation of [T - HOUR - 1, T - 1_000, T - 1]) {
+      t.strictSame(
+        answer(t, state, presenting({ window, generation })),
+        { outcome: 'reused' },
+        `${generation - T}`,
+      );
+    }
+    t.end();
+  });
+
+  test(`the parent's token is taken again while the latest pair is unconfirmed (window ${window})`, (t) => {
+    const state = aState({ first: T - 1_000 });
+    const now = T + HOUR;
+    t.strictSame(
+      answer(t, state, presenting({ window, generation: state.parent, client: 'elsewhere' })),
+      issued('unconfirmed', {
+        latest: now,
+        parent: state.parent,
+        first: T - 1_000,
+        confirmed: false,
+        client: 'elsewhere',
+      }),
+    );
+    t.end();
+  });
+
+  test(`every other superseded token is theft (window ${window})`, (t) => {
+    const confirmed = aState({ confirmed: true });
+    t.strictSame(answer(t, confirmed, presenting({ window, generation: confirmed.parent })), {
+      outcome: 'reused',
+    });
+    const lost = aState({ first: T - 1_000 });
+    for (const generation of [1, lost.parent - 1, lost.first, T - 1]) {
+      t.strictSame(answer(t, lost, presenting({ window, generation })), { outcome: 'reused' });
+    }
+    t.end();
+  });
+
+  test(`a request that has been inside for more than 5 s changes nothing (window ${window})`, (t) => {
+    const stale = { outcome: 'refused', reason: 'stale' };
+    for (const generation of [T + 1, T, T - 1, T - HOUR]) {
+      const presented = presenting({ window, generation, elapsed: MAX_ELAPSED + 1 });
+      t.strictSame(answer(t, aState({ confirmed: true }), presented), stale);
+    }
+    t.match(answer(t, aState(), presenting({ window, elapsed: MAX_ELAPSED })), { outcome: 'issued' });
+    t.equal(MAX_ELAPSED, 5_000_000);
+    t.end();
+  });
+
+  test(`nothing is issued while the state is more than 60 s ahead of the clock (window ${window})`, (t) => {
+    const refused = { outcome: 'refused', reason: 'clock' };
+    const state = aState({ parent: T - 1_000, first: T - 10 });
+    for (const generation of [T, T - 500, T - 1_000]) {
+      t.strictSame(answer(t, state, presenting({ window, generation, now: T - MAX_LEAD - 1 })), refused);
+      const atTheEdge = answer(t, state, presenting({ window, generation, now: T - MAX_LEAD }));
+      t.match(atTheEdge, { outcome: 'issued', state: { latest: T + 1 } });
+    }
+    const ahead = presenting({ window, generation: T + 5, now: T + 5 - MAX_LEAD - 1 });
+    t.strictSame(answer(t, state, ahead), refused, 'it is the newer of the two that counts');
+    t.match(answer(t, state, { ...ahead, now: ahead.now + 1 }), { row: 'ahead', state: { latest: T + 6 } });
+    t.equal(MAX_LEAD, 60_000_000);
+    t.end();
+  });
+
+  test(`a superseded token is theft also while the clock is wrong (window ${window})`, (t) => {
+    const state = aState({ confirmed: true });
+    const presented = presenting({ window, generation: state.parent, now: T - MAX_LEAD - 1 });
+    t.strictSame(answer(t, state, presented), { outcome: 'reused' });
+    t.end();
+  });
+
+  test(`while the clock is behind, a new generation is the next number (window ${window})`, (t) => {
+    for (const now of [T - MAX_LEAD, T - 1, T, T + 1]) {
+      t.match(answer(t, aState(), presenting({ window, now })), { state: { latest: T + 1, first: T + 1 } });
+    }
+    t.match(answer(t, aState(), presenting({ window, now: T + 2 })), { state: { latest: T + 2 } });
+    t.end();
+  });
+
+  test(`a request that was inside before the latest pair was issued is recent (window ${window})`, (t) => {
+    const state = aState({ confirmed: true });
+    const parents = presenting({ window: 0, generation: state.parent, now: T + 2_000, elapsed: 2_000 });
+    t.strictSame(answer(t, state, parents), { outcome: 'repeated', state });
+    t.strictSame(answer(t, state, { ...parents, elapsed: 1_999 }), { outcome: 'reused' });
+    const older = { ...parents, generation: state.parent - 1, window };
+    t.strictSame(answer(t, state, older), held(Math.max(0, window - 2_000)));
+    t.strictSame(answer(t, state, { ...older, now: T + MAX_ELAPSED, elapsed: MAX_ELAPSED }), {
+      ...held(Math.max(0, window - MAX_ELAPSED)),
+    });
+    t.end();
+  });
+
+  test(`nothing is recent while the state is more than 1 s ahead of the clock (window ${window})`, (t) => {
+    const state = aState({ confirmed: true });
+    const edge = presenting({ window, generation: state.parent, now: T - MAX_LEAD_FOR_RECENT });
+    t.strictSame(answer(t, state, edge), { outcome: 'repeated', state });
+    t.strictSame(answer(t, state, { ...edge, client: 'elsewhere' }), held(window + MAX_LEAD_FOR_RECENT));
+    t.strictSame(answer(t, state, { ...edge, now: edge.now - 1 }), { outcome: 'reused' });
+    t.match(answer(t, aState(), { ...edge, now: edge.now - 1 }), { row: 'unconfirmed' });
+    t.equal(MAX_LEAD_FOR_RECENT, 1_000_000);
+    t.end();
+  });
+}
+
+test('within the window the parent brings the same pair again, to the same client only', (t) => {
+  const state = aState({ confirmed: true });
+  const retry = presenting({ generation: state.parent });
+  for (const [age, outcome] of [
+    [1, 'repeated'],
+    [WINDOW, 'repeated'],
+    [WINDOW + 1, 'reused'],
+  ] as const) {
+    t.match(answer(t, state, { ...retry, now: T + age }), { outcome }, `${age} µs after`);
+  }
+  for (const client of ['elsewhere', '']) {
+    t.strictSame(answer(t, state, { ...retry, now: T + WINDOW, client }), held(0), `from "${client}"`);
+    t.strictSame(answer(t, state, { ...retry, now: T + 1, client }), held(WINDOW - 1), `from "${client}"`);
+  }
+  t.end();
+});
+
+test('a client without a known address is never the same client', (t) => {
+  const state = aState({ client: '' });
+  const retry = presenting({ generation: state.parent, client: '', now: T + 1 });
+  t.strictSame(answer(t, state, retry), held(WINDOW - 1));
+  t.match(answer(t, state, { ...retry, now: T + WINDOW + 1 }), { row: 'unconfirmed' });
+  t.end();
+});
+
+test('within the window an older or a lost token is held and nothing changes', (t) => {
+  const state = aState({ first: T - 10 });
+  for (const generation of [state.parent - 1, state.parent + 1, T - 10, T - 1]) {
+    t.strictSame(answer(t, state, presenting({ generation, now: T + 4_000_000 })), held(6_000_000));
+  }
+  t.end();
+});
+
+test('with the window off nothing is recent but what overlapped', (t) => {
+  const retry = (now: number) => presenting({ window: 0, generation: T - HOUR, now });
+  t.match(
+    answer(t, aState({ confirmed: true }), retry(T)),
+    { outcome: 'repeated' },
+    'at the very microsecond',
+  );
+  t.strictSame(answer(t, aState({ confirmed: true }), retry(T + 1)), { outcome: 'reused' });
+  t.match(answer(t, aState(), retry(T + 1)), { row: 'unconfirmed', state: { latest: T + 1 } });
+  t.end();
+});
+
+test('with the window off, of refreshes sent one after another only the last-issued pair is good', (t) => {
+  let state = aState();
+  const lost: number[] = [];
+  for (let i = 1; i <= 4; i++) {
+    const again = rotate(state, presenting({ window: 0, generation: T - HOUR, now: T + i * 1_000 }));
+    if (again.outcome !== 'issued') throw new Error(`refresh ${i} was ${again.outcome}`);
+    lost.push(state.latest);
+    state = again.state;
+  }
+  for (const generation of lost) {
+    t.strictSame(checkAccess(state, generation), { outcome: 'superseded' });
+    t.strictSame(rotate(state, presenting({ window: 0, generation })), { outcome: 'reused' });
+  }
+  t.match(checkAccess(state, state.latest), { outcome: 'good' });
+  t.end();
+});
+
+test('an access token is good only if nothing newer was issued', (t) => {
+  const state = aState();
+  t.strictSame(checkAccess(state, T - 1), { outcome: 'superseded' });
+  t.strictSame(
+    checkAccess(state, T),
+    { outcome: 'good', state: { ...state, confirmed: true } },
+    'and confirms',
+  );
+  t.strictSame(checkAccess({ ...state, confirmed: true }, T), {
+    outcome: 'good',
+    state: { ...state, confirmed: true },
+  });
+  t.strictSame(
+    checkAccess(state, T + 1),
+    { outcome: 'good', state },
+    'newer than the state: changes nothing',
+  );
+  t.strictSame(state, aState(), 'the given state is untouched');
+  t.end();
+});

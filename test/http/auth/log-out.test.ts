@@ -1,0 +1,165 @@
+import type { Test } from 'tap';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+  type Pair,
+} from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const ROUTE = 'DELETE /api/auth';
+
+onEachStore('logout', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { username, ...account } = anAccount();
+  await signUp(target, { username, ...account });
+  const open = () => logIn(target, username);
+  const idOf = ({ access_token: token }: Pair) => Number(claimsOf(token).sid);
+  const isOver = async (t: Test, pair: Pair) => {
+    refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
+    refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
+  };
+  const lives = async (t: Test, pair: Pair) => {
+    t.equal((await verify(target, pair.access_token)).statusCode, 200);
+  };
+
+  await t.test('ends the whole session, and says so again when asked again', async (t) => {
+    const [pair, other] = [await open(), await open()];
+    for (let i = 0; i < 2; i++) {
+      const response = await call(target, ROUTE, { token: pair.access_token });
+      t.equal(response.statusCode, 200);
+      t.strictSame(Object.keys(response.json()), ['msg']);
+      t.equal(response.headers['cache-control'], 'no-store');
+      await isOver(t, pair);
+    }
+    await lives(t, other);
+  });
+
+  await t.test('takes a JSON type with an empty body, and an empty object', async (t) => {
+    const headers = { 'content-type': 'application/json' };
+    for (const options of [{}, { headers }, { headers, payload: '' }, { headers, payload: '{}' }]) {
+      const pair = await open();
+      const response = await call(target, ROUTE, { token: pair.access_token, ...options });
+      t.equal(response.statusCode, 200, response.body);
+      await isOver(t, pair);
+    }
+  });
+
+  await t.test('takes an access token that a refresh has superseded', async (t) => {
+    const pair = await open();
+    const next = pairOf(await refresh(target, pair.refresh_token));
+    refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
+    const id = idOf(pair);
+    for (const line of [ROUTE, `${ROUTE}?id=${id}`, `${ROUTE}/${id}`] as const) {
+      t.equal((await call(target, line, { token: pair.access_token })).statusCode, 200, line);
+    }
+    await isOver(t, next);
+  });
+
+  await t.test('but lets a superseded one end nothing else', async (t) => {
+    const [pair, other] = [await open(), await open()];
+    await refresh(target, pair.refresh_token);
+    const response = await call(target, `${ROUTE}/${idOf(other)}`, { token: pair.access_token });
+    refused(t, response, 401, 'invalid_token');
+    await lives(t, other);
+  });
+
+  await t.test('ends another session or long-lived token by id, in path, query or both', async (t) => {
+    const { access_token: token } = await open();
+    for (const line of [
+      (id: number) => `/${id}`,
+      (id: number) => `?id=${id}`,
+      (id: number) => `/${id}?id=${id}`,
+    ]) {
+      const pair = await open();
+      const { id, longlived_token: llt } = await createLongLived(target, token);
+      for (let i = 0; i < 2; i++) {
+        const responses = [idOf(pair), id].map((each) => call(target, `${ROUTE}${line(each)}`, { token }));
+        for (const response of await Promise.all(responses)) t.equal(response.statusCode, 200, response.body);
+      }
+      await isOver(t, pair);
+      refused(t, await verify(target, llt), 401, 'invalid_token');
+    }
+    t.equal((await verify(target, token)).statusCode, 200);
+  });
+
+  await t.test('refuses an id that is not understood, and revokes nothing', async (t) => {
+    const [pair, other] = [await open(), await open()];
+    const [own, id] = [idOf(pair), idOf(other)];
+    const bad = [
+      ...['0', '-1', '+7', '07', '7.0', '1e1', '0x10', 'abc', '%207', '9007199254740992', '1'.repeat(17)],
+      ...['1'.repeat(200), encodeURIComponent('７')],
+    ];
+    const lines = [
+      ...bad.flatMap((text) => [`/${text}`, `?id=${text}`]),
+      ...['/', '?id=', '?id', `?id=${own}&id=${own}`, `?id[]=${own}`, `/${own}?id=${id}`, `/${id}?id=${own}`],
+      ...[`?ID=${own}`, '?all=true', `?id=${own}&all=true`, `/${own}?all=true`, '?=7'],
+    ];
+    for (const line of lines) {
+      const response = await call(target, `${ROUTE}${line}`, { token: pair.access_token });
+      refused(t, response, 400, 'validation_failed');
+      refused(t, await call(target, `${ROUTE}${line}`), 401, 'token_missing');
+    }
+    await lives(t, pair);
+    await lives(t, other);
+  });
+
+  await t.test('refuses a body that holds anything, and revokes nothing', async (t) => {
+    const pair = await open();
+    const headers = { 'content-type': 'application/json' };
+    for (const payload of [`{"id":${idOf(pair)}}`, '[]', 'null', '0', '""', 'false']) {
+      const response = await call(target, ROUTE, { token: pair.access_token, headers, payload });
+      refused(t, response, 400, 'validation_failed');
+    }
+    const broken = await call(target, ROUTE, { token: pair.access_token, headers, payload: '{' });
+    refused(t, broken, 400, 'malformed_json');
+    await lives(t, pair);
+  });
+
+  await t.test('knows no token of another user, nor one that was never there', async (t) => {
+    const { access_token: token } = await open();
+    const stranger = await signUp(target);
+    const { id } = await createLongLived(target, stranger.access_token);
+    for (const unknown of [idOf(stranger), id, Number.MAX_SAFE_INTEGER]) {
+      refused(t, await call(target, `${ROUTE}/${unknown}`, { token }), 401, 'token_unknown');
+      refused(t, await call(target, `${ROUTE}?id=${unknown}`, { token }), 401, 'token_unknown');
+    }
+    await lives(t, stranger);
+  });
+
+  await t.test('ends the long-lived token that it is asked with, and lets it end nothing else', async (t) => {
+    const pair = await open();
+    const { id, longlived_token: token } = await createLongLived(target, pair.access_token);
+    for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {
+      refused(t, await call(target, `${ROUTE}${line}`, { token }), 403, 'token_not_allowed');
+    }
+    for (const line of ['', `/${id}`, `?id=${id}`]) {
+      t.equal((await call(target, `${ROUTE}${line}`, { token })).statusCode, 200);
+      refused(t, await verify(target, token), 401, 'invalid_token');
+    }
+    await lives(t, pair);
+  });
+
+  await t.test('does not take a refresh token, or none', async (t) => {
+    const pair = await open();
+    refused(t, await call(target, ROUTE, { token: pair.refresh_token }), 401, 'invalid_token');
+    refused(t, await call(target, ROUTE), 401, 'token_missing');
+    await lives(t, pair);
+  });
+
+  await t.test('lets a session that is over end no other', async (t) => {
+    const [pair, other] = [await open(), await open()];
+    await call(target, ROUTE, { token: pair.access_token });
+    const response = await call(target, `${ROUTE}/${idOf(other)}`, { token: pair.access_token });
+    refused(t, response, 401, 'invalid_token');
+    await lives(t, other);
+  });
+});

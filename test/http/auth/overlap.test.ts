@@ -1,0 +1,124 @@
+import { buildTestApp } from '../../support/app.ts';
+import { claimsOf, pairOf, refresh, signUp, verify, type Pair } from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { aStoredSession } from '../../support/tokens.ts';
+
+const generationOf = ({ access_token: token }: Pair) => Number(claimsOf(token).gen);
+
+onEachStore('refreshes that overlap', async (t, env) => {
+  const trusting = { ...env, TRUST_PROXY: 'loopback' };
+  const target = await buildTestApp(t, { env: trusting });
+  const from = (address: string, agent = 'Kitchen/1.0') => ({
+    'x-forwarded-for': address,
+    'user-agent': agent,
+  });
+
+  await t.test('get the same pair, where twenty come at once from one client', async (t) => {
+    const { refresh_token: token } = await signUp(target);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => refresh(target, token, from('192.0.2.1'))),
+    );
+    const pairs = answers.map(pairOf);
+    t.equal(new Set(pairs.map(generationOf)).size, 1);
+    for (const pair of pairs) t.equal((await verify(target, pair.access_token)).statusCode, 200);
+  });
+
+  await t.test('get one pair, where twenty come at once from as many clients', async (t) => {
+    const { refresh_token: token } = await signUp(target);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => refresh(target, token, from(`192.0.2.${i + 1}`))),
+    );
+    const granted = answers.filter(({ statusCode }) => statusCode === 200);
+    t.equal(granted.length, 1);
+    for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 503, 'refresh_overlap');
+    for (const answer of granted)
+      t.equal((await verify(target, pairOf(answer).access_token)).statusCode, 200);
+  });
+
+  await t.test('take a whole /64 for one client, and no more than that', async (t) => {
+    const { refresh_token: token } = await signUp(target);
+    const first = pairOf(await refresh(target, token, from('2001:db8:0:1::1')));
+    const second = pairOf(await refresh(target, token, from('2001:db8:0:1:ffff::2')));
+    t.equal(generationOf(second), generationOf(first));
+    refused(t, await refresh(target, token, from('2001:db8:0:2::1')), 503, 'refresh_overlap');
+  });
+
+  await t.test('have no same client where the address means nothing', async (t) => {
+    const open = await buildTestApp(t, { env });
+    const { refresh_token: token } = await signUp(open);
+    pairOf(await refresh(open, token, from('192.0.2.1')));
+    refused(t, await refresh(open, token, from('192.0.2.1')), 503, 'refresh_overlap');
+    const { refresh_token: direct } = await signUp(open);
+    const first = pairOf(await refresh(open, direct));
+    t.equal(generationOf(pairOf(await refresh(open, direct))), generationOf(first));
+  });
+
+  await t.test('change nothing after more than five seconds inside the service', async (t) => {
+    const slow = await buildTestApp(t, {
+      env: trusting,
+      override: (options) => {
+        const { clock } = options;
+        return { ...options, clock: { ...clock, monotonic: () => clock.monotonic() - 5001 } };
+      },
+    });
+    const pair = await signUp(slow);
+    refused(t, await refresh(slow, pair.refresh_token), 503, 'unavailable');
+    t.equal((await verify(slow, pair.access_token)).statusCode, 200);
+  });
+
+  await t.test('are a retry for one that was inside before the answer was issued', async (t) => {
+    const closed = { ...trusting, REFRESH_RETRY_WINDOW: '0' };
+    const slow = await buildTestApp(t, {
+      env: closed,
+      override: (options) => {
+        const { clock } = options;
+        return { ...options, clock: { ...clock, monotonic: () => clock.monotonic() - 4000 } };
+      },
+    });
+    const now = Date.now() * 1000;
+    const client = slow.composition.app.hashClient('192.0.2.1', 'Kitchen/1.0');
+    const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, client };
+    const session = await aStoredSession(slow, state);
+    const token = session.mint('refresh', now - 60e6);
+    refused(t, await refresh(slow, token, from('192.0.2.2')), 503, 'refresh_overlap');
+    t.equal(generationOf(pairOf(await refresh(slow, token, from('192.0.2.1')))), now - 1e6);
+  });
+});
+
+onEachStore('the promises of the closed window', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
+
+  await t.test('of refreshes one after another with one token only the last pair is good', async (t) => {
+    const { refresh_token: token } = await signUp(target);
+    const pairs: Pair[] = [];
+    for (let i = 0; i < 5; i++) pairs.push(pairOf(await refresh(target, token)));
+    t.equal(new Set(pairs.map(generationOf)).size, 5);
+    const last = pairs.pop();
+    for (const pair of pairs) refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
+    t.equal((await verify(target, last?.access_token ?? '')).statusCode, 200);
+  });
+
+  await t.test(
+    'after a lost answer and a retry, the lost pair’s refresh token ends the session',
+    async (t) => {
+      const { refresh_token: token } = await signUp(target);
+      const lost = pairOf(await refresh(target, token));
+      const kept = pairOf(await refresh(target, token));
+      refused(t, await refresh(target, lost.refresh_token), 401, 'token_reused');
+      refused(t, await refresh(target, kept.refresh_token), 401, 'invalid_token');
+    },
+  );
+
+  for (const use of ['access', 'refresh'] as const) {
+    await t.test(`once the new ${use} token was used, the old refresh token ends the session`, async (t) => {
+      const { refresh_token: token } = await signUp(target);
+      let pair = pairOf(await refresh(target, token));
+      if (use === 'access') await verify(target, pair.access_token);
+      else pair = pairOf(await refresh(target, pair.refresh_token));
+      refused(t, await refresh(target, token), 401, 'token_reused');
+      refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
+      refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
+    });
+  }
+});

@@ -1,0 +1,148 @@
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  headerOf,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { disableUser } from '../../support/sql.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { aStoredSession } from '../../support/tokens.ts';
+
+const ROUTE = 'GET /api/auth/refresh';
+
+onEachStore('refresh', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+
+  await t.test('gives the next pair of the session, and the old access token is over', async (t) => {
+    const first = await signUp(target);
+    const response = await refresh(target, first.refresh_token);
+    const next = pairOf(response);
+    t.strictSame(Object.keys(response.json()).sort(), ['access_token', 'refresh_token', 'user']);
+    t.strictSame(next.user, first.user);
+    t.equal(response.headers['cache-control'], 'no-store');
+    const [old, now] = [claimsOf(first.access_token), claimsOf(next.access_token)];
+    t.equal(now.sid, old.sid);
+    t.ok(Number(now.gen) > Number(old.gen));
+    refused(t, await verify(target, first.access_token), 401, 'invalid_token');
+    t.equal((await verify(target, next.access_token)).statusCode, 200);
+  });
+
+  await t.test('takes a JSON type with an empty body', async (t) => {
+    for (const payload of [undefined, '']) {
+      const { refresh_token: token } = await signUp(target);
+      const headers = { 'content-type': 'application/json' };
+      t.equal((await call(target, ROUTE, { token, headers, payload })).statusCode, 200);
+    }
+  });
+
+  await t.test('signs with what section 3 of the contract says, and nothing personal', async (t) => {
+    const account = anAccount();
+    const pair = await signUp(target, account);
+    const { access_token: access, refresh_token: token } = pairOf(await refresh(target, pair.refresh_token));
+    t.match(headerOf(access), { alg: 'ES256', typ: 'at+jwt', kid: /^[\w-]{43}$/ });
+    t.match(headerOf(token), { alg: 'HS256', typ: 'rt+jwt', kid: /^[\w-]+$/ });
+    for (const [each, ttl] of [
+      [access, 900],
+      [token, 2_592_000],
+    ] as const) {
+      const claims = claimsOf(each);
+      const { sid, gen, iat } = claims as Record<string, number>;
+      t.strictSame(claims, {
+        ...{ iss: 'http://localhost:3000', aud: 'latchkey', sub: String(pair.user.id), sid, gen },
+        ...{ jti: `${sid}.${gen}`, iat: Math.floor(Number(gen) / 1e6), exp: Number(iat) + ttl },
+      });
+      t.strictSame(Object.keys(headerOf(each)).sort(), ['alg', 'kid', 'typ']);
+    }
+  });
+
+  await t.test('takes nothing but a refresh token', async (t) => {
+    const pair = await signUp(target);
+    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+    for (const token of [pair.access_token, llt, 'x', 'a.b.c']) {
+      refused(t, await call(target, ROUTE, { token }), 401, 'invalid_token');
+    }
+    refused(t, await call(target, ROUTE), 401, 'token_missing');
+    for (const authorization of ['Basic YTpi', 'Bearer', 'Bearer ', pair.refresh_token]) {
+      refused(t, await call(target, ROUTE, { headers: { authorization } }), 401, 'token_missing');
+    }
+    const twice = `Bearer ${pair.refresh_token} ${pair.refresh_token}`;
+    refused(t, await call(target, ROUTE, { headers: { authorization: twice } }), 401, 'invalid_token');
+    const query = `${ROUTE}?access_token=${pair.refresh_token}`;
+    refused(t, await call(target, query), 401, 'token_missing');
+    const scheme = { authorization: `bearer ${pair.refresh_token}` };
+    t.equal((await call(target, ROUTE, { headers: scheme })).statusCode, 200, 'schemes have no case');
+  });
+
+  await t.test('rotates nothing on HEAD or any other method', async (t) => {
+    const pair = await signUp(target);
+    for (const method of ['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const response = await call(target, `${method} /api/auth/refresh`, { token: pair.refresh_token });
+      t.equal(response.statusCode, 405, method);
+      t.equal(response.headers.allow, 'GET');
+    }
+    t.equal((await verify(target, pair.access_token)).statusCode, 200);
+    t.equal((await refresh(target, pair.refresh_token)).statusCode, 200);
+  });
+
+  await t.test('is refused once the session has been ended', async (t) => {
+    const pair = await signUp(target);
+    await call(target, 'DELETE /api/auth', { token: pair.access_token });
+    refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
+  });
+});
+
+onEachStore('refresh with other lifetimes', async (t, env) => {
+  await t.test('ends with SESSION_MAX_AGE, however often it is refreshed', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, SESSION_MAX_AGE: '100' } });
+    const pair = await signUp(target);
+    const { access_token, refresh_token } = pairOf(await refresh(target, pair.refresh_token));
+    const end = Math.floor(Date.parse(pair.user.created_at) / 1000) + 100;
+    t.equal(claimsOf(access_token).exp, end);
+    t.equal(claimsOf(refresh_token).exp, end);
+  });
+
+  await t.test('goes by the record where SESSION_MAX_AGE has been shortened', async (t) => {
+    const before = await buildTestApp(t, { env });
+    const latest = (Date.now() - 60_000) * 1000;
+    const session = await aStoredSession(before, { latest, first: latest });
+    const { keyRing } = before.composition.app;
+    const after = await buildTestApp(t, {
+      databaseUrl: before.databaseUrl,
+      env: { ...env, SESSION_MAX_AGE: '3000' },
+      override: (options) => ({ ...options, keyRing }),
+    });
+    const tokens = [session.mint('access', latest), session.mint('refresh', latest)] as const;
+    t.equal((await verify(before, tokens[0])).statusCode, 200);
+    refused(t, await verify(after, tokens[0]), 401, 'invalid_token');
+    refused(t, await refresh(after, tokens[1]), 401, 'invalid_token');
+  });
+
+  await t.test('follows ACCESS_TOKEN_TTL and REFRESH_TOKEN_TTL', async (t) => {
+    const target = await buildTestApp(t, {
+      env: { ...env, ACCESS_TOKEN_TTL: '60', REFRESH_TOKEN_TTL: '3600' },
+    });
+    const pair = pairOf(await refresh(target, (await signUp(target)).refresh_token));
+    const [access, token] = [claimsOf(pair.access_token), claimsOf(pair.refresh_token)];
+    t.equal(Number(access.exp) - Number(access.iat), 60);
+    t.equal(Number(token.exp) - Number(token.iat), 3600);
+  });
+
+  await t.test('is refused to a disabled user whose state has to be read anew', async (t) => {
+    const { databaseUrl, composition } = await buildTestApp(t, { env });
+    const { keyRing } = composition.app;
+    const before = await buildTestApp(t, { databaseUrl, override: (options) => ({ ...options, keyRing }) });
+    const account = anAccount();
+    const pair = await signUp(before, account);
+    await disableUser(databaseUrl, account.username);
+    const after = await buildTestApp(t, { databaseUrl, override: (options) => ({ ...options, keyRing }) });
+    refused(t, await refresh(after, pair.refresh_token), 401, 'invalid_token');
+    refused(t, await verify(after, pair.access_token), 401, 'invalid_token');
+  });
+});

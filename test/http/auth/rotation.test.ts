@@ -1,0 +1,213 @@
+import type { Test } from 'tap';
+import type { SessionState } from '../../../src/domain/sessions/rotation.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import { claimsOf, pairOf, refresh, verify } from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { sql } from '../../support/sql.ts';
+import { aStoredSession } from '../../support/tokens.ts';
+
+/** Every row of rotation.md's table over HTTP, with the window closed and open, from the same and from another client. */
+
+const OWNER = { 'x-forwarded-for': '192.0.2.1', 'user-agent': 'Kitchen/1.0' };
+const OTHERS = [
+  { ...OWNER, 'x-forwarded-for': '192.0.2.2' },
+  { ...OWNER, 'user-agent': 'Kitchen/1.1' },
+];
+
+type Outcome = 'next pair' | 'same pair' | 'overlap' | 'theft' | 'wrong clock';
+type Row = {
+  title: string;
+  /** Times in seconds before now. */
+  state: { latest: number; parent?: number; first?: number; confirmed?: boolean };
+  presented: number;
+  /** With the window at 0, and at 10 seconds for the same and for another client. */
+  closed: Outcome;
+  open: [same: Outcome, other: Outcome];
+};
+
+const ROWS: Row[] = [
+  {
+    title: 'a token newer than the state: state was lost',
+    state: { latest: 100, parent: 200 },
+    presented: 50,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'the newest token',
+    state: { latest: 20, parent: 60 },
+    presented: 20,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'the newest token, a moment after its issue',
+    state: { latest: 2, parent: 60 },
+    presented: 2,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'a retry inside the window, the answer unused',
+    state: { latest: 2, parent: 60 },
+    presented: 60,
+    closed: 'next pair',
+    open: ['same pair', 'overlap'],
+  },
+  {
+    title: 'a retry inside the window, the answer in use',
+    state: { latest: 2, parent: 60, confirmed: true },
+    presented: 60,
+    closed: 'theft',
+    open: ['same pair', 'overlap'],
+  },
+  {
+    title: 'a late duplicate of an older refresh',
+    state: { latest: 2, parent: 60 },
+    presented: 90,
+    closed: 'theft',
+    open: ['overlap', 'overlap'],
+  },
+  {
+    title: 'a token issued in a state that was lost',
+    state: { latest: 20, parent: 60 },
+    presented: 40,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'a token issued in a state that was lost, inside the window',
+    state: { latest: 2, parent: 60 },
+    presented: 40,
+    closed: 'next pair',
+    open: ['overlap', 'overlap'],
+  },
+  {
+    title: 'a retry after the window, the answer unused',
+    state: { latest: 20, parent: 60 },
+    presented: 60,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'a retry after the window, the answer in use',
+    state: { latest: 20, parent: 60, confirmed: true },
+    presented: 60,
+    closed: 'theft',
+    open: ['theft', 'theft'],
+  },
+  {
+    title: 'an older token after the window',
+    state: { latest: 20, parent: 60 },
+    presented: 90,
+    closed: 'theft',
+    open: ['theft', 'theft'],
+  },
+  {
+    title: 'a token of the pair that got lost',
+    state: { latest: 20, first: 30, parent: 60 },
+    presented: 30,
+    closed: 'theft',
+    open: ['theft', 'theft'],
+  },
+  {
+    title: 'a retry while the state is ahead of the clock: nothing is recent',
+    state: { latest: -30, parent: 60 },
+    presented: 60,
+    closed: 'next pair',
+    open: ['next pair', 'next pair'],
+  },
+  {
+    title: 'any token while the state is a minute ahead of the clock',
+    state: { latest: -120, parent: 60 },
+    presented: -120,
+    closed: 'wrong clock',
+    open: ['wrong clock', 'wrong clock'],
+  },
+];
+
+for (const window of [0, 10]) {
+  onEachStore(`the rotation table, REFRESH_RETRY_WINDOW=${window}`, async (t, env) => {
+    const target = await buildTestApp(t, {
+      env: { ...env, REFRESH_RETRY_WINDOW: String(window), TRUST_PROXY: 'loopback' },
+    });
+    for (const { title, state, presented, closed, open } of ROWS) {
+      for (const client of [OWNER, ...OTHERS]) {
+        const outcome = window === 0 ? closed : open[client === OWNER ? 0 : 1];
+        const who =
+          client === OWNER ? 'the same client' : `${client['x-forwarded-for']} ${client['user-agent']}`;
+        await t.test(`${title}, from ${who}: ${outcome}`, async (t) => {
+          const now = Date.now() * 1000;
+          const { latest, parent = 1e9, first = latest, confirmed = false } = state;
+          const stored: SessionState = {
+            ...{
+              latest: now - latest * 1e6,
+              parent: now - parent * 1e6,
+              first: now - first * 1e6,
+              confirmed,
+            },
+            client: target.composition.app.hashClient(OWNER['x-forwarded-for'], OWNER['user-agent']),
+          };
+          await show(t, target, stored, { generation: now - presented * 1e6, client, outcome });
+        });
+      }
+    }
+  });
+}
+
+interface Presented {
+  generation: number;
+  client: typeof OWNER;
+  outcome: Outcome;
+}
+
+/** Presents a token and looks at the answer, and at what has become of the session. */
+async function show(
+  t: Test,
+  target: TestApp,
+  state: SessionState,
+  { generation, client, outcome }: Presented,
+): Promise<void> {
+  const session = await aStoredSession(target, state);
+  const response = await refresh(target, session.mint('refresh', generation), client);
+  const newest = session.mint('access', state.latest);
+  switch (outcome) {
+    case 'next pair': {
+      const next = pairOf(response).access_token;
+      t.ok(Number(claimsOf(next).gen) > Math.max(state.latest, generation), 'a newer generation');
+      t.equal((await verify(target, next)).statusCode, 200);
+      refused(t, await verify(target, newest), 401, 'invalid_token');
+      return;
+    }
+    case 'same pair': {
+      const pair = pairOf(response);
+      t.strictSame(claimsOf(pair.access_token), claimsOf(newest), 'the same claims');
+      t.strictSame(claimsOf(pair.refresh_token), claimsOf(session.mint('refresh', state.latest)));
+      t.equal((await verify(target, newest)).statusCode, 200);
+      return;
+    }
+    case 'overlap':
+      refused(t, response, 503, 'refresh_overlap');
+      t.ok(Number(response.headers['retry-after']) <= 8, 'what is left of the window');
+      t.equal((await verify(target, newest)).statusCode, 200, 'nothing changed');
+      return;
+    case 'wrong clock':
+      refused(t, response, 503, 'unavailable');
+      t.match(target.log(), new RegExp(`"event":"clock.wrong","userId":${session.userId},`));
+      t.equal((await verify(target, newest)).statusCode, 200, 'nothing changed');
+      return;
+    case 'theft': {
+      refused(t, response, 401, 'token_reused');
+      refused(t, await verify(target, newest), 401, 'invalid_token');
+      refused(t, await refresh(target, session.mint('refresh', state.latest), OWNER), 401, 'invalid_token');
+      const [row] = await sql<{ revoked_at: Date | null }>(
+        target.databaseUrl,
+        'SELECT revoked_at FROM tokens WHERE id = $1',
+        [session.tokenId],
+      );
+      t.ok(row?.revoked_at, 'on record');
+      t.match(target.log(), new RegExp(`"event":"session.reuse_detected","userId":${session.userId},`));
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import { anAccount, call, claimsOf, pairOf, signUp, verify } from '../../support/client.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { refused } from '../../support/problem.ts';
+import { countRows } from '../../support/sql.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const ROUTE = 'POST /api/auth/signup';
+
+onEachStore('signup', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const attempt = (payload: unknown, headers = {}) => call(target, ROUTE, { payload, headers });
+
+  await t.test('opens an account and its first session', async (t) => {
+    const account = anAccount({ name: '  Ada Lovelace ' });
+    const response = await attempt(account);
+    const pair = pairOf(response);
+    t.strictSame(Object.keys(response.json()).sort(), ['access_token', 'refresh_token', 'user']);
+    t.strictSame(Object.keys(pair.user).sort(), ['created_at', 'id', 'name', 'username']);
+    t.match(pair.user, { username: account.username, name: 'Ada Lovelace' });
+    t.ok(Number.isSafeInteger(pair.user.id) && pair.user.id > 0);
+    t.match(pair.user.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    t.equal(response.headers['cache-control'], 'no-store');
+    t.match(response.headers['content-type'], /^application\/json/);
+    t.equal((await verify(target, pair.access_token)).statusCode, 200);
+  });
+
+  await t.test('takes usernames in one canonical form', async (t) => {
+    const { username } = anAccount();
+    const wide = Array.from(username.toUpperCase())
+      .map((char) => String.fromCodePoint(char === '-' ? 0xff0d : (char.codePointAt(0) ?? 0) + 0xfee0))
+      .join('');
+    const pair = await signUp(target, anAccount({ username: `\u3000${wide} ` }));
+    t.equal(pair.user.username, username, 'NFKC, trimmed, lower-cased');
+    refused(t, await attempt(anAccount({ username })), 400, 'username_taken');
+    refused(t, await attempt(anAccount({ username: username.toUpperCase() })), 400, 'username_taken');
+  });
+
+  await t.test('compares e-mail addresses without their case', async (t) => {
+    const first = anAccount();
+    await signUp(target, { ...first, email: ` ${first.email} ` });
+    refused(t, await attempt(anAccount({ email: first.email.toUpperCase() })), 400, 'email_taken');
+    refused(t, await attempt(first), 400, 'username_taken');
+  });
+
+  await t.test('gives a name to one of twenty who race for it', async (t) => {
+    const before = await countRows(target.databaseUrl);
+    const { username } = anAccount();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(anAccount({ username }))));
+    t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
+    for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'username_taken');
+    const after = await countRows(target.databaseUrl);
+    t.strictSame(after, { users: before.users + 1, tokens: before.tokens + 1 }, 'no account is half there');
+  });
+
+  await t.test('gives an address to one of twenty who race for it', async (t) => {
+    const { email } = anAccount();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(anAccount({ email }))));
+    t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
+    for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'email_taken');
+  });
+
+  await t.test('takes what lies just within the bounds', async (t) => {
+    const wide = anAccount();
+    const within = [
+      { ...anAccount(), username: `${wide.username}${'😀'.repeat(64 - wide.username.length)}` },
+      anAccount({ name: '😀'.repeat(128) }),
+      anAccount({ email: `${wide.username}@${'x'.repeat(253 - wide.username.length)}` }),
+      anAccount({ password: '😀'.repeat(8) }),
+      anAccount({ password: 'é'.repeat(1024) }),
+      anAccount({ password: 'e\u0301'.repeat(1024) }),
+      { ...anAccount(), device: '😀'.repeat(128) },
+    ];
+    for (const account of within) t.equal((await attempt(account)).statusCode, 200);
+  });
+
+  const fields: [what: string, field: string, values: unknown[]][] = [
+    [
+      'a username',
+      'username',
+      ['', '   ', 'x'.repeat(65), 'two words', 'a\tb', 'a@b', 'a\u0000b', 'a\u0085b', '\ud800', '\ufe6b'],
+    ],
+    ['a name', 'name', ['', ' \u3000', 'x'.repeat(129), 'a\u0007b', 'a\nb', '\udfff']],
+    [
+      'an e-mail address',
+      'email',
+      ['', 'ada', '@b', 'a@', 'a@b@c', 'a b@c', 'a\u0000@b', `a@${'x'.repeat(253)}`, 'a\ud800@b'],
+    ],
+    [
+      'a password',
+      'password',
+      ['', 'seven77', '        ', 'x'.repeat(1025), 'e\u0301'.repeat(7), `eight888\ud800`],
+    ],
+    ['a device', 'device', ['', ' ', 'x'.repeat(129), 'a\u001bb', '\ud800']],
+  ];
+  for (const [what, field, values] of fields) {
+    await t.test(`refuses ${what} beyond the bounds, and does not repeat it`, async (t) => {
+      for (const value of [...values, 5, true, null, ['x'], { x: 1 }]) {
+        const response = await attempt({ ...anAccount(), [field]: value });
+        refused(t, response, 400, 'validation_failed', [`/${field}`]);
+        if (typeof value === 'string' && value.trim().length > 3) t.notMatch(response.body, value.trim());
+      }
+    });
+  }
+
+  await t.test('refuses a property that is not listed, and one that is missing', async (t) => {
+    refused(t, await attempt({ ...anAccount(), admin: true }), 400, 'validation_failed', ['/admin']);
+    for (const field of ['username', 'name', 'email', 'password']) {
+      const account = Object.fromEntries(Object.entries(anAccount()).filter(([name]) => name !== field));
+      refused(t, await attempt(account), 400, 'validation_failed', [`/${field}`]);
+    }
+    const all = await attempt({});
+    refused(t, all, 400, 'validation_failed', ['/username', '/name', '/email', '/password']);
+  });
+
+  await t.test('names all fields that are wrong at once', async (t) => {
+    const response = await attempt({ username: 'a b', name: ' ', email: 'x', password: 'short', device: '' });
+    const paths = ['/username', '/name', '/email', '/password', '/device'];
+    refused(t, response, 400, 'validation_failed', paths);
+  });
+
+  await t.test('refuses the commonest passwords and the owner’s own name or address', async (t) => {
+    const account = anAccount({ name: 'Ada Augusta Lovelace' });
+    const guesses = ['password1', 'PASSWORD1', '123456789', account.username, account.username.toUpperCase()];
+    for (const password of [...guesses, account.name, ` ${account.name.toLowerCase()} `, account.email]) {
+      const response = await attempt({ ...account, password });
+      refused(t, response, 400, 'password_refused', ['/password']);
+      t.notMatch(response.body, password);
+    }
+  });
+
+  await t.test('has no composition rules', async (t) => {
+    for (const password of ['correct horse battery staple', 'ÜÜÜÜÜÜÜÜ', 'a b c d e f', '🐎🐎🐎🐎🐎🐎🐎🐎']) {
+      t.equal((await attempt(anAccount({ password }))).statusCode, 200);
+    }
+  });
+
+  await t.test('calls a device that does not name itself by its User-Agent', async (t) => {
+    const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
+    const names: [Record<string, string>, string][] = [
+      [{ 'user-agent': firefox }, 'Firefox on Linux'],
+      [{ 'user-agent': 'curl/8.5.0' }, 'curl/8.5.0'],
+      [{ 'user-agent': '' }, 'unknown'],
+    ];
+    for (const [headers, name] of names) {
+      const { access_token: token } = pairOf(await attempt(anAccount(), headers));
+      const { tokens } = (await call(target, 'GET /api/user', { token })).json<{
+        tokens: { name: string }[];
+      }>();
+      t.strictSame(
+        tokens.map((entry) => entry.name),
+        [name],
+      );
+    }
+  });
+});
+
+onEachStore('signup with other settings', async (t, env) => {
+  await t.test('is refused where it is switched off', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
+    refused(t, await call(target, ROUTE, { payload: anAccount() }), 403, 'signup_disabled');
+    t.strictSame(await countRows(target.databaseUrl), { users: 0, tokens: 0 });
+  });
+
+  await t.test('follows PASSWORD_MIN_LENGTH', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, PASSWORD_MIN_LENGTH: '12' } });
+    const short = await call(target, ROUTE, { payload: anAccount({ password: 'eleven char' }) });
+    refused(t, short, 400, 'validation_failed', ['/password']);
+    const { access_token: token } = await signUp(target, anAccount({ password: 'twelve chars' }));
+    t.equal(claimsOf(token).aud, 'latchkey');
+  });
+});

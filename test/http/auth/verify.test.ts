@@ -1,0 +1,104 @@
+import { ALL_METHODS } from '../../../src/http/plugins/method-not-allowed.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { anAccount, call, claimsOf, createLongLived, signUp, verify } from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { workDone } from '../../support/spy.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { aStoredSession } from '../../support/tokens.ts';
+
+const PATH = '/api/auth/verify';
+
+onEachStore('verify', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const account = anAccount();
+  const owner = await signUp(target, account);
+  const token = owner.access_token;
+
+  await t.test('says whose token it is, in headers and with an empty body', async (t) => {
+    const { id, longlived_token: llt } = await createLongLived(target, token);
+    const session = String(claimsOf(token).sid);
+    for (const [bearer, type, record] of [
+      [token, 'access', session],
+      [llt, 'llt', String(id)],
+    ] as const) {
+      const response = await verify(target, bearer);
+      t.equal(response.statusCode, 200);
+      t.equal(response.body, '');
+      t.match(response.headers, {
+        'x-auth-user': String(owner.user.id),
+        'x-auth-username': account.username,
+        'x-auth-session': record,
+        'x-auth-token-type': type,
+        'cache-control': 'no-store',
+      });
+    }
+  });
+
+  await t.test('answers any method, whatever comes with it', async (t) => {
+    for (const method of ALL_METHODS) {
+      const good = await call(target, `${method} ${PATH}`, { token });
+      t.equal(good.statusCode, 200, method);
+      t.equal(good.headers['x-auth-user'], String(owner.user.id));
+      const bad = await call(target, `${method} ${PATH}`);
+      t.equal(bad.statusCode, 401, method);
+    }
+    const bodies: [string, string][] = [
+      ['text/plain', 'hello'],
+      ['application/json', '{'],
+      ['application/octet-stream', 'x'.repeat(100_000)],
+      ['application/json', ''],
+    ];
+    for (const [type, payload] of bodies) {
+      const headers = { 'content-type': type };
+      t.equal((await call(target, `POST ${PATH}?any=thing`, { token, headers, payload })).statusCode, 200);
+    }
+  });
+
+  await t.test('writes usernames beyond ASCII as percent-encoded UTF-8', async (t) => {
+    const suffix = String(claimsOf(token).sid);
+    for (const username of [`zoë${suffix}`, `李%41${suffix}`, `a"b\\c😀${suffix}`]) {
+      const { access_token } = await signUp(target, anAccount({ username }));
+      const header = (await verify(target, access_token)).headers['x-auth-username'];
+      t.match(header, /^[\x21-\x7e]+$/);
+      t.equal(decodeURIComponent(String(header)), username);
+    }
+  });
+
+  await t.test('asks PostgreSQL nothing about a session in use', async (t) => {
+    const work = () => verify(target, token);
+    t.strictSame(await workDone(t, work), []);
+  });
+
+  await t.test('reads a session that the fast store has forgotten from its record, once', async (t) => {
+    const latest = (Date.now() - 60_000) * 1000;
+    const session = await aStoredSession(target, { latest, first: latest });
+    const access = session.mint('access', latest);
+    t.not((await workDone(t, () => verify(target, access))).length, 0);
+    t.strictSame(await workDone(t, () => verify(target, access)), []);
+    t.equal((await verify(target, access)).statusCode, 200);
+  });
+
+  await t.test('takes a token newer than the state, and changes nothing by it', async (t) => {
+    const latest = (Date.now() - 60_000) * 1000;
+    const session = await aStoredSession(target, { latest, first: latest });
+    t.equal((await verify(target, session.mint('access', latest + 1e6))).statusCode, 200);
+    t.equal((await verify(target, session.mint('access', latest))).statusCode, 200);
+    const older = await verify(target, session.mint('access', latest - 1));
+    refused(t, older, 401, 'invalid_token');
+    t.equal((await verify(target, session.mint('access', latest))).statusCode, 200, 'the session lives on');
+  });
+
+  await t.test('takes no refresh token, and looks for tokens in one place only', async (t) => {
+    refused(t, await verify(target, owner.refresh_token), 401, 'invalid_token');
+    refused(t, await call(target, `GET ${PATH}?access_token=${token}`), 401, 'token_missing');
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    const payload = `access_token=${token}`;
+    refused(t, await call(target, `POST ${PATH}`, { headers: form, payload }), 401, 'token_missing');
+    refused(
+      t,
+      await call(target, `GET ${PATH}`, { headers: { cookie: `access_token=${token}` } }),
+      401,
+      'token_missing',
+    );
+  });
+});

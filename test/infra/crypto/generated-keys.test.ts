@@ -1,0 +1,21 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { generatedRefreshSecret, generatedSigningKeysDir } from '../../../src/infra/crypto/generated-keys.ts';
+import { readSigningKeys } from '../../../src/infra/crypto/key-ring.ts';
+import { parseRefreshSecrets } from '../../../src/infra/crypto/keys.ts';
+
+test('keys are made once, for their owner alone, and found again', (t) => {
+  const dataDir = join(t.testdir({}), 'data');
+  const directory = generatedSigningKeysDir(dataDir);
+  const [key] = readSigningKeys(directory);
+  const secret = generatedRefreshSecret(dataDir);
+
+  t.equal(key?.algorithm, 'ES256');
+  t.equal(parseRefreshSecrets(secret).length, 1);
+  t.equal(readSigningKeys(generatedSigningKeysDir(dataDir))[0]?.kid, key?.kid);
+  t.equal(generatedRefreshSecret(dataDir), secret);
+  t.equal(statSync(join(directory, '0001.pem')).mode & 0o077, 0);
+  t.strictSame(readdirSync(directory), ['0001.pem'], 'nothing is left aside');
+  t.end();
+});

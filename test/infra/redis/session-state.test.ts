@@ -1,0 +1,67 @@
+import { test, type Test } from 'tap';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeRedisSessionState } from '../../../src/infra/redis/session-state.ts';
+import type { ScriptedRedis } from '../../../src/infra/redis/scripts.ts';
+import { CACHE_TTL, sessionStateContract } from '../../contract/session-state.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { aSession, aUser } from '../../support/token.ts';
+
+async function open(t: Test) {
+  const { url, prefix } = testRedis(t);
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  await redis.connect();
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const states = makeRedisSessionState(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+  return { states, redis, prefix, pass: (seconds: number) => age(redis, prefix, seconds) };
+}
+
+/** Time passing as the keys feel it: each has so many seconds less to live. */
+async function age(redis: ScriptedRedis, prefix: string, seconds: number): Promise<void> {
+  for (const key of await redis.keys(`${prefix}*`)) {
+    const left = await redis.pttl(key);
+    if (left < 0) throw new Error(`${key} would stay for ever`);
+    if (left <= seconds * 1000) await redis.del(key);
+    else await redis.pexpire(key, left - seconds * 1000);
+  }
+}
+
+sessionStateContract('redis', open, redisMissing);
+
+test('every key of a user shares its hash tag and none stays for ever', { skip: redisMissing }, async (t) => {
+  const { states, redis, prefix } = await open(t);
+  const now = await states.now();
+  await states.put(aSession(initialState(now - 5, 'home')), aUser(), now);
+  await states.rotate(
+    { userId: 7, tokenId: 11 },
+    { generation: now - 5, elapsed: 0, window: 0, client: 'home' },
+  );
+  await states.revoke({ userId: 7, tokenId: 12 });
+  const keys = (await redis.keys(`${prefix}*`)).sort();
+  t.strictSame(keys, [`${prefix}{7}:t:11`, `${prefix}{7}:t:12`, `${prefix}{7}:u`]);
+  for (const key of keys) t.ok((await redis.ttl(key)) > 0, key);
+});
+
+test('a Redis that is away is an outage, and never an answer', async (t) => {
+  const redis = quietRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 });
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const states = makeRedisSessionState(redis, { prefix: '', cacheTtl: CACHE_TTL, gate: openGate });
+  const key = { userId: 7, tokenId: 11 };
+  const record = aSession(initialState(5, 'home'));
+  const calls: Record<string, () => Promise<unknown>> = {
+    now: () => states.now(),
+    rotate: () => states.rotate(key, { generation: 5, elapsed: 0, window: 0, client: '' }),
+    checkAccess: () => states.checkAccess(key, 5),
+    checkLongLived: () => states.checkLongLived(key),
+    put: () => states.put(record, aUser(), 5),
+    revoke: () => states.revoke(key),
+    lastUses: () => states.lastUses(7, [11]),
+  };
+  t.strictSame(Object.keys(calls).sort(), Object.keys(states).sort(), 'every method');
+  for (const [name, call] of Object.entries(calls)) {
+    await t.rejects(() => call(), { name: 'AuthError', code: 'unavailable' }, name);
+  }
+});

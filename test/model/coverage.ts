@@ -1,0 +1,91 @@
+import type { Presentation, RotationOutcome, SessionState } from '../../src/domain/sessions/rotation.ts';
+
+/** Every line of rotation.md's table, and what it takes to tell them apart. */
+const ROWS = [
+  'issued: ahead',
+  'issued: current',
+  'repeated',
+  'held: older',
+  'held: other client',
+  'issued: gap',
+  'issued: unconfirmed',
+  'reused',
+  'refused: stale',
+  'refused: clock',
+  'revoked',
+  'access: good, first use',
+  'access: good again',
+  'access: good, ahead',
+  'access: superseded',
+] as const;
+
+/** Limits that have to be met to the microsecond: at the last one inside, and at the first outside. */
+const EDGES = ['window', 'lead for recent', 'lead', 'issue', 'elapsed'] as const;
+
+export type Row = (typeof ROWS)[number];
+
+/** How often each line was taken, by window, and each limit met. */
+export function makeCoverage() {
+  const rows = new Map<string, number>();
+  const edges = new Map<string, number>();
+  const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1);
+
+  return {
+    row(row: Row, window: number): void {
+      count(rows, `${row}, window ${window > 0 ? 'on' : 'off'}`);
+    },
+    edges(state: SessionState, presented: Presentation): void {
+      for (const name of EDGES) {
+        const past = beyond(name, state, presented);
+        if (past === 0 || past === 1) count(edges, `${name}, ${past === 0 ? 'inside' : 'outside'}`);
+      }
+    },
+    /** @param exact whether limits can be met at all. @returns a line for each count, and what was never met. */
+    report({ exact }: { exact: boolean }): { lines: string[]; never: string[] } {
+      const expected = ROWS.flatMap((row) => [`${row}, window off`, `${row}, window on`]);
+      const limits = exact ? EDGES.flatMap((edge) => [`${edge}, inside`, `${edge}, outside`]) : [];
+      const lines = [
+        ...expected.map((name) => [name, rows] as const),
+        ...limits.map((name) => [name, edges] as const),
+      ];
+      return {
+        lines: lines.map(([name, map]) => `${String(map.get(name) ?? 0).padStart(8)}  ${name}`),
+        never: [...expected.filter((name) => !rows.has(name)), ...limits.filter((name) => !edges.has(name))],
+      };
+    },
+  };
+}
+
+export type Coverage = ReturnType<typeof makeCoverage>;
+
+export function rowOf(state: SessionState, { generation }: Presentation, answer: RotationOutcome): Row {
+  switch (answer.outcome) {
+    case 'issued':
+      return `issued: ${answer.row}`;
+    case 'refused':
+      return `refused: ${answer.reason}`;
+    case 'held':
+      return generation === state.parent ? 'held: other client' : 'held: older';
+    default:
+      return answer.outcome;
+  }
+}
+
+/** How many microseconds beyond a limit a presentation is, where the limit decides about it. */
+function beyond(edge: (typeof EDGES)[number], state: SessionState, presented: Presentation): number {
+  const { generation, now, elapsed, window } = presented;
+  const latest = Math.max(state.latest, generation);
+  const superseded = generation < latest;
+  switch (edge) {
+    case 'window':
+      return superseded && window > 0 && now - elapsed > latest ? now - latest - window : NaN;
+    case 'lead for recent':
+      return superseded ? latest - now - 1_000_000 : NaN;
+    case 'lead':
+      return superseded ? NaN : latest - now - 60_000_000;
+    case 'issue':
+      return superseded && now - latest > window ? now - elapsed - latest : NaN;
+    case 'elapsed':
+      return elapsed - 5_000_000;
+  }
+}

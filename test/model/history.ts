@@ -1,0 +1,119 @@
+/** A random history is plain data, and any part of one is a history again: that is how a failing one is made shorter. */
+export interface History {
+  seed: number;
+  /** REFRESH_RETRY_WINDOW in microseconds. */
+  window: number;
+  steps: Step[];
+}
+
+export type Step =
+  /** Refresh tokens presented at once: one on the heels of the other, before any answer. */
+  | { do: 'refresh'; requests: RefreshRequest[] }
+  /** A refresh is sent, and is on its way. */
+  | { do: 'send'; token: Token; client: string }
+  /** It arrives: having been inside the service since it was sent, or late from outside; perhaps not for the last time. */
+  | { do: 'deliver'; nth: number; inside: boolean; again: boolean }
+  /** An access token is presented. */
+  | { do: 'use'; token: Token }
+  /** Time passes; below zero the store's clock is set back. */
+  | { do: 'pass'; micros: Duration }
+  /** The state falls back to what it was. */
+  | { do: 'lose'; nth: number };
+
+/** Which generation's token: by its place in the state, or so many before the newest ever issued. */
+export type Token = 'latest' | 'parent' | 'gap' | 'first' | number;
+
+export interface RefreshRequest {
+  token: Token;
+  client: string;
+  elapsed: Duration;
+}
+
+/** In microseconds, or to a limit of the table and so many beyond it. */
+export type Duration = number | { to: 'window' | 'lead for recent' | 'lead' | 'issue'; beyond: number };
+
+/** mulberry32: small, quick, and the same everywhere. @returns numbers from 0 to 1. */
+function makeRandom(seed: number) {
+  let state = seed >>> 0;
+  return function random(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const SECOND = 1_000_000;
+const STEPS = { fewest: 6, most: 15 };
+
+/** The history that a seed stands for. */
+export function aHistory(seed: number): History {
+  const random = makeRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  /** One of the choices; each is as likely as it is often there. */
+  const oneOf = <Choice>(...choices: [Choice, ...Choice[]]) => choices[below(choices.length)] ?? choices[0];
+
+  const token = (): Token =>
+    oneOf<Token>(
+      'latest',
+      'latest',
+      'latest',
+      'parent',
+      'parent',
+      'gap',
+      'gap',
+      'first',
+      0,
+      0,
+      1,
+      2,
+      below(9),
+    );
+  const client = () => oneOf('home', 'home', 'home', 'home', 'elsewhere', 'elsewhere', '');
+  const beyond = () => oneOf(-1, 0, 1, 2);
+  const elapsed = (): Duration =>
+    oneOf<Duration>(0, 0, 0, 0, below(20_000), { to: 'issue', beyond: beyond() }, 5 * SECOND + beyond());
+  const micros = (): Duration =>
+    oneOf<Duration>(
+      oneOf(0, 1, below(2_000), below(SECOND), 3 * SECOND, 4 * SECOND),
+      oneOf(11 * SECOND, 61 * SECOND, 900 * SECOND),
+      { to: 'window', beyond: beyond() },
+      { to: 'window', beyond: beyond() },
+      oneOf<Duration>(-below(SECOND), -5 * SECOND, -61 * SECOND),
+      { to: oneOf('lead for recent', 'lead'), beyond: beyond() },
+    );
+
+  const makers: [number, () => Step | Step[]][] = [
+    [9, () => ({ do: 'refresh', requests: requests(oneOf(1, 1, 1, 1, 2, 3)) })],
+    [3, () => ({ do: 'send', token: token(), client: client() })],
+    [3, () => ({ do: 'deliver', nth: below(4), inside: random() < 0.5, again: random() < 0.5 })],
+    [4, () => ({ do: 'use', token: token() })],
+    [6, () => ({ do: 'pass', micros: micros() })],
+    [2, () => ({ do: 'lose', nth: oneOf(0, 0, 1, 2, 3, below(6)) })],
+    [1, () => losesWhatWasIssued()],
+  ];
+  const requests = (count: number) =>
+    Array.from({ length: count }, () => ({ token: token(), client: client(), elapsed: elapsed() }));
+  /** The only way to a token between parent and first, and too long to be met often by chance. */
+  const losesWhatWasIssued = (): Step[] => [
+    { do: 'lose', nth: 0 },
+    { do: 'refresh', requests: [{ token: 'latest', client: client(), elapsed: 0 }] },
+    { do: 'pass', micros: micros() },
+    { do: 'refresh', requests: requests(1) },
+    { do: 'pass', micros: micros() },
+    { do: 'refresh', requests: [{ token: 'gap', client: client(), elapsed: elapsed() }] },
+  ];
+  const total = makers.reduce((sum, [weight]) => sum + weight, 0);
+  const step = (): Step | Step[] => {
+    let rest = below(total);
+    for (const [weight, make] of makers) {
+      if (rest < weight) return make();
+      rest -= weight;
+    }
+    throw new Error('the weights do not add up');
+  };
+
+  const count = STEPS.fewest + below(STEPS.most - STEPS.fewest + 1);
+  const window = oneOf(0, 10 * SECOND);
+  return { seed, window, steps: Array.from({ length: count }, step).flat() };
+}

@@ -1,0 +1,72 @@
+import type { LightMyRequestResponse } from 'fastify';
+import type { Test } from 'tap';
+import type { ErrorCode } from '../../src/domain/errors.ts';
+
+/** The parts of an answer that every error has, whether it came from `inject`, `fetch` or a raw socket. */
+export interface Answer {
+  status: number;
+  header: (name: string) => string | undefined;
+  body: string;
+}
+
+/** Those codes for which the token itself is the reason (RFC 6750, section 3.1). */
+const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
+
+/** Holds an answer of `inject` against everything that the contract says of errors. */
+export function refused(
+  t: Test,
+  response: LightMyRequestResponse,
+  status: number,
+  code: ErrorCode,
+  paths?: string[],
+): void {
+  const header = (name: string) => response.headers[name]?.toString();
+  isProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths);
+}
+
+/** @param paths of `errors`, in any order; without it there may be any or none. */
+export function isProblem(
+  t: Test,
+  { status: actual, header, body }: Answer,
+  status: number,
+  code: ErrorCode,
+  paths?: string[],
+): void {
+  const problem = parse(body);
+  if (!t.equal(actual, status, `${status} ${code}: ${body}`)) return;
+  t.equal(header('content-type')?.split(';')[0], 'application/problem+json', 'is a problem (RFC 9457)');
+  t.match(problem, {
+    type: `urn:latchkey:error:${code}`,
+    title: /^[A-Z]/,
+    status,
+    detail: /\.$/,
+    code,
+    request_id: header('x-request-id') ?? 'X-Request-Id is missing',
+  });
+  const known = ['type', 'title', 'status', 'detail', 'code', 'request_id', 'errors'];
+  t.strictSame(
+    Object.keys(problem).filter((key) => !known.includes(key)),
+    [],
+    'holds nothing else',
+  );
+  const challenge = TOKEN_AT_FAULT.includes(code) ? 'Bearer error="invalid_token"' : 'Bearer';
+  t.equal(header('www-authenticate'), status === 401 ? challenge : undefined, 'the challenge');
+  if (status === 429 || status === 503)
+    t.match(header('retry-after'), /^[1-9]\d*$/, 'says when to come back');
+  else t.equal(header('retry-after'), undefined, 'no Retry-After');
+  t.equal(header('cache-control'), 'no-store', 'nobody keeps it');
+  if (code === 'validation_failed') t.ok(problem.errors?.length, 'says what is wrong');
+  if (paths) t.strictSame(problem.errors?.map(({ path }) => path).sort(), [...paths].sort(), 'and where');
+}
+
+interface ProblemBody {
+  errors?: { path: string; message: string }[];
+}
+
+function parse(body: string): ProblemBody {
+  try {
+    return JSON.parse(body) as ProblemBody;
+  } catch {
+    return {};
+  }
+}

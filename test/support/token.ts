@@ -1,0 +1,35 @@
+import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
+import type { SessionState } from '../../src/domain/sessions/rotation.ts';
+import type { User } from '../../src/domain/users/user.ts';
+
+export function aUser(overrides: Partial<User> = {}): User {
+  return {
+    id: 7,
+    username: 'ada',
+    name: 'Ada Lovelace',
+    createdAt: 1_795_000_000_123,
+    disabled: false,
+    ...overrides,
+  };
+}
+
+/** A session's record; its state is what matters. */
+export function aSession(state: SessionState, overrides: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: 11,
+    userId: 7,
+    type: 'session',
+    name: 'Firefox',
+    createdAt: 1_795_000_000_456,
+    lastUsedAt: null,
+    revokedAt: null,
+    state,
+    ...overrides,
+  };
+}
+
+/** A long-lived token's record. */
+export function aLongLived(overrides: Partial<TokenRecord> = {}): TokenRecord {
+  const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
+  return aSession(state, { id: 12, type: 'llt', name: 'Kitchen tablet', ...overrides });
+}

@@ -1,0 +1,63 @@
+import { createHmac, createPrivateKey, sign } from 'node:crypto';
+import { pairClaims, type TokenType } from '../../src/domain/access-tokens/claims.ts';
+import { initialState, type SessionState } from '../../src/domain/sessions/rotation.ts';
+import { makeTokenCodec } from '../../src/http/plugins/jwt.ts';
+import type { TestApp } from './app.ts';
+import { anAccount, claimsOf, signUp } from './client.ts';
+import { sql } from './sql.ts';
+
+export interface StoredSession {
+  userId: number;
+  tokenId: number;
+  /** A token of this session as the service signs it, of any generation. */
+  mint(type: Extract<TokenType, 'access' | 'refresh'>, generation: number): string;
+}
+
+/**
+ * A session in whatever state, as the record holds it and the fast store does not know it yet. So every row of the
+ * rotation table can be shown on every store, without waiting for windows to pass.
+ */
+export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
+  const { composition, databaseUrl } = target;
+  const { keyRing, issuer, audience, lifetimes } = composition.app;
+  const codec = await makeTokenCodec(keyRing, { issuer, audience });
+  const owner = await signUp(target, anAccount());
+  const userId = Number(claimsOf(owner.access_token).sub);
+  const { latest, parent, first, confirmed, client } = { ...initialState(0, ''), ...state };
+  const createdAt = new Date(Date.now() - 3_600_000);
+  const [row] = await sql<{ id: string }>(
+    databaseUrl,
+    `INSERT INTO tokens (user_id, type, name, created_at, latest, parent, first, confirmed, client)
+     VALUES ($1, 'session', 'Kitchen tablet', $2, $3, $4, $5, $6, $7) RETURNING id`,
+    [userId, createdAt, latest, parent, first, confirmed, client],
+  );
+  const tokenId = Number(row?.id);
+  return {
+    userId,
+    tokenId,
+    mint: (type, generation) =>
+      codec.sign(type, pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes)[type]),
+  };
+}
+
+/** A token with any header and claims whatever, signed with any key by any algorithm. */
+export function forge(header: Record<string, unknown>, claims: object, key: string | Buffer = ''): string {
+  const input = [header, claims]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  return `${input}.${signature(String(header.alg), input, key)}`;
+}
+
+function signature(algorithm: string, input: string, key: string | Buffer): string {
+  if (algorithm === 'none') return '';
+  if (algorithm.startsWith('HS')) {
+    return createHmac(`sha${algorithm.slice(2)}`, key)
+      .update(input)
+      .digest('base64url');
+  }
+  const privateKey = createPrivateKey(key);
+  const digest = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256';
+  return sign(digest, Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString(
+    'base64url',
+  );
+}
