@@ -68,10 +68,11 @@ const LAYERS = [
 
   {
     name: 'compose',
-    files: '^src/compose\\.ts$',
-    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/readiness\\.ts$'],
-    mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', packages('fastify')],
+    files: '^src/compose(-durability|-states)?\\.ts$',
+    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|readiness)\\.ts$'],
+    mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', GENERATED, packages('fastify')],
   },
+  { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
   {
     name: 'readiness',
     files: '^src/readiness\\.ts$',
@@ -99,7 +100,7 @@ const LAYERS = [
     files: '^src/cli\\.ts$',
     may: [
       '^src/(compose|config|logger|start-error)\\.ts$',
-      '^src/infra/postgres/migrate\\.ts$',
+      '^src/infra/postgres/(client|migrate|purge)\\.ts$',
       DOMAIN,
       NODE,
     ],

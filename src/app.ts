@@ -18,7 +18,7 @@ import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/plugins/jwt.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
-import requestContext, { requestIdOf } from './http/plugins/request-context.ts';
+import requestContext, { logRequest, requestIdOf } from './http/plugins/request-context.ts';
 import { answerClientError, answerExpectations } from './http/raw-errors.ts';
 import { profileRoute } from './http/user/profile.ts';
 
@@ -53,7 +53,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     bodyLimit: BODY_LIMIT,
     requestTimeout: options.requestTimeout,
     // Node looks for requests that are late only this often, and by default every 30 s.
-    http: { connectionsCheckingInterval: 1000 },
+    // It also refuses a request without Host by itself, in a shape of its own; request-context.ts does so in ours.
+    http: { connectionsCheckingInterval: 1000, requireHostHeader: false },
     // However long an id is, it is refused as one: after authentication, and with 400.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
     // A HEAD on refresh would rotate the pair and throw it away.
@@ -62,13 +63,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     return503OnClosing: false,
     // Closed bodies, and 5 is no string.
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: true } },
+    // What fails before there is a route passes no hook: it gets here what the hooks do.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
+      if (options.isDraining()) reply.header('connection', 'close');
       sendError(error, request, reply);
+      logRequest(request, reply.statusCode, 0);
     },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => {
+      answerClientError(error, socket, options.logger);
+    },
   });
-  answerExpectations(app.server);
+  answerExpectations(app.server, options.logger);
   registerErrorHandler(app);
 
   await app.register(requestContext, { clock, isDraining: options.isDraining });

@@ -1,22 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { FastifyBaseLogger } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
+import { requestIdOf } from './plugins/request-context.ts';
 import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
 
 /** Refusals below the router, where no request object exists: written to the socket, in the same shape as all others. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  logger: FastifyBaseLogger,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const code = codeOf(error);
-  const { head, headers, body } = render(code);
+  const { head, headers, body } = render(codeOf(error), randomUUID(), logger);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(`HTTP/1.1 ${head}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** Node answers an unknown Expect header by itself, without a body. */
-export function answerExpectations(server: Server): void {
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const { status, headers, body } = render('expectation_failed');
+export function answerExpectations(server: Server, logger: FastifyBaseLogger): void {
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const { status, headers, body } = render('expectation_failed', requestIdOf(request), logger);
     response.writeHead(status, headers).end(body);
   });
 }
@@ -27,8 +32,7 @@ function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {
   return 'bad_request';
 }
 
-function render(code: ErrorCode) {
-  const requestId = randomUUID();
+function render(code: ErrorCode, requestId: string, logger: FastifyBaseLogger) {
   const problem = problemOf(code, requestId);
   const body = JSON.stringify(problem);
   const headers = {
@@ -38,5 +42,6 @@ function render(code: ErrorCode) {
     'x-request-id': requestId,
     connection: 'close',
   };
+  logger.info({ reqId: requestId, status: problem.status, code }, 'request');
   return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
 }

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { test, type Test } from 'tap';
-import { makeRedisClient } from '../../src/infra/redis/client.ts';
 import { testScale } from '../support/environment.ts';
-import { redisMissing, testRedis } from '../support/redis.ts';
+import { quietRedisClient, redisMissing, testRedis } from '../support/redis.ts';
 import { makeClockedRedis } from './clocked-redis.ts';
 import { makeCoverage } from './coverage.ts';
 import { aHistory, type History } from './history.ts';
@@ -22,7 +21,7 @@ interface Run {
 /** @returns what makes each history a session and a clock of its own. */
 async function open(t: Test, exact: boolean): Promise<(userId: number) => Promise<[Subjects, Clock]>> {
   const { url, prefix } = testRedis(t);
-  const redis = makeRedisClient({ url, timeout: 10_000 }, () => undefined);
+  const redis = quietRedisClient({ url, timeout: 10_000 });
   await redis.connect();
   t.teardown(() => {
     redis.disconnect();

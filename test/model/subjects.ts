@@ -4,6 +4,7 @@ import { makeMemorySessionState } from '../../src/infra/memory/session-state.ts'
 import { makeKeys } from '../../src/infra/redis/keys.ts';
 import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
 import { makeRedisSessionState } from '../../src/infra/redis/session-state.ts';
+import { openGate } from '../support/redis.ts';
 import { aSession, aUser } from '../support/token.ts';
 
 const CACHE_TTL = 3600;
@@ -36,7 +37,7 @@ export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId
   const key = { userId, tokenId: 11 };
   const user = aUser({ id: userId });
   const keys = makeKeys(prefix);
-  const inRedis = makeRedisSessionState(scripted, { prefix, cacheTtl: CACHE_TTL });
+  const inRedis = makeRedisSessionState(scripted, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
   let time = 0;
   const openMemory = () => makeMemorySessionState({ cacheTtl: CACHE_TTL, now: () => time });
   let inMemory = openMemory();

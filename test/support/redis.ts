@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import type { Test } from 'tap';
+import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/client.ts';
+import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
 import { leaveOut } from './environment.ts';
 
 const url = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
@@ -51,3 +53,13 @@ async function answers(): Promise<boolean> {
     redis.disconnect();
   }
 }
+
+/** A client of ours; its connection errors are expected, and every operation says them again. */
+export function quietRedisClient(options: RedisOptions): ScriptedRedis {
+  const redis = makeRedisClient(options);
+  redis.on('error', () => undefined);
+  return redis;
+}
+
+/** For stores that no revocation was ever recorded for. */
+export const openGate = { isOpen: () => true };

@@ -8,12 +8,17 @@ export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as H
 
 /**
  * Answers 405 with `Allow` wherever a path is known and the method is not. Fastify would say 404, and let
- * `DELETE /api/auth/refresh` fall into `/api/auth/:id`. It answers before authentication and before any body is read.
+ * `DELETE /api/auth/refresh` fall into `/api/auth/:id`. It answers before authentication and before any body is read, and
+ * so does the 404 of an unknown path.
  */
 function methodNotAllowed(app: FastifyInstance, _options: object, done: () => void): void {
   for (const method of ALL_METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
   }
+  app.addHook('onRequest', (request, _reply, next) => {
+    // Or a body that is too large or malformed would hide that there is nobody to read it.
+    next(request.is404 ? new AuthError('not_found') : undefined);
+  });
   const known = new Map<string, Set<string>>();
   app.addHook('onRoute', ({ url, method }: RouteOptions) => {
     const methods = known.get(url) ?? new Set();

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
+import { AuthError } from '../../domain/errors.ts';
 import '../request.ts';
 
 interface RequestContextOptions {
@@ -38,7 +39,9 @@ function requestContext(
     if (typeof traceparent === 'string') request.traceId = TRACEPARENT.exec(traceparent)?.[1] ?? null;
     // Nothing that we answer may be kept by anybody in between.
     reply.header('x-request-id', request.id).header('cache-control', 'no-store');
-    next();
+    // RFC 9112, section 3.2: HTTP/1.1 without Host is refused.
+    const isHostMissing = request.headers.host === undefined && request.raw.httpVersion === '1.1';
+    next(isHostMissing ? new AuthError('bad_request') : undefined);
   });
 
   app.addHook('onSend', (_request, reply, payload, next) => {
@@ -47,22 +50,27 @@ function requestContext(
   });
 
   app.addHook('onResponse', (request, reply, next) => {
-    const { method, routeOptions, errorCode, principal, traceId } = request;
-    const entry = {
-      method,
-      // The pattern, not the path: what a client puts there by mistake may be a token.
-      route: routeOptions.url ?? null,
-      status: reply.statusCode,
-      ms: Math.round((clock.monotonic() - request.receivedAt) * 1000) / 1000,
-      ...(errorCode && { code: errorCode }),
-      ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
-      ...(traceId && { traceId }),
-    };
-    if (reply.statusCode >= 500) request.log.warn(entry, 'request');
-    else request.log.info(entry, 'request');
+    logRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt);
     next();
   });
   done();
+}
+
+/** The line that every request leaves. @param elapsed milliseconds. */
+export function logRequest(request: FastifyRequest, status: number, elapsed: number): void {
+  const { method, routeOptions, errorCode, principal, traceId } = request;
+  const entry = {
+    method,
+    // The pattern, not the path: what a client puts there by mistake may be a token.
+    route: routeOptions.url ?? null,
+    status,
+    ms: Math.round(elapsed * 1000) / 1000,
+    ...(errorCode && { code: errorCode }),
+    ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
+    ...(traceId && { traceId }),
+  };
+  if (status >= 500) request.log.warn(entry, 'request');
+  else request.log.info(entry, 'request');
 }
 
 export default fp(requestContext, { name: 'request-context', fastify: '5.x' });

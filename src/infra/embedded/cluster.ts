@@ -118,9 +118,10 @@ function checkOwner(folder: string, account: Account): void {
 
 function checkVersion(folder: string, { major }: Binaries): void {
   const file = join(folder, 'PG_VERSION');
-  const found = existsSync(file) ? readFileSync(file, 'utf8').trim() : 'no';
+  const found = existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
   if (found === major) return;
+  const what = found === undefined ? 'is not a PostgreSQL database' : `is a database of PostgreSQL ${found}`;
   throw new EmbeddedDatabaseError(
-    `${folder} holds data of ${found} PostgreSQL version, but this is PostgreSQL ${major}: set DATABASE_URL or another DATA_DIR`,
+    `${folder} ${what}, but PostgreSQL ${major} wants to use it: set DATABASE_URL or another DATA_DIR`,
   );
 }

@@ -18,11 +18,11 @@ export const shutdownSteps: [signal: NodeJS.Signals, patience: number][] = [
  */
 export async function stopLeftovers(folder: string): Promise<number> {
   const found = processesIn(folder);
-  for (const [signal, patience] of found.length > 0 ? shutdownSteps : []) {
-    // A fast shutdown is the postmaster's to carry out; without it, each process has to be told.
-    const postmaster = postmasterOf(folder);
-    const running = processesIn(folder);
-    const told = running.filter((pid) => signal !== 'SIGINT' || pid === postmaster);
+  const postmaster = postmasterOf(folder);
+  // A fast shutdown is the postmaster's to carry out. Without one, the rest has nothing left to save.
+  const isOrderly = postmaster !== undefined && found.includes(postmaster);
+  for (const [signal, patience] of isOrderly ? shutdownSteps : shutdownSteps.slice(1)) {
+    const told = signal === 'SIGINT' ? found.filter((pid) => pid === postmaster) : processesIn(folder);
     for (const pid of told) signalIfThere(pid, signal);
     if (await areGone(folder, patience)) break;
   }

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { DriverAdapterError, isDriverAdapterError } from '@prisma/driver-adapter-utils';
+import { ColumnTypeEnum, DriverAdapterError, isDriverAdapterError } from '@prisma/driver-adapter-utils';
+import type { SqlResultSet } from '@prisma/driver-adapter-utils';
 
 // What the schema engine and @prisma/adapter-pg misunderstand about each other and PostgreSQL.
 
@@ -37,6 +38,17 @@ export class CatalogClient extends pg.Client {
     const sent = send(config, args);
     return sent instanceof Promise ? sent.then(asText) : sent;
   }) as typeof pg.Client.prototype.query;
+}
+
+/**
+ * The engine reads a constraint's kind as a character, and panics on the text that the adapter makes of it:
+ * with any CHECK constraint, and since PostgreSQL 18 with any NOT NULL (github.com/prisma/orm/issues/29635).
+ */
+export function withCharacters(result: SqlResultSet): SqlResultSet {
+  const columnTypes = result.columnTypes.map((type, i) =>
+    result.columnNames[i] === 'constraint_type' ? ColumnTypeEnum.Character : type,
+  );
+  return { ...result, columnTypes };
 }
 
 /**

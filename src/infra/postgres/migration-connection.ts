@@ -7,7 +7,7 @@ import type {
   SqlMigrationAwareDriverAdapterFactory,
   SqlQuery,
 } from '@prisma/driver-adapter-utils';
-import { CatalogClient, inPostgresWords } from './catalog-client.ts';
+import { CatalogClient, inPostgresWords, withCharacters } from './catalog-client.ts';
 import { MigrationError, reasonOf } from './migration-error.ts';
 import { prismaLock } from './migration-lock.ts';
 
@@ -94,6 +94,9 @@ export class MigrationConnections implements SqlMigrationAwareDriverAdapterFacto
         value: async (sql: string) => {
           await adapter.executeRaw({ sql, args: [], argTypes: [] }).catch(inPostgresWords);
         },
+      },
+      queryRaw: {
+        value: async (query: SqlQuery) => withCharacters(await adapter.queryRaw(query)),
       },
       // migration-lock.ts holds this very lock already, and the engine would wait for us forever.
       executeRaw: {

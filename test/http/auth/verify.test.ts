@@ -55,7 +55,7 @@ onEachStore('verify', async (t, env) => {
   });
 
   await t.test('writes usernames beyond ASCII as percent-encoded UTF-8', async (t) => {
-    const suffix = claimsOf(token).sid;
+    const suffix = String(claimsOf(token).sid);
     for (const username of [`zoë${suffix}`, `李%41${suffix}`, `a"b\\c😀${suffix}`]) {
       const { access_token } = await signUp(target, anAccount({ username }));
       const header = (await verify(target, access_token)).headers['x-auth-username'];

@@ -140,7 +140,11 @@ test('schema.prisma and the migrations say the same', async (t) => {
   const { url } = await testDatabase(t);
   t.equal(await driftScript(url), '');
   const folder = copiedMigrations(t);
-  addMigration(folder, '29990101000000_stray', 'CREATE TABLE "stray" ("id" INT PRIMARY KEY)');
+  addMigration(
+    folder,
+    '29990101000000_stray',
+    'CREATE TABLE "stray" ("id" INT PRIMARY KEY CHECK ("id" > 0))',
+  );
   t.match(await driftScript(url, { folder }), 'DROP TABLE "stray"', 'and a difference would be seen');
 });
 

@@ -1,20 +1,19 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeRedisClient } from '../../../src/infra/redis/client.ts';
 import { makeRedisSessionState } from '../../../src/infra/redis/session-state.ts';
 import type { ScriptedRedis } from '../../../src/infra/redis/scripts.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/session-state.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 import { aSession, aUser } from '../../support/token.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
-  const redis = makeRedisClient({ url, timeout: 5000 }, () => undefined);
+  const redis = quietRedisClient({ url, timeout: 5000 });
   await redis.connect();
   t.teardown(() => {
     redis.disconnect();
   });
-  const states = makeRedisSessionState(redis, { prefix, cacheTtl: CACHE_TTL });
+  const states = makeRedisSessionState(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
   return { states, redis, prefix, pass: (seconds: number) => age(redis, prefix, seconds) };
 }
 
@@ -45,11 +44,11 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
 });
 
 test('a Redis that is away is an outage, and never an answer', async (t) => {
-  const redis = makeRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 }, () => undefined);
+  const redis = quietRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 });
   t.teardown(() => {
     redis.disconnect();
   });
-  const states = makeRedisSessionState(redis, { prefix: '', cacheTtl: CACHE_TTL });
+  const states = makeRedisSessionState(redis, { prefix: '', cacheTtl: CACHE_TTL, gate: openGate });
   const key = { userId: 7, tokenId: 11 };
   const record = aSession(initialState(5, 'home'));
   const calls: Record<string, () => Promise<unknown>> = {

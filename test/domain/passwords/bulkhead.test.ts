@@ -1,0 +1,145 @@
+import { test } from 'tap';
+import { makeBulkhead, type BulkheadOptions, type Timers } from '../../../src/domain/passwords/bulkhead.ts';
+
+/** Timers that go off when a test says so. */
+function someTimers() {
+  const set = new Map<number, { callback: () => void; ms: number }>();
+  let last = 0;
+  const timers: Timers = {
+    set: (callback, ms) => {
+      set.set(++last, { callback, ms });
+      return last;
+    },
+    clear: (timer) => set.delete(timer as number),
+  };
+  const goOff = () => {
+    for (const [timer, { callback }] of [...set]) {
+      set.delete(timer);
+      callback();
+    }
+  };
+  return { timers, goOff, waiting: () => [...set.values()].map(({ ms }) => ms) };
+}
+
+/** Tasks that a test ends one by one; `started` names them in the order in which they began. */
+function aBulkhead(options: Partial<BulkheadOptions> = {}) {
+  const { timers, goOff, waiting } = someTimers();
+  const run = makeBulkhead({ concurrency: 2, queue: 3, queueTimeout: 5000, ...options }, timers);
+  const started: string[] = [];
+  const ends = new Map<string, { resolve: (value: string) => void; reject: (error: Error) => void }>();
+  const start = (name: string) =>
+    run(() => {
+      started.push(name);
+      return new Promise<string>((resolve, reject) => ends.set(name, { resolve, reject }));
+    });
+  const end = (name: string) => ends.get(name)?.resolve(name);
+  const crash = (name: string) => ends.get(name)?.reject(new Error(name));
+  return { start, end, crash, started, goOff, waiting };
+}
+
+const overloaded = { name: 'AuthError', code: 'overloaded', retryAfter: 2 };
+
+test('as many run at once as may, and the others in turn', async (t) => {
+  const { start, end, started, waiting } = aBulkhead();
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(start);
+  await Promise.resolve();
+  t.strictSame(started, ['a', 'b']);
+  t.strictSame(waiting(), [5000, 5000]);
+  end('b');
+  t.equal(await b, 'b', 'each gets its own result');
+  t.strictSame(started, ['a', 'b', 'c']);
+  end('a');
+  t.equal(await a, 'a');
+  t.strictSame(started, ['a', 'b', 'c', 'd']);
+  t.strictSame(waiting(), [], 'no timer stays behind');
+  end('c');
+  end('d');
+  t.strictSame(await Promise.all([c, d]), ['c', 'd']);
+  const e = start('e');
+  const f = start('f');
+  await Promise.resolve();
+  t.strictSame(started.slice(4), ['e', 'f'], 'every place came back');
+  end('e');
+  end('f');
+  await Promise.all([e, f]);
+});
+
+test('who finds the queue full is refused at once', async (t) => {
+  const { start, end, started } = aBulkhead({ concurrency: 1, queue: 1 });
+  const [a, b] = ['a', 'b'].map(start);
+  await t.rejects(start('c'), overloaded);
+  end('a');
+  await a;
+  t.strictSame(started, ['a', 'b']);
+  const d = start('d');
+  end('b');
+  await b;
+  end('d');
+  t.equal(await d, 'd', 'and there is room again');
+});
+
+test('without a queue nobody waits', async (t) => {
+  const { start, end } = aBulkhead({ concurrency: 1, queue: 0 });
+  const a = start('a');
+  await t.rejects(start('b'), overloaded);
+  await Promise.resolve();
+  end('a');
+  await a;
+});
+
+test('who has waited for too long is refused, and never runs', async (t) => {
+  const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
+  const a = start('a');
+  const b = start('b');
+  const c = start('c');
+  goOff();
+  await t.rejects(b, overloaded);
+  await t.rejects(c, overloaded);
+  const d = start('d');
+  end('a');
+  await a;
+  end('d');
+  t.equal(await d, 'd');
+  t.strictSame(started, ['a', 'd']);
+});
+
+test('only the one whose time is up leaves the queue', async (t) => {
+  const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
+  const a = start('a');
+  const b = start('b');
+  goOff();
+  const c = start('c');
+  await t.rejects(b, overloaded);
+  end('a');
+  await a;
+  end('c');
+  t.equal(await c, 'c');
+  t.strictSame(started, ['a', 'c']);
+});
+
+test('a task that fails gives its place back, and its error to its caller', async (t) => {
+  const { start, end, crash, started } = aBulkhead({ concurrency: 1 });
+  const a = start('a');
+  const b = start('b');
+  await Promise.resolve();
+  crash('a');
+  await t.rejects(a, { message: 'a' });
+  end('b');
+  t.equal(await b, 'b');
+  t.strictSame(started, ['a', 'b']);
+});
+
+test('nobody overtakes those who wait', async (t) => {
+  const { start, end, started } = aBulkhead({ concurrency: 1 });
+  const a = start('a');
+  const b = start('b');
+  await Promise.resolve();
+  end('a');
+  const late = a.then(() => start('late'));
+  await a;
+  t.strictSame(started, ['a', 'b']);
+  end('b');
+  await b;
+  end('late');
+  t.equal(await late, 'late');
+});

@@ -1,0 +1,188 @@
+import { test } from 'tap';
+import { buildTestApp } from '../support/app.ts';
+import { call, signUp } from '../support/client.ts';
+import { logLines } from '../support/log-lines.ts';
+import { refused } from '../support/problem.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const METHODS = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+  'PROPFIND',
+  'MKCOL',
+  'QUERY',
+];
+
+/** Every path and the only method that it knows. */
+const PATHS: [path: string, allow: string][] = [
+  ['/api/auth', 'DELETE, POST'],
+  ['/api/auth/7', 'DELETE'],
+  ['/api/auth/llt', 'POST'],
+  ['/api/auth/llt/7', 'DELETE'],
+  ['/api/auth/refresh', 'GET'],
+  ['/api/auth/signup', 'POST'],
+  ['/api/user', 'GET'],
+];
+
+test('a wrong method is 405 with Allow on every path, HEAD among them', async (t) => {
+  const target = await buildTestApp(t);
+  for (const [path, allow] of PATHS) {
+    for (const method of METHODS.filter((each) => !allow.split(', ').includes(each))) {
+      const response = await call(target, `${method} ${path}`, {
+        headers: { 'x-request-id': 'wrong-method' },
+      });
+      t.equal(response.headers.allow, allow, `${method} ${path}`);
+      if (method === 'HEAD') t.equal(response.statusCode, 405);
+      else refused(t, response, 405, 'method_not_allowed');
+    }
+    const odd = { headers: { 'content-type': 'text/plain' }, payload: 'x'.repeat(20_000) };
+    refused(t, await call(target, `PUT ${path}`, odd), 405, 'method_not_allowed');
+  }
+});
+
+test('an unknown path is 404, whatever comes with it', async (t) => {
+  const target = await buildTestApp(t);
+  const { access_token: token } = await signUp(target);
+  const paths = [
+    '/',
+    '/api',
+    '/api/',
+    '/api/authx',
+    '/API/auth',
+    '/api/auth/1/2',
+    '/api/user/',
+    '/api/user/1',
+  ];
+  for (const path of [
+    ...paths,
+    '/api/auth/llt/1/2',
+    '/health/live',
+    '/health/ready',
+    '/metrics',
+    '/..%2f..%2fetc',
+  ]) {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      refused(t, await call(target, `${method} ${path}`, { token }), 404, 'not_found');
+    }
+    t.equal((await call(target, `HEAD ${path}`)).statusCode, 404);
+  }
+  const bodies: [Record<string, string>, string][] = [
+    [{ 'content-type': 'text/plain' }, 'x'],
+    [JSON_TYPE, '{'],
+    [JSON_TYPE, `"${'x'.repeat(20_000)}"`],
+    [{}, 'x'],
+  ];
+  for (const [headers, payload] of bodies) {
+    refused(t, await call(target, 'POST /nowhere', { headers, payload }), 404, 'not_found');
+  }
+  const long = `/nowhere/${'x'.repeat(5000)}`;
+  refused(t, await call(target, `GET ${long}`), 404, 'not_found');
+});
+
+test('a body of another type is 415', async (t) => {
+  const target = await buildTestApp(t);
+  const types = [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data',
+    'application/xml',
+    'json',
+  ];
+  for (const type of [...types, 'application/jsonx', 'application/merge-patch+json', '']) {
+    const headers = { 'content-type': type };
+    const response = await call(target, 'POST /api/auth', {
+      headers,
+      payload: '{"username":"a","password":"b"}',
+    });
+    refused(t, response, 415, 'unsupported_media_type');
+  }
+  for (const type of [
+    'application/json; charset=utf-8',
+    'Application/JSON',
+    'application/json ;charset="UTF-8"',
+  ]) {
+    const headers = { 'content-type': type };
+    const response = await call(target, 'POST /api/auth', {
+      headers,
+      payload: '{"username":"a","password":"b"}',
+    });
+    refused(t, response, 401, 'invalid_credentials');
+  }
+});
+
+test('a body of more than 16 KiB is 413', async (t) => {
+  const target = await buildTestApp(t);
+  const bodyOf = (size: number) => {
+    const body = JSON.stringify({ username: 'a', password: 'b' });
+    return body + ' '.repeat(size - body.length);
+  };
+  const post = (payload: string) => call(target, 'POST /api/auth', { headers: JSON_TYPE, payload });
+  refused(t, await post(bodyOf(16 * 1024)), 401, 'invalid_credentials');
+  refused(t, await post(bodyOf(16 * 1024 + 1)), 413, 'body_too_large');
+});
+
+test('malformed JSON is 400, and none of it comes back', async (t) => {
+  const target = await buildTestApp(t);
+  const bodies = [
+    '',
+    ' ',
+    '{',
+    '{"username":"hunter2"',
+    'hunter2',
+    "{'username':'hunter2'}",
+    '{"a":1}{"b":2}',
+  ];
+  const hostile = ['{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}', '\ufeff{"username":1}}'];
+  for (const payload of [...bodies, ...hostile]) {
+    const response = await call(target, 'POST /api/auth', { headers: JSON_TYPE, payload });
+    refused(t, response, 400, 'malformed_json');
+    t.notMatch(response.body, 'hunter2');
+  }
+  const notUtf8 = Buffer.from('7b22757365726e616d65223a22ff227d', 'hex');
+  refused(
+    t,
+    await call(target, 'POST /api/auth', { headers: JSON_TYPE, payload: notUtf8 }),
+    400,
+    'malformed_json',
+  );
+});
+
+test('a URL that cannot be decoded is 400', async (t) => {
+  const target = await buildTestApp(t);
+  for (const path of ['/%', '/api/auth/%zz', '/api/auth/llt/%ff', '/api/%c3%28']) {
+    const response = await call(target, `DELETE ${path}`);
+    refused(t, response, 400, 'bad_request');
+    t.notMatch(response.body, path);
+  }
+});
+
+test('the first of many faults are listed, and no more', async (t) => {
+  const target = await buildTestApp(t);
+  const payload = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`extra${i}`, 'hunter2']));
+  const response = await call(target, 'POST /api/auth', { payload });
+  refused(t, response, 400, 'validation_failed');
+  t.ok(response.json<{ errors: unknown[] }>().errors.length <= 10);
+  t.notMatch(response.body, 'hunter2');
+});
+
+test('a fault of ours is 500, and says nothing of itself to anybody but the log', async (t) => {
+  const target = await buildTestApp(t, {
+    override: (options) => ({
+      ...options,
+      services: { ...options.services, profile: () => Promise.reject(new Error('SELECT secret FROM users')) },
+    }),
+  });
+  const { access_token: token } = await signUp(target);
+  const response = await call(target, 'GET /api/user', { token });
+  refused(t, response, 500, 'internal_error');
+  t.notMatch(response.body, /SELECT|secret|\.js|at /);
+  const [line] = logLines(target.log()).filter(({ msg }) => msg === 'internal error');
+  t.equal(line?.reqId, response.headers['x-request-id']);
+  t.match(line, { err: { message: 'SELECT secret FROM users' } });
+});

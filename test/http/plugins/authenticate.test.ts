@@ -1,0 +1,79 @@
+import { test } from 'tap';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import { call, signUp } from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { routesOf, type Route } from '../../support/routes.ts';
+
+/** The routes that anybody may call. A new one stands here, or refuses whoever brings no token. */
+const PUBLIC = ['POST /api/auth', 'POST /api/auth/signup'];
+
+/** Everything else that there is. Whoever adds a route adds it here, knowing which list it belongs to. */
+const GUARDED = [
+  ...['DELETE /api/auth', 'DELETE /api/auth/:id', 'POST /api/auth/llt', 'DELETE /api/auth/llt/:id'],
+  ...['GET /api/auth/refresh', 'GET /api/user'],
+];
+
+test('every route that is not listed as public refuses whoever brings no token', async (t) => {
+  let target: TestApp | undefined;
+  const routes = await routesOf(async () => {
+    target = await buildTestApp(t);
+  });
+  if (!target) return;
+  const { open, guarded } = await sortOut(target, routes);
+  t.strictSame(open, PUBLIC);
+  t.strictSame(
+    guarded.filter((route) => !route.endsWith(' /api/auth/verify')),
+    GUARDED.sort(),
+  );
+  t.ok(guarded.includes('GET /api/auth/verify'));
+});
+
+test('a new route that forgot its hook is found', async (t) => {
+  const target = await buildTestApp(t);
+  target.app.get('/api/forgotten', () => 'secret');
+  const { open } = await sortOut(target, [{ method: 'GET', url: '/api/forgotten' }]);
+  t.strictSame(open, ['GET /api/forgotten']);
+});
+
+test('authentication comes before everything that a request may have wrong', async (t) => {
+  const target = await buildTestApp(t);
+  const bodies: [string, string][] = [
+    ['application/json', '{'],
+    ['application/json', '{"device":5}'],
+    ['text/plain', 'x'],
+    ['application/json', `"${'x'.repeat(20_000)}"`],
+  ];
+  for (const line of GUARDED.filter((route) => !route.startsWith('GET'))) {
+    for (const [type, payload] of bodies) {
+      const options = { headers: { 'content-type': type }, payload };
+      refused(t, await call(target, line, options), 401, 'token_missing');
+      refused(t, await call(target, line, { ...options, token: 'x' }), 401, 'invalid_token');
+    }
+  }
+});
+
+test('the challenge names an error only where a token was sent and is the reason', async (t) => {
+  const target = await buildTestApp(t);
+  const { access_token: token } = await signUp(target);
+  const challenge = async (line: string, options: object) =>
+    (await call(target, line, options)).headers['www-authenticate'];
+  t.equal(await challenge('GET /api/user', {}), 'Bearer');
+  t.equal(await challenge('GET /api/user', { headers: { authorization: 'Basic YTpi' } }), 'Bearer');
+  t.equal(await challenge('GET /api/user', { token: 'x' }), 'Bearer error="invalid_token"');
+  t.equal(await challenge('DELETE /api/auth/999999', { token }), 'Bearer');
+  t.equal(await challenge('POST /api/auth', { payload: { username: 'x', password: 'x' } }), 'Bearer');
+  t.equal(await challenge('POST /api/auth', { payload: {} }), undefined);
+  t.equal(await challenge('GET /api/user', { token }), undefined);
+});
+
+/** Calls each route without a token: those of the 405s are left out, the others are open or not. */
+async function sortOut(target: TestApp, routes: Route[]) {
+  const open: string[] = [];
+  const guarded: string[] = [];
+  for (const { method, url } of routes) {
+    const response = await call(target, `${method} ${url.replace(':id', '1')}`);
+    if (response.statusCode === 405) continue;
+    (response.statusCode === 401 ? guarded : open).push(`${method} ${url}`);
+  }
+  return { open: open.sort(), guarded: guarded.sort() };
+}

@@ -1,0 +1,82 @@
+import type { Test } from 'tap';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import { anAccount, call, signUp, verify } from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const PAYLOAD = { username: 'nobody', password: 'x' };
+
+onEachStore('limits by address', async (t, env) => {
+  const limited = { ...env, RATE_LIMIT_LOGIN: '3/600', TRUST_PROXY: 'loopback' };
+  const target = await buildTestApp(t, { env: limited });
+  const from = (address: string, to = target) =>
+    call(to, 'POST /api/auth', { payload: PAYLOAD, headers: { 'x-forwarded-for': address } });
+  const exhaust = async (t: Test, address: string, to?: TestApp) => {
+    for (let i = 0; i < 3; i++) refused(t, await from(address, to), 401, 'invalid_credentials');
+    return from(address, to);
+  };
+
+  await t.test('count each address by itself, and say when to come back', async (t) => {
+    const response = await exhaust(t, '192.0.2.1');
+    refused(t, response, 429, 'rate_limited');
+    const wait = Number(response.headers['retry-after']);
+    t.ok(wait > 0 && wait <= 600, `${wait}`);
+    const leaked = Object.keys(response.headers).filter((name) => name.startsWith('x-ratelimit'));
+    t.strictSame(leaked, []);
+    refused(t, await from('192.0.2.2'), 401, 'invalid_credentials');
+  });
+
+  await t.test('come before anything is looked at, and count what was refused', async (t) => {
+    const headers = { 'x-forwarded-for': '192.0.2.3' };
+    for (let i = 0; i < 3; i++)
+      refused(t, await call(target, 'POST /api/auth', { headers }), 400, 'validation_failed');
+    refused(t, await call(target, 'POST /api/auth', { headers }), 429, 'rate_limited');
+  });
+
+  await t.test('take a /64 for one address', async (t) => {
+    refused(t, await exhaust(t, '2001:db8:0:1::1'), 429, 'rate_limited');
+    refused(t, await from('2001:db8:0:1:a:b:c:d'), 429, 'rate_limited');
+    refused(t, await from('2001:db8:0:2::1'), 401, 'invalid_credentials');
+  });
+
+  await t.test('are counted apart for login and signup', async (t) => {
+    const both = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_SIGNUP: '1/600' } });
+    const headers = { 'x-forwarded-for': '198.51.100.1' };
+    const signup = () => call(both, 'POST /api/auth/signup', { payload: anAccount(), headers });
+    const first = await signup();
+    t.equal(first.statusCode, 200, first.body);
+    refused(t, await signup(), 429, 'rate_limited');
+    refused(t, await exhaust(t, '198.51.100.1', both), 429, 'rate_limited');
+  });
+
+  await t.test('concern login and signup only', async (t) => {
+    const { access_token: token } = await signUp(target);
+    await exhaust(t, '127.0.0.1');
+    for (let i = 0; i < 5; i++) t.equal((await verify(target, token)).statusCode, 200);
+  });
+
+  await t.test('do not hold for addresses and networks that are allowed', async (t) => {
+    const allow = '203.0.113.7, 198.18.0.0/15, 2001:db8:1::/48';
+    const lenient = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_ALLOW: allow } });
+    for (const address of ['203.0.113.7', '198.19.1.1', '2001:db8:1:2::3', '::ffff:203.0.113.7']) {
+      for (let i = 0; i < 5; i++) refused(t, await from(address, lenient), 401, 'invalid_credentials');
+    }
+    for (const address of ['203.0.113.8', '2001:db8:2::1']) {
+      refused(t, await exhaust(t, address, lenient), 429, 'rate_limited');
+    }
+  });
+
+  await t.test('are off with 0', async (t) => {
+    const off = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_LOGIN: '0' } });
+    for (let i = 0; i < 40; i++) refused(t, await from('192.0.2.9', off), 401, 'invalid_credentials');
+  });
+
+  await t.test('go by the peer where nobody’s X-Forwarded-For counts', async (t) => {
+    const ownCounters = env.REDIS_PREFIX && { REDIS_PREFIX: `${env.REDIS_PREFIX}peer:` };
+    const settings = { ...limited, ...ownCounters, TRUST_PROXY: 'false' };
+    const distrustful = await buildTestApp(t, { env: settings });
+    for (let i = 0; i < 3; i++)
+      refused(t, await from(`203.0.113.${i}`, distrustful), 401, 'invalid_credentials');
+    refused(t, await from('203.0.113.200', distrustful), 429, 'rate_limited');
+  });
+});

@@ -1,0 +1,31 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { buildTestApp } from './app.ts';
+
+const PKCS8 = { type: 'pkcs8', format: 'pem' } as const;
+/** New private keys, as PEM. */
+export const KEYS = {
+  ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export(PKCS8).toString(),
+  EdDSA: () => generateKeyPairSync('ed25519').privateKey.export(PKCS8).toString(),
+  RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export(PKCS8).toString(),
+};
+/** A new refresh secret. */
+export const aSecret = () => randomBytes(32).toString('base64url');
+
+/** A service whose keys the test holds. */
+export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256') {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const pem = KEYS[algorithm]();
+  const secret = aSecret();
+  writeFileSync(join(folder, '0001.pem'), pem);
+  const secretFile = join(folder, 'refresh-secret');
+  writeFileSync(secretFile, secret);
+  const env = { SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile };
+  return { target: await buildTestApp(t, { env }), folder, pem, secret, secretFile };
+}

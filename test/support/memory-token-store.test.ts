@@ -1,0 +1,14 @@
+import { tokenStoreContract } from '../contract/token-store.ts';
+import { makeMemoryTokenStore } from './memory-token-store.ts';
+import { aUser } from './token.ts';
+
+tokenStoreContract('memory', () => {
+  const ada = aUser({ id: 1 });
+  const bob = aUser({ id: 2, username: 'bob' });
+  const tokens = makeMemoryTokenStore([ada, bob]);
+  const disable = (user: { id: number }) => {
+    tokens.disable(user.id);
+    return Promise.resolve();
+  };
+  return Promise.resolve({ tokens, ada, bob, disable });
+});

@@ -1,0 +1,71 @@
+import type { TokenStore } from '../../src/domain/tokens/ports.ts';
+import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
+import type { User } from '../../src/domain/users/user.ts';
+
+export interface MemoryTokenStore extends TokenStore {
+  disable(userId: number): void;
+}
+
+/** Token records in maps, for tests of the domain. The contract in test/contract/token-store.ts holds for it too. */
+export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore {
+  const users = new Map(people.map((user) => [user.id, user]));
+  const records = new Map<number, TokenRecord>();
+
+  function add(record: Omit<TokenRecord, 'id' | 'lastUsedAt' | 'revokedAt'>): number {
+    const id = records.size + 1;
+    records.set(id, { ...record, id, lastUsedAt: null, revokedAt: null });
+    return id;
+  }
+  const ofUser = (userId: number, type: TokenRecord['type']) =>
+    [...records.values()].filter(
+      (record) => record.userId === userId && record.type === type && record.revokedAt === null,
+    );
+  const mayLogIn = (userId: number) => users.get(userId)?.disabled === false;
+  const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
+
+  return {
+    addSession: (userId, { name, createdAt, state }, { limit, liveSince }) =>
+      promised(() => {
+        if (!mayLogIn(userId)) return null;
+        const replaced = ofUser(userId, 'session')
+          .filter((record) => record.state.latest > liveSince)
+          .sort((one, other) => other.state.latest - one.state.latest)
+          .slice(limit - 1);
+        for (const record of replaced) records.set(record.id, { ...record, revokedAt: createdAt });
+        const id = add({ userId, type: 'session', name, createdAt, state });
+        return { id, replaced: replaced.map((record) => record.id) };
+      }),
+
+    addLongLived: (userId, { name, createdAt }, limit) =>
+      promised(() => {
+        if (!mayLogIn(userId) || ofUser(userId, 'llt').length >= limit) return null;
+        const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
+        return add({ userId, type: 'llt', name, createdAt, state });
+      }),
+
+    find: (id) =>
+      promised(() => {
+        const record = records.get(id);
+        const user = record && users.get(record.userId);
+        return record && user ? { record, user } : null;
+      }),
+
+    revoke: (userId, id, at, type) =>
+      promised(() => {
+        const record = records.get(id);
+        if (record?.userId !== userId || (type && record.type !== type)) return false;
+        records.set(id, { ...record, revokedAt: record.revokedAt ?? at });
+        return true;
+      }),
+
+    list: (userId) =>
+      promised(() =>
+        [...records.values()].filter((record) => record.userId === userId && record.revokedAt === null),
+      ),
+
+    disable(userId) {
+      const user = users.get(userId);
+      if (user) users.set(userId, { ...user, disabled: true });
+    },
+  };
+}
