@@ -22,7 +22,7 @@ async function anEmptiedStore() {
   const llt = await tokens.addLongLived(1, { name: 'Kitchen', createdAt }, 100);
   const key = { userId: 1, tokenId: added?.id ?? 0 };
   const longLived = { userId: 1, tokenId: llt ?? 0 };
-  const revoke = makeRevoke({ states, tokens, clock });
+  const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
   const good = { outcome: 'good', user, createdAt };
   return { clock, tokens, states, generation, key, longLived, revoke, good };
 }
