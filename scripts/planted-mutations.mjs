@@ -23,6 +23,7 @@ export const mutations = [
     ['the first since the parent counts as lost', 'generation < first)', 'generation <= first)'],
     ['the parent counts as lost', 'parent < generation &&', 'parent <= generation &&'],
     ['lost state keeps the old parent', 'parent: generation, first, now', 'parent, first, now'],
+    ['a token of a lost state is theft', 'if (parent < generation && generation < first) {', 'if (false) {'],
     ['a used pair counts as lost', 'generation === parent && !state.confirmed', 'generation === parent'],
     ['a second ahead is too far', 'now > MAX_LEAD_FOR_RECENT', 'now >= MAX_LEAD_FOR_RECENT'],
     ['what overlaps to the microsecond does not', 'now - elapsed <= latest', 'now - elapsed < latest'],
@@ -38,7 +39,6 @@ export const mutations = [
     'domain/sessions/rotation.ts',
     [OWNER],
     ['overlap is theft', 'if (isRecent(latest, presented)) {', 'if (false) {'],
-    ['a token of a lost state is theft', 'if (parent < generation && generation < first) {', 'if (false) {'],
     ['trying again is theft', 'if (generation === parent && !state.confirmed) {', 'if (false) {'],
   ),
   ...inFile(
