@@ -21,6 +21,8 @@ export interface KindReport {
 
 /** Beyond this share of a core the generator is what limits the faster server, and flatters the slower one. */
 const SATURATED = 0.9;
+/** Below this share of a core somebody else had the machine, and requests a second say little. */
+const STARVED = 0.8;
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -52,7 +54,8 @@ export function printReport(
     ...Object.entries({ floor, service }).map(
       ([name, { perSecond, serverMicros, serverCpu, generatorCpu }]) =>
         `  ${name.padEnd(8)} ${String(perSecond).padStart(6)}/s, ${serverMicros.toFixed(1)} µs of processor time each; cores used: server ${serverCpu.toFixed(2)}, generator ${generatorCpu.toFixed(2)}` +
-        (generatorCpu > SATURATED ? ' (SATURATED: this figure is the generator’s)' : ''),
+        (generatorCpu > SATURATED ? ' (SATURATED: this figure is the generator’s)' : '') +
+        (serverCpu > 0 && serverCpu < STARVED ? ' (STARVED: the machine was busy with something else)' : ''),
     ),
   ]);
   lines.push(
