@@ -33,6 +33,9 @@ const SERVERS = {
 type ServerName = keyof typeof SERVERS;
 type Servers = Record<ServerName, ServerProcess>;
 
+// Ctrl-C reaches the servers too; without them the load fails, and what follows cleans up as after any failure.
+process.once('SIGINT', () => undefined);
+
 const world = await makeWorld();
 try {
   const servers = await startServers(world, flags.profile);
