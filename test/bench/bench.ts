@@ -61,7 +61,13 @@ async function startServers({ folder, env }: World, profile: string | undefined)
   const nodeOptions = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
   const start = (name: ServerName) =>
     startServer({ script: SERVERS[name], nodeOptions, env, logFile: `${folder}/${name}.log` });
-  return { floor: await start('floor'), service: await start('service') };
+  const floor = await start('floor');
+  try {
+    return { floor, service: await start('service') };
+  } catch (error) {
+    await floor.stop();
+    throw error;
+  }
 }
 
 /** Both servers are asked about the same sessions. */
