@@ -8,8 +8,12 @@ import { leaveOut } from './environment.ts';
  */
 export const TOOLS: Readonly<Record<string, { package: string; optIn?: true }>> = {
   bash: { package: 'bash' },
+  buildah: { package: 'buildah', optIn: true },
   curl: { package: 'curl' },
   kubectl: { package: 'kubernetes-client' },
+  mmdebstrap: { package: 'mmdebstrap', optIn: true },
+  podman: { package: 'podman', optIn: true },
+  runc: { package: 'runc', optIn: true },
   sleep: { package: 'coreutils' },
 };
 

@@ -1,0 +1,79 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { Test } from 'tap';
+
+export interface Ended {
+  code: number | null;
+  output: string;
+}
+
+export interface Containers {
+  /** Runs a program in the image, hardened as in production, and waits for its end. */
+  run(env: Record<string, string>, options: string[], command?: string[]): Promise<Ended>;
+  podman(...args: string[]): Promise<Ended>;
+}
+
+/** Read-only, without capabilities or a way to more rights, in 512 MiB. */
+const HARDENED = [
+  ...['--network', 'host', '--pull', 'never', '--no-healthcheck'],
+  ...['--read-only', '--tmpfs', '/tmp:rw,noexec,nosuid,size=16m'],
+  ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--memory', '512m'],
+];
+
+/** Builds the image of the Dockerfile in `folder`, for tests to run. */
+export async function buildImage(folder: string, image: string): Promise<void> {
+  const { code, output } = await bash([join(folder, 'test/container/build-image.sh'), folder, image]);
+  if (code !== 0) throw new Error(`the image was not built:\n${output}`);
+}
+
+/** Podman with runc: its default runtime does not start where cgroups are mixed, as inside another container. */
+export function containers(t: Test, image: string): Containers {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-containers-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const config = join(folder, 'containers.conf');
+  writeFileSync(
+    config,
+    [
+      '[containers]',
+      'default_ulimits=["nofile=1024:1024","nproc=4096:4096"]',
+      '[engine]',
+      'runtime="runc"',
+      'cgroup_manager="cgroupfs"',
+      'events_logger="file"',
+    ].join('\n'),
+  );
+  const env = { ...process.env, CONTAINERS_CONF: config };
+  const podman = (...args: string[]) =>
+    ended(spawn('podman', args, { env, stdio: ['ignore', 'pipe', 'pipe'] }));
+  return {
+    podman,
+    run: (env, options, command = []) => {
+      const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+      return podman('run', ...HARDENED, ...variables, ...options, image, ...command);
+    },
+  };
+}
+
+function bash(args: string[]): Promise<Ended> {
+  return ended(spawn('bash', args, { stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
+function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ended> {
+  let output = '';
+  const read = (chunk: Buffer) => {
+    output += chunk.toString();
+  };
+  child.stdout.on('data', read);
+  child.stderr.on('data', read);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      resolve({ code, output });
+    });
+  });
+}
