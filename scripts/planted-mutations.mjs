@@ -7,6 +7,7 @@ function inFile(file, tests, ...planted) {
 
 const MODEL = 'model/rotation';
 const TABLE = 'domain/sessions/rotation';
+const OWNER = 'model/owner';
 const MEMORY = 'infra/memory/session-state';
 const REDIS = 'infra/redis/session-state';
 
@@ -22,6 +23,7 @@ export const mutations = [
     ['the first since the parent counts as lost', 'generation < first)', 'generation <= first)'],
     ['the parent counts as lost', 'parent < generation &&', 'parent <= generation &&'],
     ['lost state keeps the old parent', 'parent: generation, first, now', 'parent, first, now'],
+    ['a token of a lost state is theft', 'if (parent < generation && generation < first) {', 'if (false) {'],
     ['a used pair counts as lost', 'generation === parent && !state.confirmed', 'generation === parent'],
     ['a second ahead is too far', 'now > MAX_LEAD_FOR_RECENT', 'now >= MAX_LEAD_FOR_RECENT'],
     ['what overlaps to the microsecond does not', 'now - elapsed <= latest', 'now - elapsed < latest'],
@@ -32,6 +34,12 @@ export const mutations = [
     ['a new pair counts as used', 'first ?? next, confirmed: false', 'first ?? next, confirmed: true'],
     ['the latest access token is refused', 'generation < state.latest', 'generation <= state.latest'],
     ['lost state is confirmed', 'generation > state.latest || state.confirmed', 'state.confirmed'],
+  ),
+  ...inFile(
+    'domain/sessions/rotation.ts',
+    [OWNER],
+    ['overlap is theft', 'if (isRecent(latest, presented)) {', 'if (false) {'],
+    ['trying again is theft', 'if (generation === parent && !state.confirmed) {', 'if (false) {'],
   ),
   ...inFile(
     'infra/redis/lua/rotate.lua',
@@ -114,5 +122,60 @@ export const mutations = [
     ['a tombstone lives short', 'const tombstoneTtl = 2 * stateTtl', 'const tombstoneTtl = stateTtl'],
     ['theft leaves no tombstone', "if (answer.outcome === 'reused') keep(key, null, tombstoneTtl);", ''],
     ['a token is found for any user', '`${userId}:${tokenId}`', '`${tokenId}`'],
+  ),
+  ...inFile(
+    'domain/tokens/read-through.ts',
+    ['domain/tokens/read-through'],
+    ['a revoked record is put back', "if (found.record.revokedAt !== null) return { outcome: 'gone' };", ''],
+    ['a token is rebuilt for any user', 'found?.record.userId !== key.userId', '!found'],
+    ['a token is rebuilt as any type', ' || found.record.type !== type', ''],
+    ['a record read long ago counts as new', 'found.user, answer.now', 'found.user, Number.MAX_SAFE_INTEGER'],
+    ['one rebuild is enough', 'const MAX_REBUILDS = 2', 'const MAX_REBUILDS = 1'],
+  ),
+  ...inFile(
+    'domain/tokens/revoke.ts',
+    ['domain/tokens/revoke'],
+    ['no tombstone is set', 'await states.revoke({ userId, tokenId });', ''],
+    [
+      'what the user does not have is buried',
+      ')) return false;',
+      ')) await states.revoke({ userId, tokenId });',
+    ],
+    ['any type is revoked', 'clock.now(), type)', 'clock.now())'],
+  ),
+  ...inFile(
+    'domain/access-tokens/verify.ts',
+    ['domain/access-tokens/verify'],
+    ['a superseded token is good', "answer.outcome !== 'good'", "answer.outcome === 'gone'"],
+    ['a session has no greatest age', 'lifetimes) <= clock.now()', 'lifetimes) < 0'],
+    [
+      'a session may be presented as an LLT',
+      "type === 'llt' ? 'llt' : 'session', () =>",
+      "type === 'llt' ? 'session' : 'llt', () =>",
+    ],
+  ),
+  ...inFile(
+    'domain/sessions/refresh.ts',
+    ['domain/sessions/refresh'],
+    ['theft does not reach the record', 'await revoke(identity.userId, identity.tokenId);', ''],
+    [
+      'theft is not told',
+      "audit({ event: 'session.reuse_detected'",
+      "void ({ event: 'session.reuse_detected'",
+    ],
+    [
+      'a held request signs the client out',
+      "new AuthError('refresh_overlap'",
+      "new AuthError('invalid_token'",
+    ],
+    [
+      'an outage signs the client out',
+      "throw new AuthError('unavailable');",
+      "throw new AuthError('invalid_token');",
+    ],
+    ['a wait is rounded down', 'Math.ceil(answer.retryAfter / 1e6)', 'Math.floor(answer.retryAfter / 1e6)'],
+    ['time inside is in milliseconds', '- receivedAt) * 1000)', '- receivedAt))'],
+    ['the window is in milliseconds', 'ports.retryWindow * 1_000_000', 'ports.retryWindow * 1_000'],
+    ['a session has no greatest age', 'lifetimes) <= clock.now()', 'lifetimes) < 0'],
   ),
 ];

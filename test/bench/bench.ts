@@ -1,6 +1,10 @@
 /**
- * `npm run bench [-- --json] [-- --profile FOLDER]`: verify and refresh, in requests a second, as ratios to the floor
- * (floor.ts) in the same run. Exit code 1 where a ratio is below BENCH_MIN_VERIFY or BENCH_MIN_REFRESH.
+ * `npm run bench`: verify and refresh, in requests a second, as ratios to the floor (floor.ts) in the same run.
+ * Exit code 1 where a ratio is below BENCH_MIN_VERIFY or BENCH_MIN_REFRESH.
+ *
+ * --json             one line for machines, every round included
+ * --profile FOLDER   CPU profiles of both servers
+ * --floor SCRIPT     another server in the floor's place: dist/src/server.js of an older build shows what a change did
  */
 import { parseArgs } from 'node:util';
 import { runLoad, type Caller } from './load.ts';
@@ -15,16 +19,22 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7);
 const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 2.5);
 const WARM_UP_SECONDS = 3;
 
+const { values: flags } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    profile: { type: 'string' },
+    floor: { type: 'string', default: new URL('./floor.js', import.meta.url).pathname },
+  },
+});
 const SERVERS = {
-  floor: new URL('./floor.js', import.meta.url).pathname,
+  floor: flags.floor,
   service: new URL('../../src/server.js', import.meta.url).pathname,
 };
 type ServerName = keyof typeof SERVERS;
 type Servers = Record<ServerName, ServerProcess>;
 
-const { values: flags } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, profile: { type: 'string' } },
-});
+// Ctrl-C reaches the servers too; without them the load fails, and what follows cleans up as after any failure.
+process.once('SIGINT', () => undefined);
 
 const world = await makeWorld();
 try {
@@ -51,7 +61,13 @@ async function startServers({ folder, env }: World, profile: string | undefined)
   const nodeOptions = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
   const start = (name: ServerName) =>
     startServer({ script: SERVERS[name], nodeOptions, env, logFile: `${folder}/${name}.log` });
-  return { floor: await start('floor'), service: await start('service') };
+  const floor = await start('floor');
+  try {
+    return { floor, service: await start('service') };
+  } catch (error) {
+    await floor.stop();
+    throw error;
+  }
 }
 
 /** Both servers are asked about the same sessions. */
@@ -91,9 +107,14 @@ async function measure(
     const server = servers[name];
     const before = server.cpuSeconds();
     const result = await runLoad(server.url, `/api/auth/${kind}`, callers[name], seconds);
-    const serverCpu = (server.cpuSeconds() - before) / result.seconds;
+    const cpu = server.cpuSeconds() - before;
     server.emptyLog();
-    return { perSecond: result.requests / result.seconds, generatorCpu: result.cpu, serverCpu };
+    return {
+      perSecond: result.requests / result.seconds,
+      serverMicros: (cpu * 1e6) / result.requests,
+      serverCpu: cpu / result.seconds,
+      generatorCpu: result.cpu,
+    };
   };
   await once('floor', WARM_UP_SECONDS);
   await once('service', WARM_UP_SECONDS);

@@ -26,7 +26,7 @@ const env = process.env as Record<
 >;
 const pem = readFileSync(join(env.SIGNING_KEYS_DIR, '0001.pem'), 'utf8');
 const { privateKey, publicKey } = parseSigningKey(pem, '0001.pem');
-const redis = defineScripts(new Redis(env.REDIS_URL, { enableAutoPipelining: true }));
+const redis = defineScripts(new Redis(env.REDIS_URL));
 const app = fastify();
 
 const common = { iss: env.ISSUER, aud: 'latchkey' };

@@ -3,6 +3,8 @@ import os from 'node:os';
 /** One server under load for some seconds. Processor shares are of one core. */
 export interface Round {
   perSecond: number;
+  /** Processor time of the server, in microseconds a request: the figure that other work on the machine moves least. */
+  serverMicros: number;
   generatorCpu: number;
   serverCpu: number;
 }
@@ -19,6 +21,8 @@ export interface KindReport {
 
 /** Beyond this share of a core the generator is what limits the faster server, and flatters the slower one. */
 const SATURATED = 0.9;
+/** Below this share of a core somebody else had the machine, and requests a second say little. */
+const STARVED = 0.8;
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -42,15 +46,16 @@ export function printReport(
     service: summary(report.rounds.map(({ service }) => service)),
   }));
   if (json) {
-    process.stdout.write(`${JSON.stringify({ machine, connections, kinds })}\n`);
+    process.stdout.write(`${JSON.stringify({ machine, connections, kinds, reports })}\n`);
     return;
   }
   const lines = kinds.flatMap(({ kind, ratio, min, max, minimum, floor, service }) => [
     `${kind.padEnd(8)} ${ratio.toFixed(2)} of the floor (${min.toFixed(2)}–${max.toFixed(2)}), at least ${minimum}: ${ratio >= minimum ? 'ok' : 'TOO SLOW'}`,
     ...Object.entries({ floor, service }).map(
-      ([name, { perSecond, serverCpu, generatorCpu }]) =>
-        `  ${name.padEnd(8)} ${String(perSecond).padStart(6)}/s, cores used: server ${serverCpu.toFixed(2)}, generator ${generatorCpu.toFixed(2)}` +
-        (generatorCpu > SATURATED ? ' (SATURATED: this figure is the generator’s)' : ''),
+      ([name, { perSecond, serverMicros, serverCpu, generatorCpu }]) =>
+        `  ${name.padEnd(8)} ${String(perSecond).padStart(6)}/s, ${serverMicros.toFixed(1)} µs of processor time each; cores used: server ${serverCpu.toFixed(2)}, generator ${generatorCpu.toFixed(2)}` +
+        (generatorCpu > SATURATED ? ' (SATURATED: this figure is the generator’s)' : '') +
+        (serverCpu > 0 && serverCpu < STARVED ? ' (STARVED: the machine was busy with something else)' : ''),
     ),
   ]);
   lines.push(
@@ -63,6 +68,7 @@ function summary(rounds: readonly Round[]): Round {
   const of = (name: keyof Round) => median(rounds.map((each) => each[name]));
   return {
     perSecond: Math.round(of('perSecond')),
+    serverMicros: round(of('serverMicros'), 1),
     serverCpu: round(of('serverCpu'), 2),
     generatorCpu: round(of('generatorCpu'), 2),
   };

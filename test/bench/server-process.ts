@@ -39,18 +39,21 @@ export async function startServer({
       resolve();
     }),
   );
-  const url = await servingAt(logFile, () => child.exitCode !== null);
-  return {
-    url,
-    cpuSeconds: () => cpuSecondsOf(child.pid ?? 0),
-    emptyLog: () => {
-      truncateSync(logFile);
-    },
-    async stop() {
-      child.kill('SIGTERM');
-      await ended;
-    },
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
   };
+  try {
+    const url = await servingAt(logFile, () => child.exitCode !== null || child.signalCode !== null);
+    const cpuSeconds = () => cpuSecondsOf(child.pid ?? 0);
+    const emptyLog = () => {
+      truncateSync(logFile);
+    };
+    return { url, cpuSeconds, emptyLog, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function servingAt(logFile: string, hasEnded: () => boolean): Promise<string> {

@@ -1,21 +1,30 @@
-import type { TokenStore } from '../../src/domain/tokens/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
 
-export interface MemoryTokenStore extends TokenStore {
+export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWriter {
   disable(userId: number): void;
 }
 
-/** Token records in maps, for tests of the domain. The contract in test/contract/token-store.ts holds for it too. */
+/**
+ * Token records in maps, for tests of the domain. The contracts in test/contract/ that hold for PostgreSQL hold for it
+ * too.
+ */
 export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore {
   const users = new Map(people.map((user) => [user.id, user]));
   const records = new Map<number, TokenRecord>();
+  const pending = new Set<number>();
 
   function add(record: Omit<TokenRecord, 'id' | 'lastUsedAt' | 'revokedAt'>): number {
     const id = records.size + 1;
     records.set(id, { ...record, id, lastUsedAt: null, revokedAt: null });
     return id;
   }
+  function end(record: TokenRecord, at: number): void {
+    records.set(record.id, { ...record, revokedAt: at });
+    pending.add(record.id);
+  }
+  const keyOf = ({ id, userId }: TokenRecord) => ({ tokenId: id, userId });
   const ofUser = (userId: number, type: TokenRecord['type']) =>
     [...records.values()].filter(
       (record) => record.userId === userId && record.type === type && record.revokedAt === null,
@@ -31,7 +40,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           .filter((record) => record.state.latest > liveSince)
           .sort((one, other) => other.state.latest - one.state.latest)
           .slice(limit - 1);
-        for (const record of replaced) records.set(record.id, { ...record, revokedAt: createdAt });
+        for (const record of replaced) end(record, createdAt);
         const id = add({ userId, type: 'session', name, createdAt, state });
         return { id, replaced: replaced.map((record) => record.id) };
       }),
@@ -54,7 +63,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       promised(() => {
         const record = records.get(id);
         if (record?.userId !== userId || (type && record.type !== type)) return false;
-        records.set(id, { ...record, revokedAt: record.revokedAt ?? at });
+        if (record.revokedAt === null) end(record, at);
         return true;
       }),
 
@@ -62,6 +71,48 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       promised(() =>
         [...records.values()].filter((record) => record.userId === userId && record.revokedAt === null),
       ),
+
+    pending: (limit) =>
+      promised(() =>
+        [...records.values()]
+          .filter(({ id }) => pending.has(id))
+          .slice(0, limit)
+          .map(keyOf),
+      ),
+
+    settle: (ids) =>
+      promised(() => {
+        for (const id of ids) pending.delete(id);
+      }),
+
+    revokedSince: (from, limit) =>
+      promised(() =>
+        [...records.values()]
+          .map((record) => ({ key: keyOf(record), at: record.revokedAt ?? -1 }))
+          .filter(({ key, at }) => at > from.at || (at === from.at && key.tokenId > from.id))
+          .sort((one, other) => one.at - other.at || one.key.tokenId - other.key.tokenId)
+          .slice(0, limit),
+      ),
+
+    saveStates: (states) =>
+      promised(() =>
+        states.flatMap(({ userId, tokenId, state }) => {
+          const record = records.get(tokenId);
+          if (record?.userId !== userId || record.revokedAt !== null) return [{ userId, tokenId }];
+          const known = record.state;
+          const isNewer = state.latest > known.latest || (state.latest === known.latest && state.confirmed);
+          if (isNewer) records.set(tokenId, { ...record, state });
+          return [];
+        }),
+      ),
+
+    saveUses: (uses) =>
+      promised(() => {
+        for (const { tokenId, at } of uses) {
+          const record = records.get(tokenId);
+          if (record && at > (record.lastUsedAt ?? 0)) records.set(tokenId, { ...record, lastUsedAt: at });
+        }
+      }),
 
     disable(userId) {
       const user = users.get(userId);

@@ -3,9 +3,13 @@ import { makeRevocationStore } from '../../src/infra/postgres/revocation-store.t
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
 import { makeUserStore } from '../../src/infra/postgres/user-store.ts';
+import type { TokenKey } from '../../src/domain/sessions/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import { initialState, type SessionState } from '../../src/domain/sessions/rotation.ts';
-import type { Test } from 'tap';
+import { test, type Test } from 'tap';
 import { anAccount } from './client.ts';
+import { makeMemoryTokenStore } from './memory-token-store.ts';
+import { aUser } from './token.ts';
 import { testDatabase } from './postgres.ts';
 
 /** Every store over a database of the test's own. */
@@ -35,4 +39,39 @@ export async function testRecords(t: Test) {
     stateOf: async (tokenId: number): Promise<SessionState | undefined> =>
       (await tokens.find(tokenId))?.record.state,
   };
+}
+
+interface Records {
+  tokens: TokenStore;
+  revocations: RevocationStore;
+  writer: StateWriter;
+  /** A user with one session in this state. */
+  aSession: (state?: SessionState) => Promise<TokenKey>;
+  stateOf: (tokenId: number) => Promise<SessionState | undefined>;
+}
+
+function memoryRecords(): Records {
+  const people = Array.from({ length: 50 }, (_, i) => aUser({ id: i + 1 }));
+  const tokens = makeMemoryTokenStore(people);
+  let userId = 0;
+  return {
+    tokens,
+    revocations: tokens,
+    writer: tokens,
+    aSession: async (state = initialState(1_000_000, 'client')) => {
+      userId++;
+      const session = { name: 'a device', createdAt: Date.now(), state };
+      const added = await tokens.addSession(userId, session, { limit: 100, liveSince: 0 });
+      return { userId, tokenId: added?.id ?? 0 };
+    },
+    stateOf: async (tokenId) => (await tokens.find(tokenId))?.record.state,
+  };
+}
+
+/** A contract that holds for the records in PostgreSQL and for those in memory. */
+export function onEveryRecords(sentence: string, run: (t: Test, records: Records) => Promise<void>): void {
+  test(`PostgreSQL: ${sentence}`, async (t) => {
+    await run(t, await testRecords(t));
+  });
+  test(`in memory: ${sentence}`, (t) => run(t, memoryRecords()));
 }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 import * as scryptKdf from 'scrypt-kdf';
 import type { Test } from 'tap';
@@ -9,26 +10,31 @@ type Work = (...args: never[]) => unknown;
 
 /** What was asked of PostgreSQL, and what was hashed, while `work` ran: statements and costs, no values. */
 export async function workDone(t: Test, work: () => Promise<unknown>): Promise<string[]> {
+  // What runs beside the requests is not their work: only what happens in the course of this one is noted.
+  const course = new AsyncLocalStorage<true>();
   const done: string[] = [];
+  const note = (step: string) => {
+    if (course.getStore()) done.push(step);
+  };
   const calls = [
     spy(Scrypt, 'verify', (hash: Uint8Array) => {
-      done.push(`verify a hash of ${costOf(hash)}`);
+      note(`verify a hash of ${costOf(hash)}`);
     }),
     spy(Scrypt, 'kdf', (_password: string, cost: object) => {
-      done.push(`hash at ${Object.values(cost).join('/')}`);
+      note(`hash at ${Object.values(cost).join('/')}`);
     }),
     spy(
       pg.Client.prototype as unknown as Record<'query', Work>,
       'query',
       (query: string | { text: string }) => {
-        done.push(typeof query === 'string' ? query : query.text);
+        note(typeof query === 'string' ? query : query.text);
       },
     ),
   ];
   t.teardown(() => {
     for (const restore of calls) restore();
   });
-  await work();
+  await course.run(true, work);
   for (const restore of calls) restore();
   return done;
 }

@@ -36,10 +36,11 @@ export async function readBearer<Type extends TokenType>(
   { headers }: FastifyRequest,
   ...types: Type[]
 ): Promise<TokenIdentity & { type: Type }> {
-  const { authorization } = headers;
-  if (!authorization || !/^Bearer +\S/i.test(authorization)) throw new AuthError('token_missing');
+  const { authorization = '' } = headers;
   const token = BEARER.exec(authorization)?.[1];
-  const identity = token === undefined ? null : await codec.verify(token, ...types);
+  if (token === undefined)
+    throw new AuthError(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing');
+  const identity = await codec.verify(token, ...types);
   if (!identity) throw new AuthError('invalid_token');
   return identity;
 }

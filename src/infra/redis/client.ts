@@ -8,18 +8,35 @@ export interface RedisOptions {
 }
 
 /**
+ * Gathers what one turn of the event loop sends into one write: under load a write for each command costs more than
+ * the command. ioredis's own auto-pipelining gathers too, but its bookkeeping costs more than it saves on scripts.
+ */
+class GatheringRedis extends Redis {
+  override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
+    // There is none before the first connection, whatever the type says.
+    const stream = this.stream as Redis['stream'] | undefined;
+    if (stream?.writableCorked === 0) {
+      stream.cork();
+      setImmediate(() => {
+        stream.uncork();
+      });
+    }
+    return super.sendCommand(...args);
+  }
+}
+
+/**
  * A client that fails at once while Redis is away instead of queueing, so that requests are answered 503 within their
  * time, and that goes on trying to come back.
  * Whoever makes it listens to its `error` events: they are expected while Redis is away.
  */
 export function makeRedisClient({ url, timeout }: RedisOptions): ScriptedRedis {
-  const redis = new Redis(url, {
+  const redis = new GatheringRedis(url, {
     lazyConnect: true,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: timeout,
     commandTimeout: timeout,
-    enableAutoPipelining: true,
     retryStrategy: (attempt) => Math.min(attempt * 50, 500),
   });
   return defineScripts(redis);

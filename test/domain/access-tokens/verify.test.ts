@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { makeVerify } from '../../../src/domain/access-tokens/verify.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeWriteBehind } from '../../../src/domain/sessions/write-behind.ts';
 import { makeReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
 import { aClock } from '../../support/clock.ts';
@@ -19,6 +20,7 @@ async function aService({ maxAge = 0 } = {}) {
   const verify = makeVerify({
     states,
     readThrough: makeReadThrough({ states, tokens }),
+    writeBehind: makeWriteBehind({ writer: tokens, states }),
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     clock,
   });

@@ -1,7 +1,9 @@
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
+import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { makeRefresh } from '../../../src/domain/sessions/refresh.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeWriteBehind } from '../../../src/domain/sessions/write-behind.ts';
 import { makeReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
@@ -15,6 +17,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
   const states = makeMemorySessionState({ cacheTtl: 36_000, now: clock.micros });
+  const writeBehind = makeWriteBehind({ writer: tokens, states });
   const events: AuditEvent[] = [];
   const generation = clock.micros();
   const createdAt = clock.now();
@@ -31,7 +34,8 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const refresh = makeRefresh({
     states,
     readThrough: makeReadThrough({ states, tokens }),
-    revoke: makeRevoke({ states, tokens, clock }),
+    endForReuse: makeEndForReuse({ revoke: makeRevoke({ states, tokens, revocations: tokens, clock }) }),
+    writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     retryWindow,
     clock,

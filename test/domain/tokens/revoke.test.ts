@@ -23,7 +23,7 @@ async function aLiveSession() {
 
 test('a revocation reaches the record and the store, and may be repeated', async (t) => {
   const { clock, tokens, states, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ states, tokens, clock });
+  const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
   for (let i = 0; i < 2; i++) {
     t.equal(await revoke(1, key.tokenId, 'session'), true);
     t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
@@ -33,7 +33,7 @@ test('a revocation reaches the record and the store, and may be repeated', async
 
 test('what the user does not have is not revoked, nor buried', async (t) => {
   const { clock, tokens, states, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ states, tokens, clock });
+  const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
   t.equal(await revoke(2, key.tokenId), false);
   t.equal(await revoke(1, key.tokenId, 'llt'), false);
   t.equal(await revoke(1, 99), false);
@@ -46,17 +46,20 @@ test('it is not said to be done before the store has it, and a retry finishes it
   const away = makeRevoke({
     states: { revoke: () => Promise.reject(new AuthError('unavailable')) },
     tokens,
+    revocations: tokens,
     clock,
   });
   await t.rejects(away(1, key.tokenId), { code: 'unavailable' });
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } }, 'the record came first');
-  t.equal(await makeRevoke({ states, tokens, clock })(1, key.tokenId), true);
+  t.equal(await makeRevoke({ states, tokens, revocations: tokens, clock })(1, key.tokenId), true);
   t.strictSame(await states.checkAccess(key, now), { outcome: 'revoked' });
 });
 
 test('nothing is buried when the record cannot be reached', async (t) => {
-  const { clock, states, key, now } = await aLiveSession();
+  const { clock, tokens: revocations, states, key, now } = await aLiveSession();
   const tokens = { revoke: () => Promise.reject(new AuthError('unavailable')) };
-  await t.rejects(makeRevoke({ states, tokens, clock })(1, key.tokenId), { code: 'unavailable' });
+  await t.rejects(makeRevoke({ states, tokens, revocations, clock })(1, key.tokenId), {
+    code: 'unavailable',
+  });
   t.match(await states.checkAccess(key, now), { outcome: 'good' });
 });

@@ -1,6 +1,5 @@
-import { test } from 'tap';
 import { initialState, type SessionState } from '../../../src/domain/sessions/rotation.ts';
-import { testRecords } from '../../support/records.ts';
+import { onEveryRecords } from '../../support/records.ts';
 
 const rotated: SessionState = {
   latest: 3_000_000,
@@ -10,59 +9,62 @@ const rotated: SessionState = {
   client: 'c',
 };
 
-test('moves a record on to a newer state, whole', async (t) => {
-  const { aSession, writer, stateOf } = await testRecords(t);
+onEveryRecords('moves a record on to a newer state, whole', async (t, { aSession, writer, stateOf }) => {
   const key = await aSession();
   t.strictSame(await writer.saveStates([{ ...key, state: rotated }]), []);
   t.strictSame(await stateOf(key.tokenId), rotated);
 });
 
-test('never moves a record back', async (t) => {
-  const { aSession, writer, stateOf } = await testRecords(t);
+onEveryRecords('never moves a record back', async (t, { aSession, writer, stateOf }) => {
   const key = await aSession(rotated);
   await writer.saveStates([{ ...key, state: { ...rotated, latest: rotated.latest - 1, confirmed: true } }]);
   t.strictSame(await stateOf(key.tokenId), rotated);
 });
 
-test('at the same generation a confirmation is kept, and never taken back', async (t) => {
-  const { aSession, writer, stateOf } = await testRecords(t);
-  const key = await aSession(rotated);
-  await writer.saveStates([{ ...key, state: { ...rotated, confirmed: true } }]);
-  t.equal((await stateOf(key.tokenId))?.confirmed, true);
-  await writer.saveStates([{ ...key, state: rotated }]);
-  t.equal((await stateOf(key.tokenId))?.confirmed, true);
-});
+onEveryRecords(
+  'at the same generation a confirmation is kept, and never taken back',
+  async (t, { aSession, writer, stateOf }) => {
+    const key = await aSession(rotated);
+    await writer.saveStates([{ ...key, state: { ...rotated, confirmed: true } }]);
+    t.equal((await stateOf(key.tokenId))?.confirmed, true);
+    await writer.saveStates([{ ...key, state: rotated }]);
+    t.equal((await stateOf(key.tokenId))?.confirmed, true);
+  },
+);
 
-test('names the records that are revoked, gone or of another user, and leaves them alone', async (t) => {
-  const { aSession, writer, tokens, stateOf } = await testRecords(t);
-  const [live, revoked, other] = [await aSession(), await aSession(), await aSession()];
-  await tokens.revoke(revoked.userId, revoked.tokenId, Date.now());
-  const gone = { userId: live.userId, tokenId: 1_000_000 };
-  const stolen = { userId: live.userId, tokenId: other.tokenId };
-  const over = await writer.saveStates(
-    [live, revoked, gone, stolen].map((key) => ({ ...key, state: rotated })),
-  );
-  t.strictSame(
-    over.map(({ tokenId }) => tokenId).sort((a, b) => a - b),
-    [revoked.tokenId, other.tokenId, gone.tokenId].sort((a, b) => a - b),
-  );
-  t.strictSame(await stateOf(live.tokenId), rotated);
-  t.strictSame(await stateOf(revoked.tokenId), initialState(1_000_000, 'client'));
-  t.strictSame(await stateOf(other.tokenId), initialState(1_000_000, 'client'));
-});
+onEveryRecords(
+  'names the records that are revoked, gone or of another user, and leaves them alone',
+  async (t, { aSession, writer, tokens, stateOf }) => {
+    const [live, revoked, other] = [await aSession(), await aSession(), await aSession()];
+    await tokens.revoke(revoked.userId, revoked.tokenId, Date.now());
+    const gone = { userId: live.userId, tokenId: 1_000_000 };
+    const stolen = { userId: live.userId, tokenId: other.tokenId };
+    const over = await writer.saveStates(
+      [live, revoked, gone, stolen].map((key) => ({ ...key, state: rotated })),
+    );
+    t.strictSame(
+      over.map(({ tokenId }) => tokenId).sort((a, b) => a - b),
+      [revoked.tokenId, other.tokenId, gone.tokenId].sort((a, b) => a - b),
+    );
+    t.strictSame(await stateOf(live.tokenId), rotated);
+    t.strictSame(await stateOf(revoked.tokenId), initialState(1_000_000, 'client'));
+    t.strictSame(await stateOf(other.tokenId), initialState(1_000_000, 'client'));
+  },
+);
 
-test('batches of the same rows in opposite orders do not wait for each other', async (t) => {
-  const { aSession, writer } = await testRecords(t);
-  const keys = await Promise.all(Array.from({ length: 20 }, () => aSession()));
-  const batch = (latest: number) => keys.map((key) => ({ ...key, state: { ...rotated, latest } }));
-  const rounds = Array.from({ length: 20 }, (_, i) =>
-    writer.saveStates(i % 2 ? batch(4e6 + i) : batch(4e6 + i).reverse()),
-  );
-  for (const over of await Promise.all(rounds)) t.strictSame(over, []);
-});
+onEveryRecords(
+  'batches of the same rows in opposite orders do not wait for each other',
+  async (t, { aSession, writer }) => {
+    const keys = await Promise.all(Array.from({ length: 20 }, () => aSession()));
+    const batch = (latest: number) => keys.map((key) => ({ ...key, state: { ...rotated, latest } }));
+    const rounds = Array.from({ length: 20 }, (_, i) =>
+      writer.saveStates(i % 2 ? batch(4e6 + i) : batch(4e6 + i).reverse()),
+    );
+    for (const over of await Promise.all(rounds)) t.strictSame(over, []);
+  },
+);
 
-test('moves the last use of a token on, never back', async (t) => {
-  const { aSession, tokens, writer } = await testRecords(t);
+onEveryRecords('moves the last use of a token on, never back', async (t, { aSession, tokens, writer }) => {
   const { userId } = await aSession();
   const tokenId = (await tokens.addLongLived(userId, { name: 'x', createdAt: Date.now() }, 5)) ?? 0;
   for (const at of [5000, 4000]) await writer.saveUses([{ tokenId, at }]);

@@ -1,0 +1,35 @@
+import { test } from 'tap';
+import { makeRedisClient } from '../../../src/infra/redis/client.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
+
+test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const redis = makeRedisClient({ url, timeout: 5000 }, () => undefined);
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  await redis.connect();
+  const lengths = Array.from({ length: 200 }, (_, i) => redis.rpush(`${prefix}list`, i));
+  t.same(
+    await Promise.all(lengths),
+    lengths.map((_, i) => i + 1),
+  );
+  t.equal(await redis.llen(`${prefix}list`), 200, 'and a later one after them');
+});
+
+test('commands fail while Redis is away, and work once it is back', { skip: redisMissing }, async (t) => {
+  const { url } = testRedis(t);
+  const redis = makeRedisClient({ url, timeout: 5000 }, () => undefined);
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  await t.rejects(redis.ping(), 'before there is a connection');
+  if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve));
+  t.equal(await redis.ping(), 'PONG');
+
+  const again = new Promise((resolve) => redis.once('ready', resolve));
+  redis.stream.destroy();
+  await t.rejects(Promise.all([redis.ping(), redis.ping()]), 'while the connection is gone');
+  await again;
+  t.equal(await redis.ping(), 'PONG');
+});
