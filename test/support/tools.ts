@@ -10,6 +10,7 @@ export const TOOLS: Readonly<Record<string, { package: string; optIn?: true }>> 
   bash: { package: 'bash' },
   buildah: { package: 'buildah', optIn: true },
   curl: { package: 'curl' },
+  env: { package: 'coreutils' },
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap', optIn: true },
   podman: { package: 'podman', optIn: true },

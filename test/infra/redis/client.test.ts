@@ -1,10 +1,9 @@
 import { test } from 'tap';
-import { makeRedisClient } from '../../../src/infra/redis/client.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
+import { quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 
 test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
-  const redis = makeRedisClient({ url, timeout: 5000 }, () => undefined);
+  const redis = quietRedisClient({ url, timeout: 5000 });
   t.teardown(() => {
     redis.disconnect();
   });
@@ -19,7 +18,7 @@ test('commands of one turn arrive in order', { skip: redisMissing }, async (t) =
 
 test('commands fail while Redis is away, and work once it is back', { skip: redisMissing }, async (t) => {
   const { url } = testRedis(t);
-  const redis = makeRedisClient({ url, timeout: 5000 }, () => undefined);
+  const redis = quietRedisClient({ url, timeout: 5000 });
   t.teardown(() => {
     redis.disconnect();
   });
