@@ -54,7 +54,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     requestTimeout: options.requestTimeout,
     // Node looks for requests that are late only this often, and by default every 30 s.
     // It also refuses a request without Host by itself, in a shape of its own; request-context.ts does so in ours.
-    http: { connectionsCheckingInterval: 1000, requireHostHeader: false },
+    http: {
+      connectionsCheckingInterval: 1000,
+      requireHostHeader: false,
+      // By default 60 s; where it is the longer of the two Node swaps them, and a body may take its time.
+      headersTimeout: options.requestTimeout,
+    },
     // However long an id is, it is refused as one: after authentication, and with 400.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
     // A HEAD on refresh would rotate the pair and throw it away.

@@ -51,7 +51,7 @@ export async function buildTestApp(
       done();
     },
   });
-  const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env });
+  const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env, ...prefixFor(url, env) });
   const composition = await compose(config, url, pino({ level: 'info' }, stream));
   const app = await buildApp(override ? override(composition.app) : composition.app);
   t.teardown(async () => {
@@ -67,4 +67,11 @@ export async function buildTestApp(
     log: () => lines.join(''),
     inject: (options) => app.inject(options),
   };
+}
+
+/** Ids begin at 1 in every database: each needs a corner of its own in Redis. */
+function prefixFor(databaseUrl: string, { REDIS_PREFIX }: Environment): Environment {
+  return REDIS_PREFIX === undefined
+    ? {}
+    : { REDIS_PREFIX: `${REDIS_PREFIX}${new URL(databaseUrl).pathname}:` };
 }

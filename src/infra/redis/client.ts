@@ -37,6 +37,8 @@ export function makeRedisClient({ url, timeout }: RedisOptions): ScriptedRedis {
     maxRetriesPerRequest: 0,
     connectTimeout: timeout,
     commandTimeout: timeout,
+    // A host that is gone closes no connection, and the kernel keeps hoping for a quarter of an hour.
+    socketTimeout: 4 * timeout,
     retryStrategy: (attempt) => Math.min(attempt * 50, 500),
   });
   return defineScripts(redis);

@@ -1,0 +1,158 @@
+import type { LightMyRequestResponse } from 'fastify';
+import { test, type Test } from 'tap';
+import { buildTestApp } from '../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
+import { faultProxy, type Fault } from '../support/fault-proxy.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { refused } from '../support/problem.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+import { countRows, sql } from '../support/sql.ts';
+import { onEachStore } from '../support/stores.ts';
+import { until } from '../support/until.ts';
+
+const PASSWORD = 'difference engine';
+const unavailable = (t: Test, response: LightMyRequestResponse) => {
+  refused(t, response, 503, 'unavailable');
+};
+
+for (const fault of ['refuse', 'hang', 'vanish'] as const) {
+  test(
+    `with Redis away (${fault}) everything is 503 and nothing is written`,
+    { skip: redisMissing },
+    async (t) => {
+      const { url, prefix } = testRedis(t);
+      const proxy = await faultProxy(t, url);
+      const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '100' };
+      const target = await buildTestApp(t, { env });
+      const account = anAccount();
+      const pair = await signUp(target, account);
+      const token = pair.access_token;
+      const { id, longlived_token: llt } = await createLongLived(target, token);
+      const before = await countRows(target.databaseUrl);
+
+      proxy.set(fault);
+      const { username } = account;
+      const login = { payload: { username, password: PASSWORD } };
+      unavailable(t, await call(target, 'POST /api/auth', login));
+      unavailable(t, await call(target, 'POST /api/auth/signup', { payload: anAccount() }));
+      unavailable(t, await call(target, 'POST /api/auth/llt', { token, payload: { device: 'x' } }));
+      t.strictSame(await countRows(target.databaseUrl), before, 'nothing was written');
+      for (const each of [token, llt]) unavailable(t, await verify(target, each));
+      unavailable(t, await refresh(target, pair.refresh_token));
+      unavailable(t, await call(target, 'GET /api/user', { token }));
+      unavailable(t, await call(target, `DELETE /api/auth/llt/${id}`, { token }));
+      unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
+      t.equal((await target.composition.readiness()).ready, true, 'ready stays');
+      refused(t, await verify(target, 'x'), 401, 'invalid_token');
+
+      proxy.set('pass');
+      await until(async () => (await verify(target, llt)).statusCode === 200);
+      // A Redis that hung does what it was asked once it goes on, though nobody waits any more: an answer lost.
+      const next = pairOf(await refresh(target, pair.refresh_token));
+      t.equal(claimsOf(next.access_token).sid, claimsOf(token).sid, 'nobody was signed out');
+      t.equal((await call(target, 'POST /api/auth', login)).statusCode, 200);
+    },
+  );
+}
+
+test('with Redis away a logout is not said to be done', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const target = await buildTestApp(t, { env: { REDIS_URL: proxy.url, REDIS_PREFIX: prefix } });
+  const { access_token: token } = await signUp(target);
+  proxy.set('refuse');
+  unavailable(t, await call(target, 'DELETE /api/auth', { token }));
+  proxy.set('pass');
+  await until(async () => (await call(target, 'DELETE /api/auth', { token })).statusCode === 200);
+  refused(t, await verify(target, token), 401, 'invalid_token');
+});
+
+test(
+  'with Redis away, limits do not let anybody in nor keep anybody out',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const proxy = await faultProxy(t, url);
+    const limits = { RATE_LIMIT_LOGIN: '5/60', RATE_LIMIT_SIGNUP: '5/60' };
+    const target = await buildTestApp(t, { env: { ...limits, REDIS_URL: proxy.url, REDIS_PREFIX: prefix } });
+    proxy.set('refuse');
+    for (let i = 0; i < 8; i++) {
+      unavailable(t, await call(target, 'POST /api/auth', { payload: { username: 'x', password: 'x' } }));
+      unavailable(t, await call(target, 'POST /api/auth/signup', { payload: anAccount() }));
+    }
+  },
+);
+
+test('a login that finds Redis away leaves an outdated hash as it is', { skip: redisMissing }, async (t) => {
+  const before = await buildTestApp(t);
+  const account = anAccount();
+  await signUp(before, account);
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const target = await buildTestApp(t, {
+    databaseUrl: before.databaseUrl,
+    env: { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, SCRYPT_LOG_N: '5' },
+  });
+  const hash = () => hashOf(before.databaseUrl);
+  const old = await hash();
+  proxy.set('refuse');
+  const payload = { username: account.username, password: PASSWORD };
+  unavailable(t, await call(target, 'POST /api/auth', { payload }));
+  t.equal(await hash(), old);
+});
+
+onEachStore('with PostgreSQL away', async (t, env) => {
+  for (const fault of ['refuse', 'hang', 'vanish'] satisfies Fault[]) {
+    await t.test(`(${fault}) sessions in use go on, and everything else is 503`, async (t) => {
+      const { url } = await testDatabase(t);
+      const proxy = await faultProxy(t, url);
+      const settings = { ...env, DATABASE_TIMEOUT: '300', REFRESH_RETRY_WINDOW: '0' };
+      const target = await buildTestApp(t, { databaseUrl: proxy.url, env: settings });
+      const account = anAccount();
+      const pair = await signUp(target, account);
+      const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+
+      proxy.set(fault);
+      for (const each of [pair.access_token, llt]) t.equal((await verify(target, each)).statusCode, 200);
+      const next = pairOf(await refresh(target, pair.refresh_token));
+      const token = next.access_token;
+      t.equal((await verify(target, token)).statusCode, 200);
+
+      const { username } = account;
+      unavailable(t, await call(target, 'POST /api/auth', { payload: { username, password: PASSWORD } }));
+      unavailable(
+        t,
+        await call(target, 'POST /api/auth', { payload: { username: 'nobody', password: 'x' } }),
+      );
+      unavailable(t, await call(target, 'POST /api/auth/signup', { payload: anAccount() }));
+      unavailable(t, await call(target, 'POST /api/auth/llt', { token, payload: { device: 'x' } }));
+      unavailable(t, await call(target, 'DELETE /api/auth', { token }));
+      unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
+      unavailable(t, await call(target, 'DELETE /api/auth/llt/999', { token }));
+      unavailable(t, await call(target, 'GET /api/user', { token }));
+      t.equal((await verify(target, token)).statusCode, 200, 'the logout has not happened');
+
+      proxy.set('pass');
+      await until(async () => (await call(target, 'GET /api/user', { token })).statusCode === 200);
+      t.equal((await call(target, 'DELETE /api/auth', { token })).statusCode, 200);
+      refused(t, await verify(target, token), 401, 'invalid_token');
+    });
+  }
+});
+
+async function hashOf(databaseUrl: string): Promise<string | undefined> {
+  const rows = await sql<{ hash: string }>(
+    databaseUrl,
+    `SELECT encode(password_hash, 'hex') AS hash FROM users`,
+  );
+  return rows[0]?.hash;
+}

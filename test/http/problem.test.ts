@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { connect, type AddressInfo } from 'node:net';
+import { test } from 'tap';
+import { PROBLEMS } from '../../src/http/problem.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import { readTable } from '../support/markdown.ts';
+import { aStoredSession } from '../support/tokens.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const ANSWER_OF_ITS_OWN = ['internal_error', 'signup_disabled', 'rate_limited', 'overloaded', 'unavailable'];
+
+test('the README’s table of errors lists exactly the codes that there are, with their status', (t) => {
+  const rows = readTable(readFileSync('README.md', 'utf8'), /^\| *status *\| *code *\|/i);
+  const listed = rows.map(([status, code]) => `${status} ${code?.replaceAll('`', '')}`);
+  const known = Object.entries(PROBLEMS).map(([code, [status]]) => `${status} ${code}`);
+  t.strictSame(listed.sort(), known.sort());
+  t.end();
+});
+
+test('every code is produced by some request, with its status, title and detail', async (t) => {
+  const seen = new Map<string, unknown[]>();
+  const note = (body: string) => {
+    if (!body.includes('"code"')) throw new Error(`no problem: ${body}`);
+    const { code, status, title, detail } = JSON.parse(body) as Record<string, unknown>;
+    seen.set(String(code), [status, title, detail]);
+  };
+  const target = await buildTestApp(t, { env: { MAX_LLT_PER_USER: '1', REQUEST_TIMEOUT: '1' } });
+  await askAll(target, note);
+  await askOverSocket(target, note);
+  const others = {
+    internal_error: { override: breakProfile },
+    signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
+    rate_limited: { env: { RATE_LIMIT_SIGNUP: '1/60' } },
+    overloaded: { env: { HASH_CONCURRENCY: '1', HASH_QUEUE: '0', SCRYPT_LOG_N: '15' } },
+    unavailable: { env: { REDIS_URL: 'redis://127.0.0.1:1' }, storesAnswer: false },
+  };
+  t.strictSame(Object.keys(others), ANSWER_OF_ITS_OWN);
+  for (const options of Object.values(others)) {
+    const other = await buildTestApp(t, options);
+    const answers = await Promise.all(
+      [1, 2].map(() => call(other, 'POST /api/auth/signup', { payload: anAccount() })),
+    );
+    for (const { statusCode, body } of answers) if (statusCode !== 200) note(body);
+    const granted = answers.find(({ statusCode }) => statusCode === 200);
+    const token = granted && pairOf(granted).access_token;
+    const profile = await call(other, 'GET /api/user', { token });
+    if (profile.statusCode === 500) note(profile.body);
+  }
+  t.strictSame(
+    [...seen].sort(([a], [b]) => a.localeCompare(b)),
+    Object.entries(PROBLEMS)
+      .map(([code, problem]) => [code, [...problem]])
+      .sort(([a], [b]) => String(a).localeCompare(String(b))),
+  );
+});
+
+type Override = NonNullable<NonNullable<Parameters<typeof buildTestApp>[1]>['override']>;
+const breakProfile: Override = (options) => ({
+  ...options,
+  services: { ...options.services, profile: () => Promise.reject(new Error('broken')) },
+});
+
+/** The refusals that `inject` can show on one service. */
+async function askAll(target: TestApp, note: (body: string) => void): Promise<void> {
+  const account = anAccount();
+  const { access_token: token, refresh_token } = await signUp(target, account);
+  const { longlived_token: llt } = await createLongLived(target, token);
+  const requests: [line: string, options?: Parameters<typeof call>[2]][] = [
+    ['POST /api/auth', { headers: JSON_TYPE, payload: '{' }],
+    ['POST /api/auth', { payload: {} }],
+    ['POST /api/auth', { payload: { username: 'nobody', password: 'x' } }],
+    ['POST /api/auth', { headers: { 'content-type': 'text/plain' }, payload: 'x' }],
+    ['POST /api/auth', { headers: JSON_TYPE, payload: 'x'.repeat(20_000) }],
+    ['POST /api/auth/signup', { payload: account }],
+    ['POST /api/auth/signup', { payload: anAccount({ email: account.email }) }],
+    ['POST /api/auth/signup', { payload: anAccount({ password: 'password1' }) }],
+    ['POST /api/auth/llt', { token, payload: { device: 'x' } }],
+    ['POST /api/auth/llt', { token: llt, payload: { device: 'x' } }],
+    ['GET /api/user'],
+    ['GET /api/user', { token: 'x' }],
+    ['DELETE /api/auth/999999', { token }],
+    ['GET /nowhere'],
+    ['PUT /api/auth'],
+  ];
+  for (const [line, options] of requests) note((await call(target, line, options)).body);
+  await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
+  note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
+  const now = Date.now() * 1000;
+  const session = await aStoredSession(target, { latest: now - 60e6, parent: now - 90e6, confirmed: true });
+  note((await refresh(target, session.mint('refresh', now - 90e6))).body);
+}
+
+/** Those that never reach the router. */
+async function askOverSocket({ app }: TestApp, note: (body: string) => void): Promise<void> {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const texts = [
+    'nonsense\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n',
+    `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`,
+    'POST /api/auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{',
+  ];
+  const bodies = await Promise.all(texts.map((text) => bodyOf(port, text)));
+  for (const body of bodies) note(body);
+}
+
+function bodyOf(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.on('close', () => {
+      resolve(answer.slice(answer.indexOf('\r\n\r\n') + 4));
+    });
+    socket.on('error', reject);
+  });
+}

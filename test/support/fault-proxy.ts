@@ -1,0 +1,77 @@
+import net from 'node:net';
+import type { Test } from 'tap';
+
+/**
+ * `pass`; `refuse` closes every connection, old and new; `hang` holds every byte back until it passes again, like a
+ * stopped process; `vanish` answers nothing on connections made until then, also afterwards, like a host that is gone.
+ */
+export type Fault = 'pass' | 'refuse' | 'hang' | 'vanish';
+
+export interface FaultProxy {
+  /** The given URL, by way of this proxy. */
+  url: string;
+  set(fault: Fault): void;
+}
+
+/** A proxy between the service and a store, by which a test takes the store away and gives it back. */
+export async function faultProxy(t: Test, target: string, initial: Fault = 'pass'): Promise<FaultProxy> {
+  const { hostname, port } = new URL(target);
+  const pipes = new Set<Pipe>();
+  let fault = initial;
+
+  const server = net.createServer((client) => {
+    if (fault === 'refuse') {
+      client.resetAndDestroy();
+      return;
+    }
+    const store = net.connect(Number(port), hostname);
+    const [there, back] = [pipe(client, store), pipe(store, client)];
+    pipes.add(there).add(back);
+    there.set(fault);
+    back.set(fault);
+    client.on('close', () => {
+      pipes.delete(there);
+      pipes.delete(back);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    for (const each of pipes) each.from.destroy();
+    server.close();
+  });
+
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String((server.address() as net.AddressInfo).port);
+  return {
+    url: url.href,
+    set(next) {
+      fault = next;
+      for (const each of pipes) each.set(next);
+    },
+  };
+}
+
+interface Pipe {
+  from: net.Socket;
+  set(fault: Fault): void;
+}
+
+function pipe(from: net.Socket, to: net.Socket): Pipe {
+  let isGone = false;
+  from.setNoDelay();
+  from.on('data', (chunk) => {
+    if (!isGone) to.write(chunk);
+  });
+  from.on('error', () => undefined);
+  from.on('close', () => to.destroy());
+  return {
+    from,
+    set(fault) {
+      isGone ||= fault === 'vanish';
+      if (fault === 'refuse') from.resetAndDestroy();
+      else if (fault === 'hang') from.pause();
+      else from.resume();
+    },
+  };
+}
