@@ -42,8 +42,8 @@ export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger
     endForReuse,
     revocations: settled,
 
-    /** Connects, and starts what runs beside the requests. */
-    start(): void {
+    /** Connects to the fast store. */
+    connect(): void {
       // Keys that an old snapshot brings back live for one SESSION_CACHE_TTL at most; twice that is replayed.
       gate?.start(
         () => revocations.renew(2 * cacheTtl * 1000),
@@ -56,6 +56,10 @@ export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger
       );
       // A failure is logged like every later one, and tried again.
       redis?.connect().catch(() => undefined);
+    },
+
+    /** Starts what runs beside the requests. */
+    start(): void {
       background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
       background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
       background.every(INTERVAL, 'tombstone renewal', () => revocations.renew(RENEWED));

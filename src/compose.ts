@@ -33,6 +33,8 @@ import { makeReadiness } from './readiness.ts';
 export interface Composition {
   app: AppOptions;
   readiness: () => Promise<Readiness>;
+  /** Starts what runs beside the requests: write-behind, sweeps, retries. */
+  start(): void;
   /** From now on we are about to stop: not ready, and answers say so. */
   drain(): void;
   close(): Promise<void>;
@@ -68,7 +70,7 @@ export async function compose(
   const cacheTtl = config.SESSION_CACHE_TTL;
   const durability = makeDurability({ states: opened, tokens, prisma, cacheTtl, clock: systemClock, logger });
   const services = await makeServices({ config, lifetimes, states, tokens, postgres, durability, logger });
-  durability.start();
+  durability.connect();
 
   return {
     app: {
@@ -85,6 +87,9 @@ export async function compose(
       isDraining: () => draining,
       clock: systemClock,
       logger,
+    },
+    start: () => {
+      durability.start();
     },
     readiness: makeReadiness({ postgres, states, isDraining: () => draining }),
     drain() {

@@ -36,6 +36,7 @@ async function serve(config: Config, logger: Logger): Promise<void> {
     await database.stop();
     throw new StartError(`cannot listen: ${(error as Error).message}`);
   }
+  composition.start();
   announce(config, app, ops, logger);
 
   const received = await signal;

@@ -59,10 +59,10 @@ function memoryRecords(): Records {
     revocations: tokens,
     writer: tokens,
     aSession: async (state = initialState(1_000_000, 'client')) => {
-      userId++;
+      const owner = ++userId;
       const session = { name: 'a device', createdAt: Date.now(), state };
-      const added = await tokens.addSession(userId, session, { limit: 100, liveSince: 0 });
-      return { userId, tokenId: added?.id ?? 0 };
+      const added = await tokens.addSession(owner, session, { limit: 100, liveSince: 0 });
+      return { userId: owner, tokenId: added?.id ?? 0 };
     },
     stateOf: async (tokenId) => (await tokens.find(tokenId))?.record.state,
   };

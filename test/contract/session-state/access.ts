@@ -14,7 +14,12 @@ export function checkAccessContract(contract: Contract): void {
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     await states.put(aSession(state), user, now);
     const good = { outcome: 'good', user, createdAt };
-    t.strictSame(await states.checkAccess(key, state.latest), good);
+    const confirmed = { ...state, confirmed: true };
+    t.strictSame(
+      await states.checkAccess(key, state.latest),
+      { ...good, confirmed },
+      'with the state to write',
+    );
     t.strictSame(await states.checkAccess(key, state.latest), good, 'and goes on being good');
     const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
     t.match(await states.rotate(key, presented), { outcome: 'reused' }, 'so the answer was not lost');
@@ -47,11 +52,13 @@ export function checkAccessContract(contract: Contract): void {
     const now = await states.now();
     await states.put(aLongLived(), user, now);
     t.strictSame(await states.lastUses(7, [12]), new Map(), 'not used yet');
-    t.strictSame(await states.checkLongLived(llt), { outcome: 'good', user, createdAt });
+    const { usedAt, ...first } = { usedAt: 0, ...(await states.checkLongLived(llt)) };
+    t.strictSame(first, { outcome: 'good', user, createdAt });
     const used = (await states.lastUses(7, [12])).get(12) ?? 0;
+    t.equal(usedAt, used, 'with the use to write');
     t.ok(Number.isSafeInteger(used) && used >= Math.floor(now / 1000), 'in milliseconds');
     t.ok(used <= Math.floor((await states.now()) / 1000));
-    await states.checkLongLived(llt);
+    t.strictSame(await states.checkLongLived(llt), { outcome: 'good', user, createdAt }, 'nothing to write');
     t.equal((await states.lastUses(7, [12])).get(12), used, 'to the minute');
   });
 

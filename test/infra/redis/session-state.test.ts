@@ -58,6 +58,7 @@ test('a Redis that is away is an outage, and never an answer', async (t) => {
     checkLongLived: () => states.checkLongLived(key),
     put: () => states.put(record, aUser(), 5),
     revoke: () => states.revoke(key),
+    revokeAll: () => states.revokeAll([key]),
     lastUses: () => states.lastUses(7, [11]),
   };
   t.strictSame(Object.keys(calls).sort(), Object.keys(states).sort(), 'every method');
