@@ -7,6 +7,9 @@ import { openDatabase } from './embedded.ts';
 import { makeLogger } from './logger.ts';
 import { StartError } from './start-error.ts';
 
+/** However late it is, the stores get this long to say goodbye; milliseconds. */
+const CLOSE_GRACE = 1000;
+
 try {
   const config = loadConfig();
   await serve(config, makeLogger(config.LOG_LEVEL, process.stdout.isTTY));
@@ -47,7 +50,8 @@ async function serve(config: Config, logger: Logger): Promise<void> {
   if (received !== 'SIGINT') await sleep(config.DRAIN_DELAY * 1000, deadline);
   await closeWithin(app, deadline - performance.now());
   await ops.close();
-  await composition.close();
+  // What a store that hangs still owes us does not keep us; what can be written behind is.
+  await Promise.race([composition.close(), pause(Math.max(deadline - performance.now(), CLOSE_GRACE))]);
   await database.stop();
   logger.info('stopped');
   process.exit();
@@ -93,6 +97,9 @@ async function closeWithin(app: FastifyInstance, ms: number): Promise<void> {
 }
 
 function sleep(ms: number, deadline: number): Promise<void> {
-  const bounded = Math.max(0, Math.min(ms, deadline - performance.now()));
-  return new Promise((resolve) => setTimeout(resolve, bounded));
+  return pause(Math.max(0, Math.min(ms, deadline - performance.now())));
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

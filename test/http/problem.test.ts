@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { connect, type AddressInfo } from 'node:net';
 import { test } from 'tap';
 import { PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
 import { readTable } from '../support/markdown.ts';
+import { answersIn, exchange } from '../support/raw.ts';
 import { aStoredSession } from '../support/tokens.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -94,25 +94,12 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
 /** Those that never reach the router. */
 async function askOverSocket({ app }: TestApp, note: (body: string) => void): Promise<void> {
   await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address() as AddressInfo;
   const texts = [
     'nonsense\r\n\r\n',
     'GET / HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n',
     `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`,
     'POST /api/auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{',
   ];
-  const bodies = await Promise.all(texts.map((text) => bodyOf(port, text)));
-  for (const body of bodies) note(body);
-}
-
-function bodyOf(port: number, text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = '';
-    const socket = connect(port, '127.0.0.1', () => socket.write(text));
-    socket.on('data', (chunk) => (answer += chunk.toString()));
-    socket.on('close', () => {
-      resolve(answer.slice(answer.indexOf('\r\n\r\n') + 4));
-    });
-    socket.on('error', reject);
-  });
+  const received = await Promise.all(texts.map((text) => exchange(app.listeningOrigin, text)));
+  for (const { body } of received.flatMap(answersIn)) note(body);
 }

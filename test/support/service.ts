@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { until } from './until.ts';
 import type { Environment } from '../../src/config.ts';
 
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
@@ -63,4 +64,31 @@ export async function startService(t: Test, env: Environment = {}): Promise<Serv
     });
   });
   return { url: serving.url, opsUrl: serving.ops, process: child, log: () => output, stop };
+}
+
+/** Resolves once the service says that it is ready. */
+export async function ready({ opsUrl }: Service): Promise<void> {
+  await until(async () => (await fetch(`${opsUrl}/health/ready`)).status === 200);
+}
+
+/** A start that is meant to fail. @returns what it said and its exit code. */
+export async function failedStart(
+  t: Test,
+  env: Environment,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
+  const child = spawn(process.execPath, [SERVER], {
+    env: bareEnvironment({ PORT: '0', OPS_PORT: '0', DATA_DIR: dataDir, SCRYPT_LOG_N: '4', ...env }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => {
+    if (child.exitCode === null) child.kill('SIGKILL');
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
 }

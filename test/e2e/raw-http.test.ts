@@ -1,0 +1,155 @@
+import { test, type Test } from 'tap';
+import type { ErrorCode } from '../../src/domain/errors.ts';
+import { anAccount } from '../support/client.ts';
+import { logLines } from '../support/log-lines.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { isProblem } from '../support/problem.ts';
+import { answersIn, exchange } from '../support/raw.ts';
+import { ready, startService, type Service } from '../support/service.ts';
+import { until } from '../support/until.ts';
+
+/** What `inject` and `fetch` hide: bytes that are no good HTTP, and how answers look on the wire. */
+test('over a raw socket', async (t) => {
+  const { url: databaseUrl } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL: databaseUrl, REQUEST_TIMEOUT: '1' });
+  await ready(service);
+  const { url } = service;
+
+  const refusals: [title: string, bytes: string, status: number, code: ErrorCode][] = [
+    ['no HTTP at all', 'hello\r\n\r\n', 400, 'bad_request'],
+    ['TLS on the plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400, 'bad_request'],
+    ['an unknown method', 'FETCH / HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'bad_request'],
+    ['an unknown version', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n', 400, 'bad_request'],
+    ['a header without a colon', 'GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n', 400, 'bad_request'],
+    ['a bare NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n', 400, 'bad_request'],
+    ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\nX\r\n\r\n', 400, 'bad_request'],
+    ['a bad Content-Length', post('Content-Length: abc'), 400, 'bad_request'],
+    ['a negative Content-Length', post('Content-Length: -1'), 400, 'bad_request'],
+    ['two Content-Lengths', post('Content-Length: 1\r\nContent-Length: 2'), 400, 'bad_request'],
+    [
+      'Content-Length beside chunks',
+      post('Content-Length: 5\r\nTransfer-Encoding: chunked'),
+      400,
+      'bad_request',
+    ],
+    ['an unknown Transfer-Encoding', post('Transfer-Encoding: tricky'), 400, 'bad_request'],
+    ['a bad chunk', `${post('Transfer-Encoding: chunked')}zz\r\n`, 400, 'bad_request'],
+    ['one header over the limit', get(`X-Long: ${'x'.repeat(17_000)}`), 431, 'headers_too_large'],
+    ['many headers over the limit', get('X-Some: thing\r\n'.repeat(2000).trim()), 431, 'headers_too_large'],
+    [
+      'a URL over the limit',
+      `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    ['headers that never end', 'GET / HTTP/1.1\r\nHost: x\r\n', 408, 'request_timeout'],
+    ['a body that never ends', `${post('Content-Length: 5')}{`, 408, 'request_timeout'],
+    ['an unknown Expect', get('Expect: a-miracle'), 417, 'expectation_failed'],
+  ];
+  for (const [title, bytes, status, code] of refusals) {
+    await t.test(`${title} is ${status} ${code}, and the connection is closed`, async (t) => {
+      const [answer, ...others] = answersIn(await exchange(url, bytes));
+      if (!answer) throw new Error('no answer');
+      isProblem(t, answer, status, code);
+      t.equal(answer.header('connection'), 'close');
+      t.strictSame(others, []);
+      await until(() => lineOf(service, answer.header('x-request-id')) !== undefined);
+    });
+  }
+
+  await t.test('HTTP/1.1 without Host is refused', async (t) => {
+    await only(t, url, 'GET /api/auth/verify HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'bad_request');
+  });
+
+  await t.test('HTTP/1.0 is served and closed', async (t) => {
+    const answer = await only(t, url, 'GET /api/user HTTP/1.0\r\n\r\n', 401, 'token_missing');
+    t.equal(answer.header('connection'), 'close');
+  });
+
+  await t.test('a URL that cannot be decoded is 400', async (t) => {
+    await only(t, url, get('Connection: close', '/api/auth/%zz'), 400, 'bad_request');
+    await only(t, url, get('Connection: close', '/%'), 400, 'bad_request');
+  });
+
+  await t.test('an absolute URL names a path of ours, and bytes beyond ASCII none', async (t) => {
+    await only(t, url, get('Connection: close', 'http://elsewhere/api/user'), 401, 'token_missing');
+    await only(t, url, get('', '/api/user?\xff\xfe'), 400, 'bad_request');
+    await only(t, url, get('Connection: close', '/api/user?%ff=%00'), 401, 'token_missing');
+  });
+
+  await t.test(
+    'a body over the limit is 413 before it has arrived, and the connection is closed',
+    async (t) => {
+      const answer = await only(t, url, post('Content-Length: 1000000'), 413, 'body_too_large');
+      t.equal(answer.header('connection'), 'close');
+    },
+  );
+
+  await t.test('chunks over the limit are 413', async (t) => {
+    const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`;
+    const bytes = `${post('Transfer-Encoding: chunked\r\nConnection: close')}${chunk}${chunk}0\r\n\r\n`;
+    await only(t, url, bytes, 413, 'body_too_large');
+  });
+
+  await t.test('requests in one go are answered in order', async (t) => {
+    const account = JSON.stringify(anAccount());
+    const signUp = `${post(`Content-Length: ${account.length}`, '/api/auth/signup')}${account}`;
+    const bytes = [get('', '/nowhere'), signUp, get('', '/api/user'), get('Connection: close', '/api/auth')];
+    const answers = answersIn(await exchange(url, bytes.join('')));
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [404, 200, 401, 405],
+    );
+  });
+
+  await t.test('what follows good requests and is none is refused after they were served', async (t) => {
+    const answers = answersIn(await exchange(url, `${get('', '/nowhere')}rubbish\r\n\r\n`));
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [404, 400],
+    );
+  });
+
+  await t.test('Expect: 100-continue is honoured', async (t) => {
+    const received = await exchange(
+      url,
+      `${post('Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close')}{}`,
+    );
+    t.match(received, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /);
+  });
+
+  await t.test('a request id is taken over below the router too', async (t) => {
+    const bytes = get('Expect: a-miracle\r\nX-Request-Id: mine-1');
+    const answer = await only(t, url, bytes, 417, 'expectation_failed');
+    t.equal(answer.header('x-request-id'), 'mine-1');
+  });
+
+  await t.test('a refresh does not wait for a body', async (t) => {
+    const bytes = get('Content-Length: 1000\r\nContent-Type: application/json', '/api/auth/refresh');
+    const [answer] = answersIn(await exchange(url, bytes));
+    if (answer) isProblem(t, answer, 401, 'token_missing');
+    else t.fail('no answer');
+  });
+
+  t.equal(await service.stop(), 0, 'and after all that the service is well');
+});
+
+function get(headers: string, path = '/'): string {
+  return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers === '' ? '' : `${headers}\r\n`}\r\n`;
+}
+
+function post(headers: string, path = '/api/auth'): string {
+  return `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`;
+}
+
+async function only(t: Test, url: string, bytes: string, status: number, code: ErrorCode) {
+  const [answer, ...others] = answersIn(await exchange(url, bytes));
+  if (!answer) throw new Error('no answer');
+  isProblem(t, answer, status, code);
+  t.strictSame(others, [], 'one answer');
+  return answer;
+}
+
+function lineOf(service: Service, requestId: string | undefined) {
+  return logLines(service.log()).find(({ reqId, msg }) => reqId === requestId && msg === 'request');
+}
