@@ -157,7 +157,7 @@ export const mutations = [
   ...inFile(
     'domain/sessions/refresh.ts',
     ['domain/sessions/refresh'],
-    ['theft does not reach the record', 'await revoke(identity.userId, identity.tokenId);', ''],
+    ['theft does not reach the record', 'await ports.endForReuse.end(idsOf(identity));', ''],
     [
       'theft is not told',
       "audit({ event: 'session.reuse_detected'",

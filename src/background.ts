@@ -23,8 +23,7 @@ export function makeBackground(logger: FastifyBaseLogger): Background {
           if (isFailing) logger.info({ task: name }, 'a background task works again');
           isFailing = false;
         } catch (error) {
-          if (!isFailing)
-            logger.warn({ task: name, reason: (error as Error).message }, 'a background task failed');
+          if (!isFailing) logger.warn({ task: name, reason: reasonOf(error) }, 'a background task failed');
           isFailing = true;
         }
         isRunning = false;
@@ -41,4 +40,15 @@ export function makeBackground(logger: FastifyBaseLogger): Background {
       await Promise.all(running);
     },
   };
+}
+
+/** An outage says only that it is one: what caused it is worth more. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message}: ${cause.name}${codeOf(cause)}` : message;
+}
+
+function codeOf(error: Error): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === undefined ? '' : ` ${code}`;
 }

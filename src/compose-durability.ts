@@ -17,6 +17,8 @@ interface DurabilityParts {
   prisma: PrismaClient;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
+  /** REDIS_PREFIX. */
+  prefix: string;
   clock: Clock;
   logger: FastifyBaseLogger;
 }
@@ -27,14 +29,20 @@ const INTERVAL = 1000;
 const RENEWED = 60_000;
 
 /** What makes sessions and revocations survive a store's loss, and runs beside the requests (see ARCHITECTURE.md). */
-export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger }: DurabilityParts) {
+export function makeDurability(parts: DurabilityParts) {
+  const { states, tokens, prisma, cacheTtl, prefix, clock, logger } = parts;
   const { gate, redis } = states;
   const settled = makeRevocationStore(prisma);
   const writeBehind = makeWriteBehind({ writer: makeStateWriter(prisma), states: states.states });
   const revocations = makeRevocations({ revocations: settled, states: states.states, clock });
   const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
-  const endForReuse = makeEndForReuse({ revoke });
+  const endForReuse = makeEndForReuse({ revoke, states: states.states });
   const background = makeBackground(logger);
+  // A master that was demoted keeps our connection and answers what only reads, with tombstones missing: the write that
+  // it refuses makes the client reconnect.
+  const writable = async () => {
+    await redis?.set(`${prefix}writable`, '1', 'EX', 60);
+  };
 
   return {
     writeBehind,
@@ -46,7 +54,10 @@ export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger
     connect(): void {
       // Keys that an old snapshot brings back live for one SESSION_CACHE_TTL at most; twice that is replayed.
       gate?.start(
-        () => revocations.renew(2 * cacheTtl * 1000),
+        async () => {
+          await writable();
+          await revocations.renew(2 * cacheTtl * 1000);
+        },
         (error) => {
           logger.warn(
             { reason: error.message },
@@ -60,6 +71,7 @@ export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger
 
     /** Starts what runs beside the requests. */
     start(): void {
+      background.every(INTERVAL, 'write check', writable);
       background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
       background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
       background.every(INTERVAL, 'tombstone renewal', () => revocations.renew(RENEWED));
@@ -69,6 +81,10 @@ export function makeDurability({ states, tokens, prisma, cacheTtl, clock, logger
     /** Ends that, and writes what is still noted. */
     async stop(): Promise<void> {
       await background.stop();
+      await endForReuse.retry().catch(() => undefined);
+      if (endForReuse.size() > 0) {
+        logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');
+      }
       await writeBehind.flush().catch((error: unknown) => {
         logger.error({ reason: (error as Error).message }, 'the last rotations could not be written');
       });

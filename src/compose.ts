@@ -4,6 +4,7 @@ import { makeDurability, type Durability } from './compose-durability.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
 import type { TokenStore } from './domain/tokens/ports.ts';
+import type { KeyRing } from './domain/access-tokens/ports.ts';
 import { makeVerify } from './domain/access-tokens/verify.ts';
 import type { Audit } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
@@ -20,7 +21,7 @@ import type { Lifetimes } from './domain/tokens/token-record.ts';
 import { makeProfile } from './domain/users/profile.ts';
 import { makeSignUp } from './domain/users/sign-up.ts';
 import type { Readiness } from './http/ops/health.ts';
-import { makeClientHash } from './infra/crypto/client-hash.ts';
+import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
 import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
@@ -58,6 +59,7 @@ export async function compose(
     session: config.SESSION_MAX_AGE,
   };
   const keyRing = openKeyRing(config, logger);
+  const hashClient = followClientHash(keyRing);
   const postgres = makePostgres({
     url: databaseUrl,
     pool: config.DATABASE_POOL,
@@ -67,8 +69,16 @@ export async function compose(
   const { states, redis } = opened;
   const { prisma } = postgres;
   const tokens = makeTokenStore(prisma);
-  const cacheTtl = config.SESSION_CACHE_TTL;
-  const durability = makeDurability({ states: opened, tokens, prisma, cacheTtl, clock: systemClock, logger });
+  const { SESSION_CACHE_TTL: cacheTtl, REDIS_PREFIX: prefix } = config;
+  const durability = makeDurability({
+    states: opened,
+    tokens,
+    prisma,
+    cacheTtl,
+    prefix,
+    clock: systemClock,
+    logger,
+  });
   const services = await makeServices({ config, lifetimes, states, tokens, postgres, durability, logger });
   durability.connect();
 
@@ -79,7 +89,7 @@ export async function compose(
       issuer: config.ISSUER,
       audience: config.AUDIENCE,
       lifetimes,
-      hashClient: makeClientHash(firstOf(keyRing.current().refresh).secret),
+      hashClient,
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, allow: config.RATE_LIMIT_ALLOW },
       limits: { logIn: config.RATE_LIMIT_LOGIN, signUp: config.RATE_LIMIT_SIGNUP },
       trustProxy: config.TRUST_PROXY,
@@ -102,6 +112,16 @@ export async function compose(
       await postgres.close();
     },
   };
+}
+
+/** Its key is taken from the newest refresh secret: all replicas share that, and it changes while we run. */
+function followClientHash(keyRing: KeyRing): ClientHash {
+  let hash = makeClientHash(firstOf(keyRing.current().refresh).secret);
+  keyRing.onChange((keys) => {
+    hash = makeClientHash(firstOf(keys.refresh).secret);
+    return Promise.resolve();
+  });
+  return (address, userAgent) => hash(address, userAgent);
 }
 
 function openKeyRing(config: Config, logger: FastifyBaseLogger) {

@@ -51,7 +51,7 @@ export const PROBLEMS = {
   unavailable: [
     503,
     'Unavailable',
-    'The service cannot answer for now; nothing was decided. See Retry-After.',
+    'The service cannot answer for now; it is safe to repeat the request. See Retry-After.',
   ],
   overloaded: [503, 'Overloaded', 'Too many passwords are being checked; see Retry-After.'],
   refresh_overlap: [

@@ -1,30 +1,39 @@
 import { AuthError } from '../errors.ts';
 import type { Revoke } from '../tokens/revoke.ts';
-import type { TokenKey } from './ports.ts';
+import type { SessionStateStore, TokenKey } from './ports.ts';
+
+interface EndForReusePorts {
+  revoke: Revoke;
+  states: Pick<SessionStateStore, 'revokeAll'>;
+}
 
 /**
  * Ends sessions whose superseded token came back. The fast store refuses such a session already, in the very step that
  * found the theft; the record has to follow, or a rebuild would bring the session back. While the record cannot be
  * written it stays queued here, and each retry renews the tombstone.
  */
-export function makeEndForReuse({ revoke }: { revoke: Revoke }) {
+export function makeEndForReuse({ revoke, states }: EndForReusePorts) {
   const queued = new Map<number, TokenKey>();
 
   async function end(key: TokenKey): Promise<void> {
+    // Queued first: whatever fails from here on, it is tried again.
+    queued.set(key.tokenId, key);
     try {
       await revoke(key.userId, key.tokenId, 'session');
       queued.delete(key.tokenId);
     } catch (error) {
       if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
-      queued.set(key.tokenId, key);
     }
   }
 
   return {
     end,
-    /** Tries again what could not be written. */
+    /** Renews the tombstones of what could not be written, and tries to write it again. */
     async retry(): Promise<void> {
-      for (const key of queued.values()) await end(key);
+      const keys = [...queued.values()];
+      if (keys.length === 0) return;
+      await states.revokeAll(keys);
+      await Promise.all(keys.map(end));
     },
     size: () => queued.size,
   };

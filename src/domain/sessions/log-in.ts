@@ -10,7 +10,7 @@ import type { Lifetimes } from '../tokens/token-record.ts';
 import { collectFields, lengthOf, parseLabel, parseLoginName, type Parsed } from '../users/identifiers.ts';
 import type { UserStore } from '../users/ports.ts';
 import type { User } from '../users/user.ts';
-import type { SessionStateStore } from './ports.ts';
+import type { SessionStateStore, TokenKey } from './ports.ts';
 import { initialState } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 
@@ -44,7 +44,7 @@ export interface LogInRequest {
  * @throws AuthError `validation_failed`, `invalid_credentials`, `overloaded`, `unavailable`
  */
 export function makeLogIn(ports: LogInPorts) {
-  const { tokens, revocations, states, lifetimes, maxSessions, clock, audit } = ports;
+  const { tokens, states, lifetimes, maxSessions, clock, audit } = ports;
 
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
@@ -62,8 +62,7 @@ export function makeLogIn(ports: LogInPorts) {
     );
     if (!added) return refuse(ports, 'disabled', user);
     for (const tokenId of added.replaced) {
-      await states.revoke({ userId: user.id, tokenId });
-      await revocations.settle([tokenId]);
+      await finishReplacement(ports, { userId: user.id, tokenId });
       audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id });
     }
 
@@ -125,6 +124,16 @@ async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<
   if (!matches) return refuse(ports, 'password', found.user);
   if (found.user.disabled) return refuse(ports, 'disabled', found.user);
   return found;
+}
+
+/** The session that made room is revoked already, and pending: where this fails the next sweep finishes it. */
+async function finishReplacement({ states, revocations }: LogInPorts, key: TokenKey): Promise<void> {
+  try {
+    await states.revoke(key);
+    await revocations.settle([key.tokenId]);
+  } catch (error) {
+    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+  }
 }
 
 function refuse({ audit }: LogInPorts, reason: 'unknown' | 'password' | 'disabled', user?: User): never {

@@ -4,7 +4,7 @@ import type { SessionState } from './rotation.ts';
 
 interface WriteBehindPorts {
   writer: StateWriter;
-  states: Pick<SessionStateStore, 'revoke'>;
+  states: Pick<SessionStateStore, 'revokeAll'>;
 }
 
 /** Rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
@@ -33,29 +33,28 @@ export function makeWriteBehind({ writer, states }: WriteBehindPorts) {
   }
 
   async function writeRotations(): Promise<void> {
-    while (rotations.size > 0) {
-      const batch = takeLowest(rotations, BATCH);
-      let over: TokenKey[];
-      try {
-        over = await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })));
-      } catch (error) {
-        for (const [, { key, state }] of batch) note(key, state);
-        throw error;
+    const noted = takeAll(rotations);
+    try {
+      while (noted.length > 0) {
+        const batch = noted.slice(0, BATCH).map(([, { key, state }]) => ({ ...key, state }));
+        // Rotated here and revoked or purged there: the record wins.
+        await states.revokeAll(await writer.saveStates(batch));
+        noted.splice(0, BATCH);
       }
-      // Rotated here and revoked there: the record wins.
-      for (const key of over) await states.revoke(key);
+    } finally {
+      for (const [, { key, state }] of noted) note(key, state);
     }
   }
 
   async function writeUses(): Promise<void> {
-    while (uses.size > 0) {
-      const batch = takeLowest(uses, BATCH);
-      try {
-        await writer.saveUses(batch.map(([tokenId, at]) => ({ tokenId, at })));
-      } catch (error) {
-        for (const [tokenId, at] of batch) noteUse(tokenId, at);
-        throw error;
+    const noted = takeAll(uses);
+    try {
+      while (noted.length > 0) {
+        await writer.saveUses(noted.slice(0, BATCH).map(([tokenId, at]) => ({ tokenId, at })));
+        noted.splice(0, BATCH);
       }
+    } finally {
+      for (const [tokenId, at] of noted) noteUse(tokenId, at);
     }
   }
 
@@ -83,8 +82,8 @@ function isNewer(state: SessionState, than: SessionState): boolean {
 }
 
 /** In the order of their ids, in which all replicas take their locks. */
-function takeLowest<Value>(map: Map<number, Value>, count: number): [number, Value][] {
-  const batch = [...map].sort(([a], [b]) => a - b).slice(0, count);
-  for (const [id] of batch) map.delete(id);
-  return batch;
+function takeAll<Value>(map: Map<number, Value>): [number, Value][] {
+  const entries = [...map].sort(([a], [b]) => a - b);
+  map.clear();
+  return entries;
 }

@@ -62,7 +62,9 @@ function hasOutageState(error: unknown, depth = 0): boolean {
   }
   if (
     typeof message === 'string' &&
-    /timeout|Connection terminated|connection.*(closed|ended)/i.test(message)
+    /timeout|Connection terminated|connection.*(closed|ended|error)|not queryable|calling end on the pool/i.test(
+      message,
+    )
   )
     return true;
   const adapterError = (meta as Record<string, unknown> | undefined)?.driverAdapterError;

@@ -95,11 +95,12 @@ async function makeRoom(
     skip: limit - 1,
   });
   const ids = live.map(({ id }) => id);
-  if (ids.length > 0) {
-    await tx.token.updateMany({
-      where: { id: { in: ids } },
-      data: { revokedAt: new Date(at), pending: true },
-    });
-  }
+  if (ids.length === 0) return [];
+  // In the order of ids, as write-behind takes its locks.
+  await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;
+  await tx.token.updateMany({
+    where: { id: { in: ids }, revokedAt: null },
+    data: { revokedAt: new Date(at), pending: true },
+  });
   return ids.map(Number);
 }

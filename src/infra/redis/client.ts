@@ -39,6 +39,8 @@ export function makeRedisClient({ url, timeout }: RedisOptions): ScriptedRedis {
     commandTimeout: timeout,
     // A host that is gone closes no connection, and the kernel keeps hoping for a quarter of an hour.
     socketTimeout: 4 * timeout,
+    // A demoted master keeps the connection; the new one is found by connecting again.
+    reconnectOnError: ({ message }) => /^(READONLY|MASTERDOWN)\b/.test(message),
     retryStrategy: (attempt) => Math.min(attempt * 50, 500),
   });
   return defineScripts(redis);

@@ -34,7 +34,10 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const refresh = makeRefresh({
     states,
     readThrough: makeReadThrough({ states, tokens }),
-    endForReuse: makeEndForReuse({ revoke: makeRevoke({ states, tokens, revocations: tokens, clock }) }),
+    endForReuse: makeEndForReuse({
+      states,
+      revoke: makeRevoke({ states, tokens, revocations: tokens, clock }),
+    }),
     writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     retryWindow,

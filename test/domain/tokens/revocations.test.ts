@@ -62,7 +62,7 @@ test('a theft that the record does not know yet stays queued, and is not forgott
     clock,
     tokens: { revoke: (...args) => (isAway ? away() : tokens.revoke(...args)) },
   });
-  const endForReuse = makeEndForReuse({ revoke });
+  const endForReuse = makeEndForReuse({ states, revoke });
   await endForReuse.end(key);
   t.equal(endForReuse.size(), 1);
   await endForReuse.retry();

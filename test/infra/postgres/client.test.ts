@@ -1,0 +1,100 @@
+import pg from 'pg';
+import { test } from 'tap';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
+import { orAuthError } from '../../../src/infra/postgres/errors.ts';
+import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
+import { testDatabase, withClient } from '../../support/postgres.ts';
+import { testRecords } from '../../support/records.ts';
+import { until } from '../../support/until.ts';
+
+test('what follows a transaction that timed out is not lost with it', async (t) => {
+  const { url, aSession } = await testRecords(t);
+  const [held, free] = [await aSession(), await aSession()];
+  // One connection, so that whatever comes next is on the one that timed out, or on a new one.
+  const postgres = makePostgres({ url, pool: 1, timeout: 300 });
+  t.teardown(() => postgres.close());
+  const tokens = makeTokenStore(postgres.prisma);
+  const session = {
+    name: 'x',
+    createdAt: 1,
+    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, client: '' },
+  };
+
+  await withClient(url, async (other) => {
+    await other.query('BEGIN');
+    await other.query('SELECT id FROM users WHERE id = $1 FOR UPDATE', [held.userId]);
+    const waiting = tokens.addSession(held.userId, session, { limit: 9, liveSince: 0 });
+    await t.rejects(waiting, { code: 'unavailable' });
+    await other.query('ROLLBACK');
+  });
+
+  await until(async () => {
+    try {
+      return await tokens.revoke(free.userId, free.tokenId, Date.now());
+    } catch {
+      return false;
+    }
+  });
+  await withClient(url, async (other) => {
+    const seen = await other.query<{ revoked_at: Date | null }>(
+      'SELECT revoked_at FROM tokens WHERE id = $1',
+      [free.tokenId],
+    );
+    t.type(seen.rows[0]?.revoked_at, Date, 'seen from outside, so it was committed');
+    const added = await other.query('SELECT 1 FROM tokens WHERE user_id = $1', [held.userId]);
+    t.equal(added.rowCount, 1, 'and what timed out was not');
+    await until(async () => {
+      const idle = await other.query(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
+      );
+      return idle.rowCount === 0;
+    });
+  });
+});
+
+test('times are the same whatever the time zone of the database', async (t) => {
+  const { url } = await testDatabase(t);
+  const name = new URL(url).pathname.slice(1);
+  await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET timezone = 'America/New_York'`));
+  const postgres = makePostgres({ url, pool: 2, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const createdAt = new Date('2026-07-01T12:00:00.000Z');
+  const data = { username: 'ada', email: 'a@b', name: 'Ada', passwordHash: new Uint8Array(96), createdAt };
+  await postgres.prisma.user.create({ data });
+  await withClient(url, async (client) => {
+    const { rows } = await client.query<{ created_at: Date }>('SELECT created_at FROM users');
+    t.strictSame(rows[0]?.created_at, createdAt);
+  });
+});
+
+test('a connection that is lost, at whatever moment, is an outage', async (t) => {
+  const { url } = await testDatabase(t);
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const client = new pg.Client(url);
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.end();
+  await t.rejects(
+    orAuthError(async () => client.query('SELECT 1')),
+    { code: 'unavailable' },
+  );
+
+  const errors: unknown[] = [];
+  for (let i = 0; i < 20; i++) {
+    const work = orAuthError(() =>
+      postgres.prisma.$transaction(async (tx) => {
+        await tx.$queryRaw`SELECT 1`;
+        await withClient(url, (other) =>
+          other.query(
+            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+          ),
+        );
+        await tx.$queryRaw`SELECT 1`;
+      }),
+    );
+    await work.catch((error: unknown) => errors.push(error));
+  }
+  t.equal(errors.length, 20);
+  for (const error of errors) t.match(error, { code: 'unavailable' });
+});
