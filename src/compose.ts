@@ -30,6 +30,7 @@ import { makePostgres, type Postgres } from './infra/postgres/client.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
 import { makeUserStore } from './infra/postgres/user-store.ts';
 import { makeReadiness } from './readiness.ts';
+import { StartError } from './start-error.ts';
 
 export interface Composition {
   app: AppOptions;
@@ -126,15 +127,27 @@ function followClientHash(keyRing: KeyRing): ClientHash {
 
 function openKeyRing(config: Config, logger: FastifyBaseLogger) {
   const { DATA_DIR: dataDir, readRefreshSecrets } = config;
-  const generated = readRefreshSecrets ? null : generatedRefreshSecret(dataDir);
+  const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
   return makeKeyRing({
-    signingKeysDir: config.SIGNING_KEYS_DIR ?? generatedSigningKeysDir(dataDir),
+    signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
     readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
     interval: KEY_INTERVAL,
     onError: (error) => {
       logger.error({ err: error }, 'the keys cannot be used; those in use stay');
     },
   });
+}
+
+/** @throws StartError where the data folder cannot be used */
+function inDataDir(dataDir: string, generate: (dataDir: string) => string): string {
+  try {
+    return generate(dataDir);
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new StartError(
+      `cannot keep generated keys in ${dataDir} (${code}): give SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET, or another DATA_DIR`,
+    );
+  }
 }
 
 interface Parts {
