@@ -69,7 +69,7 @@ const LAYERS = [
   {
     name: 'compose',
     files: '^src/compose(-durability|-states)?\\.ts$',
-    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|readiness)\\.ts$'],
+    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|readiness|start-error)\\.ts$'],
     mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', GENERATED, packages('fastify')],
   },
   { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
