@@ -21,7 +21,12 @@ const aNewSession = (latest = MICROS) => ({
 });
 
 /** Adds a session, whose latest generation was issued then. */
-async function addSession(tokens: TokenStore, user: User, latest = MICROS, limits = room) {
+async function addSession(
+  tokens: TokenStore,
+  user: User,
+  latest = MICROS,
+  limits: Parameters<TokenStore['addSession']>[2] = room,
+) {
   const added = await tokens.addSession(user.id, aNewSession(latest), limits);
   if (!added) throw new Error('no session was added');
   return added;
@@ -67,7 +72,10 @@ export function tokenStoreContract(
     await disable(ada);
     for (const userId of [ada.id, 999]) {
       t.equal(await tokens.addSession(userId, aNewSession(), room), null);
-      t.equal(await tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT }, 100), null);
+      await t.rejects(tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT }, 100), {
+        name: 'AuthError',
+        code: 'invalid_token',
+      });
     }
     t.equal((await tokens.list(ada.id)).length, 1);
     t.match(await tokens.find(before?.id ?? 0), { user: { disabled: true } });
@@ -97,6 +105,15 @@ export function tokenStoreContract(
     t.strictSame(added.replaced, [], 'expired at this very microsecond');
     const third = await addSession(tokens, ada, MICROS, { limit: 1, liveSince: MICROS });
     t.strictSame(third.replaced, [added.id]);
+  });
+
+  contract('counts no session past its greatest age', async (t, { tokens, ada }) => {
+    const first = await addSession(tokens, ada);
+    const limits = { limit: 1, liveSince: 0 };
+    const second = await addSession(tokens, ada, MICROS + 1, { ...limits, createdSince: AT });
+    t.strictSame(second.replaced, [], 'ended at this very millisecond');
+    const third = await addSession(tokens, ada, MICROS + 2, { ...limits, createdSince: AT - 1 });
+    t.strictSame(third.replaced.toSorted(), [first.id, second.id].toSorted());
   });
 
   contract('adds no more long-lived tokens than may be', async (t, { tokens, ada, bob }) => {

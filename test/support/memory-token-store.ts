@@ -1,3 +1,4 @@
+import { AuthError } from '../../src/domain/errors.ts';
 import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
@@ -14,6 +15,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const users = new Map(people.map((user) => [user.id, user]));
   const records = new Map<number, TokenRecord>();
   const pending = new Set<number>();
+  const settled = new Map<number, number>();
 
   function add(record: Omit<TokenRecord, 'id' | 'lastUsedAt' | 'revokedAt'>): number {
     const id = records.size + 1;
@@ -33,11 +35,11 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
 
   return {
-    addSession: (userId, { name, createdAt, state }, { limit, liveSince }) =>
+    addSession: (userId, { name, createdAt, state }, { limit, liveSince, createdSince = 0 }) =>
       promised(() => {
         if (!mayLogIn(userId)) return null;
         const replaced = ofUser(userId, 'session')
-          .filter((record) => record.state.latest > liveSince)
+          .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)
           .slice(limit - 1);
         for (const record of replaced) end(record, createdAt);
@@ -47,7 +49,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     addLongLived: (userId, { name, createdAt }, limit) =>
       promised(() => {
-        if (!mayLogIn(userId) || ofUser(userId, 'llt').length >= limit) return null;
+        if (!mayLogIn(userId)) throw new AuthError('invalid_token');
+        if (ofUser(userId, 'llt').length >= limit) return null;
         const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
         return add({ userId, type: 'llt', name, createdAt, state });
       }),
@@ -82,17 +85,21 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     settle: (ids) =>
       promised(() => {
-        for (const id of ids) pending.delete(id);
+        for (const id of ids) {
+          pending.delete(id);
+          if (records.get(id)?.revokedAt) settled.set(id, Date.now());
+        }
       }),
 
-    revokedSince: (from, limit) =>
-      promised(() =>
-        [...records.values()]
-          .map((record) => ({ key: keyOf(record), at: record.revokedAt ?? -1 }))
+    settledSince: (since, limit) =>
+      promised(() => {
+        const from = 'ago' in since ? { at: Date.now() - since.ago, id: Infinity } : since;
+        return [...records.values()]
+          .map((record) => ({ key: keyOf(record), at: settled.get(record.id) ?? -1 }))
           .filter(({ key, at }) => at > from.at || (at === from.at && key.tokenId > from.id))
           .sort((one, other) => one.at - other.at || one.key.tokenId - other.key.tokenId)
-          .slice(0, limit),
-      ),
+          .slice(0, limit);
+      }),
 
     saveStates: (states) =>
       promised(() =>

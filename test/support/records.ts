@@ -50,7 +50,8 @@ interface Records {
   stateOf: (tokenId: number) => Promise<SessionState | undefined>;
 }
 
-function memoryRecords(): Records {
+/** The same stores over maps, for tests of the domain alone. */
+export function memoryRecords(): Records {
   const people = Array.from({ length: 50 }, (_, i) => aUser({ id: i + 1 }));
   const tokens = makeMemoryTokenStore(people);
   let userId = 0;

@@ -26,7 +26,8 @@ export interface LongLivedGrant {
 
 /**
  * Creates a long-lived token for a named device.
- * @throws AuthError `token_not_allowed` (asked for with an LLT), `validation_failed`, `too_many_tokens`, `unavailable`
+ * @throws AuthError `token_not_allowed` (asked for with an LLT), `validation_failed`, `too_many_tokens`, `unavailable`,
+ * `invalid_token` (of a user who was disabled meanwhile)
  */
 export function makeCreateLongLived({ tokens, states, maxTokens, clock, audit }: CreateLongLivedPorts) {
   return async function createLongLived(principal: Principal, device: string): Promise<LongLivedGrant> {

@@ -1,10 +1,11 @@
-import type { StateWriter } from '../tokens/ports.ts';
+import type { RevocationStore, StateWriter } from '../tokens/ports.ts';
 import type { SessionStateStore, TokenKey } from './ports.ts';
 import type { SessionState } from './rotation.ts';
 
 interface WriteBehindPorts {
   writer: StateWriter;
   states: Pick<SessionStateStore, 'revokeAll'>;
+  revocations: Pick<RevocationStore, 'settle'>;
 }
 
 /** Rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
@@ -16,7 +17,7 @@ const BATCH = 500;
  * their refreshes. What a killed replica had noted is lost with it, and no more than that: a client's newer token moves
  * the state on again (rotation.ts), and only reuse detection is blind for it.
  */
-export function makeWriteBehind({ writer, states }: WriteBehindPorts) {
+export function makeWriteBehind({ writer, states, revocations }: WriteBehindPorts) {
   const rotations = new Map<number, { key: TokenKey; state: SessionState }>();
   const uses = new Map<number, number>();
   let flushing: Promise<void> | null = null;
@@ -29,7 +30,7 @@ export function makeWriteBehind({ writer, states }: WriteBehindPorts) {
 
   /** @param at milliseconds since 1970. */
   function noteUse(tokenId: number, at: number): void {
-    if (at > (uses.get(tokenId) ?? 0)) uses.set(tokenId, at);
+    uses.set(tokenId, Math.max(at, uses.get(tokenId) ?? 0));
   }
 
   async function writeRotations(): Promise<void> {
@@ -38,7 +39,9 @@ export function makeWriteBehind({ writer, states }: WriteBehindPorts) {
       while (noted.length > 0) {
         const batch = noted.slice(0, BATCH).map(([, { key, state }]) => ({ ...key, state }));
         // Rotated here and revoked or purged there: the record wins.
-        await states.revokeAll(await writer.saveStates(batch));
+        const over = await writer.saveStates(batch);
+        await states.revokeAll(over);
+        await revocations.settle(over.map(({ tokenId }) => tokenId));
         noted.splice(0, BATCH);
       }
     } finally {

@@ -15,18 +15,20 @@ export interface NewSession {
 export interface TokenStore {
   /**
    * Adds a session under a lock on the user's row, in one transaction with the revocation of whatever has to make
-   * room for it: of more than `limit` sessions younger than `liveSince` (µs) those unused for longest go.
+   * room for it: of more than `limit` sessions used since `liveSince` (µs), and where they have a greatest age created
+   * since `createdSince` (ms), those unused for longest go.
    * @returns null when the user has gone or was disabled meanwhile.
    */
   addSession(
     userId: number,
     session: NewSession,
-    room: { limit: number; liveSince: number },
+    room: { limit: number; liveSince: number; createdSince?: number },
   ): Promise<{ id: number; replaced: number[] } | null>;
 
   /**
    * Adds a long-lived token, under the same lock.
    * @returns null when the user already has `limit` of them.
+   * @throws AuthError `invalid_token` when the user has gone or was disabled meanwhile
    */
   addLongLived(
     userId: number,
@@ -61,16 +63,23 @@ export interface StateWriter {
   saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }
 
+export interface Settled {
+  key: TokenKey;
+  /** Milliseconds since 1970. */
+  at: number;
+}
+
 /** The outbox of revocations: a record is revoked and marked as pending in one commit; the mark goes with its tombstone. */
 export interface RevocationStore {
   /** Tokens whose tombstone is not known to stand. */
   pending(limit: number): Promise<TokenKey[]>;
 
-  /** Takes the marks off. */
+  /** Notes that the tombstones have just been set, and takes the marks off. */
   settle(tokenIds: readonly number[]): Promise<void>;
 
   /**
-   * What was revoked after a moment (and id), oldest first. Times in milliseconds since 1970.
+   * What was settled in the last so many milliseconds or after a moment (ms since 1970) and id, by the record's own
+   * clock, oldest first.
    */
-  revokedSince(from: { at: number; id: number }, limit: number): Promise<{ key: TokenKey; at: number }[]>;
+  settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<Settled[]>;
 }

@@ -1,5 +1,5 @@
 import type { RevocationStore } from '../../domain/tokens/ports.ts';
-import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { orAuthError } from './errors.ts';
 
 /** The outbox and the history of revocations; each question has an index of its own. */
@@ -15,19 +15,28 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
     settle: (tokenIds) =>
       orAuthError(async () => {
         if (tokenIds.length === 0) return;
-        const where = { id: { in: tokenIds.map(BigInt) }, pending: true };
-        await prisma.token.updateMany({ where, data: { pending: false } });
+        // In the order of ids, as every writer of many rows takes its locks.
+        await prisma.$executeRaw`
+          WITH locked AS MATERIALIZED (
+            SELECT id FROM tokens WHERE id = ANY(${tokenIds.map(BigInt)}) AND revoked_at IS NOT NULL
+            ORDER BY id FOR NO KEY UPDATE
+          )
+          UPDATE tokens SET pending = false, settled_at = clock_timestamp()
+          FROM locked WHERE tokens.id = locked.id`;
       }),
 
-    revokedSince: ({ at, id }, limit) =>
+    settledSince: (from, limit) =>
       orAuthError(async () => {
-        const rows = await prisma.$queryRaw<{ id: bigint; user_id: bigint; revoked_at: Date }[]>`
-          SELECT id, user_id, revoked_at FROM tokens
-          WHERE revoked_at IS NOT NULL AND (revoked_at, id) > (${new Date(at)}, ${BigInt(id)})
-          ORDER BY revoked_at, id LIMIT ${limit}`;
+        const after =
+          'ago' in from
+            ? Prisma.sql`settled_at > statement_timestamp() - ${from.ago} * interval '1 millisecond'`
+            : Prisma.sql`(settled_at, id) > (${new Date(from.at)}, ${BigInt(from.id)})`;
+        const rows = await prisma.$queryRaw<{ id: bigint; user_id: bigint; settled_at: Date }[]>`
+          SELECT id, user_id, settled_at FROM tokens
+          WHERE ${after} ORDER BY settled_at, id LIMIT ${limit}`;
         return rows.map((row) => ({
           key: { tokenId: Number(row.id), userId: Number(row.user_id) },
-          at: row.revoked_at.getTime(),
+          at: row.settled_at.getTime(),
         }));
       }),
   };

@@ -1,3 +1,4 @@
+import { AuthError } from '../../domain/errors.ts';
 import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { orAuthError } from './errors.ts';
@@ -6,11 +7,11 @@ import { toRecord, toUser } from './rows.ts';
 /** The token records in PostgreSQL. */
 export function makeTokenStore(prisma: PrismaClient): TokenStore {
   return {
-    addSession: (userId, session, { limit, liveSince }) =>
+    addSession: (userId, session, room) =>
       orAuthError(() =>
         prisma.$transaction(async (tx) => {
           if (!(await lockUser(tx, userId))) return null;
-          const replaced = await makeRoom(tx, userId, limit, liveSince, session.createdAt);
+          const replaced = await makeRoom(tx, userId, room, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
           return { id: Number(id), replaced };
@@ -20,7 +21,7 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
     addLongLived: (userId, { name, createdAt }, limit) =>
       orAuthError(() =>
         prisma.$transaction(async (tx) => {
-          if (!(await lockUser(tx, userId))) return null;
+          if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
           const count = await tx.token.count({
             where: { userId: BigInt(userId), type: 'llt', revokedAt: null },
           });
@@ -84,12 +85,17 @@ async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<b
 async function makeRoom(
   tx: Prisma.TransactionClient,
   userId: number,
-  limit: number,
-  liveSince: number,
+  { limit, liveSince, createdSince = 0 }: Parameters<TokenStore['addSession']>[2],
   at: number,
 ): Promise<number[]> {
   const live = await tx.token.findMany({
-    where: { userId: BigInt(userId), type: 'session', revokedAt: null, latest: { gt: BigInt(liveSince) } },
+    where: {
+      userId: BigInt(userId),
+      type: 'session',
+      revokedAt: null,
+      latest: { gt: BigInt(liveSince) },
+      createdAt: { gt: new Date(createdSince) },
+    },
     orderBy: { latest: 'desc' },
     select: { id: true },
     skip: limit - 1,

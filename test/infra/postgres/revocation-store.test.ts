@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { onEveryRecords } from '../../support/records.ts';
 
 onEveryRecords(
@@ -28,18 +29,30 @@ onEveryRecords(
 );
 
 onEveryRecords(
-  'revocations are listed by time and id, page by page',
+  'tombstones are listed by the time they were last set and id, page by page',
   async (t, { aSession, tokens, revocations }) => {
-    const keys = [await aSession(), await aSession(), await aSession()];
-    for (const [i, key] of keys.entries())
-      await tokens.revoke(key.userId, key.tokenId, i === 2 ? 2000 : 1000);
-    const all = await revocations.revokedSince({ at: 0, id: 0 }, 10);
+    const keys = [await aSession(), await aSession(), await aSession(), await aSession()];
+    const [first, second, third, live] = keys.map(({ tokenId }) => tokenId) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    for (const key of keys.slice(0, 3)) await tokens.revoke(key.userId, key.tokenId, 1000);
+    t.strictSame(await revocations.settledSince({ at: 0, id: 0 }, 10), [], 'revoked, and pending');
+    await revocations.settle([third]);
+    await setTimeout(2);
+    await revocations.settle([second, first, live]);
+    const all = await revocations.settledSince({ ago: 60_000 }, 10);
     t.strictSame(
-      all.map(({ key }) => key),
-      keys,
+      all.map(({ key }) => key.tokenId),
+      [third, first, second],
     );
-    const page = await revocations.revokedSince({ at: 1000, id: keys[0]?.tokenId ?? 0 }, 1);
-    t.strictSame(page, [{ key: keys[1], at: 1000 }]);
-    t.strictSame(await revocations.revokedSince({ at: 2000, id: keys[2]?.tokenId ?? 0 }, 10), []);
+    const page = await revocations.settledSince({ at: all[0]?.at ?? 0, id: third }, 1);
+    t.strictSame(page, [all[1]]);
+    t.strictSame(await revocations.settledSince({ at: all[2]?.at ?? 0, id: second }, 10), []);
+    await setTimeout(2);
+    await revocations.settle([third]);
+    t.match((await revocations.settledSince({ ago: 60_000 }, 10)).at(-1), { key: keys[2] }, 'set again');
   },
 );
