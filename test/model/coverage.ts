@@ -80,7 +80,7 @@ function beyond(edge: (typeof EDGES)[number], state: SessionState, presented: Pr
     case 'window':
       return superseded && window > 0 && now - elapsed > latest ? now - latest - window : NaN;
     case 'lead for recent':
-      return superseded ? latest - now - 1_000_000 : NaN;
+      return superseded ? latest - now - Math.max(1_000_000, window) : NaN;
     case 'lead':
       return superseded ? NaN : latest - now - 60_000_000;
     case 'issue':

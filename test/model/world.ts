@@ -65,7 +65,7 @@ export function microsOf(duration: Duration, { last, now }: World, window: numbe
     case 'window':
       return window + beyond - age;
     case 'lead for recent':
-      return -(1_000_000 + beyond) - age;
+      return -(Math.max(1_000_000, window) + beyond) - age;
     case 'lead':
       return -(60_000_000 + beyond) - age;
     case 'issue':

@@ -103,6 +103,13 @@ export const ROWS: Row[] = [
     open: ['next pair', 'next pair'],
   },
   {
+    title: 'a retry after the clock was set back by less than the window',
+    state: { latest: -8, parent: 60, confirmed: true },
+    presented: 60,
+    closed: 'theft',
+    open: ['same pair', 'overlap'],
+  },
+  {
     title: 'any token while the state is a minute ahead of the clock',
     state: { latest: -120, parent: 60 },
     presented: -120,

@@ -47,7 +47,7 @@ export type RotationOutcome =
 
 /** A request that has been inside for longer may not change anything: its client has long tried again. */
 export const MAX_ELAPSED = 5_000_000;
-/** Beyond this lead of `latest` over the clock nothing counts as recent. */
+/** Beyond this lead of `latest` over the clock, or beyond the window where that is longer, nothing counts as recent. */
 export const MAX_LEAD_FOR_RECENT = 1_000_000;
 /** Beyond this lead of `latest` over the clock nothing is issued. */
 export const MAX_LEAD = 60_000_000;
@@ -90,8 +90,8 @@ export function rotate(state: SessionState, presented: Presentation): RotationOu
 
 /** The request was inside the service before `latest` was issued, or came within the window after it. */
 function isRecent(latest: number, { now, elapsed, window }: Presentation): boolean {
-  if (latest - now > MAX_LEAD_FOR_RECENT) return false;
-  return now - elapsed <= latest || (window > 0 && now - latest <= window);
+  if (latest - now > Math.max(MAX_LEAD_FOR_RECENT, window)) return false;
+  return now - elapsed <= latest || now - latest <= window;
 }
 
 interface Issue {

@@ -173,11 +173,12 @@ for (const window of [0, WINDOW]) {
     t.end();
   });
 
-  test(`nothing is recent while the state is more than 1 s ahead of the clock (window ${window})`, (t) => {
+  test(`nothing is recent while the state is further ahead of the clock than 1 s and the window (window ${window})`, (t) => {
     const state = aState({ confirmed: true });
-    const edge = presenting({ window, generation: state.parent, now: T - MAX_LEAD_FOR_RECENT });
+    const lead = Math.max(MAX_LEAD_FOR_RECENT, window);
+    const edge = presenting({ window, generation: state.parent, now: T - lead });
     t.strictSame(answer(t, state, edge), { outcome: 'repeated', state });
-    t.strictSame(answer(t, state, { ...edge, client: 'elsewhere' }), held(window + MAX_LEAD_FOR_RECENT));
+    t.strictSame(answer(t, state, { ...edge, client: 'elsewhere' }), held(window + lead));
     t.strictSame(answer(t, state, { ...edge, now: edge.now - 1 }), { outcome: 'reused' });
     t.match(answer(t, aState(), { ...edge, now: edge.now - 1 }), { row: 'unconfirmed' });
     t.equal(MAX_LEAD_FOR_RECENT, 1_000_000);
@@ -214,6 +215,17 @@ test('within the window an older or a lost token is held and nothing changes', (
   const state = aState({ first: T - 10 });
   for (const generation of [state.parent - 1, state.parent + 1, T - 10, T - 1]) {
     t.strictSame(answer(t, state, presenting({ generation, now: T + 4_000_000 })), held(6_000_000));
+  }
+  t.end();
+});
+
+test('a clock that is set back by less than the window turns no retry into a theft', (t) => {
+  const state = aState({ confirmed: true });
+  for (const back of [1, 1_000_001, 5_000_000, WINDOW]) {
+    const retry = presenting({ generation: state.parent, now: T - back });
+    t.strictSame(answer(t, state, retry), { outcome: 'repeated', state }, `${back} µs`);
+    t.strictSame(answer(t, state, { ...retry, client: 'elsewhere' }), held(WINDOW + back));
+    t.match(answer(t, state, { ...retry, generation: T }), { row: 'current', state: { latest: T + 1 } });
   }
   t.end();
 });

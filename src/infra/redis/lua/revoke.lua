@@ -5,4 +5,3 @@
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'revoked', '1')
 redis.call('EXPIRE', KEYS[1], ARGV[1])
-return 1

@@ -53,8 +53,8 @@ if elapsed > MAX_ELAPSED then
 end
 if generation == latest then return issue(generation > known and 'ahead' or 'current', generation) end
 
-local recent = latest - now <= MAX_LEAD_FOR_RECENT
-  and (now - elapsed <= latest or (window > 0 and now - latest <= window))
+local recent = latest - now <= math.max(MAX_LEAD_FOR_RECENT, window)
+  and (now - elapsed <= latest or now - latest <= window)
 if recent then
   if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end
   return reply('held', print53(math.max(0, latest + window - now)))

@@ -1,0 +1,80 @@
+import type { Random } from './random.ts';
+import type { Reply, Session } from './rules.ts';
+import type { Timeline } from './timeline.ts';
+
+export interface Network {
+  name: string;
+  /** The share of answers that never arrive. */
+  lost: number;
+  tabs: number;
+  /** Seconds that a client waits for an answer. */
+  timeout: number;
+  /** For how much of each hour the service takes 3 s to answer. */
+  slow: number;
+}
+
+export const ACCESS_TOKEN_TTL = 900;
+
+export interface OwnersSession {
+  session: Session;
+  /** The pair that the tabs share, and when it was stored. */
+  held: number;
+  storedAt: number;
+  refreshes: number;
+  onTheft: () => void;
+}
+
+/** A tab: uses the access token every so often, refreshes when it is refused or too old, and tries again until it has it. */
+export function openTab(owner: OwnersSession, network: Network, timeline: Timeline, random: Random): void {
+  const isFresh = () => timeline.now() - owner.storedAt < ACCESS_TOKEN_TTL;
+
+  const use = () => {
+    if (isFresh() && owner.session.access(owner.held)) rest();
+    else send();
+  };
+  const rest = () => {
+    timeline.after(random.between(20, 120), use);
+  };
+  const tryAgain = (seconds: number) => {
+    timeline.after(seconds, use);
+  };
+
+  const send = () => {
+    const { session, held: token } = owner;
+    let isWaiting = true;
+    const isSlow = timeline.now() % 3600 < network.slow;
+    const inside = isSlow ? 3 : 0.005;
+    const elapsed = inside * random.between(0, 1);
+    timeline.after(random.between(0.01, 0.2) + elapsed, () => {
+      if (session !== owner.session) return;
+      const reply = session.refresh({ token, now: timeline.now(), elapsed, client: 'home' });
+      if (reply === 'theft') {
+        owner.onTheft();
+        return;
+      }
+      if (random.chance(network.lost)) return;
+      timeline.after(inside - elapsed + random.between(0.01, 0.2), () => {
+        if (isWaiting) receive(reply);
+        isWaiting = false;
+      });
+    });
+    timeline.after(network.timeout, () => {
+      if (isWaiting) tryAgain(random.spread(0.005, 7200));
+      isWaiting = false;
+    });
+
+    function receive(reply: Exclude<Reply, 'theft'>): void {
+      if (session !== owner.session || 'retryAfter' in reply) {
+        tryAgain('retryAfter' in reply ? reply.retryAfter : 0);
+        return;
+      }
+      if (reply.pair > owner.held) {
+        owner.held = reply.pair;
+        owner.storedAt = timeline.now();
+        owner.refreshes++;
+      }
+      tryAgain(random.between(0, 1));
+    }
+  };
+  rest();
+}

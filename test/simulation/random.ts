@@ -1,0 +1,18 @@
+/** mulberry32: the same numbers everywhere for the same seed. */
+export function makeRandom(seed: number) {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return {
+    chance: (probability: number) => next() < probability,
+    between: (low: number, high: number) => low + next() * (high - low),
+    /** As many below the middle of the orders of magnitude as above it. */
+    spread: (low: number, high: number) => low * (high / low) ** next(),
+  };
+}
+
+export type Random = ReturnType<typeof makeRandom>;

@@ -1,0 +1,39 @@
+import { test } from 'tap';
+import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
+import { oneTimeUse, ours } from './rules.ts';
+import { THIEVES } from './thief.ts';
+
+// A small run of `npm run simulate`; the seeds make it the same every time.
+const REFRESHES = 3_000;
+
+for (const network of NETWORKS) {
+  test(`nobody is signed out by ${network.name}`, (t) => {
+    t.equal(falseSignOuts(ours(10), network, REFRESHES).signOuts, 0);
+    const off = falseSignOuts(ours(0), network, REFRESHES);
+    if (network.tabs === 1) t.equal(off.signOuts, 0, 'nor with the window off, one tab');
+    else t.ok(off.perThousand < 3, `with the window off, ${off.perThousand} of 1,000 refreshes`);
+    const strict = falseSignOuts(oneTimeUse({ grace: 0 }), network, REFRESHES);
+    t.ok(strict.perThousand > 5, `one-time use: ${strict.perThousand} of 1,000, so that something was tried`);
+    t.end();
+  });
+}
+
+for (const kind of THIEVES) {
+  test(`a thief that ${kind} is found`, (t) => {
+    for (let seed = 1; seed <= 10; seed++) {
+      const elsewhere = untilFound(ours(10), { kind, client: 'elsewhere' }, seed);
+      t.ok(elsewhere.seconds !== null && elsewhere.seconds < 1800, `elsewhere: ${elsewhere.seconds} s`);
+      const closed = untilFound(ours(0), { kind, client: 'home' }, seed);
+      t.ok(closed.seconds !== null && closed.seconds < 1800, `window 0: ${closed.seconds} s`);
+    }
+    t.end();
+  });
+}
+
+test("a thief at the owner's address just behind the owner is not, with the window on", (t) => {
+  const kind = 'refreshes just behind the owner';
+  const { seconds, pairs } = untilFound(ours(10), { kind, client: 'home' }, 1);
+  t.equal(seconds, null);
+  t.ok(pairs > 90, `${pairs} pairs in a day`);
+  t.end();
+});
