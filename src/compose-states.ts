@@ -3,16 +3,21 @@ import type { Config } from './config.ts';
 import type { SessionStateStore } from './domain/sessions/ports.ts';
 import { makeMemorySessionState } from './infra/memory/session-state.ts';
 import { makeRedisClient } from './infra/redis/client.ts';
+import { makeRedisCluster } from './infra/redis/cluster.ts';
+import { makeConnections } from './infra/redis/connections.ts';
 import { makeReplayGate, type ReplayGate } from './infra/redis/replay-gate.ts';
-import type { ScriptedRedis } from './infra/redis/scripts.ts';
+import type { ScriptedCluster, ScriptedRedis } from './infra/redis/scripts.ts';
 import { makeRedisSessionState } from './infra/redis/session-state.ts';
 
 /** Where session states live: Redis, or this process. */
 export interface States {
   states: SessionStateStore;
   /** null in the embedded default, as is the gate: a process that forgets forgets its tombstones and states at once. */
-  redis: ScriptedRedis | null;
+  redis: ScriptedRedis | ScriptedCluster | null;
   gate: ReplayGate | null;
+  connect(): void;
+  /** That every master takes writes. @throws AuthError `unavailable` */
+  check(): Promise<void>;
   close(): void;
 }
 
@@ -24,14 +29,39 @@ export function openStates(config: Config, logger: FastifyBaseLogger): States {
   const cacheTtl = config.SESSION_CACHE_TTL;
   if (config.REDIS_URL === undefined) return openMemory(cacheTtl);
 
-  const redis = makeRedisClient({ url: config.REDIS_URL, timeout: config.REDIS_TIMEOUT });
+  const redis = makeSessionRedis(config, config.REDIS_URL);
   logChanges(redis, logger);
-  const gate = makeReplayGate(redis);
+  const connections = makeConnections(redis, config.REDIS_PREFIX);
+  const gate = makeReplayGate(connections);
   const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl, gate });
-  const close = () => {
-    redis.disconnect();
+  return {
+    states,
+    redis,
+    gate,
+    connect: () => {
+      // A failure is logged like every later one, and tried again.
+      redis.connect().catch(() => undefined);
+    },
+    check: () => connections.check(),
+    close: () => {
+      redis.disconnect();
+    },
   };
-  return { states, redis, gate, close };
+}
+
+/** The client that REDIS_MODE asks for. */
+export function makeSessionRedis(config: Config, url: string): ScriptedRedis | ScriptedCluster {
+  const { REDIS_SENTINEL_NAME: name, REDIS_SENTINEL_USERNAME: username } = config;
+  const sentinel =
+    name === undefined ? {} : { sentinel: { name, username, password: config.REDIS_SENTINEL_PASSWORD } };
+  const options = {
+    url,
+    nodes: config.REDIS_NODES,
+    ca: config.REDIS_CA,
+    timeout: config.REDIS_TIMEOUT,
+    ...sentinel,
+  };
+  return config.REDIS_MODE === 'cluster' ? makeRedisCluster(options) : makeRedisClient(options);
 }
 
 function openMemory(cacheTtl: number): States {
@@ -43,11 +73,18 @@ function openMemory(cacheTtl: number): States {
   const close = () => {
     clearInterval(timer);
   };
-  return { states, redis: null, gate: null, close };
+  return {
+    states,
+    redis: null,
+    gate: null,
+    connect: () => undefined,
+    check: () => Promise.resolve(),
+    close,
+  };
 }
 
 /** One line when Redis goes and one when it comes, not one for each attempt. */
-function logChanges(redis: ScriptedRedis, logger: FastifyBaseLogger): void {
+function logChanges(redis: ScriptedRedis | ScriptedCluster, logger: FastifyBaseLogger): void {
   let isReachable: boolean | undefined;
   redis.on('error', (error: NodeJS.ErrnoException) => {
     if (isReachable !== false) logger.warn({ reason: error.code ?? error.name }, 'Redis cannot be reached');

@@ -21,7 +21,27 @@ export const FIELDS = {
   DATABASE_POOL: integer(1, 1000, 10),
   DATABASE_TIMEOUT: integer(100, 60_000, 5000),
   REDIS_URL: field(url(['redis:', 'rediss:']).optional(), 'in-process store'),
-  REDIS_MODE: field(z.literal('single', 'must be single').default('single'), 'single'),
+  REDIS_MODE: field(
+    z.enum(['single', 'sentinel', 'cluster'], 'must be single, sentinel or cluster').default('single'),
+    'single',
+  ),
+  REDIS_NODES: field(
+    z
+      .string()
+      .optional()
+      .transform((value, context) => readNodes(value ?? '', context)),
+    'none',
+  ),
+  REDIS_SENTINEL_NAME: field(z.string().optional(), 'none'),
+  REDIS_SENTINEL_USERNAME: field(z.string().optional(), 'none'),
+  REDIS_SENTINEL_PASSWORD: field(z.string().optional(), 'none'),
+  REDIS_CA: field(
+    z
+      .string()
+      .regex(/-----BEGIN CERTIFICATE-----/, 'must be certificates in PEM')
+      .optional(),
+    "Node's list",
+  ),
   REDIS_PREFIX: field(
     z
       .string()
@@ -65,6 +85,7 @@ export const FIELDS = {
   HASH_CONCURRENCY: integer(1, 64, 2),
   HASH_QUEUE: integer(0, 10_000, 64),
   HASH_QUEUE_TIMEOUT: integer(1, 60, 5),
+  SHED_LAG: integer(0, 10_000, 200),
   TRUST_PROXY: field(z.string().default('false').transform(readProxies), 'false'),
   REQUEST_TIMEOUT: integer(1, 120, 10),
   DRAIN_DELAY: integer(0, 300, 5),
@@ -152,6 +173,16 @@ function readProxies(value: string, context: z.RefinementCtx): string[] | null {
     code: 'custom',
     message: 'must be false, or addresses, networks, loopback, linklocal or uniquelocal, separated by commas',
   });
+  return z.NEVER;
+}
+
+/** Addresses with ports, separated by commas. */
+function readNodes(value: string, context: z.RefinementCtx): { host: string; port: number }[] {
+  const nodes = listOf(value).map((entry) => /^(?:\[([\da-f:]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(entry));
+  if (nodes.every((match) => match && Number(match[3]) <= 65_535)) {
+    return nodes.map((match) => ({ host: match?.[1] ?? match?.[2] ?? '', port: Number(match?.[3]) }));
+  }
+  context.addIssue({ code: 'custom', message: 'must be HOST:PORT, separated by commas' });
   return z.NEVER;
 }
 

@@ -3,6 +3,7 @@ import os from 'node:os';
 import { readSigningKeys } from './infra/crypto/key-ring.ts';
 import { KeyError, parseRefreshSecrets } from './infra/crypto/keys.ts';
 import { hashMemory } from './infra/crypto/scrypt-hasher.ts';
+import { redisProblems } from './config-redis.ts';
 import { FIELDS, type Values } from './config-fields.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -65,6 +66,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     problems.push(...needed.map((name) => `${name} is required in production`));
     problems.push(...weakHashing(config));
   }
+  problems.push(...redisProblems(config));
   problems.push(...unusableKeys(config));
   problems.push(...hashingThatCannotFit(config, memoryLimit, env));
   if (problems.length > 0) throw new ConfigError(problems);

@@ -20,9 +20,14 @@ export interface TestRedis {
   prefix: string;
 }
 
+/** A prefix that no other test has. */
+export function aPrefix(): string {
+  return `lk-test-${randomBytes(6).toString('hex')}:`;
+}
+
 /** A corner of the Redis at hand for one test. */
 export function testRedis(t: Test): TestRedis {
-  const prefix = `lk-test-${randomBytes(6).toString('hex')}:`;
+  const prefix = aPrefix();
   t.teardown(async () => {
     const redis = new Redis(url);
     await deleteKeys(redis, prefix);
@@ -62,4 +67,15 @@ export function quietRedisClient(options: RedisOptions): ScriptedRedis {
 }
 
 /** For stores that no revocation was ever recorded for. */
-export const openGate = { isOpen: () => true };
+const passage = {};
+export const openGate = { passage: () => passage };
+
+/** Time passing as the keys feel it: each has so many seconds less to live. */
+export async function age(redis: Redis, prefix: string, seconds: number): Promise<void> {
+  for (const key of await redis.keys(`${prefix}*`)) {
+    const left = await redis.pttl(key);
+    if (left < 0) throw new Error(`${key} would stay for ever`);
+    if (left <= seconds * 1000) await redis.del(key);
+    else await redis.pexpire(key, left - seconds * 1000);
+  }
+}

@@ -1,7 +1,8 @@
 import { AuthError } from '../../domain/errors.ts';
 
 /**
- * Whatever Redis answers instead of a reply (away, hung, loading, read-only, full) is an outage, and an outage is 503.
+ * Whatever Redis answers instead of a reply (away, hung, loading, read-only, full, moving) is an outage, and an outage
+ * is 503.
  * @throws AuthError `unavailable`
  */
 export async function orUnavailable<Reply>(reply: Promise<Reply>): Promise<Reply> {

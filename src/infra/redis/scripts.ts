@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 
 /** Every script by name, and how many keys it takes; undefined where the caller says. */
 const SCRIPTS = {
@@ -14,22 +14,25 @@ const SCRIPTS = {
 type ScriptName = keyof typeof SCRIPTS;
 type Argument = string | number;
 
-/** A client that knows our scripts as commands; their contracts stand at the top of each file in `lua/`. */
-export type ScriptedRedis = Redis & {
+/** Our scripts as commands; their contracts stand at the top of each file in `lua/`. */
+export interface Scripts {
   rotate(...args: Argument[]): Promise<string[]>;
   checkAccess(...args: Argument[]): Promise<string[]>;
   checkLongLived(...args: Argument[]): Promise<string[]>;
   put(...args: Argument[]): Promise<number>;
-  revoke(...args: Argument[]): Promise<number>;
+  revoke(...args: Argument[]): Promise<unknown>;
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
-};
+}
+
+export type ScriptedRedis = Redis & Scripts;
+export type ScriptedCluster = Cluster & Scripts;
 
 /** Defines the scripts on a client: sent as EVALSHA, and once whole where the server does not know them yet. */
-export function defineScripts(redis: Redis): ScriptedRedis {
+export function defineScripts<Client extends Redis | Cluster>(client: Client): Client & Scripts {
   for (const [name, numberOfKeys] of Object.entries(SCRIPTS) as [ScriptName, number | undefined][]) {
-    redis.defineCommand(name, { lua: source(name), ...(numberOfKeys !== undefined && { numberOfKeys }) });
+    client.defineCommand(name, { lua: source(name), ...(numberOfKeys !== undefined && { numberOfKeys }) });
   }
-  return redis as ScriptedRedis;
+  return client as Client & Scripts;
 }
 
 function source(name: ScriptName): string {

@@ -6,7 +6,7 @@ import { AuthError } from '../../domain/errors.ts';
 import type { ReplayGate } from './replay-gate.ts';
 import { orUnavailable } from './errors.ts';
 import { makeKeys } from './keys.ts';
-import type { ScriptedRedis } from './scripts.ts';
+import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
 
 export interface RedisStateOptions {
   /** REDIS_PREFIX. */
@@ -14,18 +14,23 @@ export interface RedisStateOptions {
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
   /** Closed until a new connection has been given the revocations that it may have forgotten. */
-  gate: Pick<ReplayGate, 'isOpen'>;
+  gate: Pick<ReplayGate, 'passage'>;
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
 export function makeRedisSessionState(
-  redis: ScriptedRedis,
+  redis: ScriptedRedis | ScriptedCluster,
   { prefix, cacheTtl, gate }: RedisStateOptions,
 ): SessionStateStore {
   const keys = makeKeys(prefix);
   const tombstoneTtl = 2 * cacheTtl;
-  const ask = <Reply>(command: () => Promise<Reply>): Promise<Reply> =>
-    gate.isOpen() ? orUnavailable(command()) : Promise.reject(new AuthError('unavailable'));
+  const ask = async <Reply>(command: () => Promise<Reply>): Promise<Reply> => {
+    const passage = gate.passage();
+    if (!passage) throw new AuthError('unavailable');
+    const reply = await orUnavailable(command());
+    if (gate.passage() !== passage) throw new AuthError('unavailable');
+    return reply;
+  };
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
 
   return {
@@ -52,14 +57,18 @@ export function makeRedisSessionState(
       const unusable = readUnusable(reply);
       if (unusable) return unusable;
       const known = readKnown(key.userId, reply, 1);
-      if (reply[0] !== 'good') return { outcome: 'superseded', ...known };
+      if (reply[0] === 'superseded') return { outcome: 'superseded', ...known };
+      if (reply[0] !== 'good') throw unknownReply('check-access.lua', reply);
       return { outcome: 'good', ...known, ...(reply.length > 5 && { confirmed: readConfirmed(reply) }) };
     },
 
     async checkLongLived(key) {
       const reply = await ask(() => redis.checkLongLived(...both(key)));
+      const unusable = readUnusable(reply);
+      if (unusable) return unusable;
+      if (reply[0] !== 'good') throw unknownReply('check-long-lived.lua', reply);
       const used = reply[5] === undefined ? {} : { usedAt: Number(reply[5]) };
-      return readUnusable(reply) ?? { outcome: 'good', ...readKnown(key.userId, reply, 1), ...used };
+      return { outcome: 'good', ...readKnown(key.userId, reply, 1), ...used };
     },
 
     async put(record, user, asOf) {
@@ -141,6 +150,11 @@ function readRotation(reply: string[]): RotationOutcome {
     case 'reused':
       return { outcome };
     default:
-      throw new Error(`rotate.lua answered ${outcome}`);
+      throw unknownReply('rotate.lua', reply);
   }
+}
+
+/** Only what is understood is good. */
+function unknownReply(script: string, [outcome]: string[]): Error {
+  return new Error(`${script} answered ${outcome ?? 'nothing'}`);
 }

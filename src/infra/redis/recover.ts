@@ -1,0 +1,43 @@
+import type { TokenKey } from '../../domain/sessions/ports.ts';
+import { orUnavailable } from './errors.ts';
+import type { ScriptedRedis } from './scripts.ts';
+
+/** Asked at once. */
+const PAGE = 500;
+
+/**
+ * Goes through everything that Redis holds of us, page by page. User keys are forgotten, since their users may not be
+ * in the record any more, or be others there: they are rebuilt from it.
+ * @param visit is told the tokens with a state, and those with a tombstone.
+ * @returns how many tokens there were.
+ */
+export async function visitTokens(
+  redis: ScriptedRedis,
+  prefix: string,
+  visit: (states: TokenKey[], tombstones: TokenKey[]) => Promise<void>,
+): Promise<number> {
+  // Braces have no meaning in a pattern, and what has one may stand in the prefix.
+  const match = `${prefix.replace(/[[\]?*\\]/g, '\\$&')}{*`;
+  const stream = redis.scanStream({ match, count: PAGE }) as AsyncIterable<string[]>;
+  let visited = 0;
+  for await (const names of stream) {
+    const users = names.filter((name) => name.endsWith('}:u'));
+    await orUnavailable(Promise.all(users.map((name) => redis.unlink(name))));
+
+    const tokens = names.flatMap((name) => keyOf(name.slice(prefix.length)));
+    const revoked = await orUnavailable(
+      Promise.all(tokens.map(({ name }) => redis.hexists(prefix + name, 'revoked'))),
+    );
+    const keys = (isRevoked: number) =>
+      tokens.filter((_, i) => revoked[i] === isRevoked).map(({ key }) => key);
+    await visit(keys(0), keys(1));
+    visited += tokens.length;
+  }
+  return visited;
+}
+
+/** See keys.ts. */
+function keyOf(name: string): { name: string; key: TokenKey }[] {
+  const found = /^\{(\d+)\}:t:(\d+)$/.exec(name);
+  return found ? [{ name, key: { userId: Number(found[1]), tokenId: Number(found[2]) } }] : [];
+}

@@ -1,0 +1,83 @@
+import { test } from 'tap';
+import { watchedApp } from '../../support/redis-app.ts';
+import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
+import { until } from '../../support/until.ts';
+
+const skip = redisServersMissing;
+
+test('Redis is full', { skip }, async (t) => {
+  const redis = await startRedis(t, { args: ['--maxmemory-policy', 'noeviction'] });
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
+  await app.refreshSees(503);
+  await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
+  await app.revokeOne();
+  await app.good();
+  await app.over();
+});
+
+test('Redis becomes a replica', { skip }, async (t) => {
+  const redis = await startRedis(t);
+  const other = await startRedis(t);
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('REPLICAOF', '127.0.0.1', other.port);
+  await app.sees(503);
+  await redis.ask('REPLICAOF', 'NO', 'ONE');
+  await app.revokeOne();
+  await app.good();
+  await app.over();
+});
+
+test('Redis loses its only replica, without which it may not write', { skip }, async (t) => {
+  const redis = await startRedis(t);
+  const args = ['--replicaof', `127.0.0.1 ${redis.port}`, '--repl-diskless-sync-delay', '0'];
+  const replica = await startRedis(t, { args });
+  await until(async () => (await replica.info('master_link_status')) === 'up');
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('CONFIG', 'SET', 'min-replicas-to-write', '1');
+  await app.good();
+  await replica.ask('REPLICAOF', 'NO', 'ONE');
+  await app.sees(503);
+  await redis.ask('CONFIG', 'SET', 'min-replicas-to-write', '0');
+  await app.good();
+  await app.over();
+});
+
+test('Redis forgets our scripts', { skip }, async (t) => {
+  const redis = await startRedis(t);
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('SCRIPT', 'FLUSH');
+  await app.revokeOne();
+  await app.good();
+  await app.over();
+  t.equal(app.outages(), 0, 'nobody noticed');
+});
+
+test('somebody’s script keeps Redis busy', { skip }, async (t) => {
+  const redis = await startRedis(t, { args: ['--busy-reply-threshold', '50'] });
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  const busy = redis.ask('EVAL', 'while true do end', 0).catch(() => undefined);
+  await app.sees(503);
+  await redis.ask('SCRIPT', 'KILL');
+  await busy;
+  await app.good();
+  await app.over();
+});
+
+test('Redis wants another password', { skip }, async (t) => {
+  const redis = await startRedis(t);
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('ACL', 'SETUSER', 'admin', 'on', 'nopass', 'allkeys', 'allcommands');
+  await redis.ask('ACL', 'SETUSER', 'default', 'off');
+  await redis.askAs('admin', 'CLIENT', 'KILL', 'TYPE', 'normal');
+  await app.sees(503);
+  await redis.askAs('admin', 'ACL', 'SETUSER', 'default', 'on');
+  await app.good();
+  await app.over();
+});
