@@ -16,6 +16,7 @@ import { makePairBody } from './http/pair.ts';
 import authenticate from './http/plugins/authenticate.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/plugins/jwt.ts';
+import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { logRequest, requestIdOf } from './http/plugins/request-context.ts';
@@ -31,6 +32,7 @@ export interface AppOptions {
   hashClient: HashClient;
   rateLimit: RateLimitOptions;
   limits: { logIn: Limit; signUp: Limit };
+  loadShedding: LoadSheddingOptions;
   /** Whose X-Forwarded-For counts; null for nobody's. */
   trustProxy: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
@@ -86,6 +88,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
   await app.register(rateLimit, options.rateLimit);
+  await app.register(loadShedding, options.loadShedding);
 
   const codec = await makeTokenCodec(keyRing, { issuer: options.issuer, audience: options.audience });
   await app.register(authenticate, { codec, verify: services.verify });

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { recover } from './cli-recover.ts';
+import { changeUser } from './cli-user.ts';
 import { ConfigError, loadConfig, type Environment } from './config.ts';
 import { AuthError } from './domain/errors.ts';
 import { makePostgres } from './infra/postgres/client.ts';
@@ -12,26 +14,33 @@ const USAGE = `Usage: latchkey COMMAND [--json]
   migrate                             apply what is missing to DATABASE_URL
   migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
   migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
-  purge                               delete the records of sessions long expired and of tokens long revoked`;
+  purge                               delete the records of sessions long expired and of tokens long revoked
+  recover                             the database was restored from a backup: end what is newer, before the service starts
+  recover --end-all                   end every session and long-lived token as well
+  user disable NAME                   refuse the user's logins, and end all their tokens
+  user enable NAME                    let the user log in again`;
 
 class UsageError extends Error {}
 
-const COMMANDS: Partial<Record<string, (values: Values) => Promise<number>>> = {
+const COMMANDS: Partial<Record<string, (values: Values, words: string[]) => Promise<number>>> = {
   migrate: runMigrate,
   purge: runPurge,
+  recover: runRecover,
+  user: runUser,
 };
 
 async function main(args: string[]): Promise<number> {
   try {
     const { values, positionals } = parse(args);
     if (values.help) return say({ usage: USAGE }, USAGE, values.json);
-    if (positionals.length !== 1) throw new UsageError('one command is needed');
-    const run = COMMANDS[positionals[0] ?? ''];
-    if (!run) throw new UsageError('there is no such command');
-    return await run(values);
+    const [command = '', ...words] = positionals;
+    const run = COMMANDS[command];
+    if (!run) throw new UsageError(command === '' ? 'a command is needed' : 'there is no such command');
+    if (words.length > 0 && command !== 'user') throw new UsageError('one command is needed');
+    return await run(values, words);
   } catch (error) {
     if (error instanceof UsageError) return fail(`${error.message}\n\n${USAGE}`, 2, args);
-    if (error instanceof AuthError) return fail('the database cannot be reached', 1, args);
+    if (error instanceof AuthError) return fail('the database or Redis cannot be reached', 1, args);
     if (error instanceof MigrationError || error instanceof ConfigError) return fail(error.message, 1, args);
     throw error;
   }
@@ -45,6 +54,7 @@ function parse(args: string[]) {
       options: {
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
+        'end-all': { type: 'boolean', default: false },
         'resolve-rolled-back': { type: 'string' },
         'resolve-applied': { type: 'string' },
       },
@@ -95,6 +105,34 @@ async function runPurge({ json }: Values): Promise<number> {
   } finally {
     await postgres.close();
   }
+}
+
+async function runRecover({ json, 'end-all': endAll }: Values): Promise<number> {
+  const recovered = await recover(process.env, endAll);
+  const { tokens, revoked, lost, ended } = recovered;
+  const lines = [
+    `Redis knew ${tokens} tokens`,
+    `${revoked} were revoked after the backup, and are on record as revoked again`,
+    `${lost} were created after the backup, and are over`,
+    ...(endAll ? [`${ended} others have been ended`] : []),
+    ...(tokens === 0 && !endAll
+      ? ['If Redis has lost its data too, revocations are unknown: use --end-all']
+      : []),
+  ];
+  return say(recovered, lines.join('\n'), json);
+}
+
+async function runUser({ json }: Values, [action, name, ...rest]: string[]): Promise<number> {
+  if ((action !== 'disable' && action !== 'enable') || name === undefined || rest.length > 0)
+    throw new UsageError('user needs disable or enable, and a username');
+  const timeout = loadConfig(databaseVariables()).DATABASE_TIMEOUT;
+  const change = await changeUser(action, name, { url: loadDatabaseUrl(), timeout });
+  if (!change) return fail('there is no such user', 1, json ? ['--json'] : []);
+  const ended = action === 'disable' ? `, ${change.ended} tokens ended` : '';
+  const result = { user: change.userId, ended: change.ended, done: change.done };
+  if (change.done) return say(result, `${action}d${ended}`, json);
+  say(result, `${action}d${ended}; no running replica has confirmed that they are refused`, json);
+  return 1;
 }
 
 /** The other variables need not be set: a job knows the database and little else. */

@@ -17,8 +17,6 @@ interface DurabilityParts {
   prisma: PrismaClient;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
-  /** REDIS_PREFIX. */
-  prefix: string;
   clock: Clock;
   logger: FastifyBaseLogger;
 }
@@ -30,20 +28,19 @@ const RENEWED = 60_000;
 
 /** What makes sessions and revocations survive a store's loss, and runs beside the requests (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { states, tokens, prisma, cacheTtl, prefix, clock, logger } = parts;
-  const { gate, redis } = states;
+  const { states, tokens, prisma, cacheTtl, clock, logger } = parts;
+  const { gate } = states;
+  const check = () => states.check();
   const settled = makeRevocationStore(prisma);
-  const writeBehind = makeWriteBehind({ writer: makeStateWriter(prisma), states: states.states });
-  const revocations = makeRevocations({ revocations: settled, states: states.states, clock });
+  const writeBehind = makeWriteBehind({
+    writer: makeStateWriter(prisma),
+    states: states.states,
+    revocations: settled,
+  });
+  const revocations = makeRevocations({ revocations: settled, states: states.states });
   const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
   const endForReuse = makeEndForReuse({ revoke, states: states.states });
   const background = makeBackground(logger);
-  // A master that was demoted keeps our connection and answers what only reads, with tombstones missing: the write that
-  // it refuses makes the client reconnect.
-  const writable = async () => {
-    await redis?.set(`${prefix}writable`, '1', 'EX', 60);
-  };
-
   return {
     writeBehind,
     revoke,
@@ -55,7 +52,8 @@ export function makeDurability(parts: DurabilityParts) {
       // Keys that an old snapshot brings back live for one SESSION_CACHE_TTL at most; twice that is replayed.
       gate?.start(
         async () => {
-          await writable();
+          await check();
+          await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
         },
         (error) => {
@@ -65,13 +63,12 @@ export function makeDurability(parts: DurabilityParts) {
           );
         },
       );
-      // A failure is logged like every later one, and tried again.
-      redis?.connect().catch(() => undefined);
+      states.connect();
     },
 
     /** Starts what runs beside the requests. */
     start(): void {
-      background.every(INTERVAL, 'write check', writable);
+      background.every(INTERVAL, 'write check', check);
       background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
       background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
       background.every(INTERVAL, 'tombstone renewal', () => revocations.renew(RENEWED));

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions } from './app.ts';
 import { makeDurability, type Durability } from './compose-durability.ts';
+import { makeHashing, type Hashing } from './compose-hashing.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
 import type { TokenStore } from './domain/tokens/ports.ts';
@@ -9,7 +10,6 @@ import { makeVerify } from './domain/access-tokens/verify.ts';
 import type { Audit } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
 import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
-import { makeBulkhead } from './domain/passwords/bulkhead.ts';
 import type { Services } from './domain/services.ts';
 import { makeLogIn } from './domain/sessions/log-in.ts';
 import { makeLogOut } from './domain/sessions/log-out.ts';
@@ -25,7 +25,6 @@ import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
 import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
-import { makeScryptHasher } from './infra/crypto/scrypt-hasher.ts';
 import { makePostgres, type Postgres } from './infra/postgres/client.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
 import { makeUserStore } from './infra/postgres/user-store.ts';
@@ -70,17 +69,19 @@ export async function compose(
   const { states, redis } = opened;
   const { prisma } = postgres;
   const tokens = makeTokenStore(prisma);
-  const { SESSION_CACHE_TTL: cacheTtl, REDIS_PREFIX: prefix } = config;
-  const durability = makeDurability({
-    states: opened,
+  const cacheTtl = config.SESSION_CACHE_TTL;
+  const durability = makeDurability({ states: opened, tokens, prisma, cacheTtl, clock: systemClock, logger });
+  const hashing = await makeHashing(config, systemClock);
+  const services = makeServices({
+    config,
+    lifetimes,
+    states,
     tokens,
-    prisma,
-    cacheTtl,
-    prefix,
-    clock: systemClock,
+    postgres,
+    durability,
+    hashing,
     logger,
   });
-  const services = await makeServices({ config, lifetimes, states, tokens, postgres, durability, logger });
   durability.connect();
 
   return {
@@ -93,6 +94,7 @@ export async function compose(
       hashClient,
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, allow: config.RATE_LIMIT_ALLOW },
       limits: { logIn: config.RATE_LIMIT_LOGIN, signUp: config.RATE_LIMIT_SIGNUP },
+      loadShedding: hashing.loadShedding,
       trustProxy: config.TRUST_PROXY,
       requestTimeout: config.REQUEST_TIMEOUT * 1000,
       isDraining: () => draining,
@@ -108,6 +110,7 @@ export async function compose(
     },
     async close() {
       keyRing.close();
+      hashing.close();
       await durability.stop();
       opened.close();
       await postgres.close();
@@ -157,30 +160,18 @@ interface Parts {
   tokens: TokenStore;
   postgres: Postgres;
   durability: Durability;
+  hashing: Hashing;
   logger: FastifyBaseLogger;
 }
 
-async function makeServices(parts: Parts): Promise<Services> {
-  const { config, lifetimes, states, tokens, postgres, durability, logger } = parts;
+function makeServices(parts: Parts): Services {
+  const { config, lifetimes, states, tokens, postgres, durability, hashing, logger } = parts;
+  const { hasher, bulkhead, dummyHash } = hashing;
   const clock = systemClock;
   const audit: Audit = (event) => {
     logger.info(event, 'audit');
   };
   const users = makeUserStore(postgres.prisma);
-  const hasher = makeScryptHasher({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P });
-  const bulkhead = makeBulkhead(
-    {
-      concurrency: config.HASH_CONCURRENCY,
-      queue: config.HASH_QUEUE,
-      queueTimeout: config.HASH_QUEUE_TIMEOUT * 1000,
-    },
-    {
-      set: setTimeout,
-      clear: (timer) => {
-        clearTimeout(timer as NodeJS.Timeout);
-      },
-    },
-  );
   const readThrough = makeReadThrough({ states, tokens });
   const { writeBehind, revocations, revoke, endForReuse } = durability;
   const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
@@ -207,7 +198,7 @@ async function makeServices(parts: Parts): Promise<Services> {
       lifetimes,
       clock,
       audit,
-      dummyHash: await hasher.hash('no password opens this'),
+      dummyHash,
       maxSessions: config.MAX_SESSIONS_PER_USER,
     }),
     refresh: makeRefresh({

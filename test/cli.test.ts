@@ -1,23 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { test } from 'tap';
-import type { Environment } from '../src/config.ts';
+import { latchkey } from './support/latchkey.ts';
 import { testDatabase } from './support/postgres.ts';
-import { bareEnvironment } from './support/service.ts';
-
-const CLI = new URL('../src/cli.js', import.meta.url).pathname;
-
-async function latchkey(args: string[], env: Environment = {}) {
-  const child = spawn(process.execPath, [CLI, ...args], {
-    env: bareEnvironment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const [code] = (await once(child, 'close')) as [number];
-  return { code, stdout, stderr };
-}
 
 test('what is not understood is usage, and exit code 2', async (t) => {
   for (const args of [[], ['frobnicate'], ['migrate', 'twice'], ['migrate', '--frobnicate']]) {

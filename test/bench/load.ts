@@ -77,7 +77,7 @@ function callUntil(end: number, { hostname, port, host, pathname }: URL, caller:
 }
 
 /** The body of a complete answer, or null while there is more to come. */
-function bodyOf(received: string): string | null {
+export function bodyOf(received: string): string | null {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd === -1) return null;
   const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1];

@@ -1,4 +1,5 @@
 import os from 'node:os';
+import type { FloodReport } from './flood.ts';
 
 /** One server under load for some seconds. Processor shares are of one core. */
 export interface Round {
@@ -21,6 +22,8 @@ export interface KindReport {
 
 /** Beyond this share of a core the generator is what limits the faster server, and flatters the slower one. */
 const SATURATED = 0.9;
+/** Beyond so many cores somebody else had the machine while it was to be idle. */
+const BUSY = 0.6;
 /** Below this share of a core somebody else had the machine, and requests a second say little. */
 const STARVED = 0.8;
 
@@ -33,6 +36,7 @@ export function median(values: readonly number[]): number {
 
 export function printReport(
   reports: readonly KindReport[],
+  flood: FloodReport,
   { json, connections }: { json: boolean; connections: number },
 ): void {
   const machine = { node: process.version, cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown' };
@@ -46,7 +50,7 @@ export function printReport(
     service: summary(report.rounds.map(({ service }) => service)),
   }));
   if (json) {
-    process.stdout.write(`${JSON.stringify({ machine, connections, kinds, reports })}\n`);
+    process.stdout.write(`${JSON.stringify({ machine, connections, kinds, reports, flood })}\n`);
     return;
   }
   const lines = kinds.flatMap(({ kind, ratio, min, max, minimum, floor, service }) => [
@@ -59,9 +63,25 @@ export function printReport(
     ),
   ]);
   lines.push(
-    `Node ${machine.node}, ${machine.cores} cores (${machine.cpu}), ${connections} connections; medians of ${reports[0]?.ratios.length ?? 0} rounds`,
+    ...floodLines(flood),
+    `Node ${machine.node}, ${machine.cores} cores (${machine.cpu}), ${connections} connections; medians of ${reports[0]?.ratios.length ?? 0} and ${flood.rounds.length} rounds`,
   );
   process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function floodLines({ kind, ratio, ratios, maximum, perSecond, rounds }: FloodReport): string[] {
+  const of = (read: (round: FloodReport['rounds'][number]) => number) => median(rounds.map(read)).toFixed(2);
+  const logins = (status: string) =>
+    rounds.reduce((sum, round) => sum + (round.logins.statuses[status] ?? 0), 0);
+  const range = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`;
+  const idleCores = median(rounds.map((round) => round.idleCores));
+  return [
+    `${kind} (open loop): p99 ${ratio.toFixed(2)} times the idle one (${range}), at most ${maximum}: ${ratio <= maximum ? 'ok' : 'TOO LATE'}`,
+    `  idle     p50 ${of(({ idle }) => idle.p50)} ms, p99 ${of(({ idle }) => idle.p99)} ms at ${perSecond.verify}/s; cores used: generator ${of(({ idle }) => idle.cpu)}, the whole machine ${idleCores.toFixed(2)}` +
+      (idleCores > BUSY ? ' (BUSY: not idle at all, which flatters the ratio)' : ''),
+    `  flooded  p50 ${of(({ flooded }) => flooded.p50)} ms, p99 ${of(({ flooded }) => flooded.p99)} ms; of ${perSecond.logins} logins/s ${logins('401')} were checked and ${logins('503')} shed`,
+    `  late by itself, p99: generator ${of(({ idle }) => idle.lateP99)} ms idle, ${of(({ flooded }) => flooded.lateP99)} ms flooded`,
+  ];
 }
 
 function summary(rounds: readonly Round[]): Round {

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 
 export interface BulkheadOptions {
@@ -19,31 +20,62 @@ interface Waiting {
   timer: unknown;
 }
 
+/** How much the newest task counts in the mean of how long one takes: a change of load shows within a few. */
+const WEIGHT = 0.2;
+
+export interface Bulkhead {
+  /** @throws AuthError `overloaded` */
+  run<Result>(task: () => Promise<Result>): Promise<Result>;
+  /**
+   * Whether what came now would be refused.
+   * @returns the refusal, or null.
+   */
+  refusal(): AuthError | null;
+}
+
 /**
  * Bounds how much hashing goes on at once. Each hash takes 128 MiB and a thread of the pool that DNS look-ups share:
- * unbounded logins would end the process or stall its reconnects. What does not fit is refused at once, and what has
- * waited for too long as well: its client has given up on it.
- * @throws AuthError `overloaded`
+ * unbounded logins would end the process or stall its reconnects. Refused at once is what finds the queue full, and what
+ * would wait for too long by what the last ones took: its client would have given up on it.
  */
-export function makeBulkhead({ concurrency, queue, queueTimeout }: BulkheadOptions, timers: Timers) {
+export function makeBulkhead(
+  { concurrency, queue, queueTimeout }: BulkheadOptions,
+  timers: Timers,
+  clock: Pick<Clock, 'monotonic'>,
+): Bulkhead {
   const waiting: Waiting[] = [];
   let running = 0;
+  /** How long a task takes, in milliseconds: a mean that forgets; 0 until one has ended. */
+  let duration = 0;
+
+  /** Until a place is free for the one that comes `place`th in the queue, from 1 on. */
+  const waitOf = (place: number) => (place * duration) / concurrency;
+
+  function refusal(): AuthError | null {
+    if (running < concurrency) return null;
+    const place = waiting.length + 1;
+    if (place <= queue && waitOf(place) <= queueTimeout) return null;
+    // By then those who wait now are through, if nobody comes in between.
+    return overloaded(waitOf(waiting.length));
+  }
 
   function enter(): Promise<void> {
+    const refused = refusal();
+    if (refused) return Promise.reject(refused);
     if (running < concurrency) {
       running++;
       return Promise.resolve();
     }
-    if (waiting.length >= queue) return Promise.reject(overloaded());
     return new Promise((resolve, reject) => {
       const entry: Waiting = {
         start: () => {
           timers.clear(entry.timer);
           resolve();
         },
+        // Tasks have become slower since it came.
         timer: timers.set(() => {
           waiting.splice(waiting.indexOf(entry), 1);
-          reject(overloaded());
+          reject(overloaded(waitOf(waiting.length)));
         }, queueTimeout),
       };
       waiting.push(entry);
@@ -57,18 +89,24 @@ export function makeBulkhead({ concurrency, queue, queueTimeout }: BulkheadOptio
     else running--;
   }
 
-  return async function run<Result>(task: () => Promise<Result>): Promise<Result> {
-    await enter();
-    try {
-      return await task();
-    } finally {
-      leave();
-    }
+  return {
+    refusal,
+    async run(task) {
+      await enter();
+      try {
+        const start = clock.monotonic();
+        const result = await task();
+        const took = clock.monotonic() - start;
+        duration = duration === 0 ? took : duration + WEIGHT * (took - duration);
+        return result;
+      } finally {
+        leave();
+      }
+    },
   };
 }
 
-export type Bulkhead = ReturnType<typeof makeBulkhead>;
-
-function overloaded(): AuthError {
-  return new AuthError('overloaded', { retryAfter: 2 });
+/** @param wait milliseconds. */
+function overloaded(wait: number): AuthError {
+  return new AuthError('overloaded', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
 }

@@ -58,7 +58,11 @@ export function makeLogIn(ports: LogInPorts) {
     const added = await tokens.addSession(
       user.id,
       { name: device, createdAt, state },
-      { limit: maxSessions, liveSince: generation - lifetimes.refreshToken * 1_000_000 },
+      {
+        limit: maxSessions,
+        liveSince: generation - lifetimes.refreshToken * 1_000_000,
+        createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
+      },
     );
     if (!added) return refuse(ports, 'disabled', user);
     for (const tokenId of added.replaced) {
@@ -119,7 +123,7 @@ async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<
   const password = normalisePassword(request.password);
   const found = name && (await users.findForLogin(name));
 
-  const matches = await bulkhead(() => hasher.verify(found?.passwordHash ?? dummyHash, password));
+  const matches = await bulkhead.run(() => hasher.verify(found?.passwordHash ?? dummyHash, password));
   if (!found) return refuse(ports, 'unknown');
   if (!matches) return refuse(ports, 'password', found.user);
   if (found.user.disabled) return refuse(ports, 'disabled', found.user);
@@ -152,7 +156,7 @@ async function renewHash(
 ): Promise<void> {
   if (!hasher.isOutdated(passwordHash)) return;
   try {
-    const renewed = await bulkhead(() => hasher.hash(normalisePassword(password)));
+    const renewed = await bulkhead.run(() => hasher.hash(normalisePassword(password)));
     await users.replaceHash(user.id, passwordHash, renewed);
   } catch (error) {
     if (!(error instanceof AuthError)) throw error;

@@ -52,7 +52,7 @@ export function makeSignUp(ports: SignUpPorts) {
     const taken = await users.findTaken(username, email);
     if (taken) throw new AuthError(taken);
 
-    const passwordHash = await bulkhead(() => hasher.hash(password));
+    const passwordHash = await bulkhead.run(() => hasher.hash(password));
     // Fails here when the fast store is away, before anything is written.
     const generation = await states.now();
     const createdAt = clock.now();

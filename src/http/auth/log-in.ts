@@ -30,7 +30,8 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   { logIn, pairBody, clientOf, limit },
   done,
 ) => {
-  app.post('/api/auth', { schema, onRequest: app.limitByAddress('login', limit) }, async (request) => {
+  const onRequest = [app.refuseWhenLate, app.limitByAddress('login', limit), app.refuseWhenFull];
+  app.post('/api/auth', { schema, onRequest }, async (request) => {
     const { username, password, device = deviceOf(request.headers['user-agent']) } = request.body;
     return pairBody(await logIn({ username, password, device, client: clientOf(request) }));
   });

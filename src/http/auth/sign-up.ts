@@ -29,13 +29,10 @@ const schema = {
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
   const { signUp, pairBody, clientOf, limit } = options;
-  app.post(
-    '/api/auth/signup',
-    { schema, onRequest: app.limitByAddress('signup', limit) },
-    async (request) => {
-      const { device = deviceOf(request.headers['user-agent']), ...account } = request.body;
-      return pairBody(await signUp({ ...account, device, client: clientOf(request) }));
-    },
-  );
+  const onRequest = [app.refuseWhenLate, app.limitByAddress('signup', limit), app.refuseWhenFull];
+  app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
+    const { device = deviceOf(request.headers['user-agent']), ...account } = request.body;
+    return pairBody(await signUp({ ...account, device, client: clientOf(request) }));
+  });
   done();
 };

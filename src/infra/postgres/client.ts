@@ -44,13 +44,12 @@ export function makePostgres({ url, pool: max, timeout }: PostgresOptions): Post
     connectionTimeoutMillis: timeout,
     query_timeout: timeout,
     keepAlive: true,
+    // Prisma sends times in UTC without saying so. A pooler keeps this setting to its client.
+    // (The pool waits for the promise; its types do not say so.)
+    onConnect: (client) => client.query("SET TIME ZONE 'UTC'") as unknown as undefined,
   });
   // An idle connection that breaks is the pool's affair: the next query opens another or fails by itself.
   pool.on('error', () => undefined);
-  // Prisma sends times in UTC without saying so. A pooler keeps this setting to its client.
-  pool.on('connect', (client) => {
-    client.query("SET TIME ZONE 'UTC'").catch(() => undefined);
-  });
   const prisma = new PrismaClient({
     adapter: new PrismaPg(pool),
     transactionOptions: { maxWait: timeout, timeout: 2 * timeout },

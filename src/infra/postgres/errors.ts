@@ -20,8 +20,18 @@ const OUTAGES = new Set([
 /** PostgreSQL's error classes of the same: connection, resources, intervention, system, and a read-only server. */
 const OUTAGE_STATES = /^(08|53|57|58|40|25006|55P03)/;
 
+/** Two transactions stood in each other's way, and this one was given up: deadlock, serialization failure. */
+const CONFLICT_STATES = /^40(001|P01)$/;
+const CONFLICT = 'P2034';
+
+/** In all; after the second conflict in a row something else is wrong. */
+const MAX_TRIES = 3;
+/** The longest wait before another try, in milliseconds: whoever stood in the way should be through by then. */
+const MAX_PAUSE = 50;
+
 /**
- * Names the failures that the domain knows; every other one is a fault of ours and goes through as it is.
+ * Does a piece of work that commits as a whole or not at all: again where a conflict undid it. Names the failures that
+ * the domain knows; every other one is a fault of ours and goes through as it is.
  * @param unique which code a duplicate stands for, by the name of the constraint.
  * @throws AuthError `unavailable`, or a code of `unique`
  */
@@ -30,11 +40,23 @@ export async function orAuthError<Result>(
   unique: Record<string, ErrorCode> = {},
 ): Promise<Result> {
   try {
-    return await work();
+    return await withRetries(work);
   } catch (cause) {
     const code = unique[duplicateOf(cause) ?? ''];
     if (code) throw new AuthError(code, { cause });
     throw isOutage(cause) ? new AuthError('unavailable', { cause }) : cause;
+  }
+}
+
+async function withRetries<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === MAX_TRIES || !isConflict(error)) throw error;
+    }
+    // At random, or the two would meet again.
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_PAUSE));
   }
 }
 
@@ -47,26 +69,39 @@ function duplicateOf(error: unknown): string | undefined {
   return constraint?.index ?? constraint?.fields?.join();
 }
 
+function isConflict(error: unknown): boolean {
+  if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === CONFLICT) return true;
+  return causesOf(error).some(({ code, originalCode }) =>
+    [code, originalCode].some((state) => typeof state === 'string' && CONFLICT_STATES.test(state)),
+  );
+}
+
 function isOutage(error: unknown): boolean {
   if (error instanceof Prisma.PrismaClientInitializationError) return true;
   if (error instanceof Prisma.PrismaClientKnownRequestError && OUTAGES.has(error.code)) return true;
-  return hasOutageState(error);
+  return causesOf(error).some(isOutageItself);
 }
 
-/** Looks through the wrapped errors for the driver's own code. */
-function hasOutageState(error: unknown, depth = 0): boolean {
-  if (depth > 4 || typeof error !== 'object' || error === null) return false;
-  const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;
+/** The error and those that it wraps, the driver's own among them. */
+function causesOf(error: unknown, depth = 0): Record<string, unknown>[] {
+  if (depth > 4 || typeof error !== 'object' || error === null) return [];
+  const { cause, meta } = error as Record<string, unknown>;
+  const adapterError = (meta as Record<string, unknown> | undefined)?.driverAdapterError;
+  return [
+    error as Record<string, unknown>,
+    ...causesOf(cause, depth + 1),
+    ...causesOf(adapterError, depth + 1),
+  ];
+}
+
+function isOutageItself({ code, originalCode, message }: Record<string, unknown>): boolean {
   for (const state of [code, originalCode]) {
     if (typeof state === 'string' && (OUTAGE_STATES.test(state) || /^E[A-Z]+$/.test(state))) return true;
   }
-  if (
+  return (
     typeof message === 'string' &&
     /timeout|Connection terminated|connection.*(closed|ended|error)|not queryable|calling end on the pool/i.test(
       message,
     )
-  )
-    return true;
-  const adapterError = (meta as Record<string, unknown> | undefined)?.driverAdapterError;
-  return hasOutageState(cause, depth + 1) || hasOutageState(adapterError, depth + 1);
+  );
 }

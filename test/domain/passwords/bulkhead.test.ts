@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { makeBulkhead, type BulkheadOptions, type Timers } from '../../../src/domain/passwords/bulkhead.ts';
+import { aClock } from '../../support/clock.ts';
 
 /** Timers that go off when a test says so. */
 function someTimers() {
@@ -24,20 +25,29 @@ function someTimers() {
 /** Tasks that a test ends one by one; `started` names them in the order in which they began. */
 function aBulkhead(options: Partial<BulkheadOptions> = {}) {
   const { timers, goOff, waiting } = someTimers();
-  const run = makeBulkhead({ concurrency: 2, queue: 3, queueTimeout: 5000, ...options }, timers);
+  const clock = aClock();
+  const bulkhead = makeBulkhead({ concurrency: 2, queue: 3, queueTimeout: 5000, ...options }, timers, clock);
   const started: string[] = [];
   const ends = new Map<string, { resolve: (value: string) => void; reject: (error: Error) => void }>();
   const start = (name: string) =>
-    run(() => {
+    bulkhead.run(() => {
       started.push(name);
       return new Promise<string>((resolve, reject) => ends.set(name, { resolve, reject }));
     });
   const end = (name: string) => ends.get(name)?.resolve(name);
+  /** One that takes so many milliseconds. */
+  const spend = async (ms: number) => {
+    const spent = start('spent');
+    await Promise.resolve();
+    clock.pass(ms);
+    end('spent');
+    await spent;
+  };
   const crash = (name: string) => ends.get(name)?.reject(new Error(name));
-  return { start, end, crash, started, goOff, waiting };
+  return { bulkhead, clock, start, end, spend, crash, started, goOff, waiting };
 }
 
-const overloaded = { name: 'AuthError', code: 'overloaded', retryAfter: 2 };
+const overloaded = { name: 'AuthError', code: 'overloaded', retryAfter: 1 };
 
 test('as many run at once as may, and the others in turn', async (t) => {
   const { start, end, started, waiting } = aBulkhead();
@@ -142,4 +152,55 @@ test('nobody overtakes those who wait', async (t) => {
   await b;
   end('late');
   t.equal(await late, 'late');
+});
+
+test('who would wait for too long is refused at once, and told how long the queue is', async (t) => {
+  const { bulkhead, start, end, spend } = aBulkhead({ queue: 100 });
+  await spend(2000);
+  const running = ['a', 'b'].map(start);
+  t.equal(bulkhead.refusal(), null);
+  // Two at once, 2 s each: the fifth would wait for 5 s, and the sixth for 6 s.
+  const waiting = ['c', 'd', 'e', 'f', 'g'].map(start);
+  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 5 });
+  await t.rejects(start('h'), { ...overloaded, retryAfter: 5 });
+  end('a');
+  await running[0];
+  t.equal(bulkhead.refusal(), null, 'as soon as the queue is shorter it may');
+  for (const name of ['b', 'c', 'd', 'e', 'f', 'g']) {
+    end(name);
+    await Promise.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all([...running, ...waiting]);
+});
+
+test('a task that takes longer than one may wait still runs where a place is free', async (t) => {
+  const { bulkhead, spend, start, end } = aBulkhead({ concurrency: 1 });
+  await spend(60_000);
+  t.equal(bulkhead.refusal(), null);
+  const a = start('a');
+  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 1 }, 'nobody waits: at once would be too early');
+  await Promise.resolve();
+  end('a');
+  await a;
+});
+
+test('the wait is judged by what the last tasks took, and not by one that failed', async (t) => {
+  const { bulkhead, clock, spend, start, end, crash } = aBulkhead({ concurrency: 1, queue: 100 });
+  for (let i = 0; i < 40; i++) await spend(6000);
+  for (let i = 0; i < 40; i++) await spend(1000);
+  const failed = start('failed');
+  await Promise.resolve();
+  clock.pass(600_000);
+  crash('failed');
+  await t.rejects(failed);
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const all = names.map(start);
+  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 5 }, 'four wait, and each takes a second');
+  for (const name of names) {
+    await Promise.resolve();
+    end(name);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all(all);
 });

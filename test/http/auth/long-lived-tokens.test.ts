@@ -10,6 +10,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
+import { disableUser } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/llt';
@@ -41,6 +42,13 @@ onEachStore('long-lived tokens', async (t, env) => {
     const profile = await call(target, 'GET /api/user', { token });
     t.notMatch(profile.body, body.longlived_token);
     t.match(profile.json(), { tokens: [{ id: session }, { id: body.id, name: 'Kitchen tablet' }] });
+  });
+
+  await t.test('are not created for a user who has been disabled since', async (t) => {
+    const gone = await signUp(target);
+    await disableUser(target.databaseUrl, gone.user.username);
+    const response = await call(target, ROUTE, { token: gone.access_token, payload: { device: 'x' } });
+    refused(t, response, 401, 'invalid_token');
   });
 
   await t.test('need a device, and nothing else', async (t) => {

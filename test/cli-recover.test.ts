@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { test, type Test } from 'tap';
+import { buildTestApp } from './support/app.ts';
+import { call, claimsOf, createLongLived, logIn, pairOf, refresh, signUp, verify } from './support/client.ts';
+import { latchkey } from './support/latchkey.ts';
+import { testDatabase, withClient } from './support/postgres.ts';
+import { refused } from './support/problem.ts';
+import { deleteKeys, redisMissing, testRedis } from './support/redis.ts';
+import { until } from './support/until.ts';
+
+/** A service on a database that can be set back to an earlier point, with a Redis that is not. */
+async function restorable(t: Test) {
+  const redis = testRedis(t);
+  // The same keys however often it is started.
+  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-recover-'));
+  t.teardown(() => {
+    rmSync(dataDir, { recursive: true });
+  });
+  const { url } = await testDatabase(t);
+  const name = new URL(url).pathname.slice(1);
+  const env = { REDIS_URL: redis.url, REDIS_PREFIX: `${redis.prefix}x[?*]:`, DATA_DIR: dataDir };
+  // The service's own prefix: buildTestApp adds the database's name.
+  const cli = { DATABASE_URL: url, REDIS_URL: redis.url, REDIS_PREFIX: `${env.REDIS_PREFIX}/${name}:` };
+  const onServer = (statement: string) =>
+    withClient(new URL('/postgres', url).href, (client) => client.query(statement));
+  const copy = async (from: string, to: string) => {
+    await onServer(`DROP DATABASE IF EXISTS ${to} WITH (FORCE)`);
+    await onServer(`CREATE DATABASE ${to} TEMPLATE ${from}`);
+  };
+  t.teardown(() => onServer(`DROP DATABASE IF EXISTS ${name}_backup WITH (FORCE)`));
+
+  /** Runs the service on the database, and ends it. */
+  const serve = async <Result>(
+    work: (target: Awaited<ReturnType<typeof buildTestApp>>) => Promise<Result>,
+  ) => {
+    const closers: (() => unknown)[] = [];
+    const scope = { teardown: (closer: () => unknown) => closers.push(closer) } as unknown as Test;
+    try {
+      return await work(await buildTestApp(scope, { env, databaseUrl: url }));
+    } finally {
+      for (const closer of closers) await closer();
+    }
+  };
+  return {
+    serve,
+    backUp: () => copy(name, `${name}_backup`),
+    restore: () => copy(`${name}_backup`, name),
+    recover: (...args: string[]) => latchkey(['recover', '--json', ...args], cli),
+    emptyRedis: async () => {
+      const client = new Redis(redis.url);
+      await deleteKeys(client, redis.prefix);
+      client.disconnect();
+    },
+    cli,
+  };
+}
+
+test('recover after a restored backup', { skip: redisMissing }, async (t) => {
+  const { serve, backUp, restore, recover, emptyRedis } = await restorable(t);
+  const before = await serve(async (target) => {
+    const kept = await signUp(target);
+    const ended = await logIn(target, kept.user.username);
+    const llt = await createLongLived(target, kept.access_token);
+    return { kept, ended, llt };
+  });
+  await backUp();
+  const { username } = before.kept.user;
+  const after = await serve(async (target) => {
+    t.equal((await call(target, 'DELETE /api/auth', { token: before.ended.access_token })).statusCode, 200);
+    const kept = pairOf(await refresh(target, before.kept.refresh_token));
+    return { kept, session: await logIn(target, username), user: await signUp(target) };
+  });
+  await restore();
+
+  const { code, stdout, stderr } = await recover();
+  t.equal(code, 0, stderr);
+  t.strictSame(JSON.parse(stdout), { tokens: 5, revoked: 1, lost: 2, ended: 0 });
+
+  await serve(async (target) => {
+    for (const over of [before.ended, after.session, after.user]) {
+      refused(t, await verify(target, over.access_token), 401, 'invalid_token');
+      refused(t, await refresh(target, over.refresh_token), 401, 'invalid_token');
+    }
+    t.equal((await verify(target, before.llt.longlived_token)).statusCode, 200);
+    t.equal((await verify(target, after.kept.access_token)).statusCode, 200);
+    refused(t, await verify(target, before.kept.access_token), 401, 'invalid_token');
+    pairOf(await refresh(target, after.kept.refresh_token));
+
+    const next = await signUp(target);
+    t.ok(next.user.id > after.user.user.id, 'no id of a lost user is given again');
+    t.ok(Number(claimsOf(next.access_token).sid) > Number(claimsOf(after.user.access_token).sid));
+    t.equal((await verify(target, next.access_token)).headers['x-auth-username'], next.user.username);
+  });
+
+  t.match(JSON.parse((await recover()).stdout), { revoked: 0, lost: 0 }, 'again, there is nothing to do');
+
+  // What Redis knew is on record now.
+  await emptyRedis();
+  await serve(async (target) => {
+    for (const over of [before.ended, after.session, after.user])
+      refused(t, await verify(target, over.access_token), 401, 'invalid_token');
+    t.equal((await verify(target, before.llt.longlived_token)).statusCode, 200);
+  });
+});
+
+test('recover where Redis is lost too', { skip: redisMissing }, async (t) => {
+  const { serve, backUp, restore, recover, emptyRedis, cli } = await restorable(t);
+  const before = await serve(async (target) => {
+    const pair = await signUp(target);
+    return { ...pair, llt: await createLongLived(target, pair.access_token) };
+  });
+  await backUp();
+  const lost = await serve((target) => logIn(target, before.user.username));
+  await restore();
+  await emptyRedis();
+
+  t.match((await latchkey(['recover'], cli)).stdout, /use --end-all/);
+  t.match(JSON.parse((await recover('--end-all')).stdout), { tokens: 0, ended: 2 });
+  await serve(async (target) => {
+    for (const token of [before.access_token, before.llt.longlived_token, lost.access_token])
+      refused(t, await verify(target, token), 401, 'invalid_token');
+    target.composition.start();
+    const { access_token: token } = await logIn(target, before.user.username);
+    t.equal((await verify(target, token)).statusCode, 200);
+  });
+});
+
+test('recover ends every token that is alive, in Redis as well', { skip: redisMissing }, async (t) => {
+  const { serve, recover } = await restorable(t);
+  const pair = await serve((target) => signUp(target));
+  t.match(JSON.parse((await recover('--end-all')).stdout), { tokens: 1, ended: 1 });
+  await serve(async (target) => {
+    target.composition.start();
+    await until(async () => (await verify(target, pair.access_token)).statusCode === 401);
+  });
+});
+
+test('recover that cannot do its work says so', { skip: redisMissing }, async (t) => {
+  const { cli } = await restorable(t);
+  const without = await latchkey(['recover'], { DATABASE_URL: cli.DATABASE_URL });
+  t.match(without, { code: 1, stderr: /REDIS_URL/ });
+  const away = { ...cli, REDIS_URL: 'redis://:sesame@127.0.0.1:1' };
+  const { code, stderr } = await latchkey(['recover'], away);
+  t.equal(code, 1);
+  t.match(stderr, /cannot be reached/);
+  t.notMatch(stderr, /sesame|\n {4}at /);
+});

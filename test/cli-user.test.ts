@@ -1,0 +1,81 @@
+import { test } from 'tap';
+import { buildTestApp } from './support/app.ts';
+import { call, createLongLived, logIn, refresh, signUp, verify } from './support/client.ts';
+import { latchkey } from './support/latchkey.ts';
+import { testDatabase, withClient } from './support/postgres.ts';
+import { refused } from './support/problem.ts';
+import { testRecords } from './support/records.ts';
+import { onEachStore } from './support/stores.ts';
+import { until } from './support/until.ts';
+
+onEachStore('user disable ends what the user has, and lets nobody in', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  target.composition.start();
+  const { databaseUrl: DATABASE_URL } = target;
+  const pair = await signUp(target);
+  const other = await signUp(target);
+  const { username } = pair.user;
+  const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+  t.equal((await verify(target, llt)).statusCode, 200);
+
+  const disabled = await latchkey(['user', 'disable', username.toUpperCase(), '--json'], { DATABASE_URL });
+  t.equal(disabled.code, 0, disabled.stderr);
+  t.strictSame(JSON.parse(disabled.stdout), { user: pair.user.id, ended: 2, done: true });
+  for (const token of [pair.access_token, llt]) refused(t, await verify(target, token), 401, 'invalid_token');
+  refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
+  const payload = { username, password: 'difference engine' };
+  refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+  t.equal((await verify(target, other.access_token)).statusCode, 200, 'nobody else');
+
+  t.match(await latchkey(['user', 'disable', username], { DATABASE_URL }), {
+    code: 0,
+    stdout: 'disabled, 0 tokens ended\n',
+  });
+  t.match(await latchkey(['user', 'enable', username], { DATABASE_URL }), { code: 0, stdout: 'enabled\n' });
+  refused(t, await verify(target, llt), 401, 'invalid_token');
+  const again = await logIn(target, username);
+  t.equal((await verify(target, again.access_token)).statusCode, 200);
+});
+
+test('a login that races with a disable is ended by it, or refused', async (t) => {
+  const { url, tokens, aSession } = await testRecords(t);
+  const { userId } = await aSession();
+  const session = {
+    name: 'late',
+    createdAt: Date.now(),
+    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, client: '' },
+  };
+  await withClient(url, async (client) => {
+    const { rows } = await client.query<{ username: string }>('SELECT username FROM users');
+    const username = rows[0]?.username ?? '';
+    // The login has the row, and has not committed; the disable waits for it.
+    await client.query('BEGIN');
+    await client.query('SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE', [userId]);
+    const disabling = latchkey(['user', 'disable', username, '--json'], { DATABASE_URL: url });
+    await until(() =>
+      withClient(url, async (look) => {
+        const waiting = await look.query(
+          "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        return waiting.rowCount === 1;
+      }),
+    );
+    await client.query(
+      "INSERT INTO tokens (user_id, type, name, created_at) VALUES ($1, 'session', 'racing', now())",
+      [userId],
+    );
+    await client.query('COMMIT');
+    const { code, stdout } = await disabling;
+    t.equal(code, 1, 'no replica runs that could confirm it');
+    t.match(JSON.parse(stdout), { ended: 2, done: false });
+    t.equal(await tokens.addSession(userId, session, { limit: 9, liveSince: 0 }), null);
+  });
+});
+
+test('user says what it does not understand, and whom it does not find', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  for (const args of [[], ['disable'], ['frobnicate', 'ada'], ['disable', 'ada', 'bob']])
+    t.equal((await latchkey(['user', ...args], { DATABASE_URL })).code, 2, args.join(' '));
+  for (const name of ['nobody', 'not a name'])
+    t.match(await latchkey(['user', 'enable', name], { DATABASE_URL }), { code: 1, stderr: /no such user/ });
+});

@@ -1,0 +1,88 @@
+import type pg from 'pg';
+import { test } from 'tap';
+import { orAuthError } from '../../../src/infra/postgres/errors.ts';
+import { withClient } from '../../support/postgres.ts';
+import { testRecords } from '../../support/records.ts';
+import { until } from '../../support/until.ts';
+
+test('a transaction that lost a deadlock is done again', async (t) => {
+  const { url, postgres, aSession } = await testRecords(t);
+  const { userId, tokenId } = await aSession();
+  let tries = 0;
+
+  await withClient(url, async (other) => {
+    // Who waits last finds the deadlock and is given up; the other one never looks for it.
+    await other.query("SET deadlock_timeout = '1h'");
+    await other.query('BEGIN');
+    await other.query('SELECT id FROM tokens WHERE id = $1 FOR UPDATE', [tokenId]);
+    let theirs: Promise<unknown> = Promise.resolve();
+
+    await orAuthError(() =>
+      postgres.prisma.$transaction(async (tx) => {
+        tries++;
+        await tx.$queryRaw`SELECT id FROM users WHERE id = ${BigInt(userId)} FOR UPDATE`;
+        if (tries === 1) {
+          theirs = other
+            .query('SELECT id FROM users WHERE id = $1 FOR UPDATE', [userId])
+            .then(() => other.query('COMMIT'));
+          await until(() => isWaiting(url));
+        }
+        await tx.token.update({ where: { id: BigInt(tokenId) }, data: { name: 'renamed' } });
+      }),
+    );
+    await theirs;
+    t.equal(tries, 2);
+    const { rows } = await other.query<{ name: string }>('SELECT name FROM tokens WHERE id = $1', [tokenId]);
+    t.equal(rows[0]?.name, 'renamed');
+  });
+});
+
+test('a conflict that comes back is an outage, after three tries', async (t) => {
+  const { postgres, aSession, url } = await testRecords(t);
+  const { tokenId } = await aSession();
+  for (const state of ['40001', '40P01']) {
+    let tries = 0;
+    const work = orAuthError(() =>
+      postgres.prisma.$transaction(async (tx) => {
+        tries++;
+        await tx.token.update({ where: { id: BigInt(tokenId) }, data: { name: 'renamed' } });
+        await tx.$executeRawUnsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`);
+      }),
+    );
+    await t.rejects(work, { name: 'AuthError', code: 'unavailable' });
+    t.equal(tries, 3, state);
+  }
+  await withClient(url, async (client) => {
+    const { rowCount } = await client.query("SELECT 1 FROM tokens WHERE name = 'renamed'");
+    t.equal(rowCount, 0);
+  });
+});
+
+test('nothing else is done again', async (t) => {
+  const { postgres } = await testRecords(t);
+  for (const [state, expected] of [
+    ['53300', { code: 'unavailable' }],
+    ['57014', { code: 'unavailable' }],
+    ['25006', { code: 'unavailable' }],
+    ['22012', { name: 'PrismaClientKnownRequestError' }],
+  ] as const) {
+    let tries = 0;
+    const work = orAuthError(() => {
+      tries++;
+      return postgres.prisma.$executeRawUnsafe(
+        `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`,
+      );
+    });
+    await t.rejects(work, expected);
+    t.equal(tries, 1, state);
+  }
+});
+
+async function isWaiting(url: string): Promise<boolean> {
+  return withClient(url, async (client: pg.Client) => {
+    const { rowCount } = await client.query(
+      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    return rowCount === 1;
+  });
+}
