@@ -37,7 +37,7 @@ export function closingLines({ counts, leftOut }) {
   return [...lines, `${counts.pass} passed, ${counts.fail} failed, ${counts.skip} skipped`];
 }
 
-/** Picks what is worth reading while tests run: a line a file, and every failure with its diagnostics. */
+/** Picks what is worth reading while tests run: a line a file, a line a fault, and every failure with its diagnostics. */
 export function makeBriefly() {
   let depth = null;
   let afterFailure = false;
@@ -51,7 +51,7 @@ export function makeBriefly() {
       return true;
     }
     afterFailure = /^ *not ok /.test(line) && !/# (TODO|SKIP)/i.test(line);
-    return afterFailure || /^ok \d+ - .*\.js/.test(line);
+    return afterFailure || /^ok \d+ - .*\.js/.test(line) || /^ *# fault: /.test(line);
   };
 }
 

@@ -1,5 +1,6 @@
 // `npm test [NAME…]`: builds, then runs the compiled tests with tap; says at the end what was left out and why.
 // Names are matched against the compiled files: `npm test -- rotation`.
+// `npm run test:fault [NAME…]` does the same with the tests of test/fault, which `npm test` leaves out.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
@@ -9,12 +10,15 @@ import { createInterface } from 'node:readline';
 import { closingLines, makeBriefly, readTap, refusedInCi } from './tap-summary.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
-const filters = process.argv.slice(2);
+const isFault = process.argv[2] === '--fault';
+const filters = process.argv.slice(isFault ? 3 : 2);
 
 await import('./build.mjs');
 
 const files = testFiles(join(root, 'dist/test')).filter(
-  (file) => filters.length === 0 || filters.some((filter) => file.includes(filter)),
+  (file) =>
+    file.startsWith('dist/test/fault/') === isFault &&
+    (filters.length === 0 || filters.some((filter) => file.includes(filter))),
 );
 if (files.length === 0) {
   process.stderr.write('no test file matches\n');
@@ -59,7 +63,8 @@ async function runUnwatched(names) {
 function startTap(args, stdout) {
   const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
   const stdio = ['ignore', stdout, 'inherit'];
-  return spawn(process.execPath, [tap, 'run', ...args], { cwd: root, stdio });
+  const patience = isFault ? ['--timeout=900'] : [];
+  return spawn(process.execPath, [tap, 'run', ...patience, ...args], { cwd: root, stdio });
 }
 
 function testFiles(folder) {

@@ -18,6 +18,8 @@ const { readTap, closingLines, makeBriefly, refusedInCi } = (await import(path))
 
 const OUTPUT = `TAP version 14
 # Subtest: dist/test/http/smoke.test.js
+    # fault: store away: 12 requests
+    # nothing to see
     ok 1 - works on memory # time=1ms
     ok 2 - works on redis # SKIP no Redis \\#1
     1..2
@@ -65,8 +67,9 @@ test('in CI only suites that are run by name may be left out', (t) => {
   t.end();
 });
 
-test('shows a line a file, and failures with their diagnostics', (t) => {
+test('shows a line a file, a line a fault, and failures with their diagnostics', (t) => {
   t.strictSame(OUTPUT.split('\n').filter(makeBriefly()), [
+    '    # fault: store away: 12 requests',
     'ok 1 - dist/test/http/smoke.test.js # time=2ms',
     '    not ok 1 - is right',
     '      ---',

@@ -1,0 +1,115 @@
+// Every small mistake in the Lua scripts, made by rule: an operator for its neighbour, a number off by one, a text
+// emptied, a statement or an early return left out. mutations.mjs runs them beside the planted ones.
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const MODEL = 'model/rotation';
+const REDIS = 'infra/redis/session-state';
+
+/** A token of Lua and what may stand there instead. */
+const RULES = [
+  [/(?<=\s)==(?=\s)/g, () => ['~=']],
+  [/(?<=\s)~=(?=\s)/g, () => ['==']],
+  [/(?<=\s)>(?=\s)/g, () => ['>=', '<']],
+  [/(?<=\s)<(?=\s)/g, () => ['<=', '>']],
+  [/(?<=\s)>=(?=\s)/g, () => ['>', '<']],
+  [/(?<=\s)<=(?=\s)/g, () => ['<', '>']],
+  [/(?<=\s)\+(?=\s)/g, () => ['-']],
+  [/(?<=\s)-(?=\s)/g, () => ['+']],
+  [/(?<=\s)\*(?=\s)/g, () => ['/']],
+  [/\band\b/g, () => ['or']],
+  [/\bor\b/g, () => ['and']],
+  [/\bnot /g, () => ['']],
+  [/math\.max/g, () => ['math.min']],
+  [/\b\d+\b/g, (number) => [String(Number(number) + 1)]],
+  [/'[^']*'/g, (text) => (text === "''" ? ["'x'"] : ["''"])],
+  [/^\s*redis\.call\((?:[^()]|\([^()]*\))*\)$/gm, () => ['']],
+  [/^\s*if .* then return .*$/gm, () => ['']],
+];
+
+/** Mistakes that change nothing that anybody can see: the reason, the change, and the line (trimmed). */
+const HARMLESS = [
+  ...[
+    ['rotate.lua', "if not token[1] or not user[1] then return { 'missing', print53(now) } end"],
+    ['check-access.lua', 'if not token[1] or not user[1] then'],
+    [
+      'check-long-lived.lua',
+      "if not token[1] or not user[1] then return { 'missing', string.format('%.0f', time[1] * 1000000 + time[2]) } end",
+    ],
+  ].map(([file, line]) => ['fields are written together', file, '1 -> 2', line]),
+  ['one µs in 10 s', 'put.lua', '10000000 -> 10000001', 'local MAX_AGE = 10000000'],
+  [
+    'one µs in 10 s',
+    'put.lua',
+    '> -> >=',
+    'if time[1] * 1000000 + time[2] - tonumber(ARGV[1]) > MAX_AGE then return 0 end',
+  ],
+  ...['>= -> >', '60000 -> 60001'].map((change) => [
+    'one ms in a minute',
+    'check-long-lived.lua',
+    change,
+    'if not token[2] or now - tonumber(token[2]) >= 60000 then',
+  ]),
+  [
+    'less than a ms',
+    'check-long-lived.lua',
+    '1000 -> 1001',
+    'local now = time[1] * 1000 + math.floor(time[2] / 1000)',
+  ],
+  ...['1 -> 2', "'1' -> ''"].map((change) => [
+    'that the field is there is what counts',
+    'revoke.lua',
+    change,
+    "redis.call('HSET', KEYS[1], 'revoked', '1')",
+  ]),
+  ['the detail is not read', 'rotate.lua', "'' -> 'x'", "return reply('reused', '')"],
+  [
+    'the detail is not read',
+    'rotate.lua',
+    "'' -> 'x'",
+    "if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end",
+  ],
+  ["'clock' is the other one", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
+];
+
+/** @returns mutations as in planted-mutations.mjs, but with the whole mutant. */
+export function luaMutants(root) {
+  const folder = 'infra/redis/lua';
+  const unused = new Set(HARMLESS);
+  const mutants = readdirSync(join(root, 'src', folder)).flatMap((name) => {
+    const source = readFileSync(join(root, 'src', folder, name), 'utf8');
+    const tests = name === 'rotate.lua' || name === 'check-access.lua' ? [REDIS, MODEL] : [REDIS];
+    const isHarmful = ({ name: mutant }) => {
+      const known = HARMLESS.find(
+        ([, file, change, line]) => file === name && mutant.endsWith(`: ${change} in: ${line}`),
+      );
+      unused.delete(known);
+      return !known;
+    };
+    return mutantsOf(source)
+      .filter(isHarmful)
+      .map((mutant) => ({ file: `${folder}/${name}`, tests, ...mutant }));
+  });
+  if (unused.size > 0) throw new Error(`no such mutant any more: ${[...unused].join('\n')}`);
+  return mutants;
+}
+
+function mutantsOf(source) {
+  // Comments keep their places but match nothing.
+  const code = source.replace(/--.*$/gm, (comment) => '#'.repeat(comment.length));
+  return RULES.flatMap(([pattern, replacements]) =>
+    [...code.matchAll(pattern)].flatMap(({ 0: found, index }) =>
+      replacements(found).map((instead) => ({
+        name: nameOf(source, index, found, instead),
+        mutant: source.slice(0, index) + instead + source.slice(index + found.length),
+      })),
+    ),
+  );
+}
+
+function nameOf(source, index, found, instead) {
+  const skipped = found.length - found.trimStart().length;
+  const number = source.slice(0, index + skipped).split('\n').length;
+  const line = source.split('\n')[number - 1].trim();
+  return `line ${number}: ${found.trim()} -> ${instead || 'nothing'} in: ${line}`;
+}

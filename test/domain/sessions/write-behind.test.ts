@@ -1,0 +1,138 @@
+import { test } from 'tap';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeWriteBehind } from '../../../src/domain/sessions/write-behind.ts';
+import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { memoryRecords } from '../../support/records.ts';
+
+/** Write-behind over records that can be away, and every batch that was asked of them. */
+function aWorld() {
+  const records = memoryRecords();
+  const { writer } = records;
+  const batches: number[][] = [];
+  let answered = Infinity;
+  const asked = (ids: number[]) => {
+    if (batches.length >= answered) throw new AuthError('unavailable');
+    batches.push(ids);
+  };
+  const states = makeMemorySessionState({ cacheTtl: 3600, now: () => Date.now() * 1000 });
+  const writeBehind = makeWriteBehind({
+    states,
+    revocations: records.revocations,
+    writer: {
+      saveStates: async (batch) => {
+        asked(batch.map(({ tokenId }) => tokenId));
+        return writer.saveStates(batch);
+      },
+      saveUses: async (uses) => {
+        asked(uses.map(({ tokenId }) => tokenId));
+        return writer.saveUses(uses);
+      },
+    },
+  });
+  /** The records answer so many times more. */
+  const answer = (times: number) => {
+    answered = batches.length + times;
+  };
+  return { ...records, states, writeBehind, batches, answer };
+}
+
+test('each session is written once, in its newest state', async (t) => {
+  const { aSession, stateOf, writeBehind, batches } = aWorld();
+  const [a, b] = [await aSession(), await aSession()];
+  writeBehind.note(b, initialState(2e6, ''));
+  for (const latest of [2e6, 4e6, 3e6]) writeBehind.note(a, initialState(latest, ''));
+  t.equal(writeBehind.size(), 2);
+  await writeBehind.flush();
+  t.equal(writeBehind.size(), 0);
+  t.strictSame(batches, [[a.tokenId, b.tokenId]], 'in the order of ids');
+  t.strictSame(await stateOf(a.tokenId), initialState(4e6, ''));
+  t.strictSame(await stateOf(b.tokenId), initialState(2e6, ''));
+  await writeBehind.flush();
+  t.equal(batches.length, 1, 'nothing is left to write');
+});
+
+test('a confirmation replaces what is noted of the same pair, and is not replaced by it', async (t) => {
+  const { aSession, stateOf, writeBehind } = aWorld();
+  const key = await aSession();
+  const state = initialState(4e6, '');
+  writeBehind.note(key, { ...state, confirmed: false });
+  writeBehind.note(key, { ...state, confirmed: true });
+  writeBehind.note(key, { ...state, confirmed: false });
+  await writeBehind.flush();
+  t.equal((await stateOf(key.tokenId))?.confirmed, true);
+
+  writeBehind.note(key, initialState(6e6, ''));
+  writeBehind.note(key, { ...initialState(5e6, ''), confirmed: true });
+  await writeBehind.flush();
+  t.strictSame(await stateOf(key.tokenId), initialState(6e6, ''), 'nor does one of an older pair');
+});
+
+test('a failed flush loses nothing, nor puts back what is newer by now', async (t) => {
+  const { aSession, stateOf, writeBehind, answer } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(4e6, 'old'));
+  writeBehind.noteUse(9, 5000);
+  answer(0);
+  const failing = writeBehind.flush();
+  writeBehind.note(key, initialState(5e6, 'new'));
+  await t.rejects(failing, { code: 'unavailable' });
+  t.equal(writeBehind.size(), 2);
+  answer(Infinity);
+  await writeBehind.flush();
+  t.equal(writeBehind.size(), 0);
+  t.equal((await stateOf(key.tokenId))?.client, 'new');
+});
+
+test('large batches are cut, and what a failure leaves is written next time, not what was written', async (t) => {
+  const { writeBehind, batches, answer } = aWorld();
+  const ids = Array.from({ length: 1200 }, (_, i) => i + 1);
+  for (const tokenId of ids) writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  for (const tokenId of ids) writeBehind.noteUse(tokenId, 1000);
+  answer(2);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.equal(writeBehind.size(), 200 + 1200);
+  answer(2);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.equal(writeBehind.size(), 700);
+  answer(Infinity);
+  await writeBehind.flush();
+  t.strictSame(
+    batches.map(({ length }) => length),
+    [500, 500, 200, 500, 500, 200],
+  );
+  t.strictSame(batches.slice(0, 3).flat(), ids);
+  t.strictSame(batches.slice(3).flat(), ids);
+});
+
+test('of the uses of a token the last one counts', async (t) => {
+  const { aSession, tokens, writeBehind } = aWorld();
+  const { userId } = await aSession();
+  const tokenId = (await tokens.addLongLived(userId, { name: 'x', createdAt: 0 }, 5)) ?? 0;
+  for (const at of [3000, 5000, 4000]) writeBehind.noteUse(tokenId, at);
+  t.equal(writeBehind.size(), 1);
+  await writeBehind.flush();
+  t.equal((await tokens.find(tokenId))?.record.lastUsedAt, 5000);
+});
+
+test('two flushes at once are one, and one after them is another', async (t) => {
+  const { aSession, writeBehind, batches } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(2e6, ''));
+  const first = writeBehind.flush();
+  t.equal(writeBehind.flush(), first);
+  await first;
+  writeBehind.note(key, initialState(3e6, ''));
+  await writeBehind.flush();
+  t.equal(batches.length, 2);
+});
+
+test('a session that was rotated here and revoked there gets its tombstone, renewed from now on', async (t) => {
+  const { aSession, tokens, revocations, states, writeBehind } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(5e6, ''));
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  await writeBehind.flush();
+  t.equal((await states.checkAccess(key, 5e6)).outcome, 'revoked');
+  t.match(await revocations.settledSince({ ago: 60_000 }, 10), [{ key }]);
+});
