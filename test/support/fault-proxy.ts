@@ -3,19 +3,22 @@ import type { Test } from 'tap';
 
 /**
  * `pass`; `refuse` closes every connection, old and new; `hang` holds every byte back until it passes again, like a
- * stopped process; `vanish` answers nothing on connections made until then, also afterwards, like a host that is gone.
+ * stopped process; `vanish` answers nothing on connections made until then, also afterwards, like a host that is gone;
+ * a number passes everything so many milliseconds late, each way.
  */
-export type Fault = 'pass' | 'refuse' | 'hang' | 'vanish';
+export type Fault = 'pass' | 'refuse' | 'hang' | 'vanish' | number;
 
 export interface FaultProxy {
   /** The given URL, by way of this proxy. */
   url: string;
   set(fault: Fault): void;
+  /** Leads new connections to where the store is now. */
+  retarget(url: string): void;
 }
 
 /** A proxy between the service and a store, by which a test takes the store away and gives it back. */
 export async function faultProxy(t: Test, target: string, initial: Fault = 'pass'): Promise<FaultProxy> {
-  const { hostname, port } = new URL(target);
+  let { hostname, port } = new URL(target);
   const pipes = new Set<Pipe>();
   let fault = initial;
 
@@ -49,6 +52,9 @@ export async function faultProxy(t: Test, target: string, initial: Fault = 'pass
       fault = next;
       for (const each of pipes) each.set(next);
     },
+    retarget(to) {
+      ({ hostname, port } = new URL(to));
+    },
   };
 }
 
@@ -59,9 +65,20 @@ interface Pipe {
 
 function pipe(from: net.Socket, to: net.Socket): Pipe {
   let isGone = false;
+  let delay = 0;
+  // Whichever timer fires first, bytes leave in the order in which they came: timers alone do not keep it.
+  const waiting: Buffer[] = [];
+  const pass = (chunk: Buffer) => {
+    if (delay === 0 && waiting.length === 0) {
+      to.write(chunk);
+      return;
+    }
+    waiting.push(chunk);
+    setTimeout(() => to.write(waiting.shift() ?? ''), delay);
+  };
   from.setNoDelay();
-  from.on('data', (chunk) => {
-    if (!isGone) to.write(chunk);
+  from.on('data', (chunk: Buffer) => {
+    if (!isGone) pass(chunk);
   });
   from.on('error', () => undefined);
   from.on('close', () => to.destroy());
@@ -69,6 +86,7 @@ function pipe(from: net.Socket, to: net.Socket): Pipe {
     from,
     set(fault) {
       isGone ||= fault === 'vanish';
+      delay = typeof fault === 'number' ? fault : 0;
       if (fault === 'refuse') from.resetAndDestroy();
       else if (fault === 'hang') from.pause();
       else from.resume();

@@ -8,11 +8,14 @@ import type { Environment } from '../../src/config.ts';
 
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
 
+/** Characters of a log that are kept. */
+const MAX_OUTPUT = 1_000_000;
+
 export interface Service {
   url: string;
   opsUrl: string;
   process: ChildProcess;
-  /** Everything written to standard output and error. */
+  /** What was written to standard output and error, the last megabyte of it. */
   log(): string;
   /** Ends it by a signal and waits. @returns its exit code; null when the signal ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
@@ -35,6 +38,7 @@ export async function startService(t: Test, env: Environment = {}): Promise<Serv
       SCRYPT_LOG_N: '4',
       RATE_LIMIT_LOGIN: '0',
       RATE_LIMIT_SIGNUP: '0',
+      SHED_LAG: '0',
       DRAIN_DELAY: '0',
       ...env,
     }),
@@ -52,10 +56,15 @@ export async function startService(t: Test, env: Environment = {}): Promise<Serv
   });
 
   const serving = await new Promise<{ url: string; ops: string }>((resolve, reject) => {
+    let isServing = false;
     const read = (chunk: Buffer) => {
       output += chunk.toString();
-      const line = output.split('\n').find((text) => text.includes('"msg":"serving"'));
+      // Minutes of load log more than anybody reads.
+      if (output.length > 2 * MAX_OUTPUT) output = output.slice(-MAX_OUTPUT);
+      if (isServing) return;
+      const line = output.split('\n').find((text) => text.includes('"msg":"serving"') && text.endsWith('}'));
       if (line) resolve(JSON.parse(line) as { url: string; ops: string });
+      isServing = line !== undefined;
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);

@@ -13,7 +13,11 @@ export const TOOLS: Readonly<Record<string, { package: string; optIn?: true }>> 
   env: { package: 'coreutils' },
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap', optIn: true },
+  openssl: { package: 'openssl' },
+  pgbouncer: { package: 'pgbouncer' },
   podman: { package: 'podman', optIn: true },
+  'redis-sentinel': { package: 'redis-sentinel' },
+  'redis-server': { package: 'redis-server' },
   runc: { package: 'runc', optIn: true },
   sleep: { package: 'coreutils' },
 };

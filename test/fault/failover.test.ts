@@ -1,0 +1,88 @@
+import { test } from 'tap';
+import { testDatabase } from '../support/postgres.ts';
+import { startCluster } from '../support/redis-cluster.ts';
+import { startSentinels } from '../support/redis-sentinel.ts';
+import type { RedisServer } from '../support/redis-server.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { eventually } from './harness/eventually.ts';
+import { strike } from './harness/fault.ts';
+import { revocationRounds } from './harness/revocation-rounds.ts';
+import { startWorld } from './harness/world.ts';
+
+/** The contract's second for an outage of Redis, and a margin for a machine that has other things to do. */
+const BOUND = 3000;
+/** A key of some user: whoever owns its slot owns a third of the users. */
+const KEY = '{1}';
+
+test(
+  'Redis Sentinel fails over under load',
+  { skip: toolsMissing('redis-server', 'redis-sentinel') },
+  async (t) => {
+    const { url } = await testDatabase(t);
+    const sentinels = await startSentinels(t);
+    const world = await startWorld(t, { DATABASE_URL: url, ...sentinels.env });
+    await world.recovered(30);
+
+    const losesMaster = async () => {
+      const old = await sentinels.master();
+      await old.kill();
+      await sentinels.failedOverFrom(old);
+      // Back as a replica, or the next failover would have none.
+      await old.start();
+      await allFollow(sentinels.servers, 1);
+    };
+    const hangs = async () => {
+      const old = await sentinels.master();
+      old.hang();
+      await sentinels.failedOverFrom(old);
+      old.goOn();
+      await allFollow(sentinels.servers, 1);
+    };
+    for (const [name, strikeIt] of [
+      ['Sentinel: the master killed', losesMaster],
+      ['Sentinel: the master hung, and back as a stale one', hangs],
+      ['Sentinel: failover asked for', () => sentinels.failOver()],
+    ] as const) {
+      await t.test(name, (t) => strike(t, world, { name, bound: BOUND, seconds: 0, strike: strikeIt }));
+    }
+    await t.test('revoked, then the master killed', (t) =>
+      revocationRounds(t, world, { name: 'revoked, then Redis failed over (Sentinel)', strike: losesMaster }),
+    );
+  },
+);
+
+test('Redis Cluster fails over under load', { skip: toolsMissing('redis-server') }, async (t) => {
+  const { url } = await testDatabase(t);
+  const cluster = await startCluster(t);
+  const world = await startWorld(t, { DATABASE_URL: url, ...cluster.env });
+  await world.recovered(30);
+
+  const losesMaster = async () => {
+    const { master } = await cluster.ownerOf(KEY);
+    await master.kill();
+    await cluster.failedOverFrom(master, KEY);
+    await master.start();
+    await allFollow(cluster.nodes, 3);
+  };
+  for (const [name, strikeIt] of [
+    ['Cluster: a master killed', losesMaster],
+    ['Cluster: failover asked for', () => cluster.failOver(KEY)],
+    ['Cluster: a slot moved', () => cluster.moveSlot(KEY)],
+  ] as const) {
+    await t.test(name, (t) => strike(t, world, { name, bound: BOUND, seconds: 0, strike: strikeIt }));
+  }
+  await t.test('revoked, then a master killed', (t) =>
+    revocationRounds(t, world, { name: 'revoked, then Redis failed over (Cluster)', strike: losesMaster }),
+  );
+});
+
+/** Resolves once all but the masters follow one: the next failover needs somebody to choose. */
+async function allFollow(servers: RedisServer[], masters: number): Promise<void> {
+  await eventually(60, async () => {
+    const links = await Promise.all(
+      servers.map((server) => server.info('master_link_status').catch(() => 'away')),
+    );
+    const following = links.filter((link) => link === 'up').length;
+    return following === servers.length - masters ? null : `${following} of ${servers.length} servers follow`;
+  });
+}

@@ -1,0 +1,113 @@
+import { Agent, request } from 'undici';
+import type { Tally } from './tally.ts';
+
+/** What a balancer needs to know of a replica. */
+export interface Backend {
+  url: string;
+  /** Whether it gets new requests; a balancer that looks at readiness takes it out before it goes. */
+  inRotation: boolean;
+}
+
+export interface Call {
+  method: 'GET' | 'POST' | 'DELETE';
+  path: string;
+  token?: string;
+  body?: object;
+  userAgent?: string;
+}
+
+export interface Answer {
+  /** 0 where the connection was lost before an answer came. */
+  status: number;
+  /** Seconds of Retry-After; 0 where there is none. */
+  retryAfter: number;
+  body: unknown;
+}
+
+export interface Balancer {
+  /** Milliseconds that an answer may take at the moment. */
+  bound: number;
+  send(call: Call): Promise<Answer>;
+  /** To this one and no other. */
+  sendTo(backend: Backend, call: Call): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** Every answer of the contract that a well-formed request may get (contract, section 2). */
+const STATUSES = new Set([200, 400, 401, 403, 429, 503]);
+
+/** Later than any bound: whatever takes this long hangs. Milliseconds. */
+const PATIENCE = 20_000;
+
+/** Sends requests to the replicas in turn, to the next one where a connection is refused, and judges every answer. */
+export function makeBalancer(backends: readonly Backend[], tally: Tally): Balancer {
+  // Idle connections are given up before a draining server closes them under a request.
+  const agent = new Agent({ keepAliveTimeout: 500, keepAliveMaxTimeout: 500, headersTimeout: PATIENCE });
+  let turn = 0;
+
+  async function exchange({ url }: Backend, call: Call): Promise<Answer> {
+    const { method, path, token, body, userAgent } = call;
+    const response = await request(url + path, {
+      dispatcher: agent,
+      method,
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body && { 'content-type': 'application/json' }),
+        ...(userAgent !== undefined && { 'user-agent': userAgent }),
+      },
+      body: body ? JSON.stringify(body) : null,
+    });
+    const text = await response.body.text();
+    const retryAfter = Number(response.headers['retry-after'] ?? 0);
+    return { status: response.statusCode, retryAfter, body: text === '' ? null : JSON.parse(text) };
+  }
+
+  function judge(call: Call, { status, retryAfter }: Answer, took: number): void {
+    tally.slowest = Math.max(tally.slowest, took);
+    const what = `${call.method} ${call.path.replace(/\d+/, '{id}')}`;
+    if (!STATUSES.has(status)) tally.problems.push(`${what} was answered ${status}`);
+    if (status === 503 && !(retryAfter >= 1)) tally.problems.push(`${what}: 503 without Retry-After`);
+    if (took > balancer.bound) {
+      tally.problems.push(
+        `${what}: ${status} after ${Math.round(took)} ms, and ${balancer.bound} are allowed`,
+      );
+    }
+  }
+
+  /** @returns null where no connection could be made: nothing has been sent. */
+  async function tryOne(backend: Backend, call: Call): Promise<Answer | null> {
+    if (call.method === 'POST') tally.openings++;
+    const since = performance.now();
+    try {
+      const answer = await exchange(backend, call);
+      judge(call, answer, performance.now() - since);
+      return answer;
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (code === 'UND_ERR_HEADERS_TIMEOUT') tally.problems.push(`${call.path} hangs`);
+      if (code === 'ECONNREFUSED') return null;
+      return { status: 0, retryAfter: 0, body: null };
+    }
+  }
+
+  const balancer: Balancer = {
+    bound: PATIENCE,
+    async send(call) {
+      tally.requests++;
+      const first = turn++;
+      for (let tried = 0; tried < backends.length; tried++) {
+        const backend = backends[(first + tried) % backends.length];
+        if (!backend?.inRotation) continue;
+        const answer = await tryOne(backend, call);
+        if (answer?.status === 0) tally.lost++;
+        if (answer) return answer;
+      }
+      return { status: 0, retryAfter: 0, body: null };
+    },
+    async sendTo(backend, call) {
+      return (await tryOne(backend, call)) ?? { status: 0, retryAfter: 0, body: null };
+    },
+    close: () => agent.destroy(),
+  };
+  return balancer;
+}

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Test } from 'tap';
+import type { Replica } from './replica.ts';
+import { lineOf, reset } from './tally.ts';
+import type { World } from './world.ts';
+
+/** Something that breaks, and how it comes right again. */
+export interface Fault {
+  name: string;
+  /** Milliseconds that an answer may take while it lasts. */
+  bound: number;
+  /** Seconds that it lasts; 0 for what is over at once. */
+  seconds: number;
+  strike(): unknown;
+  heal?(): unknown;
+}
+
+/** Seconds after a fault within which all has to work again. */
+const RECOVERY = 20;
+/** A replica may keep this much more memory than before the fault; MiB. */
+const MEMORY_SLACK = 150;
+
+/** Breaks it under load, gives it back, and waits until all works again. The tally holds what was seen. */
+export async function endure(world: World, fault: Fault): Promise<void> {
+  reset(world.tally);
+  world.balancer.bound = fault.bound;
+  await fault.strike();
+  await sleep(fault.seconds * 1000);
+  await fault.heal?.();
+  await world.recovered(RECOVERY);
+}
+
+/** Endures a fault and holds everything against the invariants; one line says what was seen. */
+export async function strike(t: Test, world: World, fault: Fault): Promise<void> {
+  const { tally, replicas } = world;
+  const errorsBefore = replicas.map((replica) => internalErrors(replica).length);
+  const before = replicas.map((replica) => replica.memory());
+  await endure(world, fault);
+
+  t.comment(lineOf(fault.name, tally));
+  t.ok(tally.requests > 0, 'there were requests');
+  t.ok(tally.revokedTried > 0, 'revoked tokens were tried');
+  t.equal(tally.signOuts, 0, 'nobody was signed out');
+  t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
+  t.strictSame(tally.problems.slice(0, 20), [], 'every answer was one of the contract, and in time');
+  for (const [i, replica] of replicas.entries()) {
+    t.strictSame(
+      internalErrors(replica).slice(errorsBefore[i]),
+      [],
+      `replica ${i} logged no fault of its own`,
+    );
+    t.equal(replica.service?.process.exitCode, null, `replica ${i} runs`);
+    const grown = replica.memory() - (before[i] ?? 0);
+    t.ok(grown < MEMORY_SLACK, `replica ${i} holds ${Math.round(grown)} MiB more than before`);
+  }
+}
+
+/** A 500 says nothing; the log has its cause. */
+function internalErrors({ service }: Replica): string[] {
+  const lines = service?.log().split('\n') ?? [];
+  return lines.filter((line) => line.includes('"msg":"internal error"'));
+}

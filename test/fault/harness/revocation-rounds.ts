@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Test } from 'tap';
+import { anAccount, headerOf, type Pair } from '../../support/client.ts';
+import { testScale } from '../../support/environment.ts';
+import type { Call } from './balancer.ts';
+import { eventually } from './eventually.ts';
+import type { Replica } from './replica.ts';
+import { lineOf, reset } from './tally.ts';
+import type { World } from './world.ts';
+
+const ROUNDS = Math.max(1, Math.round(3 * testScale));
+/** Revoked at once in each round, of each kind. */
+const TOKENS = 4;
+/** How long revoked tokens are tried from then on, in milliseconds. */
+const TRIED_FOR = 2000;
+
+export interface Disaster {
+  name: string;
+  /** Before the revocations: a snapshot to come back from. */
+  prepare?(): Promise<unknown>;
+  /** At once after they have been answered 200. @param by the replica that answered. */
+  strike(by: Replica): Promise<unknown>;
+}
+
+/** Revocations that are answered 200, then at once a disaster: still refused everywhere. */
+export async function revocationRounds(t: Test, world: World, disaster: Disaster): Promise<void> {
+  const { tally, replicas } = world;
+  reset(tally);
+  let revoked = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const by = replicas[round % 2 === 0 ? 0 : 1];
+    const sessions = await openSessions(world, by);
+    await disaster.prepare?.();
+    const tokens = (await Promise.all(sessions.map((session) => end(world, by, session)))).flat();
+    const over = disaster.strike(by);
+    revoked += tokens.length;
+
+    const until = performance.now() + TRIED_FOR;
+    while (performance.now() < until) {
+      await tryEverywhere(t, world, tokens);
+      await sleep(50);
+    }
+    await over;
+    await world.recovered(20);
+    t.strictSame(await tryEverywhere(t, world, tokens), [401], `round ${round}: refused everywhere`);
+  }
+  t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${ROUNDS} rounds`);
+  t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
+  t.equal(tally.signOuts, 0, 'nobody was signed out');
+}
+
+interface Opened {
+  pair: Pair;
+  longLived: { id: number; longlived_token: string };
+}
+
+async function openSessions(world: World, by: Replica): Promise<Opened[]> {
+  return Promise.all(
+    Array.from({ length: TOKENS }, async () => {
+      const pair = await ask<Pair>(world, by, {
+        method: 'POST',
+        path: '/api/auth/signup',
+        body: anAccount(),
+      });
+      const token = pair.access_token;
+      const call = { method: 'POST', path: '/api/auth/llt', token, body: { device: 'tablet' } } as const;
+      return { pair, longLived: await ask<Opened['longLived']>(world, by, call) };
+    }),
+  );
+}
+
+/** @returns the tokens that are over. */
+async function end(world: World, by: Replica, { pair, longLived }: Opened): Promise<string[]> {
+  const token = longLived.longlived_token;
+  await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${longLived.id}`, token });
+  await ask(world, by, { method: 'DELETE', path: '/api/auth', token: pair.access_token });
+  return [pair.access_token, pair.refresh_token, token];
+}
+
+/** @throws Error where it is not answered 200 in time; an outage before anything is revoked is waited out. */
+async function ask<Body>({ balancer }: World, by: Replica, call: Call): Promise<Body> {
+  let body: unknown;
+  await eventually(20, async () => {
+    const answer = await balancer.sendTo(by, call);
+    body = answer.body;
+    return answer.status === 200 ? null : `${call.path}: ${answer.status}`;
+  });
+  return body as Body;
+}
+
+/** @returns which statuses there were; a dead replica's 0 is not one. */
+async function tryEverywhere(t: Test, world: World, tokens: string[]): Promise<number[]> {
+  const { balancer, replicas, tally } = world;
+  const answers = await Promise.all(
+    replicas.flatMap((replica) =>
+      tokens.map((token) => {
+        const path = headerOf(token).typ === 'rt+jwt' ? '/api/auth/refresh' : '/api/auth/verify';
+        return balancer.sendTo(replica, { method: 'GET', path, token });
+      }),
+    ),
+  );
+  const statuses = [...new Set(answers.map(({ status }) => status))].filter((status) => status !== 0);
+  tally.revokedTried += answers.length;
+  tally.revokedAccepted += answers.filter(({ status }) => status === 200).length;
+  if (statuses.some((status) => status !== 401 && status !== 503)) t.fail(`answered ${statuses.join()}`);
+  return statuses;
+}

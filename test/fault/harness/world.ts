@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import type { Environment } from '../../../src/config.ts';
+import { makeBalancer, type Balancer } from './balancer.ts';
+import { makeBrowser, type Browser } from './browser.ts';
+import { eventually } from './eventually.ts';
+import { isReady, startReplica, type Replica } from './replica.ts';
+import { makeRevokedWatch, type RevokedWatch } from './revoked-watch.ts';
+import { sixOperations } from './six-operations.ts';
+import { makeTally, type Tally } from './tally.ts';
+
+/** Two replicas under load, and everybody who watches them. */
+export interface World {
+  replicas: readonly [Replica, Replica];
+  balancer: Balancer;
+  watch: RevokedWatch;
+  tally: Tally;
+  browsers: readonly Browser[];
+  /** Resolves once all six operations work on every replica, and every browser has renewed its session since. */
+  recovered(seconds: number): Promise<void>;
+  /** Closes the browsers and the watch, and waits for what they have under way. */
+  stop(): Promise<void>;
+}
+
+const BROWSERS = 20;
+
+/** Milliseconds; the replicas' DATABASE_TIMEOUT. */
+export const DATABASE_TIMEOUT = 1500;
+
+/** @param stores how the replicas find PostgreSQL and Redis. */
+export async function startWorld(t: Test, stores: Environment): Promise<World> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-fault-'));
+  t.teardown(() => {
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const env = {
+    // The generated keys are shared.
+    DATA_DIR: dataDir,
+    DATABASE_TIMEOUT: String(DATABASE_TIMEOUT),
+    ...stores,
+  };
+  const replicas = [await startReplica(t, env), await startReplica(t, env)] as const;
+  await Promise.all(replicas.map((replica) => isReady(replica)));
+
+  const tally = makeTally();
+  const balancer = makeBalancer(replicas, tally);
+  const watch = makeRevokedWatch(balancer, replicas, tally);
+  const browsers = Array.from({ length: BROWSERS }, (_, i) =>
+    makeBrowser({
+      balancer,
+      watch,
+      tally,
+      name: `browser-${i}`,
+      tabs: i % 4 === 0 ? 2 : 1,
+      isPatient: i % 2 === 0,
+    }),
+  );
+  const running = browsers.map((browser) => browser.run());
+  watch.start();
+  const stop = async () => {
+    for (const browser of browsers) browser.stop();
+    await Promise.all([...running, watch.stop()]);
+  };
+  t.teardown(async () => {
+    await stop();
+    await balancer.close();
+  });
+
+  return {
+    replicas,
+    balancer,
+    watch,
+    tally,
+    browsers,
+    stop,
+    async recovered(seconds) {
+      for (const replica of replicas) {
+        await eventually(seconds, () => sixOperations(balancer, replica, watch));
+      }
+      const before = browsers.map((browser) => browser.renewals());
+      await eventually(seconds, () => {
+        const waiting = browsers.filter((browser, i) => browser.renewals() === before[i]).length;
+        return Promise.resolve(waiting === 0 ? null : `${waiting} browsers have not renewed their session`);
+      });
+    },
+  };
+}

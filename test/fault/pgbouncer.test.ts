@@ -1,0 +1,67 @@
+import { test } from 'tap';
+import { faultProxy } from '../support/fault-proxy.ts';
+import { startPgBouncer } from '../support/pgbouncer.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+import { sql } from '../support/sql.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { strike, type Fault } from './harness/fault.ts';
+import { DATABASE_TIMEOUT, startWorld } from './harness/world.ts';
+
+const missing = redisMissing || toolsMissing('pgbouncer');
+/** Fewer than two replicas' pools would open by themselves. */
+const POOL_SIZE = 3;
+const BOUND = 6 * DATABASE_TIMEOUT;
+
+test('behind PgBouncer in transaction mode', { skip: missing }, async (t) => {
+  const { url } = await testDatabase(t);
+  // Between it and PostgreSQL, so that PgBouncer stays where its server goes.
+  const proxy = await faultProxy(t, url);
+  const bouncer = await startPgBouncer(t, proxy.url, POOL_SIZE);
+  const redis = testRedis(t);
+  const world = await startWorld(t, {
+    DATABASE_URL: bouncer.url,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+  });
+  await world.recovered(20);
+
+  const through = (name: string, how: 'refuse' | 'vanish', seconds: number): Fault => ({
+    name: `PgBouncer: ${name}`,
+    bound: BOUND,
+    seconds,
+    strike: () => {
+      proxy.set(how);
+    },
+    heal: () => {
+      proxy.set('pass');
+    },
+  });
+  const faults: Fault[] = [
+    {
+      name: `PgBouncer: all is well, ${POOL_SIZE} connections`,
+      bound: BOUND,
+      seconds: 5,
+      strike: () => null,
+    },
+    {
+      name: 'PgBouncer killed and back',
+      bound: BOUND,
+      seconds: 1,
+      strike: () => bouncer.kill(),
+      heal: () => bouncer.start(),
+    },
+    through('PostgreSQL behind it away', 'refuse', 3),
+    through('PostgreSQL behind it resets its connections', 'refuse', 0),
+    through('PostgreSQL behind it gone without a word', 'vanish', 3),
+  ];
+  for (const fault of faults) await t.test(fault.name, (t) => strike(t, world, fault));
+
+  const [row] = await sql<{ count: number }>(
+    url,
+    `SELECT count(*)::int FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  );
+  t.ok((row?.count ?? 0) > 0, 'the load went through PgBouncer');
+  t.ok((row?.count ?? Infinity) <= POOL_SIZE, `over ${row?.count ?? 0} connections`);
+});
