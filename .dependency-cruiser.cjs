@@ -61,17 +61,24 @@ const LAYERS = [
 
   { name: 'config-fields', files: '^src/config-fields\\.ts$', may: [NODE, packages('zod')] },
   {
+    name: 'config-redis',
+    files: '^src/config-redis\\.ts$',
+    may: [],
+    mayAsType: ['^src/config-fields\\.ts$'],
+  },
+  {
     name: 'config',
     files: '^src/config\\.ts$',
-    may: ['^src/config-fields\\.ts$', NODE, '^src/infra/crypto/(key-ring|keys|scrypt-hasher)\\.ts$'],
+    may: ['^src/config-(fields|redis)\\.ts$', NODE, '^src/infra/crypto/(key-ring|keys|scrypt-hasher)\\.ts$'],
   },
 
   {
     name: 'compose',
-    files: '^src/compose(-durability|-states)?\\.ts$',
-    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|readiness|start-error)\\.ts$'],
+    files: '^src/compose(-durability|-hashing|-states)?\\.ts$',
+    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|event-loop-lag|readiness|start-error)\\.ts$'],
     mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', GENERATED, packages('fastify')],
   },
+  { name: 'event-loop-lag', files: '^src/event-loop-lag\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
   {
     name: 'readiness',
@@ -97,10 +104,11 @@ const LAYERS = [
   {
     // The operators' commands: each a few lines over the same parts that serve.
     name: 'cli',
-    files: '^src/cli\\.ts$',
+    files: '^src/cli(-recover|-user)?\\.ts$',
     may: [
       '^src/(compose|config|logger|start-error)\\.ts$',
-      '^src/infra/postgres/(client|migrate|purge)\\.ts$',
+      '^src/infra/postgres/(client|migrate|purge|recover|user-status)\\.ts$',
+      '^src/infra/redis/(client|errors|keys|recover)\\.ts$',
       DOMAIN,
       NODE,
     ],
