@@ -4,7 +4,7 @@ import { redisMissing } from '../support/redis.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
 
 const ROOM = { limit: 100, liveSince: 0 };
-const session = { name: 'Firefox', createdAt: 0, state: initialState(1_000_000, 'home') };
+const session = { name: 'Firefox', createdAt: 1, state: initialState(1_000_000, 'home') };
 
 test(
   'login against disable: no session opens once the account is disabled',

@@ -11,6 +11,7 @@ export const TOOLS: Readonly<Record<string, { package: string; optIn?: true }>> 
   buildah: { package: 'buildah', optIn: true },
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
+  faketime: { package: 'faketime' },
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap', optIn: true },
   openssl: { package: 'openssl' },
