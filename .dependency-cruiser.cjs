@@ -74,11 +74,16 @@ const LAYERS = [
 
   {
     name: 'compose',
-    files: '^src/compose(-durability|-hashing|-states)?\\.ts$',
-    may: [DOMAIN, '^src/infra/(?!embedded/)', '^src/(background|event-loop-lag|readiness|start-error)\\.ts$'],
+    files: '^src/compose(-durability|-hashing|-services|-states)?\\.ts$',
+    may: [
+      DOMAIN,
+      '^src/infra/(?!embedded/)',
+      '^src/(background|event-loop-lag|readiness|start-error|system-clock)\\.ts$',
+    ],
     mayAsType: ['^src/(app|config)\\.ts$', '^src/http/', GENERATED, packages('fastify')],
   },
   { name: 'event-loop-lag', files: '^src/event-loop-lag\\.ts$', may: [], mayAsType: [DOMAIN] },
+  { name: 'system-clock', files: '^src/system-clock\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
   {
     name: 'readiness',
@@ -106,9 +111,9 @@ const LAYERS = [
     name: 'cli',
     files: '^src/cli(-recover|-user)?\\.ts$',
     may: [
-      '^src/(compose|config|logger|start-error)\\.ts$',
+      '^src/(compose-states|config|logger|start-error)\\.ts$',
       '^src/infra/postgres/(client|migrate|purge|recover|user-status)\\.ts$',
-      '^src/infra/redis/(client|errors|keys|recover)\\.ts$',
+      '^src/infra/redis/(connections|errors|keys|recover)\\.ts$',
       DOMAIN,
       NODE,
     ],

@@ -1,7 +1,8 @@
+import { makeSessionRedis } from './compose-states.ts';
 import { ConfigError, loadConfig, type Environment } from './config.ts';
 import { makePostgres } from './infra/postgres/client.ts';
 import { endAgain, endAll, skipLostIds, withoutRecord } from './infra/postgres/recover.ts';
-import { makeRedisClient } from './infra/redis/client.ts';
+import { makeConnections } from './infra/redis/connections.ts';
 import { orUnavailable } from './infra/redis/errors.ts';
 import { makeKeys } from './infra/redis/keys.ts';
 import { visitTokens } from './infra/redis/recover.ts';
@@ -33,13 +34,15 @@ export async function recover(env: Environment, all: boolean): Promise<Recovered
     ]);
 
   const postgres = makePostgres({ url: DATABASE_URL, pool: 1, timeout: config.DATABASE_TIMEOUT });
-  const redis = makeRedisClient({ url: REDIS_URL, timeout: config.REDIS_TIMEOUT });
+  const redis = makeSessionRedis(config, REDIS_URL);
   redis.on('error', () => undefined);
   const { prisma } = postgres;
   const keys = makeKeys(prefix);
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   try {
     await orUnavailable(redis.connect());
+    // That none is away whose part would be left out.
+    await makeConnections(redis, prefix).check();
     await skipLostIds(prisma);
     recovered.tokens = await visitTokens(redis, prefix, async (states, tombstones) => {
       recovered.revoked += await endAgain(prisma, tombstones);

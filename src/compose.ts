@@ -1,35 +1,21 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions } from './app.ts';
-import { makeDurability, type Durability } from './compose-durability.ts';
-import { makeHashing, type Hashing } from './compose-hashing.ts';
+import { makeDurability } from './compose-durability.ts';
+import { makeHashing } from './compose-hashing.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
-import type { TokenStore } from './domain/tokens/ports.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
-import { makeVerify } from './domain/access-tokens/verify.ts';
-import type { Audit } from './domain/audit/event.ts';
-import type { Clock } from './domain/clock.ts';
-import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
-import type { Services } from './domain/services.ts';
-import { makeLogIn } from './domain/sessions/log-in.ts';
-import { makeLogOut } from './domain/sessions/log-out.ts';
-import type { SessionStateStore } from './domain/sessions/ports.ts';
-import { makeRefresh } from './domain/sessions/refresh.ts';
-import { makeEndToken } from './domain/tokens/end-token.ts';
-import { makeReadThrough } from './domain/tokens/read-through.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
-import { makeProfile } from './domain/users/profile.ts';
-import { makeSignUp } from './domain/users/sign-up.ts';
 import type { Readiness } from './http/ops/health.ts';
 import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
-import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
-import { makePostgres, type Postgres } from './infra/postgres/client.ts';
+import { makePostgres } from './infra/postgres/client.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
-import { makeUserStore } from './infra/postgres/user-store.ts';
 import { makeReadiness } from './readiness.ts';
 import { StartError } from './start-error.ts';
+import { makeServices } from './compose-services.ts';
+import { systemClock } from './system-clock.ts';
 
 export interface Composition {
   app: AppOptions;
@@ -43,8 +29,6 @@ export interface Composition {
 
 /** How often the keys are looked at, in milliseconds. */
 const KEY_INTERVAL = 5000;
-
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
 /** Builds clients, stores and services. Nothing connects before it is used. @param databaseUrl given or embedded. */
 export async function compose(
@@ -80,6 +64,7 @@ export async function compose(
     postgres,
     durability,
     hashing,
+    clock: systemClock,
     logger,
   });
   durability.connect();
@@ -151,78 +136,6 @@ function inDataDir(dataDir: string, generate: (dataDir: string) => string): stri
       `cannot keep generated keys in ${dataDir} (${code}): give SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET, or another DATA_DIR`,
     );
   }
-}
-
-interface Parts {
-  config: Config;
-  lifetimes: Lifetimes;
-  states: SessionStateStore;
-  tokens: TokenStore;
-  postgres: Postgres;
-  durability: Durability;
-  hashing: Hashing;
-  logger: FastifyBaseLogger;
-}
-
-function makeServices(parts: Parts): Services {
-  const { config, lifetimes, states, tokens, postgres, durability, hashing, logger } = parts;
-  const { hasher, bulkhead, dummyHash } = hashing;
-  const clock = systemClock;
-  const audit: Audit = (event) => {
-    logger.info(event, 'audit');
-  };
-  const users = makeUserStore(postgres.prisma);
-  const readThrough = makeReadThrough({ states, tokens });
-  const { writeBehind, revocations, revoke, endForReuse } = durability;
-  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
-
-  return {
-    signUp: makeSignUp({
-      users,
-      states,
-      hasher,
-      bulkhead,
-      clock,
-      audit,
-      isCommonPassword: loadCommonPasswords(),
-      enabled: config.SIGNUP_ENABLED,
-      passwordMinLength: config.PASSWORD_MIN_LENGTH,
-    }),
-    logIn: makeLogIn({
-      users,
-      tokens,
-      revocations,
-      states,
-      hasher,
-      bulkhead,
-      lifetimes,
-      clock,
-      audit,
-      dummyHash,
-      maxSessions: config.MAX_SESSIONS_PER_USER,
-    }),
-    refresh: makeRefresh({
-      states,
-      readThrough,
-      endForReuse,
-      writeBehind,
-      lifetimes,
-      clock,
-      audit,
-      retryWindow: config.REFRESH_RETRY_WINDOW,
-    }),
-    logOut: makeLogOut({ revoke, audit }),
-    endToken: makeEndToken({ revoke, audit }),
-    createLongLived: makeCreateLongLived({
-      tokens,
-      states,
-      maxTokens: config.MAX_LLT_PER_USER,
-      clock,
-      audit,
-    }),
-    profile: makeProfile({ tokens, states, lifetimes, clock }),
-    verify,
-  };
 }
 
 function firstOf<Item>(items: readonly Item[]): Item {

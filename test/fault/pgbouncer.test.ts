@@ -52,7 +52,7 @@ test('behind PgBouncer in transaction mode', { skip: missing }, async (t) => {
       heal: () => bouncer.start(),
     },
     through('PostgreSQL behind it away', 'refuse', 3),
-    through('PostgreSQL behind it resets its connections', 'refuse', 0),
+    through('PostgreSQL behind it closes its connections', 'refuse', 0),
     through('PostgreSQL behind it gone without a word', 'vanish', 3),
   ];
   for (const fault of faults) await t.test(fault.name, (t) => strike(t, world, fault));

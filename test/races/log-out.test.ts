@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
 import { makeReadThrough } from '../../src/domain/tokens/read-through.ts';
-import { systemClock } from '../../src/compose.ts';
+import { systemClock } from '../../src/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';

@@ -3,7 +3,7 @@ import type { TokenKey } from '../../src/domain/sessions/ports.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
 import { makeRedisSessionState } from '../../src/infra/redis/session-state.ts';
-import { systemClock } from '../../src/compose.ts';
+import { systemClock } from '../../src/system-clock.ts';
 import { withClient } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
 import { deleteKeys, openGate, quietRedisClient, testRedis } from '../support/redis.ts';

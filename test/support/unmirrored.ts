@@ -8,6 +8,7 @@ export const UNMIRRORED: Readonly<Record<string, string>> = {
   'compose.ts': 'test/http/auth/log-in.test.ts',
   'compose-durability.ts': 'test/http/auth/log-out.test.ts',
   'compose-hashing.ts': 'test/http/plugins/load-shedding.test.ts',
+  'compose-services.ts': 'test/http/auth/log-in.test.ts',
   'compose-states.ts': 'test/http/auth/refresh.test.ts',
   'domain/errors.ts': 'test/http/error-handler.test.ts',
   'domain/long-lived-tokens/create.ts': 'test/http/auth/long-lived-tokens.test.ts',

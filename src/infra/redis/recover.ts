@@ -1,6 +1,6 @@
+import { Cluster, type Redis } from 'ioredis';
 import type { TokenKey } from '../../domain/sessions/ports.ts';
 import { orUnavailable } from './errors.ts';
-import type { ScriptedRedis } from './scripts.ts';
 
 /** Asked at once. */
 const PAGE = 500;
@@ -12,15 +12,14 @@ const PAGE = 500;
  * @returns how many tokens there were.
  */
 export async function visitTokens(
-  redis: ScriptedRedis,
+  redis: Redis | Cluster,
   prefix: string,
   visit: (states: TokenKey[], tombstones: TokenKey[]) => Promise<void>,
 ): Promise<number> {
   // Braces have no meaning in a pattern, and what has one may stand in the prefix.
   const match = `${prefix.replace(/[[\]?*\\]/g, '\\$&')}{*`;
-  const stream = redis.scanStream({ match, count: PAGE }) as AsyncIterable<string[]>;
   let visited = 0;
-  for await (const names of stream) {
+  for await (const names of namesOn(redis, match)) {
     const users = names.filter((name) => name.endsWith('}:u'));
     await orUnavailable(Promise.all(users.map((name) => redis.unlink(name))));
 
@@ -34,6 +33,18 @@ export async function visitTokens(
     visited += tokens.length;
   }
   return visited;
+}
+
+/** Page by page; of a cluster, what each of its masters holds. */
+async function* namesOn(redis: Redis | Cluster, match: string): AsyncIterable<string[]> {
+  for (const server of redis instanceof Cluster ? redis.nodes('master') : [redis]) {
+    let cursor = '0';
+    do {
+      const [next, names] = await orUnavailable(server.scan(cursor, 'MATCH', match, 'COUNT', PAGE));
+      yield names;
+      cursor = next;
+    } while (cursor !== '0');
+  }
 }
 
 /** See keys.ts. */

@@ -37,7 +37,7 @@ export function postgresFaults(postgres: OwnPostgres, proxy: FaultProxy): Fault[
     through('hung', 'hang'),
     through('slow, 100 ms each way', 100),
     through('slow, 1 s each way', 1000),
-    { ...through('connections reset', 'refuse'), seconds: 0 },
+    { ...through('connections closed', 'refuse'), seconds: 0 },
     { name: 'PostgreSQL sessions terminated', bound: BOUND, seconds: 0, strike: cutOff },
     {
       name: 'PostgreSQL restarted',

@@ -57,7 +57,7 @@ export function redisFaults(redis: RedisServer, proxy: FaultProxy): Fault[] {
     through('slow, 100 ms each way', 100),
     through('slow, 1 s each way', 1000),
     {
-      ...through('connections reset', 'refuse'),
+      ...through('connections closed', 'refuse'),
       seconds: 0,
     },
     {

@@ -1,0 +1,95 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Durability } from './compose-durability.ts';
+import type { Hashing } from './compose-hashing.ts';
+import type { Config } from './config.ts';
+import type { TokenStore } from './domain/tokens/ports.ts';
+import { makeVerify } from './domain/access-tokens/verify.ts';
+import type { Audit } from './domain/audit/event.ts';
+import type { Clock } from './domain/clock.ts';
+import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
+import type { Services } from './domain/services.ts';
+import { makeLogIn } from './domain/sessions/log-in.ts';
+import { makeLogOut } from './domain/sessions/log-out.ts';
+import type { SessionStateStore } from './domain/sessions/ports.ts';
+import { makeRefresh } from './domain/sessions/refresh.ts';
+import { makeEndToken } from './domain/tokens/end-token.ts';
+import { makeReadThrough } from './domain/tokens/read-through.ts';
+import type { Lifetimes } from './domain/tokens/token-record.ts';
+import { makeProfile } from './domain/users/profile.ts';
+import { makeSignUp } from './domain/users/sign-up.ts';
+import { loadCommonPasswords } from './infra/crypto/common-passwords.ts';
+import type { Postgres } from './infra/postgres/client.ts';
+import { makeUserStore } from './infra/postgres/user-store.ts';
+
+export interface Parts {
+  config: Config;
+  lifetimes: Lifetimes;
+  states: SessionStateStore;
+  tokens: TokenStore;
+  postgres: Postgres;
+  durability: Durability;
+  hashing: Hashing;
+  clock: Clock;
+  logger: FastifyBaseLogger;
+}
+
+/** The use cases that routes call. */
+export function makeServices(parts: Parts): Services {
+  const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, logger } = parts;
+  const { hasher, bulkhead, dummyHash } = hashing;
+  const audit: Audit = (event) => {
+    logger.info(event, 'audit');
+  };
+  const users = makeUserStore(postgres.prisma);
+  const readThrough = makeReadThrough({ states, tokens });
+  const { writeBehind, revocations, revoke, endForReuse } = durability;
+  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
+
+  return {
+    signUp: makeSignUp({
+      users,
+      states,
+      hasher,
+      bulkhead,
+      clock,
+      audit,
+      isCommonPassword: loadCommonPasswords(),
+      enabled: config.SIGNUP_ENABLED,
+      passwordMinLength: config.PASSWORD_MIN_LENGTH,
+    }),
+    logIn: makeLogIn({
+      users,
+      tokens,
+      revocations,
+      states,
+      hasher,
+      bulkhead,
+      lifetimes,
+      clock,
+      audit,
+      dummyHash,
+      maxSessions: config.MAX_SESSIONS_PER_USER,
+    }),
+    refresh: makeRefresh({
+      states,
+      readThrough,
+      endForReuse,
+      writeBehind,
+      lifetimes,
+      clock,
+      audit,
+      retryWindow: config.REFRESH_RETRY_WINDOW,
+    }),
+    logOut: makeLogOut({ revoke, audit }),
+    endToken: makeEndToken({ revoke, audit }),
+    createLongLived: makeCreateLongLived({
+      tokens,
+      states,
+      maxTokens: config.MAX_LLT_PER_USER,
+      clock,
+      audit,
+    }),
+    profile: makeProfile({ tokens, states, lifetimes, clock }),
+    verify,
+  };
+}
