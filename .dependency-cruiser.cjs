@@ -114,6 +114,7 @@ const LAYERS = [
       '^src/(compose-states|config|logger|start-error)\\.ts$',
       '^src/infra/postgres/(client|migrate|purge|recover|user-status)\\.ts$',
       '^src/infra/redis/(connections|errors|keys|recover)\\.ts$',
+      '^src/infra/within\\.ts$',
       DOMAIN,
       NODE,
     ],
