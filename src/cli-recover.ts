@@ -6,7 +6,7 @@ import { makeConnections } from './infra/redis/connections.ts';
 import { orUnavailable } from './infra/redis/errors.ts';
 import { makeKeys } from './infra/redis/keys.ts';
 import { visitTokens } from './infra/redis/recover.ts';
-import { within } from './infra/within.ts';
+import { within } from './within.ts';
 
 /** Milliseconds. */
 const CONNECT_TIMEOUT = 10_000;

@@ -1,7 +1,7 @@
 import type { SessionStateStore } from './domain/sessions/ports.ts';
 import type { Readiness } from './http/ops/health.ts';
 import type { Postgres } from './infra/postgres/client.ts';
-import { within } from './infra/within.ts';
+import { within } from './within.ts';
 import { missingMigrations } from './infra/postgres/schema-version.ts';
 
 interface ReadinessPorts {

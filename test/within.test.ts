@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { within } from '../../src/infra/within.ts';
+import { within } from '../src/within.ts';
 
 test('waits for work, but not for ever', async (t) => {
   t.equal(await within(Promise.resolve('done'), 60_000), 'done');
