@@ -30,6 +30,7 @@ const LAYERS = [
       '^src/infra/postgres/migration-files\\.ts$',
     ],
   },
+  { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, NODE] },
   { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN] },
   {
     name: 'infra-postgres',
@@ -84,7 +85,12 @@ const LAYERS = [
   },
   { name: 'event-loop-lag', files: '^src/event-loop-lag\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'system-clock', files: '^src/system-clock\\.ts$', may: [], mayAsType: [DOMAIN] },
-  { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
+  {
+    name: 'background',
+    files: '^src/background\\.ts$',
+    may: [],
+    mayAsType: [DOMAIN, packages('fastify')],
+  },
   {
     name: 'readiness',
     files: '^src/readiness\\.ts$',

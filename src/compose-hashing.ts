@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import { makeBulkhead, type Bulkhead } from './domain/passwords/bulkhead.ts';
 import type { PasswordHasher } from './domain/passwords/ports.ts';
 import { makeLagGauge } from './event-loop-lag.ts';
@@ -12,14 +13,14 @@ export interface Hashing {
   bulkhead: Bulkhead;
   /** A hash of the configured cost that no password opens. */
   dummyHash: Uint8Array;
-  loadShedding: LoadSheddingOptions;
+  loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   close(): void;
 }
 
 /** Between two looks at how late the event loop is, in milliseconds. */
 const LAG_INTERVAL = 100;
 
-export async function makeHashing(config: Config, clock: Clock): Promise<Hashing> {
+export async function makeHashing(config: Config, clock: Clock, observe: Observe): Promise<Hashing> {
   const hasher = makeScryptHasher({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P });
   const bulkhead = makeBulkhead(
     {
@@ -34,6 +35,7 @@ export async function makeHashing(config: Config, clock: Clock): Promise<Hashing
       },
     },
     clock,
+    observe,
   );
   // Through the bulkhead, which thereby knows what a hash takes before the first login.
   const dummyHash = await bulkhead.run(() => hasher.hash('no password opens this'));

@@ -6,6 +6,7 @@ import type { TokenStore } from './domain/tokens/ports.ts';
 import { makeVerify } from './domain/access-tokens/verify.ts';
 import type { Audit } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
 import type { Services } from './domain/services.ts';
 import { makeLogIn } from './domain/sessions/log-in.ts';
@@ -30,20 +31,22 @@ export interface Parts {
   durability: Durability;
   hashing: Hashing;
   clock: Clock;
+  observe: Observe;
   logger: FastifyBaseLogger;
 }
 
 /** The use cases that routes call. */
 export function makeServices(parts: Parts): Services {
-  const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, logger } = parts;
+  const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, observe, logger } = parts;
   const { hasher, bulkhead, dummyHash } = hashing;
   const audit: Audit = (event) => {
     logger.info(event, 'audit');
+    observe.audited(event);
   };
   const users = makeUserStore(postgres.prisma);
-  const readThrough = makeReadThrough({ states, tokens });
+  const readThrough = makeReadThrough({ states, tokens, observe });
   const { writeBehind, revocations, revoke, endForReuse } = durability;
-  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
+  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock, observe });
 
   return {
     signUp: makeSignUp({
@@ -53,6 +56,7 @@ export function makeServices(parts: Parts): Services {
       bulkhead,
       clock,
       audit,
+      observe,
       isCommonPassword: loadCommonPasswords(),
       enabled: config.SIGNUP_ENABLED,
       passwordMinLength: config.PASSWORD_MIN_LENGTH,
@@ -78,6 +82,7 @@ export function makeServices(parts: Parts): Services {
       lifetimes,
       clock,
       audit,
+      observe,
       retryWindow: config.REFRESH_RETRY_WINDOW,
     }),
     logOut: makeLogOut({ revoke, audit }),

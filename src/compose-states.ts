@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from './config.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import type { SessionStateStore } from './domain/sessions/ports.ts';
 import { makeMemorySessionState } from './infra/memory/session-state.ts';
 import { makeRedisClient } from './infra/redis/client.ts';
@@ -25,7 +26,7 @@ export interface States {
 const SWEEP_INTERVAL = 60_000;
 
 /** Nothing connects yet. */
-export function openStates(config: Config, logger: FastifyBaseLogger): States {
+export function openStates(config: Config, logger: FastifyBaseLogger, observe: Observe): States {
   const cacheTtl = config.SESSION_CACHE_TTL;
   if (config.REDIS_URL === undefined) return openMemory(cacheTtl);
 
@@ -33,7 +34,7 @@ export function openStates(config: Config, logger: FastifyBaseLogger): States {
   logChanges(redis, logger);
   const connections = makeConnections(redis, config.REDIS_PREFIX);
   const gate = makeReplayGate(connections);
-  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl, gate });
+  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl, gate, observe });
   return {
     states,
     redis,

@@ -30,7 +30,7 @@ async function serve(config: Config, logger: Logger): Promise<void> {
   });
   const composition = await compose(config, database.url, logger);
   const app = await buildApp(composition.app);
-  const ops = await buildOpsApp(composition.readiness);
+  const ops = await buildOpsApp(composition.ops);
 
   try {
     await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });

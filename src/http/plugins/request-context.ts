@@ -4,12 +4,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
 import '../request.ts';
 
 interface RequestContextOptions {
   clock: Clock;
   /** While true, every answer asks its client to open its next connection elsewhere. */
   isDraining: () => boolean;
+  observe: Observe;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
@@ -24,7 +26,7 @@ export function requestIdOf(request: IncomingMessage): string {
 /** What every request gets before anything else, and one line in the log when it is over. */
 function requestContext(
   app: FastifyInstance,
-  { clock, isDraining }: RequestContextOptions,
+  { clock, isDraining, observe }: RequestContextOptions,
   done: () => void,
 ): void {
   app.decorateRequest('receivedAt', 0);
@@ -35,6 +37,7 @@ function requestContext(
 
   app.addHook('onRequest', (request, reply, next) => {
     request.receivedAt = clock.monotonic();
+    observe.requestBegan();
     const { traceparent } = request.headers;
     if (typeof traceparent === 'string') request.traceId = TRACEPARENT.exec(traceparent)?.[1] ?? null;
     // Nothing that we answer may be kept by anybody in between.
@@ -50,14 +53,16 @@ function requestContext(
   });
 
   app.addHook('onResponse', (request, reply, next) => {
-    logRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt);
+    endRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt, observe);
     next();
   });
   done();
 }
 
-/** The line that every request leaves. @param elapsed milliseconds. */
-export function logRequest(request: FastifyRequest, status: number, elapsed: number): void {
+/** The line and the figures that every request leaves. @param elapsed milliseconds. */
+export function endRequest(request: FastifyRequest, status: number, elapsed: number, observe: Observe): void {
+  observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
+  if (request.errorCode !== null) observe.error(request.errorCode);
   const { method, routeOptions, errorCode, principal, traceId } = request;
   const entry = {
     method,

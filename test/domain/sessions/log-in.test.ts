@@ -72,7 +72,7 @@ function aService({ disabled = false, maxSessions = 100, away, fault }: Given = 
       },
       isOutdated: (hash) => Buffer.from(hash).toString().startsWith('old'),
     },
-    bulkhead: { run: (work) => work(), refusal: () => null },
+    bulkhead: { run: (work) => work() },
     dummyHash: DUMMY,
     lifetimes: { accessToken: 900, refreshToken: 3600, session: 0 },
     maxSessions,
