@@ -59,4 +59,5 @@ export const UNMIRRORED: Readonly<Record<string, string>> = {
   'readiness.ts': 'test/e2e/stores-away.test.ts',
   'server.ts': 'test/e2e/drain.test.ts',
   'start-error.ts': 'test/e2e/configuration.test.ts',
+  'system-clock.ts': 'test/races/log-out.test.ts',
 };

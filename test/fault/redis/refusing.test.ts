@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'tap';
 import { watchedApp } from '../../support/redis-app.ts';
 import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
@@ -12,6 +15,23 @@ test('Redis is full', { skip }, async (t) => {
   await redis.ask('CONFIG', 'SET', 'maxmemory', '1');
   await app.refreshSees(503);
   await redis.ask('CONFIG', 'SET', 'maxmemory', '0');
+  await app.revokeOne();
+  await app.good();
+  await app.over();
+});
+
+test('Redis cannot save, and takes no writes (MISCONF)', { skip }, async (t) => {
+  const redis = await startRedis(t, { args: ['--enable-protected-configs', 'yes', '--save', '3600 1'] });
+  const gone = mkdtempSync(join(tmpdir(), 'latchkey-gone-'));
+  const app = await watchedApp(t, { REDIS_URL: redis.url });
+  await app.good();
+  await redis.ask('CONFIG', 'SET', 'dir', gone);
+  rmSync(gone, { recursive: true });
+  await redis.ask('BGSAVE');
+  await until(async () => (await redis.info('rdb_last_bgsave_status')) === 'err');
+  await app.refreshSees(503);
+  await redis.ask('CONFIG', 'SET', 'dir', redis.folder);
+  await redis.ask('SAVE');
   await app.revokeOne();
   await app.good();
   await app.over();
