@@ -42,7 +42,7 @@ export async function compose(
     refreshToken: config.REFRESH_TOKEN_TTL,
     session: config.SESSION_MAX_AGE,
   };
-  const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: systemClock.now });
+  const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: () => systemClock.now() });
   const { observe } = metrics;
   const keyRing = openKeyRing(config, logger);
   const hashClient = followClientHash(keyRing);
@@ -92,7 +92,7 @@ export async function compose(
     writeBehind: durability.writeBehind,
     pendingRevocations: durability.pendingRevocations,
     reuseQueue: durability.reuseQueue,
-    keys: keyRing.current,
+    keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
   });
   durability.connect();
@@ -118,7 +118,7 @@ export async function compose(
     start: () => {
       durability.start();
     },
-    ops: { readiness, metrics: metrics.text },
+    ops: { readiness, metrics: () => metrics.text() },
     drain() {
       draining = true;
     },

@@ -33,8 +33,8 @@ export interface Bulkhead {
    */
   refusal(): AuthError | null;
   /** How many tasks run, and how many wait. */
-  running(): number;
-  waiting(): number;
+  running: () => number;
+  waiting: () => number;
 }
 
 /**

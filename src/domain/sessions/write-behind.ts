@@ -97,7 +97,7 @@ export function makeWriteBehind({ writer, states, revocations, clock }: WriteBeh
     /** How many records wait. */
     size: () => rotations.size + uses.size,
     /** How long the oldest of them waits, in milliseconds; 0 where none does. */
-    lag(): number {
+    lag: () => {
       const oldest = writingSince ?? since;
       return oldest === null ? 0 : clock.monotonic() - oldest;
     },

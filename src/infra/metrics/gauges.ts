@@ -6,10 +6,10 @@ import type { Registry, Sample } from './registry.ts';
 export interface Sources {
   /** As `/health/ready` shows it. */
   readiness: () => Promise<{ ready: boolean; checks: Record<string, string> }>;
-  hashing: { running(): number; waiting(): number; concurrency: number; queue: number };
+  hashing: { running: () => number; waiting: () => number; concurrency: number; queue: number };
   pool: { totalCount: number; idleCount: number; waitingCount: number; options: { max?: number } };
   /** `lag` in milliseconds. */
-  writeBehind: { size(): number; lag(): number };
+  writeBehind: { size: () => number; lag: () => number };
   pendingRevocations: () => number;
   reuseQueue: () => number;
   keys: () => KeySet;

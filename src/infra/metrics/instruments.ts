@@ -26,8 +26,8 @@ export function makeHistogram(bounds: readonly number[]): Histogram {
   return {
     observe(value) {
       let i = 0;
-      while (i < bounds.length && value > (bounds[i] as number)) i++;
-      (counts[i] as number)++;
+      while (i < bounds.length && value > (bounds[i] ?? Infinity)) i++;
+      counts[i] = (counts[i] ?? 0) + 1;
       sum += value;
     },
     value() {

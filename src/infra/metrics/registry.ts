@@ -32,7 +32,7 @@ export interface Registry {
  * which refresh and verify would pay several times each (docs/adr/0012-metrics-of-our-own.md).
  */
 export function makeRegistry(): Registry {
-  const families = new Map<string, () => string | Promise<string>>();
+  const families = new Map<string, () => Promise<string>>();
 
   function add(type: string, name: string, help: string, lines: () => string[] | Promise<string[]>): void {
     if (families.has(name)) throw new Error(`${name} is registered twice`);

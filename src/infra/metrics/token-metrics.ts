@@ -9,6 +9,7 @@ import {
   TOKEN_REFUSALS,
   VERIFY_OUTCOMES,
 } from '../../domain/metrics/outcomes.ts';
+import type { Counter } from './instruments.ts';
 import type { Registry } from './registry.ts';
 import { seriesOf } from './series.ts';
 
@@ -46,9 +47,7 @@ export function makeTokenMetrics(registry: Registry) {
     'success',
     ...SIGNUP_REFUSALS,
   ]);
-  const audited = makeAudited(registry, () => {
-    signUps.success.inc();
-  });
+  const audited = makeAudited(registry, signUps.success);
 
   return {
     audited,
@@ -71,7 +70,7 @@ export function makeTokenMetrics(registry: Registry) {
 }
 
 /** What can be told from the audit events alone. */
-function makeAudited(registry: Registry, signedUp: () => void): (event: AuditEvent) => void {
+function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent) => void {
   const logIns = seriesOf(
     registry.counters('latchkey_logins_total', 'Logins that were decided'),
     'outcome',
@@ -87,26 +86,16 @@ function makeAudited(registry: Registry, signedUp: () => void): (event: AuditEve
     'cause',
     REVOCATION_CAUSES,
   );
+  const counters: Partial<Record<AuditEvent['event'], readonly Counter[]>> = {
+    'user.signed_up': [signedUp, created.session],
+    'session.created': [logIns.success, created.session],
+    'llt.created': [created.llt],
+    'session.replaced': [revoked.replaced],
+    'session.reuse_detected': [revoked.reuse],
+    'token.revoked': [revoked.owner],
+  };
   return (event) => {
-    switch (event.event) {
-      case 'user.signed_up':
-        signedUp();
-        return created.session.inc();
-      case 'session.created':
-        logIns.success.inc();
-        return created.session.inc();
-      case 'login.failed':
-        return logIns[event.reason].inc();
-      case 'llt.created':
-        return created.llt.inc();
-      case 'session.replaced':
-        return revoked.replaced.inc();
-      case 'session.reuse_detected':
-        return revoked.reuse.inc();
-      case 'token.revoked':
-        return revoked.owner.inc();
-      case 'clock.wrong':
-        return;
-    }
+    if (event.event === 'login.failed') logIns[event.reason].inc();
+    for (const counter of counters[event.event] ?? []) counter.inc();
   };
 }

@@ -111,7 +111,7 @@ const STATES: readonly [RegExp, PostgresFailure | null][] = [
 /** What kind of failure an error of pg's tells of; null for none. */
 export function failureOf(error: unknown): PostgresFailure | null {
   if (isTimeout(error)) return 'timeout';
-  const { code = '', message = '' } = error as NodeJS.ErrnoException;
+  const { code = '', message } = error as NodeJS.ErrnoException;
   for (const [pattern, failure] of STATES) if (pattern.test(code)) return failure;
   return /^E[A-Z]+$/.test(code) || /connection|not queryable/i.test(message) ? 'connection' : 'other';
 }
