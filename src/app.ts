@@ -3,6 +3,7 @@ import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Observe } from './domain/metrics/observe.ts';
 import type { Services } from './domain/services.ts';
+import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -13,6 +14,7 @@ import { verifyRoute } from './http/auth/verify.ts';
 import { makeClientOf, type HashClient } from './http/client.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { healthRoutes, type Readiness } from './http/ops/health.ts';
+import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
 import { makePairBody } from './http/pair.ts';
 import authenticate from './http/plugins/authenticate.ts';
@@ -20,6 +22,7 @@ import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/plugins/jwt.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
+import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { endRequest, requestIdOf } from './http/plugins/request-context.ts';
 import { answerClientError, answerExpectations } from './http/raw-errors.ts';
@@ -43,12 +46,16 @@ export interface AppOptions {
   clock: Clock;
   logger: FastifyBaseLogger;
   observe: Observe;
+  /** null where nobody asked for spans. */
+  tracer: Tracer | null;
 }
 
 export interface OpsOptions {
   readiness: () => Promise<Readiness>;
   /** Prometheus's text format. */
   metrics: () => Promise<string>;
+  /** Its level can be changed. */
+  logger: Pick<FastifyBaseLogger, 'level' | 'warn'>;
 }
 
 const BODY_LIMIT = 16 * 1024;
@@ -95,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   registerErrorHandler(app);
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe });
+  if (options.tracer) await app.register(tracing, { tracer: options.tracer });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
   await app.register(rateLimit, { ...options.rateLimit, observe });
@@ -125,10 +133,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Health and metrics on a port of their own, never routed to the outside. */
-export async function buildOpsApp({ readiness, metrics }: OpsOptions): Promise<FastifyInstance> {
+/** Health, metrics and the log's level on a port of their own, never routed to the outside. */
+export async function buildOpsApp({ readiness, metrics, logger }: OpsOptions): Promise<FastifyInstance> {
   const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
   await app.register(healthRoutes, { readiness });
   await app.register(metricsRoute, { metrics });
+  await app.register(logLevelRoutes, { logger });
   return app;
 }

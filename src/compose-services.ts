@@ -4,7 +4,7 @@ import type { Hashing } from './compose-hashing.ts';
 import type { Config } from './config.ts';
 import type { TokenStore } from './domain/tokens/ports.ts';
 import { makeVerify } from './domain/access-tokens/verify.ts';
-import type { Audit } from './domain/audit/event.ts';
+import type { Audit, AuditEvent } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Observe } from './domain/metrics/observe.ts';
 import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
@@ -35,12 +35,18 @@ export interface Parts {
   logger: FastifyBaseLogger;
 }
 
+/** Theft is worth a look, and a wrong clock a call; a wrong password is neither. */
+const AUDIT_LEVELS: Partial<Record<AuditEvent['event'], 'warn' | 'error'>> = {
+  'session.reuse_detected': 'warn',
+  'clock.wrong': 'error',
+};
+
 /** The use cases that routes call. */
 export function makeServices(parts: Parts): Services {
   const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, observe, logger } = parts;
   const { hasher, bulkhead, dummyHash } = hashing;
   const audit: Audit = (event) => {
-    logger.info(event, 'audit');
+    logger[AUDIT_LEVELS[event.event] ?? 'info'](event, 'audit');
     observe.audited(event);
   };
   const users = makeUserStore(postgres.prisma);

@@ -5,6 +5,7 @@ import { makeHashing } from './compose-hashing.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
+import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
 import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
@@ -35,6 +36,7 @@ export async function compose(
   config: Config,
   databaseUrl: string,
   logger: FastifyBaseLogger,
+  tracer: Tracer | null = null,
 ): Promise<Composition> {
   let draining = false;
   const lifetimes: Lifetimes = {
@@ -51,8 +53,9 @@ export async function compose(
     pool: config.DATABASE_POOL,
     timeout: config.DATABASE_TIMEOUT,
     observe,
+    tracer,
   });
-  const opened = openStates(config, logger, observe);
+  const opened = openStates(config, logger, observe, tracer);
   const { states, redis } = opened;
   const { prisma } = postgres;
   const tokens = makeTokenStore(prisma);
@@ -66,7 +69,7 @@ export async function compose(
     observe,
     logger,
   });
-  const hashing = await makeHashing(config, systemClock, observe);
+  const hashing = await makeHashing(config, systemClock, observe, tracer);
   const services = makeServices({
     config,
     lifetimes,
@@ -114,11 +117,12 @@ export async function compose(
       clock: systemClock,
       logger,
       observe,
+      tracer,
     },
     start: () => {
       durability.start();
     },
-    ops: { readiness, metrics: () => metrics.text() },
+    ops: { readiness, metrics: () => metrics.text(), logger },
     drain() {
       draining = true;
     },

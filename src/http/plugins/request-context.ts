@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
-import { AuthError } from '../../domain/errors.ts';
+import { AuthError, type ErrorCode } from '../../domain/errors.ts';
 import type { Observe } from '../../domain/metrics/observe.ts';
 import '../request.ts';
 
@@ -34,6 +34,7 @@ function requestContext(
   app.decorateRequest('principal', null);
   app.decorateRequest('errorCode', null);
   app.decorateRequest('traceId', null);
+  app.decorateRequest('spanId', null);
 
   app.addHook('onRequest', (request, reply, next) => {
     request.receivedAt = clock.monotonic();
@@ -59,11 +60,16 @@ function requestContext(
   done();
 }
 
+/** What a client did is no fault, and neither is that it was told to wait: a flood must not fill the log with warnings. */
+function isOurFault(status: number, code: ErrorCode | null): boolean {
+  return status >= 500 && code !== 'overloaded' && code !== 'refresh_overlap';
+}
+
 /** The line and the figures that every request leaves. @param elapsed milliseconds. */
 export function endRequest(request: FastifyRequest, status: number, elapsed: number, observe: Observe): void {
   observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
   if (request.errorCode !== null) observe.error(request.errorCode);
-  const { method, routeOptions, errorCode, principal, traceId } = request;
+  const { method, routeOptions, errorCode, principal, traceId, spanId } = request;
   const entry = {
     method,
     // The pattern, not the path: what a client puts there by mistake may be a token.
@@ -72,9 +78,10 @@ export function endRequest(request: FastifyRequest, status: number, elapsed: num
     ms: Math.round(elapsed * 1000) / 1000,
     ...(errorCode && { code: errorCode }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
-    ...(traceId && { traceId }),
+    ...(traceId && { trace_id: traceId }),
+    ...(spanId && { span_id: spanId }),
   };
-  if (status >= 500) request.log.warn(entry, 'request');
+  if (isOurFault(status, errorCode)) request.log.warn(entry, 'request');
   else request.log.info(entry, 'request');
 }
 

@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
 import { UNOBSERVED } from '../../domain/metrics/observe.ts';
+import type { Tracer } from '../../domain/tracing/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import { makeObservedPool, observedClient, type ObservePostgres } from './observed-pool.ts';
 
@@ -11,6 +12,7 @@ export interface PostgresOptions {
   /** How long a statement or a wait for a connection may take, in milliseconds. */
   timeout: number;
   observe?: ObservePostgres;
+  tracer?: Tracer | null;
 }
 
 /** The pool and Prisma over it. Neither connects before it is used. */
@@ -21,9 +23,9 @@ export interface Postgres {
 }
 
 export function makePostgres(options: PostgresOptions): Postgres {
-  const { url, pool: max, timeout, observe = UNOBSERVED } = options;
+  const { url, pool: max, timeout, observe = UNOBSERVED, tracer = null } = options;
   const config: pg.PoolConfig = {
-    Client: observedClient(observe),
+    Client: observedClient(observe, tracer),
     connectionString: url,
     max,
     connectionTimeoutMillis: timeout,
@@ -33,7 +35,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
     // (The pool waits for the promise; its types do not say so.)
     onConnect: (client) => client.query("SET TIME ZONE 'UTC'") as unknown as undefined,
   };
-  const pool = makeObservedPool(config, observe);
+  const pool = makeObservedPool(config, observe, tracer);
   // An idle connection that breaks is the pool's affair: the next query opens another or fails by itself.
   pool.on('error', () => undefined);
   const prisma = new PrismaClient({

@@ -1,5 +1,7 @@
+import { AsyncResource } from 'node:async_hooks';
 import pg from 'pg';
 import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Span, Tracer } from '../../domain/tracing/tracer.ts';
 import type { PostgresFailure, Statement } from '../../domain/metrics/outcomes.ts';
 
 export type ObservePostgres = Pick<Observe, 'statementAnswered' | 'connectionAcquired' | 'postgresFailed'>;
@@ -7,16 +9,22 @@ export type ObservePostgres = Pick<Observe, 'statementAnswered' | 'connectionAcq
 type Callback = (error: Error | undefined, result: unknown, release?: unknown) => void;
 
 /** The pool, which tells how long work waits for one of its connections. */
-export function makeObservedPool(config: pg.PoolConfig, observe: ObservePostgres): pg.Pool {
+export function makeObservedPool(
+  config: pg.PoolConfig,
+  observe: ObservePostgres,
+  tracer: Tracer | null,
+): pg.Pool {
   const pool = new pg.Pool(config);
   // pg's own signatures are overloads; the pool itself calls this one with a callback.
   const connect = pool.connect.bind(pool) as (callback: Callback) => void;
   const observed = (callback: Callback): void => {
     const start = performance.now();
+    // Whoever gives the connection back calls it, which is another request.
+    const bound = tracer ? AsyncResource.bind(callback) : callback;
     connect((error, client, release) => {
       if (error) observe.postgresFailed('connect');
       else observe.connectionAcquired((performance.now() - start) / 1000);
-      callback(error, client, release);
+      bound(error, client, release);
     });
   };
   pool.connect = ((callback?: Callback) => {
@@ -39,13 +47,15 @@ export function makeObservedPool(config: pg.PoolConfig, observe: ObservePostgres
  * up and keeps the connection, on which it still runs, perhaps within a transaction that nobody will end: whatever came
  * next on that connection would belong to it, and be lost with it after it had been said to be done.
  */
-export function observedClient(observe: ObservePostgres): typeof pg.Client {
+export function observedClient(observe: ObservePostgres, tracer: Tracer | null): typeof pg.Client {
   return class extends pg.Client {
     // pg's own signature is a dozen overloads; of what passes through here only the statement's first word is looked at.
     override query(...args: unknown[]): never {
       const statement = statementOf(args[0]);
       const start = performance.now();
+      const span = tracer && startSpan(tracer, statement);
       const ended = (error: unknown) => {
+        span?.end(error ?? undefined);
         if (!error) {
           observe.statementAnswered(statement, (performance.now() - start) / 1000);
           return;
@@ -76,6 +86,12 @@ export function observedClient(observe: ObservePostgres): typeof pg.Client {
       return work as never;
     }
   };
+}
+
+/** The statement's text stays out of it. */
+function startSpan(tracer: Tracer, statement: Statement): Span {
+  const attributes = { 'db.system.name': 'postgresql', 'db.operation.name': statement };
+  return tracer.start(`postgresql ${statement}`, attributes);
 }
 
 const FIRST_WORDS: Readonly<Record<string, Statement>> = {
