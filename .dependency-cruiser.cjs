@@ -179,6 +179,7 @@ module.exports = {
       to: {
         path: [packages('@opentelemetry/[^/]+'), '^src/infra/tracing/open-telemetry\\.ts$'],
         dynamic: false,
+        dependencyTypesNot: ['type-only'],
       },
     },
     { name: 'no-circular', severity: 'error', from: { path: '^src/' }, to: { circular: true } },

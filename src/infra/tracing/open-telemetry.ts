@@ -20,7 +20,18 @@ import {
 } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { RequestSpan, Span, Tracer } from '../../domain/tracing/tracer.ts';
-import type { Tracing, TracingOptions } from './open-tracing.ts';
+
+export interface TracingOptions {
+  protocol: 'http/protobuf' | 'http/json';
+  /** Told when spans could not be sent, at most once a minute. */
+  onError: (error: Error) => void;
+}
+
+export interface Tracing {
+  tracer: Tracer;
+  /** Sends what is left, where that can be done. */
+  close(): Promise<void>;
+}
 
 /** Between two complaints, in milliseconds: a collector may be away for hours. */
 const COMPLAINT_INTERVAL = 60_000;
