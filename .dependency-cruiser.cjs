@@ -30,6 +30,7 @@ const LAYERS = [
       '^src/infra/postgres/migration-files\\.ts$',
     ],
   },
+  { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, NODE] },
   { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN] },
   {
     name: 'infra-postgres',
@@ -38,7 +39,7 @@ const LAYERS = [
       DOMAIN,
       GENERATED,
       NODE,
-      builtins('module'),
+      builtins('async_hooks', 'module'),
       packages(
         'pg',
         'pg-connection-string',
@@ -50,6 +51,11 @@ const LAYERS = [
     // The engine itself is loaded by a path that is only known at run time.
     mayAsType: [packages('@prisma/schema-engine-wasm')],
   },
+  {
+    name: 'infra-tracing',
+    files: '^src/infra/tracing/',
+    may: [DOMAIN, builtins('async_hooks'), packages('@opentelemetry/[^/]+')],
+  },
   { name: 'infra-redis', files: '^src/infra/redis/', may: [DOMAIN, NODE, packages('ioredis')] },
 
   {
@@ -59,7 +65,12 @@ const LAYERS = [
   },
   { name: 'app', files: '^src/app\\.ts$', may: ['^src/http/', packages('fastify')], mayAsType: [DOMAIN] },
 
-  { name: 'config-fields', files: '^src/config-fields\\.ts$', may: [NODE, packages('zod')] },
+  {
+    name: 'config-fields',
+    files: '^src/config-fields\\.ts$',
+    may: [NODE, packages('zod'), '^src/config-tracing\\.ts$'],
+  },
+  { name: 'config-tracing', files: '^src/config-tracing\\.ts$', may: [packages('zod')] },
   {
     name: 'config-redis',
     files: '^src/config-redis\\.ts$',
@@ -69,7 +80,11 @@ const LAYERS = [
   {
     name: 'config',
     files: '^src/config\\.ts$',
-    may: ['^src/config-(fields|redis)\\.ts$', NODE, '^src/infra/crypto/(key-ring|keys|scrypt-hasher)\\.ts$'],
+    may: [
+      '^src/config-(fields|redis|tracing)\\.ts$',
+      NODE,
+      '^src/infra/crypto/(key-ring|keys|scrypt-hasher)\\.ts$',
+    ],
   },
 
   {
@@ -85,7 +100,12 @@ const LAYERS = [
   { name: 'event-loop-lag', files: '^src/event-loop-lag\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'system-clock', files: '^src/system-clock\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'within', files: '^src/within\\.ts$', may: [] },
-  { name: 'background', files: '^src/background\\.ts$', may: [], mayAsType: [packages('fastify')] },
+  {
+    name: 'background',
+    files: '^src/background\\.ts$',
+    may: [],
+    mayAsType: [DOMAIN, packages('fastify')],
+  },
   {
     name: 'readiness',
     files: '^src/readiness\\.ts$',
@@ -98,13 +118,17 @@ const LAYERS = [
     may: ['^src/infra/(embedded|postgres)/', '^src/start-error\\.ts$'],
     mayAsType: ['^src/config\\.ts$', packages('pino')],
   },
-  { name: 'logger', files: '^src/logger\\.ts$', may: [packages('pino')] },
+  { name: 'logger', files: '^src/logger\\.ts$', may: [packages('pino')], mayAsType: [DOMAIN] },
   { name: 'start-error', files: '^src/start-error\\.ts$', may: [] },
 
   {
     name: 'server',
     files: '^src/server\\.ts$',
-    may: ['^src/(app|compose|config|embedded|logger|start-error)\\.ts$', NODE],
+    may: [
+      '^src/(app|compose|config|embedded|logger|start-error)\\.ts$',
+      '^src/infra/tracing/open-tracing\\.ts$',
+      NODE,
+    ],
     mayAsType: [packages('fastify', 'pino')],
   },
   {
@@ -149,6 +173,17 @@ module.exports = {
   layers: LAYERS,
   forbidden: [
     ...LAYERS.flatMap(rulesOf),
+    {
+      // Whoever asks for no spans pays for none.
+      name: 'opentelemetry-when-asked-for',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/infra/tracing/open-telemetry\\.ts$' },
+      to: {
+        path: [packages('@opentelemetry/[^/]+'), '^src/infra/tracing/open-telemetry\\.ts$'],
+        dynamic: false,
+        dependencyTypesNot: ['type-only'],
+      },
+    },
     { name: 'no-circular', severity: 'error', from: { path: '^src/' }, to: { circular: true } },
     { name: 'resolvable', severity: 'error', from: { path: '^src/' }, to: { couldNotResolve: true } },
     {

@@ -1,7 +1,9 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import type { Services } from './domain/services.ts';
+import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -12,14 +14,17 @@ import { verifyRoute } from './http/auth/verify.ts';
 import { makeClientOf, type HashClient } from './http/client.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { healthRoutes, type Readiness } from './http/ops/health.ts';
+import { logLevelRoutes } from './http/ops/log-level.ts';
+import { metricsRoute } from './http/ops/metrics.ts';
 import { makePairBody } from './http/pair.ts';
 import authenticate from './http/plugins/authenticate.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/plugins/jwt.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
+import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
-import requestContext, { logRequest, requestIdOf } from './http/plugins/request-context.ts';
+import requestContext, { endRequest, requestIdOf } from './http/plugins/request-context.ts';
 import { answerClientError, answerExpectations } from './http/raw-errors.ts';
 import { profileRoute } from './http/user/profile.ts';
 
@@ -30,9 +35,9 @@ export interface AppOptions {
   audience: string;
   lifetimes: Lifetimes;
   hashClient: HashClient;
-  rateLimit: RateLimitOptions;
+  rateLimit: Omit<RateLimitOptions, 'observe'>;
   limits: { logIn: Limit; signUp: Limit };
-  loadShedding: LoadSheddingOptions;
+  loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   /** Whose X-Forwarded-For counts; null for nobody's. */
   trustProxy: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
@@ -40,15 +45,26 @@ export interface AppOptions {
   isDraining: () => boolean;
   clock: Clock;
   logger: FastifyBaseLogger;
+  observe: Observe;
+  /** null where nobody asked for spans. */
+  tracer: Tracer | null;
+}
+
+export interface OpsOptions {
+  readiness: () => Promise<Readiness>;
+  /** Prometheus's text format. */
+  metrics: () => Promise<string>;
+  /** Its level can be changed. */
+  logger: Pick<FastifyBaseLogger, 'level' | 'warn'>;
 }
 
 const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { services, keyRing, lifetimes, clock } = options;
+  const { services, keyRing, lifetimes, clock, logger, observe } = options;
   const app = fastify({
-    loggerInstance: options.logger,
+    loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
     trustProxy: options.trustProxy ?? false,
@@ -74,23 +90,29 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       if (options.isDraining()) reply.header('connection', 'close');
+      observe.requestBegan();
       sendError(error, request, reply);
-      logRequest(request, reply.statusCode, 0);
+      endRequest(request, reply.statusCode, 0, observe);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, options.logger);
+      answerClientError(error, socket, { logger, observe });
     },
   });
-  answerExpectations(app.server, options.logger);
+  answerExpectations(app.server, { logger, observe });
   registerErrorHandler(app);
 
-  await app.register(requestContext, { clock, isDraining: options.isDraining });
+  await app.register(requestContext, { clock, isDraining: options.isDraining, observe });
+  if (options.tracer) await app.register(tracing, { tracer: options.tracer });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
-  await app.register(rateLimit, options.rateLimit);
-  await app.register(loadShedding, options.loadShedding);
+  await app.register(rateLimit, { ...options.rateLimit, observe });
+  await app.register(loadShedding, { ...options.loadShedding, observe });
 
-  const codec = await makeTokenCodec(keyRing, { issuer: options.issuer, audience: options.audience });
+  const codec = await makeTokenCodec(keyRing, {
+    issuer: options.issuer,
+    audience: options.audience,
+    observe,
+  });
   await app.register(authenticate, { codec, verify: services.verify });
 
   const pairBody = makePairBody(codec, lifetimes);
@@ -111,9 +133,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Health on a port of its own, never routed to the outside. */
-export async function buildOpsApp(readiness: () => Promise<Readiness>): Promise<FastifyInstance> {
+/** Health, metrics and the log's level on a port of their own, never routed to the outside. */
+export async function buildOpsApp({ readiness, metrics, logger }: OpsOptions): Promise<FastifyInstance> {
   const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
   await app.register(healthRoutes, { readiness });
+  await app.register(metricsRoute, { metrics });
+  await app.register(logLevelRoutes, { logger });
   return app;
 }

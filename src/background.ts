@@ -1,14 +1,16 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { Observe } from './domain/metrics/observe.ts';
+import type { Task } from './domain/metrics/outcomes.ts';
 
 /** Work that goes on beside the requests. */
 export interface Background {
   /** Runs a task every so many milliseconds, never twice at once; a failure is logged once and tried again. */
-  every(ms: number, name: string, task: () => Promise<void>): void;
+  every(ms: number, name: Task, task: () => Promise<void>): void;
   /** No task starts after this, and what runs is waited for. */
   stop(): Promise<void>;
 }
 
-export function makeBackground(logger: FastifyBaseLogger): Background {
+export function makeBackground(logger: FastifyBaseLogger, observe: Pick<Observe, 'taskEnded'>): Background {
   const timers: NodeJS.Timeout[] = [];
   const running = new Set<Promise<void>>();
 
@@ -20,9 +22,11 @@ export function makeBackground(logger: FastifyBaseLogger): Background {
         isRunning = true;
         try {
           await task();
+          observe.taskEnded(name, true);
           if (isFailing) logger.info({ task: name }, 'a background task works again');
           isFailing = false;
         } catch (error) {
+          observe.taskEnded(name, false);
           if (!isFailing) logger.warn({ task: name, reason: reasonOf(error) }, 'a background task failed');
           isFailing = true;
         }

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import { makeBackground } from './background.ts';
 import type { States } from './compose-states.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import { makeEndForReuse } from './domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from './domain/sessions/write-behind.ts';
 import { makeRevocations } from './domain/tokens/revocations.ts';
@@ -18,6 +19,7 @@ interface DurabilityParts {
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
   clock: Clock;
+  observe: Observe;
   logger: FastifyBaseLogger;
 }
 
@@ -28,7 +30,7 @@ const RENEWED = 60_000;
 
 /** What makes sessions and revocations survive a store's loss, and runs beside the requests (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { states, tokens, prisma, cacheTtl, clock, logger } = parts;
+  const { states, tokens, prisma, cacheTtl, clock, observe, logger } = parts;
   const { gate } = states;
   const check = () => states.check();
   const settled = makeRevocationStore(prisma);
@@ -36,16 +38,20 @@ export function makeDurability(parts: DurabilityParts) {
     writer: makeStateWriter(prisma),
     states: states.states,
     revocations: settled,
+    clock,
   });
   const revocations = makeRevocations({ revocations: settled, states: states.states });
   const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
   const endForReuse = makeEndForReuse({ revoke, states: states.states });
-  const background = makeBackground(logger);
+  const background = makeBackground(logger, observe);
   return {
     writeBehind,
     revoke,
     endForReuse,
     revocations: settled,
+    /** For the metrics. */
+    pendingRevocations: () => revocations.pending(),
+    reuseQueue: () => endForReuse.size(),
 
     /** Connects to the fast store. */
     connect(): void {

@@ -4,8 +4,9 @@ import type { Hashing } from './compose-hashing.ts';
 import type { Config } from './config.ts';
 import type { TokenStore } from './domain/tokens/ports.ts';
 import { makeVerify } from './domain/access-tokens/verify.ts';
-import type { Audit } from './domain/audit/event.ts';
+import type { Audit, AuditEvent } from './domain/audit/event.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import { makeCreateLongLived } from './domain/long-lived-tokens/create.ts';
 import type { Services } from './domain/services.ts';
 import { makeLogIn } from './domain/sessions/log-in.ts';
@@ -30,20 +31,28 @@ export interface Parts {
   durability: Durability;
   hashing: Hashing;
   clock: Clock;
+  observe: Observe;
   logger: FastifyBaseLogger;
 }
 
+/** Theft is worth a look, and a wrong clock a call; a wrong password is neither. */
+const AUDIT_LEVELS: Partial<Record<AuditEvent['event'], 'warn' | 'error'>> = {
+  'session.reuse_detected': 'warn',
+  'clock.wrong': 'error',
+};
+
 /** The use cases that routes call. */
 export function makeServices(parts: Parts): Services {
-  const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, logger } = parts;
+  const { config, lifetimes, states, tokens, postgres, durability, hashing, clock, observe, logger } = parts;
   const { hasher, bulkhead, dummyHash } = hashing;
   const audit: Audit = (event) => {
-    logger.info(event, 'audit');
+    logger[AUDIT_LEVELS[event.event] ?? 'info'](event, 'audit');
+    observe.audited(event);
   };
   const users = makeUserStore(postgres.prisma);
-  const readThrough = makeReadThrough({ states, tokens });
+  const readThrough = makeReadThrough({ states, tokens, observe });
   const { writeBehind, revocations, revoke, endForReuse } = durability;
-  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
+  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock, observe });
 
   return {
     signUp: makeSignUp({
@@ -53,6 +62,7 @@ export function makeServices(parts: Parts): Services {
       bulkhead,
       clock,
       audit,
+      observe,
       isCommonPassword: loadCommonPasswords(),
       enabled: config.SIGNUP_ENABLED,
       passwordMinLength: config.PASSWORD_MIN_LENGTH,
@@ -78,6 +88,7 @@ export function makeServices(parts: Parts): Services {
       lifetimes,
       clock,
       audit,
+      observe,
       retryWindow: config.REFRESH_RETRY_WINDOW,
     }),
     logOut: makeLogOut({ revoke, audit }),

@@ -1,12 +1,15 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from './config.ts';
+import type { Observe } from './domain/metrics/observe.ts';
 import type { SessionStateStore } from './domain/sessions/ports.ts';
+import type { Tracer } from './domain/tracing/tracer.ts';
 import { makeMemorySessionState } from './infra/memory/session-state.ts';
 import { makeRedisClient } from './infra/redis/client.ts';
 import { makeRedisCluster } from './infra/redis/cluster.ts';
 import { makeConnections } from './infra/redis/connections.ts';
 import { makeReplayGate, type ReplayGate } from './infra/redis/replay-gate.ts';
 import type { ScriptedCluster, ScriptedRedis } from './infra/redis/scripts.ts';
+import { traceStates } from './infra/tracing/traced.ts';
 import { makeRedisSessionState } from './infra/redis/session-state.ts';
 
 /** Where session states live: Redis, or this process. */
@@ -25,7 +28,12 @@ export interface States {
 const SWEEP_INTERVAL = 60_000;
 
 /** Nothing connects yet. */
-export function openStates(config: Config, logger: FastifyBaseLogger): States {
+export function openStates(
+  config: Config,
+  logger: FastifyBaseLogger,
+  observe: Observe,
+  tracer: Tracer | null,
+): States {
   const cacheTtl = config.SESSION_CACHE_TTL;
   if (config.REDIS_URL === undefined) return openMemory(cacheTtl);
 
@@ -33,9 +41,9 @@ export function openStates(config: Config, logger: FastifyBaseLogger): States {
   logChanges(redis, logger);
   const connections = makeConnections(redis, config.REDIS_PREFIX);
   const gate = makeReplayGate(connections);
-  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl, gate });
+  const states = makeRedisSessionState(redis, { prefix: config.REDIS_PREFIX, cacheTtl, gate, observe });
   return {
-    states,
+    states: tracer ? traceStates(states, tracer) : states,
     redis,
     gate,
     connect: () => {

@@ -1,15 +1,16 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { AppOptions } from './app.ts';
+import type { AppOptions, OpsOptions } from './app.ts';
 import { makeDurability } from './compose-durability.ts';
 import { makeHashing } from './compose-hashing.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
+import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
-import type { Readiness } from './http/ops/health.ts';
 import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
+import { makeMetrics } from './infra/metrics/metrics.ts';
 import { makePostgres } from './infra/postgres/client.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
 import { makeReadiness } from './readiness.ts';
@@ -19,7 +20,7 @@ import { systemClock } from './system-clock.ts';
 
 export interface Composition {
   app: AppOptions;
-  readiness: () => Promise<Readiness>;
+  ops: OpsOptions;
   /** Starts what runs beside the requests: write-behind, sweeps, retries. */
   start(): void;
   /** From now on we are about to stop: not ready, and answers say so. */
@@ -35,6 +36,7 @@ export async function compose(
   config: Config,
   databaseUrl: string,
   logger: FastifyBaseLogger,
+  tracer: Tracer | null = null,
 ): Promise<Composition> {
   let draining = false;
   const lifetimes: Lifetimes = {
@@ -42,20 +44,32 @@ export async function compose(
     refreshToken: config.REFRESH_TOKEN_TTL,
     session: config.SESSION_MAX_AGE,
   };
+  const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: () => systemClock.now() });
+  const { observe } = metrics;
   const keyRing = openKeyRing(config, logger);
   const hashClient = followClientHash(keyRing);
   const postgres = makePostgres({
     url: databaseUrl,
     pool: config.DATABASE_POOL,
     timeout: config.DATABASE_TIMEOUT,
+    observe,
+    tracer,
   });
-  const opened = openStates(config, logger);
+  const opened = openStates(config, logger, observe, tracer);
   const { states, redis } = opened;
   const { prisma } = postgres;
   const tokens = makeTokenStore(prisma);
   const cacheTtl = config.SESSION_CACHE_TTL;
-  const durability = makeDurability({ states: opened, tokens, prisma, cacheTtl, clock: systemClock, logger });
-  const hashing = await makeHashing(config, systemClock);
+  const durability = makeDurability({
+    states: opened,
+    tokens,
+    prisma,
+    cacheTtl,
+    clock: systemClock,
+    observe,
+    logger,
+  });
+  const hashing = await makeHashing(config, systemClock, observe, tracer);
   const services = makeServices({
     config,
     lifetimes,
@@ -65,7 +79,24 @@ export async function compose(
     durability,
     hashing,
     clock: systemClock,
+    observe,
     logger,
+  });
+  const readiness = makeReadiness({ postgres, states, isDraining: () => draining });
+  metrics.watch({
+    readiness,
+    hashing: {
+      running: hashing.bulkhead.running,
+      waiting: hashing.bulkhead.waiting,
+      concurrency: config.HASH_CONCURRENCY,
+      queue: config.HASH_QUEUE,
+    },
+    pool: postgres.pool,
+    writeBehind: durability.writeBehind,
+    pendingRevocations: durability.pendingRevocations,
+    reuseQueue: durability.reuseQueue,
+    keys: () => keyRing.current(),
+    lag: hashing.loadShedding.lag,
   });
   durability.connect();
 
@@ -85,11 +116,13 @@ export async function compose(
       isDraining: () => draining,
       clock: systemClock,
       logger,
+      observe,
+      tracer,
     },
     start: () => {
       durability.start();
     },
-    readiness: makeReadiness({ postgres, states, isDraining: () => draining }),
+    ops: { readiness, metrics: () => metrics.text(), logger },
     drain() {
       draining = true;
     },

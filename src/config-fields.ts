@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { TRACING_FIELDS } from './config-tracing.ts';
 
 /**
  * Every environment variable: how it is read, and how the README's table describes it (a test compares the two).
@@ -96,6 +97,7 @@ export const FIELDS = {
       .default('info'),
     'info',
   ),
+  ...TRACING_FIELDS,
 } satisfies Record<string, Field<unknown>>;
 
 /** The value of every variable, in the units of the README's table. */

@@ -4,6 +4,7 @@ import { readSigningKeys } from './infra/crypto/key-ring.ts';
 import { KeyError, parseRefreshSecrets } from './infra/crypto/keys.ts';
 import { hashMemory } from './infra/crypto/scrypt-hasher.ts';
 import { redisProblems } from './config-redis.ts';
+import { tracingOf, type TracingProtocol } from './config-tracing.ts';
 import { FIELDS, type Values } from './config-fields.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,6 +14,8 @@ export interface Config extends Values {
   production: boolean;
   /** Reads REFRESH_TOKEN_SECRET as it is now; null where none was given. A mounted file changes while we run. */
   readRefreshSecrets: (() => string) | null;
+  /** How spans are sent; null where nobody asked for them. */
+  tracing: TracingProtocol | null;
   /** What was not given and is embedded instead, for the log. */
   embedded: string[];
 }
@@ -74,6 +77,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   return Object.freeze({
     ...config,
     production,
+    tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
       ? null
       : () => readVariable(env, 'REFRESH_TOKEN_SECRET', []) ?? '',

@@ -1,4 +1,5 @@
 import { pino, type Logger } from 'pino';
+import type { Tracer } from './domain/tracing/tracer.ts';
 
 /**
  * Lines are gathered and written together: a write for each costs a tenth of a core under load. They are written when
@@ -11,9 +12,15 @@ const FLUSH_INTERVAL = 100;
 /**
  * JSON lines; on a terminal readable ones, where pino-pretty is installed.
  * @param level LOG_LEVEL.
+ * @param tracer where there is one, every line that belongs to a request names its trace.
  */
-export function makeLogger(level: string, isTerminal: boolean): Logger {
-  const base = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
+export function makeLogger(level: string, isTerminal: boolean, tracer?: Tracer): Logger {
+  const base = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    ...(tracer && { mixin: () => traceOf(tracer) }),
+  };
   if (isTerminal && isInstalled('pino-pretty')) {
     return pino({
       ...base,
@@ -26,6 +33,12 @@ export function makeLogger(level: string, isTerminal: boolean): Logger {
     output.flushSync();
   });
   return pino(base, output);
+}
+
+/** By the names that OpenTelemetry gives them in logs that are not its own. */
+function traceOf(tracer: Tracer): object {
+  const current = tracer.current();
+  return current ? { trace_id: current.traceId, span_id: current.spanId } : {};
 }
 
 function isInstalled(name: string): boolean {

@@ -4,6 +4,7 @@ import { buildApp, buildOpsApp } from './app.ts';
 import { compose } from './compose.ts';
 import { ConfigError, loadConfig, type Config } from './config.ts';
 import { openDatabase } from './embedded.ts';
+import { openTracing } from './infra/tracing/open-tracing.ts';
 import { makeLogger } from './logger.ts';
 import { StartError } from './start-error.ts';
 
@@ -12,7 +13,7 @@ const CLOSE_GRACE = 1000;
 
 try {
   const config = loadConfig();
-  await serve(config, makeLogger(config.LOG_LEVEL, process.stdout.isTTY));
+  await serve(config);
 } catch (error) {
   if (!(error instanceof ConfigError || error instanceof StartError)) throw error;
   process.stderr.write(`${error.message}\n`);
@@ -20,17 +21,18 @@ try {
 }
 
 /** Runs the service until a signal ends it. */
-async function serve(config: Config, logger: Logger): Promise<void> {
+async function serve(config: Config): Promise<void> {
   // From the first moment on: a signal during the start must not leave the embedded database behind.
   const signal = firstSignal();
+  const { logger, tracing } = await openTelemetry(config);
   for (const line of config.embedded) logger.warn(line);
   const database = await openDatabase(config, logger, () => {
     process.exitCode = 1;
     process.kill(process.pid, 'SIGTERM');
   });
-  const composition = await compose(config, database.url, logger);
+  const composition = await compose(config, database.url, logger, tracing?.tracer);
   const app = await buildApp(composition.app);
-  const ops = await buildOpsApp(composition.readiness);
+  const ops = await buildOpsApp(composition.ops);
 
   try {
     await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });
@@ -51,10 +53,27 @@ async function serve(config: Config, logger: Logger): Promise<void> {
   await closeWithin(app, deadline - performance.now());
   await ops.close();
   // What a store that hangs still owes us does not keep us; what can be written behind is.
-  await Promise.race([composition.close(), pause(Math.max(deadline - performance.now(), CLOSE_GRACE))]);
+  await Promise.race([
+    composition.close().then(() => tracing?.close()),
+    pause(Math.max(deadline - performance.now(), CLOSE_GRACE)),
+  ]);
   await database.stop();
   logger.info('stopped');
   process.exit();
+}
+
+/** The log, and spans where somebody asked for them: each knows of the other. */
+async function openTelemetry(config: Config) {
+  const tracing = await openTracing(
+    config.tracing && {
+      protocol: config.tracing,
+      onError: (error) => {
+        logger.warn({ reason: error.name }, 'spans cannot be sent');
+      },
+    },
+  );
+  const logger = makeLogger(config.LOG_LEVEL, process.stdout.isTTY, tracing?.tracer);
+  return { tracing, logger };
 }
 
 function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, logger: Logger): void {

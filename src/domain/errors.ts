@@ -2,38 +2,41 @@
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
  * change meaning. The README's table documents each; `http/problem.ts` gives each its status and title.
  */
-export type ErrorCode =
+export const ERROR_CODES = [
   // 400
-  | 'bad_request'
-  | 'malformed_json'
-  | 'validation_failed'
-  | 'username_taken'
-  | 'email_taken'
-  | 'password_refused'
-  | 'too_many_tokens'
+  'bad_request',
+  'malformed_json',
+  'validation_failed',
+  'username_taken',
+  'email_taken',
+  'password_refused',
+  'too_many_tokens',
   // 401
-  | 'token_missing'
-  | 'invalid_token'
-  | 'token_reused'
-  | 'token_unknown'
-  | 'invalid_credentials'
+  'token_missing',
+  'invalid_token',
+  'token_reused',
+  'token_unknown',
+  'invalid_credentials',
   // 403
-  | 'token_not_allowed'
-  | 'signup_disabled'
+  'token_not_allowed',
+  'signup_disabled',
   // the protocol's own
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'request_timeout'
-  | 'body_too_large'
-  | 'unsupported_media_type'
-  | 'expectation_failed'
-  | 'rate_limited'
-  | 'headers_too_large'
+  'not_found',
+  'method_not_allowed',
+  'request_timeout',
+  'body_too_large',
+  'unsupported_media_type',
+  'expectation_failed',
+  'rate_limited',
+  'headers_too_large',
   // ours
-  | 'internal_error'
-  | 'unavailable'
-  | 'overloaded'
-  | 'refresh_overlap';
+  'internal_error',
+  'unavailable',
+  'overloaded',
+  'refresh_overlap',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
 export interface FieldError {

@@ -3,25 +3,28 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { Observe } from '../domain/metrics/observe.ts';
 import { requestIdOf } from './plugins/request-context.ts';
 import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
 
+/** Where a refusal is told of. */
+export interface Report {
+  logger: FastifyBaseLogger;
+  observe: Pick<Observe, 'error'>;
+}
+
 /** Refusals below the router, where no request object exists: written to the socket, in the same shape as all others. */
-export function answerClientError(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  logger: FastifyBaseLogger,
-): void {
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, report: Report): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const { head, headers, body } = render(codeOf(error), randomUUID(), logger);
+  const { head, headers, body } = render(codeOf(error), randomUUID(), report);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(`HTTP/1.1 ${head}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** Node answers an unknown Expect header by itself, without a body. */
-export function answerExpectations(server: Server, logger: FastifyBaseLogger): void {
+export function answerExpectations(server: Server, report: Report): void {
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const { status, headers, body } = render('expectation_failed', requestIdOf(request), logger);
+    const { status, headers, body } = render('expectation_failed', requestIdOf(request), report);
     response.writeHead(status, headers).end(body);
   });
 }
@@ -32,7 +35,7 @@ function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {
   return 'bad_request';
 }
 
-function render(code: ErrorCode, requestId: string, logger: FastifyBaseLogger) {
+function render(code: ErrorCode, requestId: string, { logger, observe }: Report) {
   const problem = problemOf(code, requestId);
   const body = JSON.stringify(problem);
   const headers = {
@@ -43,5 +46,6 @@ function render(code: ErrorCode, requestId: string, logger: FastifyBaseLogger) {
     connection: 'close',
   };
   logger.info({ reqId: requestId, status: problem.status, code }, 'request');
+  observe.error(code);
   return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
 }

@@ -11,8 +11,10 @@ declare module 'fastify' {
     principal: Principal | null;
     /** Why the request was refused, for the log. */
     errorCode: ErrorCode | null;
-    /** The caller's trace id (W3C Trace Context), for the log. */
+    /** The trace (W3C Trace Context): the caller's, or one of our own while tracing is on. For the log. */
     traceId: string | null;
+    /** The request's span, while tracing is on. */
+    spanId: string | null;
   }
 
   interface FastifySchema {

@@ -80,7 +80,7 @@ async function signUpMany(env: Environment, count: number): Promise<Pair[]> {
   const config = loadConfig({ ...env, SCRYPT_LOG_N: '4', RATE_LIMIT_SIGNUP: '0', SHED_LAG: '0' });
   const composition = await compose(config, config.DATABASE_URL ?? '', pino({ level: 'silent' }));
   const app = await buildApp(composition.app);
-  while (!(await composition.readiness()).ready);
+  while (!(await composition.ops.readiness()).ready);
   const pairs: Pair[] = [];
   for (let i = 0; i < count; i++) pairs.push(await signUp(app));
   await app.close();

@@ -1,6 +1,9 @@
 import { test } from 'tap';
+import { pairClaims } from '../../src/domain/access-tokens/claims.ts';
+import { AuthError } from '../../src/domain/errors.ts';
+import { makeTokenCodec } from '../../src/http/plugins/jwt.ts';
 import { buildTestApp } from '../support/app.ts';
-import { anAccount, call, createLongLived, refresh, signUp } from '../support/client.ts';
+import { anAccount, call, createLongLived, pairOf, refresh, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -72,4 +75,70 @@ test('each request leaves one line with its id', async (t) => {
     t.equal(found.length, 1, line);
     t.match(found[0], { method: line.split(' ')[0], status: Number, ms: Number });
   }
+});
+
+test('a line is a warning only where something of ours is wrong, not where somebody tries', async (t) => {
+  const target = await buildTestApp(t, { env: { REFRESH_RETRY_WINDOW: '0' } });
+  const levelOf = async (line: string, options: Parameters<typeof call>[2] = {}) => {
+    const id = `line-${Math.random().toString(36).slice(2)}`;
+    const response = await call(target, line, { ...options, headers: { 'x-request-id': id } });
+    const found = logLines(target.log()).filter(({ reqId }) => reqId === id);
+    t.equal(found.length, 1, 'one line');
+    return { status: response.statusCode, level: found[0]?.level };
+  };
+  const pair = await signUp(target);
+  const payload = { username: 'nobody', password: 'a wrong one' };
+  t.strictSame(await levelOf('POST /api/auth', { payload }), { status: 401, level: 30 });
+  t.strictSame(await levelOf('GET /api/auth/verify', { token: 'x' }), { status: 401, level: 30 });
+  t.strictSame(await levelOf('GET /nowhere'), { status: 404, level: 30 });
+
+  const next = pairOf(await refresh(target, pair.refresh_token));
+  await refresh(target, next.refresh_token);
+  t.strictSame(await levelOf('GET /api/auth/refresh', { token: pair.refresh_token }), {
+    status: 401,
+    level: 30,
+  });
+  const audits = logLines(target.log()).filter(({ msg }) => msg === 'audit');
+  t.match(
+    audits.map(({ event, level }) => [event, level]),
+    [
+      ['user.signed_up', 30],
+      ['login.failed', 30],
+      ['session.reuse_detected', 40],
+    ],
+  );
+});
+
+test('being told to wait is no warning, and an outage is one', async (t) => {
+  const overloaded = new AuthError('overloaded', { retryAfter: 1 });
+  const target = await buildTestApp(t, {
+    override: (app) => ({
+      ...app,
+      loadShedding: { ...app.loadShedding, hashRefusal: () => overloaded },
+      services: {
+        ...app.services,
+        refresh: () => Promise.reject(new AuthError('unavailable')),
+      },
+    }),
+  });
+  await call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' } });
+  const keys = await makeTokenCodec(target.composition.app.keyRing, {
+    issuer: target.composition.app.issuer,
+    audience: target.composition.app.audience,
+  });
+  const claims = pairClaims({ userId: 1, tokenId: 1, generation: Date.now() * 1000 }, Date.now(), {
+    accessToken: 60,
+    refreshToken: 60,
+    session: 0,
+  });
+  await refresh(target, keys.sign('refresh', claims.refresh));
+  t.match(
+    logLines(target.log())
+      .filter(({ msg }) => msg === 'request')
+      .map(({ code, level }) => [code, level]),
+    [
+      ['overloaded', 30],
+      ['unavailable', 40],
+    ],
+  );
 });

@@ -51,7 +51,7 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
       unavailable(t, await call(target, 'GET /api/user', { token }));
       unavailable(t, await call(target, `DELETE /api/auth/llt/${id}`, { token }));
       unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
-      t.equal((await target.composition.readiness()).ready, true, 'ready stays');
+      t.equal((await target.composition.ops.readiness()).ready, true, 'ready stays');
       refused(t, await verify(target, 'x'), 401, 'invalid_token');
 
       proxy.set('pass');

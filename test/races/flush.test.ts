@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { makeWriteBehind } from '../../src/domain/sessions/write-behind.ts';
+import { systemClock } from '../../src/system-clock.ts';
 import type { StateWriter } from '../../src/domain/tokens/ports.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
@@ -13,7 +14,12 @@ async function withRotation(
   saveStates: StateWriter['saveStates'] = (states) => world.writer.saveStates(states),
 ) {
   const { states, revocations, writer, key, rotate, generation } = world;
-  const writeBehind = makeWriteBehind({ states, revocations, writer: { ...writer, saveStates } });
+  const writeBehind = makeWriteBehind({
+    states,
+    revocations,
+    writer: { ...writer, saveStates },
+    clock: systemClock,
+  });
   const rotated = await rotate(generation);
   if (rotated.outcome !== 'issued') throw new Error(rotated.outcome);
   writeBehind.note(key, rotated.state);

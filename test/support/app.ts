@@ -61,7 +61,7 @@ export async function buildTestApp(
     await composition.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
-  if (storesAnswer) await until(async () => (await composition.readiness()).ready);
+  if (storesAnswer) await until(async () => (await composition.ops.readiness()).ready);
   return {
     app,
     composition,

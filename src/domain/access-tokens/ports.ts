@@ -5,6 +5,8 @@ export interface SigningKey {
   algorithm: 'ES256' | 'EdDSA' | 'RS256';
   privateKey: string;
   publicKey: string;
+  /** As far as that can be known: from the date in its file's name, or when that was written. Milliseconds since 1970. */
+  createdAt: number;
 }
 
 /** A secret for refresh tokens (HS256). */

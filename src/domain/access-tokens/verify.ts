@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
 import type { WriteBehind } from '../sessions/write-behind.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
@@ -12,6 +13,7 @@ interface VerifyPorts {
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
   lifetimes: Lifetimes;
   clock: Clock;
+  observe?: Pick<Observe, 'verification'>;
 }
 
 /**
@@ -19,18 +21,34 @@ interface VerifyPorts {
  * One round trip to the fast store and nothing else, unless its key is missing.
  * @throws AuthError `invalid_token`, `unavailable`
  */
-export function makeVerify({ states, readThrough, writeBehind, lifetimes, clock }: VerifyPorts) {
+export function makeVerify(ports: VerifyPorts) {
+  const { states, readThrough, writeBehind, lifetimes, clock, observe = UNOBSERVED } = ports;
+
+  async function ask(bearer: Bearer) {
+    const { type, generation } = bearer;
+    try {
+      return await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
+        type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
+      );
+    } catch (error) {
+      observe.verification(type, 'unavailable');
+      throw error;
+    }
+  }
+
   return async function verify(bearer: Bearer): Promise<Principal> {
-    const { type, tokenId, generation } = bearer;
-    const answer = await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
-      type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
-    );
-    if (answer.outcome !== 'good') throw new AuthError('invalid_token');
+    const { type, tokenId } = bearer;
+    const answer = await ask(bearer);
+    if (answer.outcome !== 'good') {
+      observe.verification(type, answer.outcome);
+      throw new AuthError('invalid_token');
+    }
     const { user, createdAt, confirmed, usedAt } = answer;
     if (confirmed) writeBehind.note({ userId: bearer.userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
-    if (type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now())
-      throw new AuthError('invalid_token');
+    const isOver = type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now();
+    observe.verification(type, isOver ? 'expired' : 'good');
+    if (isOver) throw new AuthError('invalid_token');
     return { user, tokenId, type };
   };
 }

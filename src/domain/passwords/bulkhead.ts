@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 
 export interface BulkheadOptions {
   /** How many run at once. */
@@ -31,6 +32,9 @@ export interface Bulkhead {
    * @returns the refusal, or null.
    */
   refusal(): AuthError | null;
+  /** How many tasks run, and how many wait. */
+  running: () => number;
+  waiting: () => number;
 }
 
 /**
@@ -42,6 +46,7 @@ export function makeBulkhead(
   { concurrency, queue, queueTimeout }: BulkheadOptions,
   timers: Timers,
   clock: Pick<Clock, 'monotonic'>,
+  observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'> = UNOBSERVED,
 ): Bulkhead {
   const waiting: Waiting[] = [];
   let running = 0;
@@ -55,6 +60,8 @@ export function makeBulkhead(
     if (running < concurrency) return null;
     const place = waiting.length + 1;
     if (place <= queue && waitOf(place) <= queueTimeout) return null;
+    // Whoever asks gives up on a refusal: each is counted, and once.
+    observe.hashRejected(place > queue ? 'full' : 'wait');
     // By then those who wait now are through, if nobody comes in between.
     return overloaded(waitOf(waiting.length));
   }
@@ -75,6 +82,7 @@ export function makeBulkhead(
         // Tasks have become slower since it came.
         timer: timers.set(() => {
           waiting.splice(waiting.indexOf(entry), 1);
+          observe.hashRejected('timeout');
           reject(overloaded(waitOf(waiting.length)));
         }, queueTimeout),
       };
@@ -91,12 +99,17 @@ export function makeBulkhead(
 
   return {
     refusal,
+    running: () => running,
+    waiting: () => waiting.length,
     async run(task) {
+      const came = clock.monotonic();
       await enter();
       try {
         const start = clock.monotonic();
+        observe.hashBegan((start - came) / 1000);
         const result = await task();
         const took = clock.monotonic() - start;
+        observe.hashEnded(took / 1000);
         duration = duration === 0 ? took : duration + WEIGHT * (took - duration);
         return result;
       } finally {

@@ -20,7 +20,7 @@ interface LogInPorts {
   revocations: Pick<RevocationStore, 'settle'>;
   states: Pick<SessionStateStore, 'now' | 'put' | 'revoke'>;
   hasher: PasswordHasher;
-  bulkhead: Bulkhead;
+  bulkhead: Pick<Bulkhead, 'run'>;
   /** A hash of the configured cost that no password opens, for names that nobody has. */
   dummyHash: Uint8Array;
   lifetimes: Lifetimes;

@@ -2,10 +2,13 @@ import type { TokenIdentity } from '../access-tokens/claims.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { RefreshOutcome } from '../metrics/outcomes.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
 import type { EndForReuse } from './end-for-reuse.ts';
 import type { SessionStateStore } from './ports.ts';
+import type { RotationOutcome } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 import type { WriteBehind } from './write-behind.ts';
 
@@ -19,6 +22,7 @@ interface RefreshPorts {
   retryWindow: number;
   clock: Clock;
   audit: Audit;
+  observe?: Pick<Observe, 'refresh'>;
 }
 
 export interface RefreshRequest {
@@ -35,24 +39,38 @@ export interface RefreshRequest {
  * @throws AuthError `invalid_token`, `token_reused` (the session is over), `refresh_overlap`, `unavailable`
  */
 export function makeRefresh(ports: RefreshPorts) {
-  const { states, readThrough, lifetimes, clock } = ports;
+  const { states, readThrough, lifetimes, clock, observe = UNOBSERVED } = ports;
   const window = ports.retryWindow * 1_000_000;
 
-  return async function refresh({ identity, client, receivedAt }: RefreshRequest): Promise<SessionGrant> {
-    const answer = await readThrough(identity, 'session', () =>
-      states.rotate(identity, {
-        generation: identity.generation,
-        elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
-        window,
-        client,
-      }),
-    );
+  async function present({ identity, client, receivedAt }: RefreshRequest) {
+    try {
+      return await readThrough(identity, 'session', () =>
+        states.rotate(identity, {
+          generation: identity.generation,
+          elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
+          window,
+          client,
+        }),
+      );
+    } catch (error) {
+      observe.refresh('unavailable');
+      throw error;
+    }
+  }
+
+  return async function refresh(request: RefreshRequest): Promise<SessionGrant> {
+    const { identity } = request;
+    const answer = await present(request);
+    const isOver =
+      (answer.outcome === 'issued' || answer.outcome === 'repeated') &&
+      sessionEnd(answer.createdAt, lifetimes) <= clock.now();
+    observe.refresh(isOver ? 'expired' : rowOf(answer));
 
     switch (answer.outcome) {
       case 'issued':
       case 'repeated':
         if (answer.outcome === 'issued') ports.writeBehind.note(idsOf(identity), answer.state);
-        if (sessionEnd(answer.createdAt, lifetimes) <= clock.now()) throw new AuthError('invalid_token');
+        if (isOver) throw new AuthError('invalid_token');
         return {
           user: answer.user,
           createdAt: answer.createdAt,
@@ -76,6 +94,12 @@ export function makeRefresh(ports: RefreshPorts) {
         throw new AuthError('invalid_token');
     }
   };
+}
+
+/** The line of the table that decided, or why none did. */
+function rowOf(answer: RotationOutcome | { outcome: 'revoked' | 'disabled' | 'gone' }): RefreshOutcome {
+  if (answer.outcome === 'issued') return answer.row;
+  return answer.outcome === 'refused' ? answer.reason : answer.outcome;
 }
 
 function idsOf({ userId, tokenId }: TokenIdentity) {

@@ -1,4 +1,5 @@
 import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { SessionStateStore, TokenKey, Unusable } from '../sessions/ports.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -8,6 +9,7 @@ type Missing = Extract<Unusable, { outcome: 'missing' }>;
 interface ReadThroughPorts {
   states: Pick<SessionStateStore, 'put'>;
   tokens: Pick<TokenStore, 'find'>;
+  observe?: Pick<Observe, 'readThrough'>;
 }
 
 /** A second miss means that the rebuilt key was too old to be taken, or vanished again: worth one more try, not more. */
@@ -17,7 +19,7 @@ const MAX_REBUILDS = 2;
  * Asks the fast store, and where it does not know the token rebuilds its state from the record and asks again.
  * A token without a record, of another user or of another type is `gone`.
  */
-export function makeReadThrough({ states, tokens }: ReadThroughPorts) {
+export function makeReadThrough({ states, tokens, observe = UNOBSERVED }: ReadThroughPorts) {
   return async function readThrough<Answer extends { outcome: string }>(
     key: TokenKey,
     type: TokenRecord['type'],
@@ -29,9 +31,13 @@ export function makeReadThrough({ states, tokens }: ReadThroughPorts) {
       if (rebuilds === MAX_REBUILDS) throw new AuthError('unavailable');
 
       const found = await tokens.find(key.tokenId);
-      if (found?.record.userId !== key.userId || found.record.type !== type) return { outcome: 'gone' };
-      if (found.record.revokedAt !== null) return { outcome: 'gone' };
-      await states.put(found.record, found.user, answer.now);
+      const isTheirs = found?.record.userId === key.userId && found.record.type === type;
+      if (!isTheirs || found.record.revokedAt !== null) {
+        observe.readThrough('gone');
+        return { outcome: 'gone' };
+      }
+      const isTaken = await states.put(found.record, found.user, answer.now);
+      observe.readThrough(isTaken ? 'rebuilt' : 'refused');
     }
   };
 }

@@ -14,6 +14,7 @@ const PAGE = 1000;
  * twice is harmless, and no replica is needed.
  */
 export function makeRevocations({ revocations, states }: RevocationPorts) {
+  let found = 0;
   return {
     /**
      * Finishes the revocations whose tombstone is not known to stand: their replica was killed, or the fast store away,
@@ -23,10 +24,14 @@ export function makeRevocations({ revocations, states }: RevocationPorts) {
       let page: TokenKey[];
       do {
         page = await revocations.pending(PAGE);
+        found = page.length;
         await states.revokeAll(page);
         await revocations.settle(page.map(({ tokenId }) => tokenId));
       } while (page.length === PAGE);
     },
+
+    /** How many were pending when last looked at; PAGE for that many or more. */
+    pending: () => found,
 
     /** Sets the tombstones of the last so many milliseconds again: a failover may have lost them unseen. */
     async renew(ms: number): Promise<void> {

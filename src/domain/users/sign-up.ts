@@ -1,6 +1,8 @@
 import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
 import type { Bulkhead } from '../passwords/bulkhead.ts';
 import { parsePassword, refuseGuessable, type IsCommonPassword } from '../passwords/policy.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
@@ -16,7 +18,7 @@ interface SignUpPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
   states: Pick<SessionStateStore, 'now' | 'put'>;
   hasher: PasswordHasher;
-  bulkhead: Bulkhead;
+  bulkhead: Pick<Bulkhead, 'run'>;
   isCommonPassword: IsCommonPassword;
   /** SIGNUP_ENABLED. */
   enabled: boolean;
@@ -24,6 +26,7 @@ interface SignUpPorts {
   passwordMinLength: number;
   clock: Clock;
   audit: Audit;
+  observe?: Pick<Observe, 'signUpRefused'>;
 }
 
 export interface SignUpRequest {
@@ -42,9 +45,9 @@ export interface SignUpRequest {
  * `overloaded`, `unavailable`
  */
 export function makeSignUp(ports: SignUpPorts) {
-  const { users, states, hasher, bulkhead, clock, audit } = ports;
+  const { users, states, hasher, bulkhead, clock, audit, observe = UNOBSERVED } = ports;
 
-  return async function signUp(request: SignUpRequest): Promise<SessionGrant> {
+  async function open(request: SignUpRequest): Promise<SessionGrant> {
     if (!ports.enabled) throw new AuthError('signup_disabled');
     const { username, name, email, password, device } = parseRequest(request, ports);
 
@@ -71,6 +74,16 @@ export function makeSignUp(ports: SignUpPorts) {
     );
     audit({ event: 'user.signed_up', userId, tokenId });
     return { user, tokenId, generation, createdAt };
+  }
+
+  return async function signUp(request: SignUpRequest): Promise<SessionGrant> {
+    try {
+      return await open(request);
+    } catch (error) {
+      const refusal = SIGNUP_REFUSALS.find((code) => error instanceof AuthError && error.code === code);
+      if (refusal) observe.signUpRefused(refusal);
+      throw error;
+    }
   };
 }
 

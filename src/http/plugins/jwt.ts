@@ -6,6 +6,8 @@ import {
   type TokenIdentity,
   type TokenType,
 } from '../../domain/access-tokens/claims.ts';
+import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
+import type { TokenRefusal } from '../../domain/metrics/outcomes.ts';
 import type { KeyRing, KeySet, SigningKey } from '../../domain/access-tokens/ports.ts';
 
 export interface TokenCodecOptions {
@@ -13,6 +15,7 @@ export interface TokenCodecOptions {
   issuer: string;
   /** AUDIENCE. */
   audience: string;
+  observe?: Pick<Observe, 'tokenRefused'>;
 }
 
 /** Signs and verifies our JWTs. What their sessions have to say to it is the domain's business. */
@@ -33,6 +36,9 @@ const CLOCK_TOLERANCE = 5000;
 /** Tokens whose signature need not be checked again; their session is asked every time all the same. */
 const CACHED_TOKENS = 10_000;
 
+/** What fast-jwt says of a signature that does not fit. */
+const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
+
 /** One key for one type of token. */
 interface KeyCodec {
   kid: string;
@@ -51,6 +57,11 @@ interface Codecs {
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
+  const { observe = UNOBSERVED } = options;
+  const refuse = (reason: TokenRefusal) => {
+    observe.tokenRefused(reason);
+    return null;
+  };
   let codecs = await openCodecs(keyRing.current(), options);
   keyRing.onChange(async (keys) => {
     codecs = await openCodecs(keys, options);
@@ -66,11 +77,15 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
         await keyRing.reload();
         codec = find(codecs, token);
       }
-      const type = types.find((candidate) => candidate === codec?.type);
-      if (!codec || !type) return null;
+      // null: no token has such a header; undefined: we have no such key.
+      if (!codec) return refuse(codec === null ? 'malformed' : 'unknown_key');
+      const { type: found } = codec;
+      const type = types.find((candidate) => candidate === found);
+      if (!type) return refuse('wrong_type');
       const claims = check(codec, token);
-      const identity = claims && readClaims(claims, type);
-      return identity && { ...identity, type };
+      if (typeof claims === 'string') return refuse(claims);
+      const identity = readClaims(claims, type);
+      return identity ? { ...identity, type } : refuse('malformed');
     },
   };
 }
@@ -150,11 +165,14 @@ function find({ byHeader, all }: Codecs, token: string): KeyCodec | null | undef
   return all.find(({ kid, type }) => kid === header.kid && TYP[type] === header.typ) ?? undefined;
 }
 
-function check(codec: KeyCodec, token: string): Record<keyof Claims, unknown> | null {
+/** The claims of a good token, or what is wrong with it. */
+function check(codec: KeyCodec, token: string): Record<keyof Claims, unknown> | TokenRefusal {
   try {
     return codec.verify(token);
-  } catch {
-    return null;
+  } catch (error) {
+    const { code = '' } = error as { code?: string };
+    if (code === 'FAST_JWT_EXPIRED') return 'expired';
+    return SIGNATURE_ERRORS.includes(code) ? 'signature' : 'malformed';
   }
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import { AuthError } from '../../domain/errors.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
 
 export interface LoadSheddingOptions {
   /** How late the event loop is, in milliseconds. */
@@ -9,6 +10,7 @@ export interface LoadSheddingOptions {
   maxLag: number;
   /** Why a password could not be checked now; null where it could. */
   hashRefusal: () => AuthError | null;
+  observe: Pick<Observe, 'late'>;
 }
 
 declare module 'fastify' {
@@ -28,11 +30,12 @@ const RETRY_AFTER = 2;
 
 function loadShedding(
   app: FastifyInstance,
-  { lag, maxLag, hashRefusal }: LoadSheddingOptions,
+  { lag, maxLag, hashRefusal, observe }: LoadSheddingOptions,
   done: () => void,
 ): void {
   app.decorate('refuseWhenLate', (_request, _reply, next) => {
     const isLate = maxLag > 0 && lag() > maxLag;
+    if (isLate) observe.late();
     next(isLate ? new AuthError('overloaded', { retryAfter: RETRY_AFTER }) : undefined);
   });
   app.decorate('refuseWhenFull', (_request, _reply, next) => {

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin';
 import type { BlockList } from 'node:net';
 import { isIPv6 } from 'node:net';
 import { AuthError } from '../../domain/errors.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
 
 export interface RateLimitOptions {
   /** Where the counters live; in this process where it is null. */
@@ -12,6 +13,7 @@ export interface RateLimitOptions {
   nameSpace: string;
   /** RATE_LIMIT_ALLOW: addresses without limits. */
   allow: BlockList;
+  observe: Pick<Observe, 'rateLimited'>;
 }
 
 /** A limit; null for none. */
@@ -20,17 +22,17 @@ export type Limit = { count: number; seconds: number } | null;
 declare module 'fastify' {
   interface FastifyInstance {
     /** A hook that counts the requests of an address under this name. */
-    limitByAddress(name: string, limit: Limit): onRequestAsyncHookHandler;
+    limitByAddress(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler;
   }
 }
 
 async function rateLimitPlugin(
   app: FastifyInstance,
-  { redis, nameSpace, allow }: RateLimitOptions,
+  { redis, nameSpace, allow, observe }: RateLimitOptions,
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
-  app.decorate('limitByAddress', (name: string, limit: Limit): onRequestAsyncHookHandler => {
+  app.decorate('limitByAddress', (name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler => {
     if (!limit) return () => Promise.resolve();
     const options: CreateRateLimitOptions = {
       max: limit.count,
@@ -43,8 +45,9 @@ async function rateLimitPlugin(
       const result = await count(request).catch((cause: unknown) => {
         throw new AuthError('unavailable', { cause });
       });
-      if (!result.isAllowed && result.isExceeded)
-        throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds });
+      if (result.isAllowed || !result.isExceeded) return;
+      observe.rateLimited(name);
+      throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds });
     };
   });
 }

@@ -3,13 +3,15 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
-import { AuthError } from '../../domain/errors.ts';
+import { AuthError, type ErrorCode } from '../../domain/errors.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
 import '../request.ts';
 
 interface RequestContextOptions {
   clock: Clock;
   /** While true, every answer asks its client to open its next connection elsewhere. */
   isDraining: () => boolean;
+  observe: Observe;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
@@ -24,7 +26,7 @@ export function requestIdOf(request: IncomingMessage): string {
 /** What every request gets before anything else, and one line in the log when it is over. */
 function requestContext(
   app: FastifyInstance,
-  { clock, isDraining }: RequestContextOptions,
+  { clock, isDraining, observe }: RequestContextOptions,
   done: () => void,
 ): void {
   app.decorateRequest('receivedAt', 0);
@@ -32,9 +34,11 @@ function requestContext(
   app.decorateRequest('principal', null);
   app.decorateRequest('errorCode', null);
   app.decorateRequest('traceId', null);
+  app.decorateRequest('spanId', null);
 
   app.addHook('onRequest', (request, reply, next) => {
     request.receivedAt = clock.monotonic();
+    observe.requestBegan();
     const { traceparent } = request.headers;
     if (typeof traceparent === 'string') request.traceId = TRACEPARENT.exec(traceparent)?.[1] ?? null;
     // Nothing that we answer may be kept by anybody in between.
@@ -50,15 +54,22 @@ function requestContext(
   });
 
   app.addHook('onResponse', (request, reply, next) => {
-    logRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt);
+    endRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt, observe);
     next();
   });
   done();
 }
 
-/** The line that every request leaves. @param elapsed milliseconds. */
-export function logRequest(request: FastifyRequest, status: number, elapsed: number): void {
-  const { method, routeOptions, errorCode, principal, traceId } = request;
+/** What a client did is no fault, and neither is that it was told to wait: a flood must not fill the log with warnings. */
+function isOurFault(status: number, code: ErrorCode | null): boolean {
+  return status >= 500 && code !== 'overloaded' && code !== 'refresh_overlap';
+}
+
+/** The line and the figures that every request leaves. @param elapsed milliseconds. */
+export function endRequest(request: FastifyRequest, status: number, elapsed: number, observe: Observe): void {
+  observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
+  if (request.errorCode !== null) observe.error(request.errorCode);
+  const { method, routeOptions, errorCode, principal, traceId, spanId } = request;
   const entry = {
     method,
     // The pattern, not the path: what a client puts there by mistake may be a token.
@@ -67,9 +78,10 @@ export function logRequest(request: FastifyRequest, status: number, elapsed: num
     ms: Math.round(elapsed * 1000) / 1000,
     ...(errorCode && { code: errorCode }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
-    ...(traceId && { traceId }),
+    ...(traceId && { trace_id: traceId }),
+    ...(spanId && { span_id: spanId }),
   };
-  if (status >= 500) request.log.warn(entry, 'request');
+  if (isOurFault(status, errorCode)) request.log.warn(entry, 'request');
   else request.log.info(entry, 'request');
 }
 

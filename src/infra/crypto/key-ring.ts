@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KeyRing, KeySet, SigningKey } from '../../domain/access-tokens/ports.ts';
 import { KeyError, parseRefreshSecrets, parseSigningKey } from './keys.ts';
@@ -76,7 +76,10 @@ export function readSigningKeys(directory: string): SigningKey[] {
     .sort()
     .reverse();
   if (names.length === 0) throw new KeyError('the folder holds no .pem file');
-  return names.map((name) => parseSigningKey(readFileSync(join(directory, name), 'utf8'), name));
+  return names.map((name) => {
+    const path = join(directory, name);
+    return parseSigningKey(readFileSync(path, 'utf8'), name, statSync(path).mtimeMs);
+  });
 }
 
 function fingerprint({ signing, refresh }: KeySet): string {

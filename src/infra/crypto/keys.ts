@@ -16,8 +16,14 @@ export class KeyError extends Error {
 const MIN_SECRET_BYTES = 32;
 const MIN_RSA_BITS = 2048;
 
-/** Reads a PEM private key: EC P-256 signs ES256, Ed25519 EdDSA, RSA RS256. @throws KeyError */
-export function parseSigningKey(pem: string, name: string): SigningKey {
+/**
+ * Reads a PEM private key: EC P-256 signs ES256, Ed25519 EdDSA, RSA RS256.
+ * @param name its file's, perhaps with a date in front, which is more than the time of the file can say: a mounted
+ * Secret is written anew with every pod.
+ * @param writtenAt milliseconds since 1970.
+ * @throws KeyError
+ */
+export function parseSigningKey(pem: string, name: string, writtenAt = 0): SigningKey {
   let key: KeyObject;
   try {
     key = createPrivateKey(pem);
@@ -30,7 +36,14 @@ export function parseSigningKey(pem: string, name: string): SigningKey {
     algorithm: algorithmOf(key, name),
     privateKey: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
     publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    createdAt: dateIn(name) ?? writtenAt,
   };
+}
+
+/** The date that a name begins with. */
+function dateIn(name: string): number | null {
+  const date = Date.parse(/^\d{4}-\d{2}-\d{2}(?!\d)/.exec(name)?.[0] ?? '');
+  return Number.isNaN(date) ? null : date;
 }
 
 /** A new ES256 key, as PEM. */

@@ -3,8 +3,10 @@ import type { RotationOutcome, SessionState } from '../../domain/sessions/rotati
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
 import { AuthError } from '../../domain/errors.ts';
+import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
+import type { RedisCommand } from '../../domain/metrics/outcomes.ts';
 import type { ReplayGate } from './replay-gate.ts';
-import { orUnavailable } from './errors.ts';
+import { failureOf, orUnavailable } from './errors.ts';
 import { makeKeys } from './keys.ts';
 import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
 
@@ -15,32 +17,47 @@ export interface RedisStateOptions {
   cacheTtl: number;
   /** Closed until a new connection has been given the revocations that it may have forgotten. */
   gate: Pick<ReplayGate, 'passage'>;
+  observe?: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
 export function makeRedisSessionState(
   redis: ScriptedRedis | ScriptedCluster,
-  { prefix, cacheTtl, gate }: RedisStateOptions,
+  { prefix, cacheTtl, gate, observe = UNOBSERVED }: RedisStateOptions,
 ): SessionStateStore {
   const keys = makeKeys(prefix);
   const tombstoneTtl = 2 * cacheTtl;
-  const ask = async <Reply>(command: () => Promise<Reply>): Promise<Reply> => {
+  const ask = async <Reply>(name: RedisCommand, command: () => Promise<Reply>): Promise<Reply> => {
     const passage = gate.passage();
-    if (!passage) throw new AuthError('unavailable');
-    const reply = await orUnavailable(command());
-    if (gate.passage() !== passage) throw new AuthError('unavailable');
+    if (!passage) throw notReady();
+    const start = performance.now();
+    const reply = await answered(command());
+    observe.redisAnswered(name, (performance.now() - start) / 1000);
+    if (gate.passage() !== passage) throw notReady();
     return reply;
+  };
+  const notReady = () => {
+    observe.redisFailed('not_ready');
+    return new AuthError('unavailable');
+  };
+  const answered = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
+    try {
+      return await orUnavailable(reply);
+    } catch (error) {
+      observe.redisFailed(failureOf((error as AuthError).cause));
+      throw error;
+    }
   };
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
 
   return {
     async now() {
-      const [seconds, micros] = await ask(() => redis.time());
+      const [seconds, micros] = await ask('now', () => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);
     },
 
     async rotate(key, { generation, elapsed, window, client }) {
-      const reply = await ask(() =>
+      const reply = await ask('rotate', () =>
         redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
       );
       return (
@@ -53,7 +70,7 @@ export function makeRedisSessionState(
     },
 
     async checkAccess(key, generation) {
-      const reply = await ask(() => redis.checkAccess(...both(key), generation));
+      const reply = await ask('check_access', () => redis.checkAccess(...both(key), generation));
       const unusable = readUnusable(reply);
       if (unusable) return unusable;
       const known = readKnown(key.userId, reply, 1);
@@ -63,7 +80,7 @@ export function makeRedisSessionState(
     },
 
     async checkLongLived(key) {
-      const reply = await ask(() => redis.checkLongLived(...both(key)));
+      const reply = await ask('check_long_lived', () => redis.checkLongLived(...both(key)));
       const unusable = readUnusable(reply);
       if (unusable) return unusable;
       if (reply[0] !== 'good') throw unknownReply('check-long-lived.lua', reply);
@@ -73,22 +90,24 @@ export function makeRedisSessionState(
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };
-      return (await ask(() => redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1;
+      return (
+        (await ask('put', () => redis.put(...both(key), asOf, cacheTtl, ...putArguments(record, user)))) === 1
+      );
     },
 
     async revoke(key) {
-      await ask(() => redis.revoke(keys.token(key), tombstoneTtl));
+      await ask('revoke', () => redis.revoke(keys.token(key), tombstoneTtl));
     },
 
     async revokeAll(revoked) {
-      await orUnavailable(Promise.all(revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl))));
+      await answered(Promise.all(revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl))));
     },
 
     async lastUses(userId, tokenIds) {
       const uses = new Map<number, number>();
       if (tokenIds.length === 0) return uses;
       const names = tokenIds.map((tokenId) => keys.token({ userId, tokenId }));
-      const replies = await ask(() => redis.lastUses(names.length, ...names));
+      const replies = await ask('last_uses', () => redis.lastUses(names.length, ...names));
       tokenIds.forEach((tokenId, i) => {
         const [latest, used] = replies[i] ?? [null, null];
         const lastUse = Math.max(Math.floor(Number(latest ?? 0) / 1000), Number(used ?? 0));

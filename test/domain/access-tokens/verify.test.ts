@@ -20,7 +20,7 @@ async function aService({ maxAge = 0 } = {}) {
   const verify = makeVerify({
     states,
     readThrough: makeReadThrough({ states, tokens }),
-    writeBehind: makeWriteBehind({ writer: tokens, states, revocations: tokens }),
+    writeBehind: makeWriteBehind({ writer: tokens, states, revocations: tokens, clock }),
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     clock,
   });

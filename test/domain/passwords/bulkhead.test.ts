@@ -26,7 +26,12 @@ function someTimers() {
 function aBulkhead(options: Partial<BulkheadOptions> = {}) {
   const { timers, goOff, waiting } = someTimers();
   const clock = aClock();
-  const bulkhead = makeBulkhead({ concurrency: 2, queue: 3, queueTimeout: 5000, ...options }, timers, clock);
+  const seen: string[] = [];
+  const bulkhead = makeBulkhead({ concurrency: 2, queue: 3, queueTimeout: 5000, ...options }, timers, clock, {
+    hashBegan: (waited) => seen.push(`began after ${waited}`),
+    hashEnded: (seconds) => seen.push(`took ${seconds}`),
+    hashRejected: (reason) => seen.push(`rejected: ${reason}`),
+  });
   const started: string[] = [];
   const ends = new Map<string, { resolve: (value: string) => void; reject: (error: Error) => void }>();
   const start = (name: string) =>
@@ -44,7 +49,7 @@ function aBulkhead(options: Partial<BulkheadOptions> = {}) {
     await spent;
   };
   const crash = (name: string) => ends.get(name)?.reject(new Error(name));
-  return { bulkhead, clock, start, end, spend, crash, started, goOff, waiting };
+  return { bulkhead, clock, start, end, spend, crash, started, goOff, waiting, seen };
 }
 
 const overloaded = { name: 'AuthError', code: 'overloaded', retryAfter: 1 };
@@ -203,4 +208,37 @@ test('the wait is judged by what the last tasks took, and not by one that failed
     await new Promise((resolve) => setImmediate(resolve));
   }
   await Promise.all(all);
+});
+
+test('tells how long each waited and took, and of each that was refused', async (t) => {
+  const { bulkhead, clock, start, end, spend, goOff, seen } = aBulkhead({ concurrency: 1, queue: 1 });
+  const a = start('a');
+  const b = start('b');
+  t.equal(bulkhead.running(), 1);
+  t.equal(bulkhead.waiting(), 1);
+  await t.rejects(start('c'), overloaded);
+  t.strictSame(seen.splice(0).sort(), ['began after 0', 'rejected: full']);
+  clock.pass(1000);
+  end('a');
+  await a;
+  await Promise.resolve();
+  t.strictSame(seen.splice(0), ['took 1', 'began after 1']);
+
+  const late = start('late');
+  goOff();
+  await t.rejects(late, { code: 'overloaded' });
+  t.strictSame(seen.splice(0), ['rejected: timeout']);
+  end('b');
+  await b;
+  t.equal(bulkhead.running() + bulkhead.waiting(), 0);
+
+  // By what that one takes, whoever comes behind another would wait for too long.
+  await spend(60_000);
+  seen.length = 0;
+  const d = start('d');
+  await t.rejects(start('e'), { code: 'overloaded' });
+  t.ok(bulkhead.refusal());
+  t.strictSame(seen.splice(0).sort(), ['began after 0', 'rejected: wait', 'rejected: wait']);
+  end('d');
+  await d;
 });

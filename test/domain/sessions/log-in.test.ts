@@ -74,7 +74,7 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
       },
       isOutdated: (hash) => Buffer.from(hash).toString().startsWith('old'),
     },
-    bulkhead: { run: (work) => work(), refusal: () => null },
+    bulkhead: { run: (work) => work() },
     dummyHash: DUMMY,
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
     maxSessions,

@@ -17,7 +17,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
   const states = makeMemorySessionState({ cacheTtl: 36_000, now: clock.micros });
-  const writeBehind = makeWriteBehind({ writer: tokens, states, revocations: tokens });
+  const writeBehind = makeWriteBehind({ writer: tokens, states, revocations: tokens, clock });
   const events: AuditEvent[] = [];
   const generation = clock.micros();
   const createdAt = clock.now();

@@ -3,6 +3,7 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../../src/domain/sessions/write-behind.ts';
 import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { aClock } from '../../support/clock.ts';
 import { memoryRecords } from '../../support/records.ts';
 
 /** Write-behind over records that can be away, and every batch that was asked of them. */
@@ -15,10 +16,12 @@ function aWorld() {
     if (batches.length >= answered) throw new AuthError('unavailable');
     batches.push(ids);
   };
+  const clock = aClock();
   const states = makeMemorySessionState({ cacheTtl: 3600, now: () => Date.now() * 1000 });
   const writeBehind = makeWriteBehind({
     states,
     revocations: records.revocations,
+    clock,
     writer: {
       saveStates: async (batch) => {
         asked(batch.map(({ tokenId }) => tokenId));
@@ -34,7 +37,7 @@ function aWorld() {
   const answer = (times: number) => {
     answered = batches.length + times;
   };
-  return { ...records, states, writeBehind, batches, answer };
+  return { ...records, states, writeBehind, batches, answer, clock };
 }
 
 test('each session is written once, in its newest state', async (t) => {
@@ -135,4 +138,36 @@ test('a session that was rotated here and revoked there gets its tombstone, rene
   await writeBehind.flush();
   t.equal((await states.checkAccess(key, 5e6)).outcome, 'revoked');
   t.match(await revocations.settledSince({ ago: 60_000 }, 10), [{ key }]);
+});
+
+test('its lag is the age of the oldest that waits, also while it is written and after that has failed', async (t) => {
+  const { writeBehind, answer, clock } = aWorld();
+  const note = (tokenId: number) => {
+    writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  };
+  clock.pass(1000);
+  t.equal(writeBehind.lag(), 0, 'nothing waits');
+  note(1);
+  clock.pass(300);
+  writeBehind.noteUse(2, 1);
+  note(1);
+  clock.pass(200);
+  t.equal(writeBehind.lag(), 500);
+
+  answer(0);
+  const failing = writeBehind.flush();
+  t.equal(writeBehind.lag(), 500, 'while it is written');
+  await t.rejects(failing, { code: 'unavailable' });
+  clock.pass(500);
+  t.equal(writeBehind.lag(), 1000, 'what failed is as old as before');
+
+  answer(Infinity);
+  const working = writeBehind.flush();
+  clock.pass(100);
+  note(3);
+  await working;
+  clock.pass(50);
+  t.equal(writeBehind.lag(), 50, 'what came meanwhile');
+  await writeBehind.flush();
+  t.equal(writeBehind.lag(), 0);
 });

@@ -62,7 +62,7 @@ test('a wrong password is an outage, and no log has it', { skip }, async (t) => 
   const env = { REDIS_URL: redis.url.replace('//', '//latchkey:mistaken@') };
   const app = await buildTestApp(t, { env, storesAnswer: false });
   await until(() => app.log().includes('Redis cannot be reached'));
-  t.equal((await app.composition.readiness()).checks.sessions, 'cannot be reached');
+  t.equal((await app.composition.ops.readiness()).checks.sessions, 'cannot be reached');
   t.notMatch(app.log(), /mistaken/);
 });
 
@@ -78,7 +78,7 @@ test('TLS with a CA of its own', { skip }, async (t) => {
 
   const stranger = await buildTestApp(t, { env: { REDIS_URL: redis.url }, storesAnswer: false });
   await until(() => stranger.log().includes('Redis cannot be reached'));
-  t.equal((await stranger.composition.readiness()).checks.sessions, 'cannot be reached', 'an unknown CA');
+  t.equal((await stranger.composition.ops.readiness()).checks.sessions, 'cannot be reached', 'an unknown CA');
 });
 
 test('every key begins with REDIS_PREFIX, and nothing else is touched', { skip }, async (t) => {

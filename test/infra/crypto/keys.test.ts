@@ -63,3 +63,14 @@ test('a secret that is short or mistyped is refused', (t) => {
   t.throws(() => parseRefreshSecrets(`${'a'.repeat(44)},`), /secret 2 has 0 bytes/);
   t.end();
 });
+
+test('the age of a key is told by the date in its name, or by when its file was written', (t) => {
+  const text = generateSigningKey();
+  const createdAt = (name: string) => parseSigningKey(text, name, 5000).createdAt;
+  t.equal(createdAt('2026-11-21.pem'), Date.parse('2026-11-21T00:00:00Z'));
+  t.equal(createdAt('2026-11-21-b.pem'), Date.parse('2026-11-21T00:00:00Z'));
+  for (const name of ['0001.pem', '2026-13-01.pem', '2026-11-211.pem', 'x2026-11-21.pem']) {
+    t.equal(createdAt(name), 5000, name);
+  }
+  t.end();
+});

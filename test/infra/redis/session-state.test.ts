@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeRedisSessionState } from '../../../src/infra/redis/session-state.ts';
+import { makeRedisSessionState, type RedisStateOptions } from '../../../src/infra/redis/session-state.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/session-state.ts';
 import { age, openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 import { aSession, aUser } from '../../support/token.ts';
@@ -59,3 +59,51 @@ test('a Redis that is away is an outage, and never an answer', async (t) => {
     await t.rejects(() => call(), { name: 'AuthError', code: 'unavailable' }, name);
   }
 });
+
+test(
+  'what Redis does not answer is told of by why, and what it does by its command',
+  { skip: redisMissing },
+  async (t) => {
+    const seen: string[] = [];
+    const observe = {
+      redisAnswered: (command: string, seconds: number) =>
+        seen.push(`${command} ${seconds > 0 && seconds < 60}`),
+      redisFailed: (reason: string) => seen.push(`failed: ${reason}`),
+    };
+    const { url, prefix } = testRedis(t);
+    const key = { userId: 7, tokenId: 11 };
+    const connect = async (gate: RedisStateOptions['gate'], timeout = 5000) => {
+      const redis = quietRedisClient({ url, timeout });
+      t.teardown(() => {
+        redis.disconnect();
+      });
+      await redis.connect();
+      const states = makeRedisSessionState(redis, { prefix, cacheTtl: CACHE_TTL, gate, observe });
+      return { redis, states };
+    };
+    const away = { code: 'unavailable' };
+
+    const { redis, states } = await connect(openGate);
+    await states.now();
+    await states.checkLongLived(key);
+    t.strictSame(seen.splice(0), ['now true', 'check_long_lived true']);
+    await redis.set(`${prefix}{7}:t:11`, 'no hash');
+    await t.rejects(states.checkLongLived(key), away);
+    t.strictSame(seen.splice(0), ['failed: reply']);
+    redis.disconnect();
+    await t.rejects(states.now(), away);
+    await t.rejects(states.revokeAll([key]), away);
+    t.strictSame(seen.splice(0), ['failed: connection', 'failed: connection']);
+
+    const hasty = await connect(openGate, 50);
+    // It keeps its connection waiting, and nobody else.
+    const waiting = hasty.redis.blpop(`${prefix}nothing`, 1).catch(() => undefined);
+    await t.rejects(hasty.states.now(), away);
+    t.strictSame(seen.splice(0), ['failed: timeout']);
+    await waiting;
+
+    const closed = await connect({ passage: () => null });
+    await t.rejects(closed.states.now(), away);
+    t.strictSame(seen.splice(0), ['failed: not_ready']);
+  },
+);

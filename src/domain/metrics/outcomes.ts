@@ -1,0 +1,84 @@
+/** The values of the metrics' labels, each list closed: docs/metrics.md says what they mean, and a test compares. */
+
+export const LOGIN_OUTCOMES = ['success', 'unknown', 'password', 'disabled'] as const;
+
+export const SIGNUP_REFUSALS = ['username_taken', 'email_taken', 'password_refused'] as const;
+export type SignUpRefusal = (typeof SIGNUP_REFUSALS)[number];
+
+export const REFRESH_OUTCOMES = [
+  'current',
+  'ahead',
+  'gap',
+  'unconfirmed',
+  'repeated',
+  'held',
+  'reused',
+  'clock',
+  'stale',
+  'revoked',
+  'disabled',
+  'gone',
+  'expired',
+  'unavailable',
+] as const;
+export type RefreshOutcome = (typeof REFRESH_OUTCOMES)[number];
+
+export const VERIFY_OUTCOMES = [
+  'good',
+  'superseded',
+  'revoked',
+  'disabled',
+  'gone',
+  'expired',
+  'unavailable',
+] as const;
+export type VerifyOutcome = (typeof VERIFY_OUTCOMES)[number];
+
+/** Why a token was refused before its session was asked for. */
+export const TOKEN_REFUSALS = ['expired', 'signature', 'unknown_key', 'wrong_type', 'malformed'] as const;
+export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
+
+export const REVOCATION_CAUSES = ['owner', 'replaced', 'reuse'] as const;
+
+export const READ_THROUGH_OUTCOMES = ['rebuilt', 'refused', 'gone'] as const;
+export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
+
+/** The queue was full; it would have waited for too long; it has. */
+export const HASH_REJECTIONS = ['full', 'wait', 'timeout'] as const;
+export type HashRejection = (typeof HASH_REJECTIONS)[number];
+
+export const REDIS_COMMANDS = [
+  'now',
+  'rotate',
+  'check_access',
+  'check_long_lived',
+  'put',
+  'revoke',
+  'last_uses',
+] as const;
+export type RedisCommand = (typeof REDIS_COMMANDS)[number];
+
+export const REDIS_FAILURES = ['not_ready', 'timeout', 'connection', 'reply'] as const;
+export type RedisFailure = (typeof REDIS_FAILURES)[number];
+
+export const STATEMENTS = ['select', 'insert', 'update', 'delete', 'with', 'transaction', 'other'] as const;
+export type Statement = (typeof STATEMENTS)[number];
+
+export const POSTGRES_FAILURES = [
+  'connect',
+  'connection',
+  'timeout',
+  'conflict',
+  'resources',
+  'other',
+] as const;
+export type PostgresFailure = (typeof POSTGRES_FAILURES)[number];
+
+export const TASKS = [
+  'write check',
+  'write-behind',
+  'revocation sweep',
+  'tombstone renewal',
+  'reuse queue',
+] as const;
+export type Task = (typeof TASKS)[number];

@@ -1,0 +1,42 @@
+export interface Counter {
+  inc(): void;
+  value(): number;
+}
+
+export interface Histogram {
+  observe(value: number): void;
+  value(): { buckets: { le: string; cumulative: number }[]; sum: number; count: number };
+}
+
+export function makeCounter(): Counter {
+  let value = 0;
+  return {
+    inc() {
+      value++;
+    },
+    value: () => value,
+  };
+}
+
+/** @param bounds ascending; a value that equals one belongs to it, as Prometheus wants (`le`). */
+export function makeHistogram(bounds: readonly number[]): Histogram {
+  // The last one is for what lies beyond all bounds.
+  const counts = new Float64Array(bounds.length + 1);
+  let sum = 0;
+  return {
+    observe(value) {
+      let i = 0;
+      while (i < bounds.length && value > (bounds[i] ?? Infinity)) i++;
+      counts[i] = (counts[i] ?? 0) + 1;
+      sum += value;
+    },
+    value() {
+      let cumulative = 0;
+      const buckets = Array.from(counts, (count, i) => {
+        cumulative += count;
+        return { le: i === bounds.length ? '+Inf' : String(bounds[i]), cumulative };
+      });
+      return { buckets, sum, count: cumulative };
+    },
+  };
+}

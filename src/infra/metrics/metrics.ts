@@ -1,0 +1,34 @@
+import type { Observe } from '../../domain/metrics/observe.ts';
+import { addGauges, addProcess, type Sources } from './gauges.ts';
+import { makeRegistry } from './registry.ts';
+import { makeRequestMetrics } from './request-metrics.ts';
+import { makeStoreMetrics } from './store-metrics.ts';
+import { makeTokenMetrics } from './token-metrics.ts';
+import { makeWorkMetrics } from './work-metrics.ts';
+
+export interface Metrics {
+  observe: Observe;
+  /** Adds what is looked at when somebody scrapes, once it exists. */
+  watch(sources: Sources): void;
+  /** Prometheus's text format. */
+  text(): Promise<string>;
+}
+
+/** Every metric of docs/metrics.md. @param now milliseconds since 1970. */
+export function makeMetrics(options: { hasRedis: boolean; now: () => number }): Metrics {
+  const registry = makeRegistry();
+  const observe: Observe = {
+    ...makeRequestMetrics(registry),
+    ...makeTokenMetrics(registry),
+    ...makeWorkMetrics(registry, options.now),
+    ...makeStoreMetrics(registry, options.hasRedis),
+  };
+  addProcess(registry);
+  return {
+    observe,
+    watch: (sources) => {
+      addGauges(registry, sources);
+    },
+    text: () => registry.text(),
+  };
+}

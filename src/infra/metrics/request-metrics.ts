@@ -1,0 +1,68 @@
+import { ERROR_CODES } from '../../domain/errors.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
+import { LATENCY } from './buckets.ts';
+import { seriesOf } from './series.ts';
+import type { Histogram } from './instruments.ts';
+import type { Registry } from './registry.ts';
+
+/** Whoever makes up methods makes no series: all that we do not name are one. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+export function makeRequestMetrics(registry: Registry) {
+  const durations = registry.histograms(
+    'http_request_duration_seconds',
+    'Requests of the API by route and status',
+    LATENCY,
+  );
+  const errors = seriesOf(
+    registry.counters('latchkey_errors_total', 'Error answers by code'),
+    'code',
+    ERROR_CODES,
+  );
+  const limited = seriesOf(
+    registry.counters('latchkey_rate_limited_total', 'Requests refused by the limit of their address'),
+    'limit',
+    ['login', 'signup'],
+  );
+  const late = registry
+    .counters('latchkey_lag_rejections_total', 'Logins and signups refused while the event loop is late')
+    .with({});
+  let inFlight = 0;
+  registry.read('gauge', 'http_requests_in_flight', 'Requests being answered', () => inFlight);
+
+  // Nested, so that a request builds no key: by route, by method, by status.
+  const series = new Map<string, Map<string, Map<number, Histogram>>>();
+
+  function durationOf(method: string, route: string, status: number): Histogram {
+    const byMethod = entry(series, route, () => new Map<string, Map<number, Histogram>>());
+    const byStatus = entry(byMethod, method, () => new Map<number, Histogram>());
+    return entry(byStatus, status, () => durations.with({ method, route, status: String(status) }));
+  }
+
+  return {
+    requestBegan() {
+      inFlight++;
+    },
+    requestEnded(method, route, status, seconds) {
+      inFlight--;
+      durationOf(METHODS.has(method) ? method : 'other', route ?? 'none', status).observe(seconds);
+    },
+    error: (code) => {
+      errors[code].inc();
+    },
+    rateLimited: (limit) => {
+      limited[limit].inc();
+    },
+    late: () => {
+      late.inc();
+    },
+  } satisfies Partial<Observe>;
+}
+
+function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = make();
+  map.set(key, made);
+  return made;
+}

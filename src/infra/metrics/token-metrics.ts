@@ -1,0 +1,101 @@
+import type { AuditEvent } from '../../domain/audit/event.ts';
+import type { Observe } from '../../domain/metrics/observe.ts';
+import {
+  LOGIN_OUTCOMES,
+  READ_THROUGH_OUTCOMES,
+  REFRESH_OUTCOMES,
+  REVOCATION_CAUSES,
+  SIGNUP_REFUSALS,
+  TOKEN_REFUSALS,
+  VERIFY_OUTCOMES,
+} from '../../domain/metrics/outcomes.ts';
+import type { Counter } from './instruments.ts';
+import type { Registry } from './registry.ts';
+import { seriesOf } from './series.ts';
+
+export function makeTokenMetrics(registry: Registry) {
+  const count = <Value extends string>(name: string, help: string, label: string, values: readonly Value[]) =>
+    seriesOf(registry.counters(name, help), label, values);
+
+  const refreshes = count(
+    'latchkey_refreshes_total',
+    'Refresh tokens presented, by the row of the rotation table',
+    'outcome',
+    REFRESH_OUTCOMES,
+  );
+  const verifications = registry.counters(
+    'latchkey_verifications_total',
+    'Access tokens and LLTs whose session was asked for',
+  );
+  const verified = {
+    access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
+    llt: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'llt' }),
+  };
+  const refused = count(
+    'latchkey_tokens_refused_total',
+    'Tokens refused before their session was asked for',
+    'reason',
+    TOKEN_REFUSALS,
+  );
+  const readThroughs = count(
+    'latchkey_read_throughs_total',
+    'Keys that Redis did not have',
+    'outcome',
+    READ_THROUGH_OUTCOMES,
+  );
+  const signUps = count('latchkey_signups_total', 'Signups that were decided', 'outcome', [
+    'success',
+    ...SIGNUP_REFUSALS,
+  ]);
+  const audited = makeAudited(registry, signUps.success);
+
+  return {
+    audited,
+    signUpRefused: (reason) => {
+      signUps[reason].inc();
+    },
+    refresh: (outcome) => {
+      refreshes[outcome].inc();
+    },
+    verification: (type, outcome) => {
+      verified[type][outcome].inc();
+    },
+    tokenRefused: (reason) => {
+      refused[reason].inc();
+    },
+    readThrough: (outcome) => {
+      readThroughs[outcome].inc();
+    },
+  } satisfies Partial<Observe>;
+}
+
+/** What can be told from the audit events alone. */
+function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent) => void {
+  const logIns = seriesOf(
+    registry.counters('latchkey_logins_total', 'Logins that were decided'),
+    'outcome',
+    LOGIN_OUTCOMES,
+  );
+  const created = seriesOf(
+    registry.counters('latchkey_tokens_created_total', 'Sessions and LLTs created'),
+    'type',
+    ['session', 'llt'] as const,
+  );
+  const revoked = seriesOf(
+    registry.counters('latchkey_tokens_revoked_total', 'Sessions and LLTs ended'),
+    'cause',
+    REVOCATION_CAUSES,
+  );
+  const counters: Partial<Record<AuditEvent['event'], readonly Counter[]>> = {
+    'user.signed_up': [signedUp, created.session],
+    'session.created': [logIns.success, created.session],
+    'llt.created': [created.llt],
+    'session.replaced': [revoked.replaced],
+    'session.reuse_detected': [revoked.reuse],
+    'token.revoked': [revoked.owner],
+  };
+  return (event) => {
+    if (event.event === 'login.failed') logIns[event.reason].inc();
+    for (const counter of counters[event.event] ?? []) counter.inc();
+  };
+}

@@ -1,0 +1,267 @@
+import { readFileSync } from 'node:fs';
+import { test, type Test } from 'tap';
+import { buildOpsApp } from '../../../src/app.ts';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  createLongLived,
+  headerOf,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { parseExposition, valueOf, type Metric } from '../../support/exposition.ts';
+import { aSecret, KEYS } from '../../support/keys.ts';
+import { codeOf, readTable } from '../../support/markdown.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
+import { aStoredSession, forge } from '../../support/tokens.ts';
+import { until } from '../../support/until.ts';
+
+const skip = { skip: redisMissing };
+
+interface Documented {
+  type: string;
+  /** Each label with its values; null where they are not a list. */
+  labels: Map<string, string[] | null>;
+}
+
+/** Labels whose values are described and not listed. */
+const OPEN = new Set(['route', 'status', 'version', 'node', 'kid']);
+
+function documented(): Map<string, Documented> {
+  const text = readFileSync('docs/metrics.md', 'utf8');
+  const sections = text.split(/^## /m).slice(1);
+  const rows = sections.flatMap((section) => readTable(section, /^\| metric/));
+  return new Map(
+    rows.map(([metric = '', type = '', labels = '']) => {
+      const parts = labels === '' ? [] : labels.split('; ');
+      const entries = parts.map((part) => {
+        const [label = '', ...values] = codeOf(part);
+        return [label, OPEN.has(label) ? null : values] as const;
+      });
+      return [codeOf(metric)[0] ?? '', { type, labels: new Map(entries) }];
+    }),
+  );
+}
+
+/** The service on Redis, and what a scrape of its ops port says. */
+async function scraped(t: Test, env: Record<string, string> = {}) {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix, ...env } });
+  const ops = await buildOpsApp(target.composition.ops);
+  t.teardown(() => ops.close());
+  const scrape = async () => {
+    const response = await ops.inject('/metrics');
+    t.equal(response.statusCode, 200);
+    return response.body;
+  };
+  return { target, ops, scrape };
+}
+
+/** What a label may hold, as observed. */
+function observedLabels({ samples }: Metric): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { labels } of samples) {
+    for (const [label, value] of Object.entries(labels)) {
+      if (label === 'le') continue;
+      found.set(label, (found.get(label) ?? new Set()).add(value));
+    }
+  }
+  return found;
+}
+
+/** Every use of the service, as it goes on an ordinary day and on one under attack. */
+async function useEverything(target: Awaited<ReturnType<typeof buildTestApp>>) {
+  const account = anAccount();
+  await signUp(target, account);
+  let pair = await logIn(target, account.username);
+  pair = pairOf(await refresh(target, pair.refresh_token));
+  await verify(target, pair.access_token);
+  const { longlived_token: llt, id } = await createLongLived(target, pair.access_token);
+  await verify(target, llt);
+  await call(target, `DELETE /api/auth/llt/${id}`, { token: pair.access_token });
+  await call(target, 'DELETE /api/auth', { token: pair.access_token });
+  await call(target, 'GET /nowhere');
+  return { account, pair, llt };
+}
+
+test('what docs/metrics.md says and what is scraped are the same, both ways', skip, async (t) => {
+  const secrets = [aSecret(), aSecret()].join();
+  const { target, scrape } = await scraped(t, { REFRESH_TOKEN_SECRET: secrets });
+  target.composition.start();
+  await useEverything(target);
+  const metrics = parseExposition(await scrape());
+  const docs = documented();
+  t.strictSame([...metrics.keys()].sort(), [...docs.keys()].sort());
+
+  for (const [name, { type, labels }] of docs) {
+    const metric = metrics.get(name);
+    if (!metric) continue;
+    t.equal(metric.type, type, `${name} is a ${type}`);
+    t.ok(metric.samples.length > 0, `${name} has data`);
+    const found = observedLabels(metric);
+    t.strictSame([...found.keys()].sort(), [...labels.keys()].sort(), `${name} has the labels`);
+    for (const [label, values] of labels) {
+      if (!values) continue;
+      const seen = [...(found.get(label) ?? [])].sort();
+      const unknown = seen.filter((value) => !values.includes(value));
+      t.strictSame(unknown, [], `${name} knows all values of ${label}`);
+      // Methods appear with their first request.
+      if (label !== 'method') t.strictSame(seen, [...values].sort(), `${name} shows all values of ${label}`);
+    }
+  }
+});
+
+test('each use moves its figures, by one', skip, async (t) => {
+  const { target, scrape } = await scraped(t, { REFRESH_RETRY_WINDOW: '0' });
+  let before = await scrape();
+  /** How much a series has grown by this. */
+  const moved = async (expected: [string, Record<string, string>][], work: () => Promise<unknown>) => {
+    await work();
+    const after = await scrape();
+    for (const [name, labels] of expected) {
+      const by = valueOf(after, name, labels) - valueOf(before, name, labels);
+      t.equal(by, 1, `${name} ${JSON.stringify(labels)}`);
+    }
+    before = after;
+  };
+  const request = (line: string, status: number): [string, Record<string, string>] => {
+    const [method = '', route = ''] = line.split(' ');
+    return ['http_request_duration_seconds', { method, route, status: String(status) }];
+  };
+  const outcome = (name: string, value: string): [string, Record<string, string>] => [
+    `latchkey_${name}_total`,
+    { outcome: value },
+  ];
+  const error = (code: string): [string, Record<string, string>] => ['latchkey_errors_total', { code }];
+  const account = anAccount();
+  const login = (password: string, username = account.username) =>
+    call(target, 'POST /api/auth', { payload: { username, password } });
+
+  await moved(
+    [
+      request('POST /api/auth/signup', 200),
+      outcome('signups', 'success'),
+      ['latchkey_tokens_created_total', { type: 'session' }],
+      ['latchkey_hash_duration_seconds', {}],
+      ['latchkey_hash_wait_seconds', {}],
+      ['latchkey_redis_duration_seconds', { command: 'put' }],
+    ],
+    () => signUp(target, account),
+  );
+  await moved([outcome('signups', 'username_taken'), error('username_taken')], () =>
+    call(target, 'POST /api/auth/signup', { payload: account }),
+  );
+  await moved([outcome('signups', 'email_taken')], () =>
+    call(target, 'POST /api/auth/signup', { payload: { ...account, username: `x${account.username}` } }),
+  );
+  await moved([outcome('signups', 'password_refused')], () =>
+    call(target, 'POST /api/auth/signup', { payload: { ...anAccount(), password: 'password' } }),
+  );
+  await moved(
+    [outcome('logins', 'password'), error('invalid_credentials'), request('POST /api/auth', 401)],
+    () => login('a wrong one'),
+  );
+  await moved([outcome('logins', 'unknown')], () => login('a wrong one', 'nobody'));
+  let pair = await logIn(target, account.username);
+  before = await scrape();
+
+  await moved(
+    [
+      outcome('refreshes', 'current'),
+      request('GET /api/auth/refresh', 200),
+      ['latchkey_redis_duration_seconds', { command: 'rotate' }],
+    ],
+    async () => {
+      pair = pairOf(await refresh(target, pair.refresh_token));
+    },
+  );
+  await moved(
+    [
+      ['latchkey_verifications_total', { type: 'access', outcome: 'good' }],
+      ['latchkey_redis_duration_seconds', { command: 'check_access' }],
+    ],
+    () => verify(target, pair.access_token),
+  );
+  const llt = await createLongLived(target, pair.access_token);
+  before = await scrape();
+  await moved([['latchkey_verifications_total', { type: 'llt', outcome: 'good' }]], () =>
+    verify(target, llt.longlived_token),
+  );
+  await moved([['latchkey_tokens_revoked_total', { cause: 'owner' }]], () =>
+    call(target, `DELETE /api/auth/llt/${llt.id}`, { token: pair.access_token }),
+  );
+  await moved([['latchkey_verifications_total', { type: 'llt', outcome: 'revoked' }]], () =>
+    verify(target, llt.longlived_token),
+  );
+  await moved([['latchkey_tokens_refused_total', { reason: 'wrong_type' }]], () =>
+    verify(target, pair.refresh_token),
+  );
+  const forged = `${pair.access_token.slice(0, -8)}AAAAAAAA`;
+  await moved([['latchkey_tokens_refused_total', { reason: 'signature' }]], () => verify(target, forged));
+  await moved([['latchkey_tokens_refused_total', { reason: 'malformed' }]], () => verify(target, 'x'));
+  const unknown = forge({ ...headerOf(pair.access_token), kid: 'x' }, {}, KEYS.ES256());
+  await moved([['latchkey_tokens_refused_total', { reason: 'unknown_key' }]], () => verify(target, unknown));
+  await moved([request('GET none', 404), error('not_found')], () => call(target, 'GET /nowhere'));
+  await moved([request('other /api/auth', 405)], () => call(target, 'PROPFIND /api/auth'));
+
+  const now = Date.now() * 1000;
+  const session = await aStoredSession(target, {
+    latest: now - 60e6,
+    parent: now - 90e6,
+    first: now - 60e6,
+    confirmed: true,
+  });
+  before = await scrape();
+  await moved([['latchkey_tokens_refused_total', { reason: 'expired' }]], () =>
+    verify(target, session.mint('access', now - 7200e6)),
+  );
+  await moved(
+    [
+      outcome('read_throughs', 'rebuilt'),
+      outcome('refreshes', 'reused'),
+      ['latchkey_tokens_revoked_total', { cause: 'reuse' }],
+      error('token_reused'),
+    ],
+    () => refresh(target, session.mint('refresh', now - 90e6)),
+  );
+});
+
+test('a store that is away shows, and a limit that is reached', skip, async (t) => {
+  const { target, scrape } = await scraped(t, { RATE_LIMIT_LOGIN: '1/600' });
+  const payload = { username: 'nobody', password: 'a wrong one' };
+  for (let i = 0; i < 2; i++) await call(target, 'POST /api/auth', { payload });
+  const up = await scrape();
+  t.equal(valueOf(up, 'latchkey_rate_limited_total', { limit: 'login' }), 1);
+  for (const dependency of ['database', 'sessions']) {
+    t.equal(valueOf(up, 'latchkey_dependency_up', { dependency }), 1, dependency);
+  }
+  t.equal(valueOf(up, 'latchkey_ready'), 1);
+  t.equal(valueOf(up, 'latchkey_postgres_pool_size'), 10);
+  target.composition.drain();
+  t.equal(valueOf(await scrape(), 'latchkey_ready'), 0, 'while draining');
+});
+
+test('the work beside the requests says when it last succeeded, and of failures', async (t) => {
+  const target = await buildTestApp(t);
+  target.composition.start();
+  const scrape = () => target.composition.ops.metrics();
+  const started = Date.now() / 1000;
+  for (const task of [
+    'write-behind',
+    'revocation sweep',
+    'tombstone renewal',
+    'reuse queue',
+    'write check',
+  ]) {
+    const labels = { task };
+    const name = 'latchkey_background_last_success_timestamp_seconds';
+    await until(async () => valueOf(await scrape(), name, labels) >= started);
+    t.pass(task);
+  }
+  const metrics = parseExposition(await scrape());
+  t.strictSame(metrics.get('latchkey_redis_duration_seconds')?.samples, [], 'there is no Redis here');
+});

@@ -1,0 +1,68 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import type { Test } from 'tap';
+
+export interface ReceivedSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  status: { code?: number };
+  attributes: Record<string, unknown>;
+}
+
+/** A collector that takes spans by OTLP over HTTP and keeps them. */
+export async function startOtlpReceiver(t: Test) {
+  const bodies: { type: string; path: string; body: Buffer }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const sent = Buffer.concat(chunks);
+      const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+      bodies.push({ type: request.headers['content-type'] ?? '', path: request.url ?? '', body });
+      response.setHeader('content-type', 'application/json');
+      response.end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    bodies: () => bodies,
+    bytes: () => Buffer.concat(bodies.map(({ body }) => body)),
+    /** What was sent as JSON. */
+    spans: () =>
+      bodies.filter(({ type }) => type === 'application/json').flatMap(({ body }) => spansIn(body)),
+    resources: () =>
+      bodies.flatMap(({ body }) => parse(body).map(({ resource }) => read(resource.attributes))),
+  };
+}
+
+interface Attribute {
+  key: string;
+  value: Record<string, unknown>;
+}
+interface ResourceSpans {
+  resource: { attributes: Attribute[] };
+  scopeSpans: { spans: (Omit<ReceivedSpan, 'attributes'> & { attributes: Attribute[] })[] }[];
+}
+
+function parse(body: Buffer): ResourceSpans[] {
+  return (JSON.parse(body.toString()) as { resourceSpans: ResourceSpans[] }).resourceSpans;
+}
+
+function spansIn(body: Buffer): ReceivedSpan[] {
+  return parse(body)
+    .flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+    .map((span) => ({ ...span, attributes: read(span.attributes) }));
+}
+
+function read(attributes: Attribute[]): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}
