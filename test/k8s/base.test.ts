@@ -96,9 +96,9 @@ test('the issuer of overlays/production is where its Ingress is', { skip }, (t) 
   const { data } = only(manifests, 'ConfigMap');
   t.strictSame(
     rules.map(({ host }) => `https://${host ?? ''}`),
-    [data['ISSUER']],
+    [data.ISSUER],
   );
-  t.ok(FIELDS.TRUST_PROXY.schema.parse(data['TRUST_PROXY']), 'the addresses that it forwards count');
+  t.ok(FIELDS.TRUST_PROXY.schema.parse(data.TRUST_PROXY), 'the addresses that it forwards count');
   t.end();
 });
 

@@ -24,8 +24,10 @@ for (const overlay of OVERLAYS) {
   test(`all pods of overlays/${overlay} at once fit into the connection limit`, { skip }, (t) => {
     const manifests = render(`k8s/overlays/${overlay}`);
     const { replicas, surge, ending } = pods(manifests);
-    const data = allOf(manifests, 'ConfigMap').find(({ metadata }) => /^latchkey-/.test(metadata.name))?.data;
-    const pool = FIELDS.DATABASE_POOL.schema.parse(data?.['DATABASE_POOL']);
+    const data = allOf(manifests, 'ConfigMap').find(({ metadata }) =>
+      metadata.name.startsWith('latchkey-'),
+    )?.data;
+    const pool = FIELDS.DATABASE_POOL.schema.parse(data?.DATABASE_POOL);
     const sum = (replicas + surge + ending) * pool + MIGRATE + PURGE;
     const limit = limitOf(manifests) - RESERVED;
     const text = `(${replicas} + ${surge} + ${ending}) x ${pool} + ${MIGRATE} + ${PURGE} = ${sum}`;

@@ -1,4 +1,4 @@
-// What suites read of manifests. That nothing else is in them than Kubernetes knows is strict.test.ts's to say.
+// What suites read of manifests. That Kubernetes knows all that is in them is strict.test.ts's to say.
 
 export type Labels = Record<string, string>;
 
@@ -59,11 +59,7 @@ export interface PodSpec {
   containers: Container[];
   initContainers?: Container[];
   volumes?: Volume[];
-  securityContext?: {
-    runAsNonRoot?: boolean;
-    runAsUser?: number;
-    seccompProfile?: { type: string };
-  };
+  securityContext?: { runAsNonRoot?: boolean; runAsUser?: number; seccompProfile?: { type: string } };
   hostNetwork?: boolean;
   hostPID?: boolean;
   hostIPC?: boolean;
@@ -133,11 +129,7 @@ interface Specs {
     }[];
     tls?: { hosts: string[] }[];
   };
-  ServiceMonitor: {
-    jobLabel: string;
-    selector: Selector;
-    endpoints: { port: string; path: string }[];
-  };
+  ServiceMonitor: { jobLabel: string; selector: Selector; endpoints: { port: string; path: string }[] };
   PrometheusRule: { groups: { name: string; rules: object[] }[] };
 }
 
@@ -174,25 +166,22 @@ export interface Workload {
 
 export function workloadsOf(manifests: Manifest[]): Workload[] {
   const serving = [...allOf(manifests, 'Deployment'), ...allOf(manifests, 'StatefulSet')];
-  const jobs = allOf(manifests, 'Job').map(({ kind, metadata, spec }) => ({ kind, metadata, job: spec }));
-  const cronJobs = allOf(manifests, 'CronJob').map(({ kind, metadata, spec }) => ({
-    kind,
-    metadata,
-    job: spec.jobTemplate.spec,
-  }));
-  return [
-    ...serving.map(({ kind, metadata, spec }) => ({
-      name: metadata.name,
+  const jobs = [
+    ...allOf(manifests, 'Job').map(({ kind, metadata, spec }) => ({ kind, metadata, job: spec })),
+    ...allOf(manifests, 'CronJob').map(({ kind, metadata, spec }) => ({
       kind,
-      template: spec.template,
+      metadata,
+      job: spec.jobTemplate.spec,
+    })),
+  ];
+  return [
+    ...serving.map((it) => ({
+      name: it.metadata.name,
+      kind: it.kind,
+      template: it.spec.template,
       job: null,
     })),
-    ...[...jobs, ...cronJobs].map(({ kind, metadata, job }) => ({
-      name: metadata.name,
-      kind,
-      template: job.template,
-      job,
-    })),
+    ...jobs.map(({ kind, metadata, job }) => ({ name: metadata.name, kind, template: job.template, job })),
   ];
 }
 

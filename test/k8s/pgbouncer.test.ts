@@ -36,7 +36,7 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
   await t.test('who has the password gets in', async (t) => {
     const rows = await withClient(
       pooled.href,
-      async (client) => (await client.query('SELECT 1 AS one')).rows,
+      async (client) => (await client.query<{ one: number }>('SELECT 1 AS one')).rows,
     );
     t.strictSame(rows, [{ one: 1 }]);
   });

@@ -42,9 +42,9 @@ test('the README’s commands make every Secret and file that is mounted', { ski
 
 test('the trial database and who uses it have one password', { skip }, (t) => {
   const secrets = madeSecrets(t);
-  const { password } = new URL(secrets['latchkey']?.['database-url'] ?? '');
+  const { password } = new URL(secrets.latchkey?.['database-url'] ?? '');
   t.match(password, /^[0-9a-f]{48}$/);
-  t.equal(secrets['postgres']?.['password'], password);
+  t.equal(secrets.postgres?.password, password);
   t.end();
 });
 
@@ -82,6 +82,6 @@ test('new keys verify before they sign, and old ones verify until they go', { sk
 function keysOf(folder: string, secrets: Secrets): { signing: string[]; refresh: string[] } {
   const keys = join(folder, 'keys');
   writeSecret(keys, secrets['latchkey-signing-keys'] ?? {});
-  const refresh = parseRefreshSecrets(secrets['latchkey']?.['refresh-token-secret'] ?? '');
+  const refresh = parseRefreshSecrets(secrets.latchkey?.['refresh-token-secret'] ?? '');
   return { signing: readSigningKeys(keys).map(({ kid }) => kid), refresh: refresh.map(({ kid }) => kid) };
 }
