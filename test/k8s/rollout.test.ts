@@ -16,9 +16,7 @@ for (const overlay of OVERLAYS) {
     const { terminationGracePeriodSeconds: grace = 30, containers } = spec.template.spec;
     const preStop = containers[0]?.lifecycle?.preStop.sleep.seconds ?? 0;
     const readiness = containers[0]?.readinessProbe;
-    const { data } = manifests.find((it) => it.kind === 'ConfigMap') as unknown as {
-      data: Record<string, string>;
-    };
+    const { data } = only(manifests, 'ConfigMap');
     const setting = (name: 'DRAIN_DELAY' | 'SHUTDOWN_TIMEOUT' | 'REQUEST_TIMEOUT') =>
       FIELDS[name].schema.parse(data[name]);
     const drain = setting('DRAIN_DELAY');
