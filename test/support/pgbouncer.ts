@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -40,12 +40,21 @@ export async function startPgBouncer(t: Test, database: string, poolSize: number
     default_pool_size = ${poolSize}
     max_client_conn = 100
   `;
+  writeFileSync(join(folder, 'pgbouncer.ini'), config.replace(/^ +/gm, ''));
+  return runPgBouncer(t, folder, `postgres://${username}@127.0.0.1:${port}/${name}`);
+}
+
+/**
+ * One that runs by `pgbouncer.ini` in a folder of its own, which goes with it.
+ * @param url where it will answer.
+ */
+export async function runPgBouncer(t: Test, folder: string, url: string): Promise<PgBouncer> {
   const file = join(folder, 'pgbouncer.ini');
-  writeFileSync(file, config.replace(/^ +/gm, ''));
   // It refuses to run as root.
   const account = isRoot ? { uid: nobody, gid: nobody } : {};
-  if (isRoot) for (const path of [folder, file]) chownSync(path, nobody, nobody);
-  const url = `postgres://${username}@127.0.0.1:${port}/${name}`;
+  if (isRoot)
+    for (const path of [folder, ...readdirSync(folder).map((name) => join(folder, name))])
+      chownSync(path, nobody, nobody);
   let release = (): Promise<unknown> => Promise.resolve();
 
   const start = async () => {

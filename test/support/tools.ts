@@ -9,9 +9,12 @@ import { leaveOut } from './environment.ts';
 export const TOOLS: Readonly<Record<string, { package: string }>> = {
   bash: { package: 'bash' },
   buildah: { package: 'buildah' },
+  // podman keeps a pod's namespaces with it.
+  catatonit: { package: 'catatonit' },
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
+  // 1.27 or later. Debian 12's is older, and .ci/run then takes one from npm.
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap' },
   nginx: { package: 'nginx' },

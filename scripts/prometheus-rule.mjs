@@ -1,0 +1,19 @@
+// `node scripts/prometheus-rule.mjs` writes the PrometheusRule of k8s/ from the rules that Prometheus itself reads, for
+// kustomize can put no file into a resource. `--print` prints it instead; a test compares the two.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const root = new URL('..', import.meta.url).pathname;
+const rules = readFileSync(join(root, 'deploy/prometheus/rules.yaml'), 'utf8');
+const resource = `# Made from deploy/prometheus/rules.yaml by \`node scripts/prometheus-rule.mjs\`.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: latchkey
+  labels:
+    app.kubernetes.io/name: latchkey
+spec:
+${rules.replace(/^---\n/, '').replace(/^(?=.)/gm, '  ')}`;
+
+if (process.argv.includes('--print')) process.stdout.write(resource);
+else writeFileSync(join(root, 'k8s/components/monitoring/prometheus-rule.yaml'), resource);

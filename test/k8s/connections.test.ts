@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { FIELDS } from '../../src/config-fields.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { allOf, only, type Manifest } from './kinds.ts';
+import { OVERLAYS, render, renderWith, ROOT } from './render.ts';
+
+const skip = toolsMissing('kubectl');
+const README = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
+
+/** What PostgreSQL keeps for its superusers: `superuser_reserved_connections`. */
+const RESERVED = 3;
+/** max_connections where nobody has set it. */
+const DEFAULT_LIMIT = 100;
+/** Connections of the jobs, shown below. */
+const MIGRATE = 2;
+const PURGE = 1;
+
+for (const overlay of OVERLAYS) {
+  test(`all pods of overlays/${overlay} at once fit into the connection limit`, { skip }, (t) => {
+    const manifests = render(`k8s/overlays/${overlay}`);
+    const { replicas, surge, ending } = pods(manifests);
+    const data = allOf(manifests, 'ConfigMap').find(({ metadata }) =>
+      metadata.name.startsWith('latchkey-'),
+    )?.data;
+    const pool = FIELDS.DATABASE_POOL.schema.parse(data?.DATABASE_POOL);
+    const sum = (replicas + surge + ending) * pool + MIGRATE + PURGE;
+    const limit = limitOf(manifests) - RESERVED;
+    const text = `(${replicas} + ${surge} + ${ending}) x ${pool} + ${MIGRATE} + ${PURGE} = ${sum}`;
+    t.ok(sum <= limit, `${text} of ${limit}`);
+    t.match(README, `\`${overlay}\` `);
+    t.match(README, text, 'the README has the sum');
+    t.match(README, `${limit}: `, 'and the limit');
+    t.end();
+  });
+}
+
+test('with PgBouncer PostgreSQL sees its pools, and it takes all replicas at one', { skip }, (t) => {
+  const manifests = renderWith(t, 'k8s/overlays/production', ['pgbouncer']);
+  const bouncer = only(manifests, 'Deployment', 'pgbouncer').spec;
+  const ini = allOf(manifests, 'ConfigMap').find(({ data }) => 'pgbouncer.ini' in data)?.data[
+    'pgbouncer.ini'
+  ];
+  const setting = (name: string) => Number(new RegExp(`^${name} = (\\d+)$`, 'm').exec(ini ?? '')?.[1]);
+  const { replicas = 1, strategy } = bouncer;
+  const ending = endingAtOnce(bouncer, replicas);
+  const { maxSurge } = strategy.rollingUpdate;
+  const pool = setting('default_pool_size');
+  const sum = (replicas + maxSurge + ending) * pool + MIGRATE + PURGE;
+  const text = `(${replicas} + ${maxSurge} + ${ending}) x ${pool} + ${MIGRATE} + ${PURGE} = ${sum}`;
+  t.ok(sum <= DEFAULT_LIMIT - RESERVED, text);
+  t.match(README, text, 'the README has the sum');
+
+  const all = pods(manifests);
+  const clients = (all.replicas + all.surge + all.ending) * FIELDS.DATABASE_POOL.schema.parse(undefined);
+  t.ok(clients <= setting('max_client_conn'), `${clients} clients`);
+  t.match(README, `${setting('max_client_conn')} connections may come in`);
+  t.end();
+});
+
+test('migrate opens two connections at once', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  t.match(await latchkey(['migrate'], { DATABASE_URL: await limited(t, url, MIGRATE - 1) }), {
+    code: 1,
+    stderr: /too many connections/,
+  });
+  t.match(await latchkey(['migrate'], { DATABASE_URL: await limited(t, url, MIGRATE) }), {
+    code: 0,
+    stdout: /applied /,
+  });
+});
+
+test('purge opens one', async (t) => {
+  const { url } = await testDatabase(t);
+  t.match(await latchkey(['purge'], { DATABASE_URL: await limited(t, url, PURGE) }), {
+    code: 0,
+    stdout: 'purged 0 records',
+  });
+});
+
+/** How many pods of the service there may be in the middle of a rollout at the autoscaler's end. */
+function pods(manifests: Manifest[]): { replicas: number; surge: number; ending: number } {
+  const { spec } = only(manifests, 'Deployment', 'latchkey');
+  const { maxReplicas: replicas } = only(manifests, 'HorizontalPodAutoscaler').spec;
+  return { replicas, surge: spec.strategy.rollingUpdate.maxSurge, ending: endingAtOnce(spec, replicas) };
+}
+
+/** Old pods go one (maxSurge) in minReadySeconds, and each may take its grace period. */
+function endingAtOnce(
+  { minReadySeconds, strategy, template }: ReturnType<typeof only<'Deployment'>>['spec'],
+  replicas: number,
+): number {
+  const { terminationGracePeriodSeconds: grace = 30 } = template.spec;
+  return Math.min(replicas, Math.ceil(grace / minReadySeconds) * strategy.rollingUpdate.maxSurge);
+}
+
+function limitOf(manifests: Manifest[]): number {
+  const [postgres] = allOf(manifests, 'StatefulSet');
+  if (!postgres) return DEFAULT_LIMIT;
+  const args = postgres.spec.template.spec.containers[0]?.args?.join(' ') ?? '';
+  return Number(/max_connections=(\d+)/.exec(args)?.[1]);
+}
+
+/** The database for a user who may have so many connections. */
+async function limited(t: Test, url: string, connections: number): Promise<string> {
+  const name = `lk_test_${randomBytes(6).toString('hex')}`;
+  await withClient(url, (client) =>
+    client.query(`CREATE ROLE ${name} LOGIN PASSWORD '${name}' CONNECTION LIMIT ${connections};
+      GRANT ALL ON SCHEMA public TO ${name};
+      GRANT ALL ON ALL TABLES IN SCHEMA public TO ${name}`),
+  );
+  t.teardown(() =>
+    withClient(url, (client) =>
+      client.query(`REASSIGN OWNED BY ${name} TO CURRENT_USER; DROP OWNED BY ${name}; DROP ROLE ${name}`),
+    ),
+  );
+  const limited = new URL(url);
+  limited.username = name;
+  limited.password = name;
+  return limited.href;
+}

@@ -1,0 +1,197 @@
+// What suites read of manifests. That Kubernetes knows all that is in them is strict.test.ts's to say.
+
+export type Labels = Record<string, string>;
+
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels?: Labels };
+}
+
+export interface Selector {
+  matchLabels?: Labels;
+  matchExpressions?: { key: string; operator: string; values: string[] }[];
+}
+
+export interface Probe {
+  httpGet?: { path: string; port: string };
+  periodSeconds: number;
+  failureThreshold?: number;
+}
+
+export interface Resources {
+  requests?: { cpu?: string; memory?: string };
+  limits?: { cpu?: string; memory?: string };
+}
+
+export interface Container {
+  name: string;
+  image: string;
+  command?: string[];
+  args?: string[];
+  ports?: { name: string; containerPort: number }[];
+  env?: { name: string; value?: string; valueFrom?: object }[];
+  envFrom?: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
+  volumeMounts?: { name: string; mountPath: string; readOnly?: boolean; subPath?: string }[];
+  lifecycle?: { preStop: { sleep: { seconds: number } } };
+  startupProbe?: Probe;
+  readinessProbe?: Probe;
+  livenessProbe?: Probe;
+  resources?: Resources;
+  imagePullPolicy?: string;
+  securityContext?: {
+    allowPrivilegeEscalation?: boolean;
+    privileged?: boolean;
+    readOnlyRootFilesystem?: boolean;
+    capabilities?: { add?: string[]; drop?: string[] };
+  };
+}
+
+export interface Volume {
+  name: string;
+  secret?: { secretName: string; items?: { key: string; path: string }[] };
+  configMap?: { name: string };
+  emptyDir?: object;
+  hostPath?: { path: string };
+}
+
+export interface PodSpec {
+  containers: Container[];
+  initContainers?: Container[];
+  volumes?: Volume[];
+  securityContext?: { runAsNonRoot?: boolean; runAsUser?: number; seccompProfile?: { type: string } };
+  hostNetwork?: boolean;
+  hostPID?: boolean;
+  hostIPC?: boolean;
+  restartPolicy?: string;
+  automountServiceAccountToken?: boolean;
+  enableServiceLinks?: boolean;
+  terminationGracePeriodSeconds?: number;
+  topologySpreadConstraints?: { topologyKey: string; labelSelector: Selector }[];
+}
+
+export interface PodTemplate {
+  metadata: { labels: Labels };
+  spec: PodSpec;
+}
+
+export interface JobSpec {
+  backoffLimit: number;
+  activeDeadlineSeconds?: number;
+  template: PodTemplate;
+}
+
+interface ScalingRules {
+  stabilizationWindowSeconds: number;
+  policies: { type: string; value: number; periodSeconds: number }[];
+}
+
+export interface NetworkRule {
+  from?: NetworkPeer[];
+  to?: NetworkPeer[];
+  ports?: { port: number | string; protocol?: string }[];
+}
+
+export interface NetworkPeer {
+  podSelector?: Selector;
+  namespaceSelector?: Selector;
+}
+
+interface Specs {
+  Deployment: {
+    replicas?: number;
+    selector: Selector;
+    minReadySeconds: number;
+    strategy: { type: string; rollingUpdate: { maxSurge: number; maxUnavailable: number } };
+    template: PodTemplate;
+  };
+  StatefulSet: { selector: Selector; template: PodTemplate };
+  Job: JobSpec;
+  CronJob: { concurrencyPolicy: string; jobTemplate: { spec: JobSpec } };
+  Service: { selector: Labels; ports: { name: string; port: number; targetPort: string }[] };
+  PodDisruptionBudget: { selector: Selector; maxUnavailable: number };
+  HorizontalPodAutoscaler: {
+    scaleTargetRef: { name: string };
+    minReplicas: number;
+    maxReplicas: number;
+    behavior: { scaleUp: ScalingRules; scaleDown: ScalingRules };
+  };
+  NetworkPolicy: {
+    podSelector: Selector;
+    policyTypes: string[];
+    ingress?: NetworkRule[];
+    egress?: NetworkRule[];
+  };
+  Ingress: {
+    rules: {
+      host?: string;
+      http: { paths: { backend: { service: { name: string; port: { name: string } } } }[] };
+    }[];
+    tls?: { hosts: string[] }[];
+  };
+  ServiceMonitor: { jobLabel: string; selector: Selector; endpoints: { port: string; path: string }[] };
+  PrometheusRule: { groups: { name: string; rules: object[] }[] };
+}
+
+export type Kinds = { [Kind in keyof Specs]: Manifest & { kind: Kind; spec: Specs[Kind] } } & {
+  ConfigMap: Manifest & { data: Record<string, string> };
+  Secret: Manifest & { data: Record<string, string> };
+};
+
+/** All of a kind. */
+export function allOf<Kind extends keyof Kinds>(manifests: Manifest[], kind: Kind): Kinds[Kind][] {
+  return manifests.filter((manifest): manifest is Kinds[Kind] => manifest.kind === kind);
+}
+
+/** The one of its kind, or of its kind and name. */
+export function only<Kind extends keyof Kinds>(
+  manifests: Manifest[],
+  kind: Kind,
+  name?: string,
+): Kinds[Kind] {
+  const all = allOf(manifests, kind).filter(({ metadata }) => name === undefined || metadata.name === name);
+  const [found, ...others] = all;
+  if (!found || others.length > 0) throw new Error(`not one ${kind} ${name ?? ''}, but ${all.length}`);
+  return found;
+}
+
+/** What starts pods, with the template that they are made from. */
+export interface Workload {
+  name: string;
+  kind: string;
+  template: PodTemplate;
+  /** Of what ends by itself. */
+  job: JobSpec | null;
+}
+
+export function workloadsOf(manifests: Manifest[]): Workload[] {
+  const serving = [...allOf(manifests, 'Deployment'), ...allOf(manifests, 'StatefulSet')];
+  const jobs = [
+    ...allOf(manifests, 'Job').map(({ kind, metadata, spec }) => ({ kind, metadata, job: spec })),
+    ...allOf(manifests, 'CronJob').map(({ kind, metadata, spec }) => ({
+      kind,
+      metadata,
+      job: spec.jobTemplate.spec,
+    })),
+  ];
+  return [
+    ...serving.map((it) => ({
+      name: it.metadata.name,
+      kind: it.kind,
+      template: it.spec.template,
+      job: null,
+    })),
+    ...jobs.map(({ kind, metadata, job }) => ({ name: metadata.name, kind, template: job.template, job })),
+  ];
+}
+
+/** Whether a selector takes a pod with these labels. */
+export function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels = {}): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values }) => {
+      if (operator !== 'In') throw new Error(`the operator ${operator} is not known here`);
+      return values.includes(labels[key] ?? '');
+    })
+  );
+}

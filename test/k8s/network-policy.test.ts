@@ -1,0 +1,115 @@
+import { test } from 'tap';
+import { toolsMissing } from '../support/tools.ts';
+import { workloadsOf, type Manifest } from './kinds.ts';
+import { isAllowed, type Peer } from './network.ts';
+import { renderWith } from './render.ts';
+
+const skip = toolsMissing('kubectl');
+const NAMESPACE = 'latchkey';
+
+/** Who else there is. */
+const OTHERS: Record<string, Peer> = {
+  ingress: { namespace: 'ingress-nginx', labels: {} },
+  prometheus: { namespace: 'monitoring', labels: {} },
+  stranger: { namespace: 'default', labels: {} },
+  neighbour: { namespace: NAMESPACE, labels: { app: 'shop' } },
+  client: { namespace: 'shop', namespaceLabels: { 'latchkey/client': 'true' }, labels: {} },
+  dns: { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
+  internet: { namespace: '' },
+};
+
+/** Every way that the service needs, and some that nobody should have. */
+const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
+  ['ingress', 'latchkey', 3000, true],
+  ['client', 'latchkey', 3000, true],
+  ['prometheus', 'latchkey', 9464, true],
+  ['ingress', 'latchkey', 9464, false],
+  ['client', 'latchkey', 9464, false],
+  ['prometheus', 'latchkey', 3000, false],
+  ['stranger', 'latchkey', 3000, false],
+  ['neighbour', 'latchkey', 3000, false],
+  ['internet', 'latchkey', 3000, false],
+  ['ingress', 'latchkey-migrate', 3000, false],
+
+  ['latchkey', 'dns', 53, true],
+  ['latchkey', 'postgres', 5432, true],
+  ['latchkey', 'redis', 6379, true],
+  ['latchkey', 'pgbouncer', 6432, true],
+  ['latchkey', 'internet', 5432, true],
+  ['latchkey', 'internet', 26379, true],
+  ['latchkey', 'internet', 443, false],
+  ['latchkey', 'neighbour', 80, false],
+
+  ['pgbouncer', 'dns', 53, true],
+  ['pgbouncer', 'postgres', 5432, true],
+  ['pgbouncer', 'internet', 443, false],
+  ...['latchkey-migrate', 'latchkey-purge'].flatMap((job): [string, string, number, boolean][] => [
+    [job, 'dns', 53, true],
+    [job, 'postgres', 5432, true],
+    [job, 'internet', 5432, true],
+    [job, 'redis', 6379, false],
+    [job, 'pgbouncer', 6432, false],
+    [job, 'internet', 443, false],
+  ]),
+
+  ['neighbour', 'postgres', 5432, false],
+  ['stranger', 'postgres', 5432, false],
+  ['neighbour', 'redis', 6379, false],
+  ['stranger', 'pgbouncer', 6432, false],
+  ['postgres', 'internet', 443, false],
+  ['redis', 'internet', 443, false],
+  ['neighbour', 'internet', 443, false],
+];
+
+test('the network policies let through what is needed, and nothing else', { skip }, (t) => {
+  const components = ['network-policy', 'postgres', 'redis', 'pgbouncer'];
+  const manifests = renderWith(t, 'k8s/base', components);
+  const peers = { ...OTHERS, ...podsOf(manifests) };
+  for (const [from, to, port, allowed] of WAYS) {
+    t.equal(
+      isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port),
+      allowed,
+      `${from} → ${to}:${port} ${allowed ? 'passes' : 'does not'}`,
+    );
+  }
+  t.end();
+});
+
+test('the trial stores are closed to others also without the policies of the service', { skip }, (t) => {
+  const manifests = renderWith(t, 'k8s/base', ['postgres', 'redis']);
+  const peers = { ...OTHERS, ...podsOf(manifests) };
+  const ways: [from: string, to: string, port: number, allowed: boolean][] = [
+    ['latchkey', 'postgres', 5432, true],
+    ['latchkey-migrate', 'postgres', 5432, true],
+    ['latchkey', 'redis', 6379, true],
+    ['neighbour', 'postgres', 5432, false],
+    ['neighbour', 'redis', 6379, false],
+    ['latchkey', 'internet', 443, true],
+  ];
+  for (const [from, to, port, allowed] of ways) {
+    const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port);
+    t.equal(passes, allowed, `${from} → ${to}:${port}`);
+  }
+  t.end();
+});
+
+/** The pods that the manifests start, by the names of their workloads. */
+function podsOf(manifests: Manifest[]): Record<string, Peer> {
+  return Object.fromEntries(
+    workloadsOf(manifests).map(({ name, template }) => {
+      const ports = template.spec.containers.flatMap((container) => container.ports ?? []);
+      const pod = {
+        namespace: NAMESPACE,
+        labels: template.metadata.labels,
+        ports: Object.fromEntries(ports.map((port) => [port.name, port.containerPort])),
+      };
+      return [name, pod];
+    }),
+  );
+}
+
+function peer(peers: Record<string, Peer>, name: string): Peer {
+  const found = peers[name];
+  if (!found) throw new Error(`there is no ${name}`);
+  return found;
+}

@@ -1,0 +1,98 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { test } from 'tap';
+import { runPgBouncer } from '../support/pgbouncer.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { freePort } from '../support/redis-server.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+import { only } from './kinds.ts';
+import { renderWith } from './render.ts';
+import { secretFolder } from './secrets.ts';
+
+const skip = toolsMissing('kubectl', 'pgbouncer', 'bash', 'openssl');
+
+test('PgBouncer runs by the component’s configuration and the README’s Secrets', { skip }, async (t) => {
+  const { url } = await testDatabase(t);
+  const secrets = madeWithPgBouncer(t);
+  const folder = mkdtempSync(join(tmpdir(), 'lk-pgbouncer-'));
+  const users = join(folder, 'userlist.txt');
+  writeFileSync(users, secrets.users);
+  const port = await freePort();
+  const manifests = renderWith(t, 'k8s/base', ['pgbouncer']);
+  const ini =
+    manifests.map((it) => (it as { data?: Record<string, string> }).data?.['pgbouncer.ini']).find(Boolean) ??
+    '';
+  writeFileSync(join(folder, 'pgbouncer.ini'), here(ini, url, users, port));
+
+  const pooled = new URL(secrets.url);
+  t.equal(`${pooled.hostname}:${pooled.port}`, 'pgbouncer:6432');
+  t.equal(only(manifests, 'Service', 'pgbouncer').spec.ports[0]?.port, 6432);
+  pooled.host = `127.0.0.1:${port}`;
+  await runPgBouncer(t, folder, pooled.href);
+
+  await t.test('who has the password gets in', async (t) => {
+    const rows = await withClient(
+      pooled.href,
+      async (client) => (await client.query<{ one: number }>('SELECT 1 AS one')).rows,
+    );
+    t.strictSame(rows, [{ one: 1 }]);
+  });
+
+  await t.test('nobody else does', async (t) => {
+    const wrong = new URL(pooled);
+    wrong.password = 'guessed';
+    await t.rejects(
+      withClient(wrong.href, (client) => client.query('SELECT 1')),
+      /authentication failed|SASL/,
+    );
+  });
+
+  await t.test('PostgreSQL sees its pool, however many come', async (t) => {
+    const size = Number(/^default_pool_size = (\d+)$/m.exec(ini)?.[1]);
+    const pool = new pg.Pool({ connectionString: pooled.href, max: size + 10 });
+    const count = async () => {
+      const { rows } = await withClient(url, (client) =>
+        client.query<{ count: number }>(
+          `SELECT count(*)::int FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        ),
+      );
+      return rows[0]?.count ?? 0;
+    };
+    const work = Array.from({ length: size + 10 }, () => pool.query('SELECT pg_sleep(1)'));
+    await until(async () => (await count()) >= size);
+    t.equal(await count(), size);
+    await Promise.all(work);
+    await pool.end();
+  });
+});
+
+/** The configuration with the addresses and files of this machine; the rest is as it runs in a cluster. */
+function here(ini: string, url: string, users: string, port: number): string {
+  const { hostname, port: target, pathname, username, password } = new URL(url);
+  const login = `user=${username}${password === '' ? '' : ` password=${decodeURIComponent(password)}`}`;
+  const database = `host=${hostname} port=${target || '5432'} dbname=${pathname.slice(1)} ${login}`;
+  const changes: [from: string, to: string][] = [
+    ['host=postgres port=5432', database],
+    ['listen_addr = 0.0.0.0', 'listen_addr = 127.0.0.1'],
+    ['listen_port = 6432', `listen_port = ${port}`],
+    ['/run/secrets/pgbouncer/userlist.txt', users],
+  ];
+  return changes.reduce((text, [from, to]) => {
+    if (!text.includes(from)) throw new Error(`pgbouncer.ini has no ${from}`);
+    return text.replace(from, to);
+  }, ini);
+}
+
+function madeWithPgBouncer(t: Parameters<typeof secretFolder>[0]): { users: string; url: string } {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0);
+  folder.run('Secrets', 1);
+  folder.run('Connections');
+  folder.run('Secrets', 2);
+  const { pgbouncer, latchkey } = folder.applied();
+  return { users: pgbouncer?.['userlist.txt'] ?? '', url: latchkey?.['pooled-database-url'] ?? '' };
+}

@@ -1,0 +1,64 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import type { Test } from 'tap';
+import { parseAllDocuments } from 'yaml';
+import type { Manifest } from './kinds.ts';
+
+export const ROOT = new URL('../../../', import.meta.url).pathname;
+
+export const OVERLAYS = ['dev', 'production'];
+export const COMPONENTS = ['ingress', 'monitoring', 'network-policy', 'pgbouncer', 'postgres', 'redis'];
+
+/** What `kubectl apply -k` would send. @param folder from the root. @throws Error with what kubectl says. */
+export function render(folder: string): Manifest[] {
+  const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', join(ROOT, folder)], {
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(stderr);
+  return readManifests(stdout);
+}
+
+/** The base or an overlay, with more components. */
+export function renderWith(t: Test, folder: string, components: string[]): Manifest[] {
+  const dir = scratch(t);
+  const from = (path: string) => relative(dir, join(ROOT, path));
+  const kustomization = {
+    apiVersion: 'kustomize.config.k8s.io/v1beta1',
+    kind: 'Kustomization',
+    resources: [from(folder)],
+    components: components.map((name) => from(`k8s/components/${name}`)),
+  };
+  writeFileSync(join(dir, 'kustomization.yaml'), JSON.stringify(kustomization));
+  return render(relative(ROOT, dir));
+}
+
+/** Everything there is, each by the name of its folder: the overlays as they are, the components with the base. */
+export function renderAll(t: Test): [name: string, manifests: Manifest[]][] {
+  return [
+    ['base', render('k8s/base')],
+    ...OVERLAYS.map((name): [string, Manifest[]] => [`overlays/${name}`, render(`k8s/overlays/${name}`)]),
+    ...COMPONENTS.map((name): [string, Manifest[]] => [
+      `components/${name}`,
+      renderWith(t, 'k8s/base', [name]),
+    ]),
+  ];
+}
+
+/** A folder for one test, within the project, so that paths and packages are found from it. */
+export function scratch(t: Test): string {
+  const dir = mkdtempSync(join(ROOT, 'dist/k8s-'));
+  t.teardown(() => {
+    rmSync(dir, { recursive: true, force: true });
+  });
+  return dir;
+}
+
+/** @throws Error where YAML is broken or says a thing twice. */
+export function readManifests(text: string): Manifest[] {
+  return parseAllDocuments(text, { uniqueKeys: true }).flatMap((document) => {
+    if (document.errors[0]) throw document.errors[0];
+    const manifest = document.toJS() as Manifest | null;
+    return manifest === null ? [] : [manifest];
+  });
+}

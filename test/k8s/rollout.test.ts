@@ -1,0 +1,85 @@
+import { test } from 'tap';
+import { FIELDS } from '../../src/config-fields.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { only } from './kinds.ts';
+import { OVERLAYS, render } from './render.ts';
+
+const skip = toolsMissing('kubectl');
+
+/** Seconds that the service gives its stores after SHUTDOWN_TIMEOUT (CLOSE_GRACE in src/server.ts). */
+const CLOSE_GRACE = 1;
+
+for (const overlay of OVERLAYS) {
+  test(`a rollout of overlays/${overlay}`, { skip }, (t) => {
+    const manifests = render(`k8s/overlays/${overlay}`);
+    const { spec } = only(manifests, 'Deployment', 'latchkey');
+    const { terminationGracePeriodSeconds: grace = 30, containers } = spec.template.spec;
+    const preStop = containers[0]?.lifecycle?.preStop.sleep.seconds ?? 0;
+    const readiness = containers[0]?.readinessProbe;
+    const { data } = only(manifests, 'ConfigMap');
+    const setting = (name: 'DRAIN_DELAY' | 'SHUTDOWN_TIMEOUT' | 'REQUEST_TIMEOUT') =>
+      FIELDS[name].schema.parse(data[name]);
+    const drain = setting('DRAIN_DELAY');
+    const shutdown = setting('SHUTDOWN_TIMEOUT');
+
+    t.ok(preStop > 0, 'Services forget the pod before it is told to end');
+    t.ok(preStop + shutdown + CLOSE_GRACE < grace, `${preStop} + ${shutdown} + ${CLOSE_GRACE} < ${grace}`);
+    t.ok(
+      drain + setting('REQUEST_TIMEOUT') <= shutdown,
+      'who begins a request at the end of the drain may finish it',
+    );
+    t.ok(
+      (readiness?.periodSeconds ?? 10) * (readiness?.failureThreshold ?? 3) <= drain,
+      'whoever asks for readiness sees the drain before it ends',
+    );
+    t.equal(spec.strategy.type, 'RollingUpdate');
+    t.strictSame(spec.strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 }, 'new pods come first');
+    t.equal(spec.replicas, undefined, 'an apply does not undo what the autoscaler did');
+    t.end();
+  });
+}
+
+test(
+  'a changed configuration leaves the Job that migrates as it is, which Kubernetes could not change',
+  { skip },
+  (t) => {
+    const { template } = only(render('k8s/base'), 'Job').spec;
+    t.notMatch(JSON.stringify(template), /configMap/);
+    t.end();
+  },
+);
+
+test('the Job and the replicas are of one image', { skip }, (t) => {
+  for (const overlay of OVERLAYS) {
+    const manifests = render(`k8s/overlays/${overlay}`);
+    const { template } = only(manifests, 'Deployment', 'latchkey').spec;
+    const [replica] = template.spec.containers;
+    t.equal(only(manifests, 'Job').spec.template.spec.containers[0]?.image, replica?.image);
+    t.equal(
+      only(manifests, 'CronJob').spec.jobTemplate.spec.template.spec.containers[0]?.image,
+      replica?.image,
+    );
+  }
+  t.end();
+});
+
+test('the autoscaler doubles at once, and takes one away when it has gone', { skip }, (t) => {
+  const manifests = render('k8s/overlays/production');
+  const { minReplicas, behavior } = only(manifests, 'HorizontalPodAutoscaler').spec;
+  const { terminationGracePeriodSeconds: grace = 30 } = only(manifests, 'Deployment').spec.template.spec;
+  const { scaleUp, scaleDown } = behavior;
+  t.equal(scaleUp.stabilizationWindowSeconds, 0);
+  t.ok(
+    scaleUp.policies.some(
+      ({ type, value, periodSeconds }) => type === 'Percent' && value >= 100 && periodSeconds <= 15,
+    ),
+  );
+  t.ok(scaleDown.stabilizationWindowSeconds >= 300);
+  t.strictSame(
+    scaleDown.policies.map(({ type, value }) => ({ type, value })),
+    [{ type: 'Pods', value: 1 }],
+  );
+  t.ok((scaleDown.policies[0]?.periodSeconds ?? 0) >= grace, 'one goes after another has ended');
+  t.ok(minReplicas > only(manifests, 'PodDisruptionBudget').spec.maxUnavailable, 'a drained node leaves one');
+  t.end();
+});

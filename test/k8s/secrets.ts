@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { allOf } from './kinds.ts';
+import { readManifests, ROOT, scratch } from './render.ts';
+
+/** Secrets by their names, and what is in them by the names of their files. */
+export type Secrets = Record<string, Record<string, string>>;
+
+/** The folder of Secrets of k8s/README.md, made and changed by the commands that stand there. */
+export interface SecretFolder {
+  path: string;
+  /** Runs the n-th block of sh below a heading. */
+  run(heading: string, n?: number): void;
+  /** What `kubectl apply` would have been given by now. */
+  applied(): Secrets;
+}
+
+/** The real one makes the manifests; what it would send to a cluster goes to a file. */
+const KUBECTL = `#!/usr/bin/env bash
+case "$*" in
+  *'apply -f -') cat >>"$APPLIED"; echo --- >>"$APPLIED" ;;
+  *) PATH=$REAL_PATH exec kubectl "$@" ;;
+esac
+`;
+
+export function secretFolder(t: Test): SecretFolder {
+  const home = scratch(t);
+  const bin = join(home, 'bin');
+  const applied = join(home, 'applied.yaml');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'kubectl'), KUBECTL);
+  chmodSync(join(bin, 'kubectl'), 0o755);
+  const { PATH = '' } = process.env;
+  const env = { HOME: home, PATH: `${bin}:${PATH}`, REAL_PATH: PATH, APPLIED: applied };
+  return {
+    path: join(home, 'latchkey-secrets'),
+    run(heading, n = 0) {
+      const script = shellBlocks(heading)[n];
+      if (script === undefined) throw new Error(`no block ${n} below ${heading}`);
+      rmSync(applied, { force: true });
+      const options = { env, input: script, encoding: 'utf8' } as const;
+      const { status, stderr } = spawnSync('bash', ['-euo', 'pipefail'], options);
+      if (status !== 0) throw new Error(stderr);
+    },
+    applied: () => (existsSync(applied) ? readSecrets(readFileSync(applied, 'utf8')) : {}),
+  };
+}
+
+/** A new folder as the README has it made, with the trial stores' addresses, and what it brings into the cluster. */
+export function madeSecrets(t: Test): Secrets {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0);
+  folder.run('Secrets', 1);
+  folder.run('Secrets', 2);
+  return folder.applied();
+}
+
+/** Writes a Secret's files as they are mounted. */
+export function writeSecret(folder: string, files: Record<string, string>): void {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+}
+
+function readSecrets(text: string): Secrets {
+  const secrets = allOf(readManifests(text), 'Secret').map(({ metadata, data }) => {
+    const files = Object.entries(data).map(([name, value]) => [
+      name,
+      Buffer.from(value, 'base64').toString(),
+    ]);
+    return [metadata.name, Object.fromEntries(files)] as const;
+  });
+  return Object.fromEntries(secrets);
+}
+
+/** The blocks of sh below a heading of k8s/README.md, without the indentation of a list. */
+function shellBlocks(heading: string): string[] {
+  const readme = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
+  const [, section] = new RegExp(`^## ${heading}$(.*?)(?=^## |$(?![^]))`, 'ms').exec(readme) ?? [];
+  if (section === undefined) throw new Error(`k8s/README.md has no heading ${heading}`);
+  return [...section.matchAll(/^( *)```sh\n(.*?)^ *```$/gms)].map(([, indent = '', block = '']) =>
+    block.replace(new RegExp(`^${indent}`, 'gm'), ''),
+  );
+}

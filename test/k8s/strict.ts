@@ -1,0 +1,76 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import ts from 'typescript';
+import type { Manifest } from './kinds.ts';
+import { ROOT, scratch } from './render.ts';
+
+/** Where the types of Kubernetes' API and of the Prometheus operator's are. */
+const PACKAGES = ['kubernetes-models', '@kubernetes-models/prometheus-operator'];
+
+/**
+ * What is wrong with each manifest by Kubernetes' own types: a list for each. tsc refuses what no type has, in literals of
+ * the type; the packages' schemas refuse values out of bounds, and would pass over unknown fields.
+ */
+export async function strictly(t: Test, manifests: Manifest[]): Promise<string[][]> {
+  const problems: string[][] = manifests.map(() => []);
+  const lines: string[] = [];
+  const startsAt: number[] = [];
+  for (const [i, manifest] of manifests.entries()) {
+    const module = moduleOf(manifest);
+    startsAt.push(lines.length);
+    if (module === undefined) {
+      problems[i]?.push(`there is no ${manifest.apiVersion} ${manifest.kind}`);
+      continue;
+    }
+    problems[i]?.push(...(await schemaProblems(module, manifest)));
+    const literal = JSON.stringify(manifest, null, 1);
+    lines.push(...`export const it${i}: import('${module}').I${manifest.kind} = ${literal};`.split('\n'));
+  }
+  const file = join(scratch(t), 'manifests.ts');
+  writeFileSync(file, lines.join('\n'));
+  for (const { start, messageText } of diagnosticsOf(file)) {
+    const line = start === undefined ? 0 : lineOf(lines, start);
+    const i = startsAt.findLastIndex((first) => first <= line);
+    problems[i]?.push(ts.flattenDiagnosticMessageText(messageText, ' '));
+  }
+  return problems;
+}
+
+function moduleOf({ apiVersion, kind }: Manifest): string | undefined {
+  return PACKAGES.map((name) => `${name}/${apiVersion}/${kind}`).find((path) =>
+    existsSync(join(ROOT, 'node_modules', `${path}.d.ts`)),
+  );
+}
+
+interface Model {
+  validate(): void;
+}
+
+async function schemaProblems(module: string, manifest: Manifest): Promise<string[]> {
+  const { [manifest.kind]: Model } = (await import(module)) as Record<string, new (data: Manifest) => Model>;
+  if (!Model) throw new Error(`${module} has no ${manifest.kind}`);
+  try {
+    new Model(manifest).validate();
+    return [];
+  } catch (error) {
+    return [(error as Error).message];
+  }
+}
+
+function diagnosticsOf(file: string): readonly ts.Diagnostic[] {
+  const program = ts.createProgram([file], {
+    strict: true,
+    noEmit: true,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    skipLibCheck: true,
+    types: [],
+  });
+  return ts.getPreEmitDiagnostics(program);
+}
+
+function lineOf(lines: string[], position: number): number {
+  let end = 0;
+  return lines.findIndex((line) => (end += line.length + 1) > position);
+}
