@@ -14,6 +14,7 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
+  git: { package: 'git' },
   // 1.27 or later. Debian 12's is older, and .ci/run then takes one from npm.
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap' },
