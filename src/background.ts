@@ -47,7 +47,7 @@ export function makeBackground(logger: FastifyBaseLogger, observe: Pick<Observe,
 }
 
 /** An outage says only that it is one: what caused it is worth more. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.name}${codeOf(cause)}` : message;
 }

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { makeBackground } from './background.ts';
+import { makeBackground, reasonOf } from './background.ts';
 import type { States } from './compose-states.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Observe } from './domain/metrics/observe.ts';
@@ -25,8 +25,6 @@ interface DurabilityParts {
 
 /** Between two runs of each task, in milliseconds. */
 const INTERVAL = 1000;
-/** A failover may have lost the tombstones of the last so many milliseconds unseen. */
-const RENEWED = 60_000;
 
 /** What makes sessions and revocations survive a store's loss, and runs beside the requests (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
@@ -40,7 +38,7 @@ export function makeDurability(parts: DurabilityParts) {
     revocations: settled,
     clock,
   });
-  const revocations = makeRevocations({ revocations: settled, states: states.states });
+  const revocations = makeRevocations({ revocations: settled, states: states.states, clock });
   const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
   const endForReuse = makeEndForReuse({ revoke, states: states.states });
   const background = makeBackground(logger, observe);
@@ -55,18 +53,22 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Connects to the fast store. */
     connect(): void {
+      let failure: string | null = null;
       // Keys that an old snapshot brings back live for one SESSION_CACHE_TTL at most; twice that is replayed.
       gate?.start(
         async () => {
           await check();
           await revocations.sweep();
           await revocations.renew(2 * cacheTtl * 1000);
+          if (failure !== null) logger.info('revocations are replayed');
+          failure = null;
         },
         (error) => {
-          logger.warn(
-            { reason: error.message },
-            'revocations cannot be replayed: sessions are not served yet',
-          );
+          // Tried again at once: only what has changed is worth a line.
+          const reason = reasonOf(error);
+          if (reason === failure) return;
+          failure = reason;
+          logger.warn({ reason }, 'revocations cannot be replayed: sessions are not served yet');
         },
       );
       states.connect();
@@ -77,7 +79,7 @@ export function makeDurability(parts: DurabilityParts) {
       background.every(INTERVAL, 'write check', check);
       background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
       background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
-      background.every(INTERVAL, 'tombstone renewal', () => revocations.renew(RENEWED));
+      background.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
       background.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
     },
 

@@ -6,7 +6,6 @@ export const UNMIRRORED: Readonly<Record<string, string>> = {
   'app.ts': 'test/http/error-handler.test.ts',
   'background.ts': 'test/http/auth/log-out.test.ts',
   'compose.ts': 'test/http/auth/log-in.test.ts',
-  'compose-durability.ts': 'test/http/auth/log-out.test.ts',
   'compose-hashing.ts': 'test/http/plugins/load-shedding.test.ts',
   'compose-services.ts': 'test/http/auth/log-in.test.ts',
   'compose-states.ts': 'test/http/auth/refresh.test.ts',

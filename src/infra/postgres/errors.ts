@@ -17,8 +17,11 @@ const OUTAGES = new Set([
   'P2037',
 ]);
 
-/** PostgreSQL's error classes of the same: connection, resources, intervention, system, and a read-only server. */
-const OUTAGE_STATES = /^(08|53|57|58|40|25006|55P03)/;
+/**
+ * PostgreSQL's error classes of the same: connection, resources, intervention, system, and single states: a read-only
+ * server, a lock that nobody gave back, and a transaction or its pause that took longer than the server allows.
+ */
+const OUTAGE_STATES = /^(08|53|57|58|40|25006|25P03|25P04|55P03)/;
 
 /** Two transactions stood in each other's way, and this one was given up: deadlock, serialization failure. */
 const CONFLICT_STATES = /^40(001|P01)$/;

@@ -31,6 +31,10 @@ interface Session {
   isRevoked: boolean;
   /** Its access token was refused: it is time to refresh. */
   isStale: boolean;
+  /** Refreshes that were sent and not yet answered, by any tab. */
+  refreshing: number;
+  /** None was sent since this pair was stored, or under way then: it is the newest that was ever issued. */
+  isNewest: boolean;
 }
 
 /** Sends until it is answered with something else than "try again"; null where the browser was closed before. */
@@ -78,21 +82,23 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
   async function signIn(how: () => Promise<Pair | null>): Promise<void> {
     const pair = await how();
     if (!pair) return;
-    session = { pair, isEnding: false, isRevoked: false, isStale: false };
+    session = { pair, isEnding: false, isRevoked: false, isStale: false, refreshing: 0, isNewest: true };
     renewals++;
   }
 
   async function refresh(mine: Session): Promise<void> {
+    mine.refreshing++;
+    mine.isNewest = false;
     // Read from the storage at each try: another tab may have stored a newer pair meanwhile.
     const answer = await insist(() => ({
       method: 'GET',
       path: '/api/auth/refresh',
       token: mine.pair.refresh_token,
     }));
+    mine.refreshing--;
     if (answer?.status === 200) keep(mine, answer.body as Pair);
-    else if (answer && [401, 403].includes(answer.status) && !mine.isEnding) {
-      tally.signOuts++;
-      problem(`signed out by ${answer.status} ${codeOf(answer)} at the refresh`);
+    else if (answer && isRefused(answer) && !mine.isEnding) {
+      signedOut(answer, 'the refresh');
       if (session === mine) session = null;
     }
   }
@@ -103,21 +109,22 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
     if (generationOf(pair) <= generationOf(mine.pair)) return;
     mine.pair = pair;
     mine.isStale = false;
+    mine.isNewest = mine.refreshing === 0;
   }
 
-  async function verify(mine: Session): Promise<void> {
+  /** Uses the access token. */
+  async function use(mine: Session, path: string): Promise<void> {
     const { pair } = mine;
-    const answer = await insist(() => ({
-      method: 'GET',
-      path: '/api/auth/verify',
-      token: pair.access_token,
-    }));
+    const answer = await insist(() => ({ method: 'GET', path, token: pair.access_token }));
+    if (!answer || !isRefused(answer) || mine.pair !== pair) return;
+    if (mine.isNewest && !mine.isEnding) signedOut(answer, path);
     // The answer to a refresh may have been lost: then this token is over, and the next refresh tells.
-    if (answer?.status === 401 && mine.pair === pair) mine.isStale = true;
+    mine.isStale = true;
   }
 
-  async function profile(mine: Session): Promise<void> {
-    await insist(() => ({ method: 'GET', path: '/api/user', token: mine.pair.access_token }));
+  function signedOut(answer: Answer, where: string): void {
+    tally.signOuts++;
+    problem(`signed out by ${answer.status} ${codeOf(answer)} at ${where}`);
   }
 
   async function logOut(mine: Session): Promise<void> {
@@ -145,9 +152,9 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
     else if (dice < 0.4) session.isStale ||= !(await longLived.create(session.pair.access_token));
     else if (dice < 0.43) await longLived.remove();
     else if (dice < 0.5) await longLived.use();
-    else if (dice < 0.53) await profile(session);
+    else if (dice < 0.53) await use(session, '/api/user');
     else if (dice < 0.55) await signUp();
-    else await verify(session);
+    else await use(session, '/api/auth/verify');
   }
 
   async function tab(): Promise<void> {
@@ -175,6 +182,10 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
 
 function pause(atLeast: number): Promise<void> {
   return sleep(Math.max(atLeast, PAUSE.min + Math.random() * (PAUSE.max - PAUSE.min)));
+}
+
+function isRefused({ status }: Answer): boolean {
+  return status === 401 || status === 403;
 }
 
 function generationOf({ access_token }: Pair): number {

@@ -64,6 +64,8 @@ test('nothing else is done again', async (t) => {
     ['53300', { code: 'unavailable' }],
     ['57014', { code: 'unavailable' }],
     ['25006', { code: 'unavailable' }],
+    ['25P03', { code: 'unavailable' }],
+    ['25P04', { code: 'unavailable' }],
     ['22012', { name: 'PrismaClientKnownRequestError' }],
   ] as const) {
     let tries = 0;
@@ -77,6 +79,26 @@ test('nothing else is done again', async (t) => {
     t.equal(tries, 1, state);
   }
 });
+
+test('a transaction that the server ended for its pause is an outage', async (t) => {
+  const { postgres, url } = await testRecords(t);
+  const work = orAuthError(() =>
+    postgres.prisma.$transaction(async (tx) => {
+      const [own] = await tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+      await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = '1ms'`;
+      await until(() => isGone(url, own?.pid));
+      await tx.$queryRaw`SELECT 1`;
+    }),
+  );
+  await t.rejects(work, { name: 'AuthError', code: 'unavailable' });
+});
+
+async function isGone(url: string, pid: number | undefined): Promise<boolean> {
+  return withClient(url, async (client: pg.Client) => {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [pid]);
+    return rowCount === 0;
+  });
+}
 
 async function isWaiting(url: string): Promise<boolean> {
   return withClient(url, async (client: pg.Client) => {
