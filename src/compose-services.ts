@@ -43,7 +43,7 @@ export function makeServices(parts: Parts): Services {
   const users = makeUserStore(postgres.prisma);
   const readThrough = makeReadThrough({ states, tokens });
   const { writeBehind, revocations, revoke, endForReuse } = durability;
-  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock });
+  const verify = makeVerify({ states, readThrough, writeBehind, endForReuse, lifetimes, clock, audit });
 
   return {
     signUp: makeSignUp({

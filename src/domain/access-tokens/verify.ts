@@ -1,5 +1,7 @@
+import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
 import type { WriteBehind } from '../sessions/write-behind.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
@@ -10,8 +12,10 @@ interface VerifyPorts {
   states: Pick<SessionStateStore, 'checkAccess' | 'checkLongLived'>;
   readThrough: ReadThrough;
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
+  endForReuse: Pick<EndForReuse, 'queue'>;
   lifetimes: Lifetimes;
   clock: Clock;
+  audit: Audit;
 }
 
 /**
@@ -19,15 +23,19 @@ interface VerifyPorts {
  * One round trip to the fast store and nothing else, unless its key is missing.
  * @throws AuthError `invalid_token`, `unavailable`
  */
-export function makeVerify({ states, readThrough, writeBehind, lifetimes, clock }: VerifyPorts) {
+export function makeVerify(ports: VerifyPorts) {
+  const { states, readThrough, writeBehind, endForReuse, lifetimes, clock, audit } = ports;
   return async function verify(bearer: Bearer): Promise<Principal> {
-    const { type, tokenId, generation } = bearer;
+    const { type, userId, tokenId, generation } = bearer;
     const answer = await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
       type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
     );
+    // Of a theft whose finder may not have lived to tell the record.
+    if (answer.outcome === 'reused' && endForReuse.queue({ userId, tokenId }))
+      audit({ event: 'session.reuse_detected', userId, tokenId, generation });
     if (answer.outcome !== 'good') throw new AuthError('invalid_token');
     const { user, createdAt, confirmed, usedAt } = answer;
-    if (confirmed) writeBehind.note({ userId: bearer.userId, tokenId }, confirmed);
+    if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
     if (type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now())
       throw new AuthError('invalid_token');
