@@ -56,12 +56,6 @@ const HARMLESS = [
     '1000 -> 1001',
     'local now = time[1] * 1000 + math.floor(time[2] / 1000)',
   ],
-  ...['1 -> 2', "'1' -> ''"].map((change) => [
-    'that the field is there is what counts',
-    'revoke.lua',
-    change,
-    "redis.call('HSET', KEYS[1], 'revoked', '1')",
-  ]),
   ['the detail is not read', 'rotate.lua', "'' -> 'x'", "return reply('reused', '')"],
   [
     'the detail is not read',

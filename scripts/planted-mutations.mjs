@@ -92,7 +92,7 @@ export const mutations = [
     ['the first since the parent counts as lost', 'generation < first then', 'generation <= first then'],
     ['a used pair counts as lost', " and confirmed ~= '1'", ''],
     ['theft leaves the state', "redis.call('DEL', KEYS[1])\n", ''],
-    ['theft leaves no tombstone', "redis.call('HSET', KEYS[1], 'revoked', '1')\n", ''],
+    ['theft leaves no tombstone', "redis.call('HSET', KEYS[1], 'revoked', 'reused')\n", ''],
     ['the tombstone of a theft lives short', "'EXPIRE', KEYS[1], ARGV[6]", "'EXPIRE', KEYS[1], ARGV[5]"],
   ),
   ...inFile(
@@ -130,7 +130,7 @@ export const mutations = [
     [REDIS],
     ['what stood there stays', "redis.call('DEL', KEYS[1])", ''],
     ['a tombstone stays for ever', "redis.call('EXPIRE', KEYS[1], ARGV[1])", ''],
-    ['no tombstone is set', "redis.call('HSET', KEYS[1], 'revoked', '1')", ''],
+    ['no tombstone is set', "redis.call('HSET', KEYS[1], 'revoked', ARGV[2])", ''],
   ),
   ...inFile(
     'infra/redis/lua/last-uses.lua',
@@ -143,7 +143,7 @@ export const mutations = [
     ['what was read long ago is taken', 'time - asOf > MAX_PUT_AGE', 'false'],
     ['what stands there is overwritten', 'if (living(tokens, nameOf(key), time)) return false;', ''],
     ['a tombstone lives short', 'const tombstoneTtl = 2 * stateTtl', 'const tombstoneTtl = stateTtl'],
-    ['theft leaves no tombstone', "if (answer.outcome === 'reused') keep(key, null, tombstoneTtl);", ''],
+    ['theft leaves no tombstone', "if (answer.outcome === 'reused') keep(key, 'reused', tombstoneTtl);", ''],
     ['a token is found for any user', '`${userId}:${tokenId}`', '`${tokenId}`'],
   ),
   ...inFile(

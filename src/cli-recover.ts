@@ -53,7 +53,7 @@ export async function recover(env: Environment, all: boolean): Promise<Recovered
       recovered.revoked += await endAgain(prisma, tombstones);
       const lost = await withoutRecord(prisma, states);
       await orUnavailable(
-        Promise.all(lost.map((key) => redis.revoke(keys.token(key), 2 * config.SESSION_CACHE_TTL))),
+        Promise.all(lost.map((key) => redis.revoke(keys.token(key), 2 * config.SESSION_CACHE_TTL, '1'))),
       );
       recovered.lost += lost.length;
     });

@@ -52,7 +52,16 @@ export function makeServices(parts: Parts): Services {
   const users = makeUserStore(postgres.prisma);
   const readThrough = makeReadThrough({ states, tokens, observe });
   const { writeBehind, revocations, revoke, endForReuse } = durability;
-  const verify = makeVerify({ states, readThrough, writeBehind, lifetimes, clock, observe });
+  const verify = makeVerify({
+    states,
+    readThrough,
+    writeBehind,
+    endForReuse,
+    lifetimes,
+    clock,
+    audit,
+    observe,
+  });
 
   return {
     signUp: makeSignUp({

@@ -33,7 +33,7 @@ export const PROBLEMS = {
   token_reused: [
     401,
     'Token reused',
-    'The refresh token had been exchanged already: its session has been ended.',
+    'A refresh token had been exchanged already: its session has been ended.',
   ],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],

@@ -12,7 +12,7 @@ const ROWS = [
   'reused',
   'refused: stale',
   'refused: clock',
-  'revoked',
+  'reused again',
   'access: good, first use',
   'access: good again',
   'access: good, ahead',

@@ -95,7 +95,7 @@ async function present(requests: Presented[], world: World, subjects: Subjects, 
     const reply = replies[i];
     const now = reply && 'now' in reply ? reply.now : world.now;
     const presented = { ...request, now };
-    let expected: object = { outcome: 'revoked' };
+    let expected: object = { outcome: 'reused' };
     if (world.state) {
       const answer = rotate(world.state, presented);
       coverage.row(rowOf(world.state, presented, answer), request.window);
@@ -104,7 +104,7 @@ async function present(requests: Presented[], world: World, subjects: Subjects, 
       if (answer.outcome === 'issued') keep(answer.state, world);
       if (answer.outcome === 'reused') world.state = null;
     } else {
-      coverage.row('revoked', request.window);
+      coverage.row('reused again', request.window);
     }
     compare(reply, expected, `Redis, presented with ${JSON.stringify(presented)}`);
     const answer = await subjects.memoryAt(now).rotate(key, request);
@@ -115,7 +115,7 @@ async function present(requests: Presented[], world: World, subjects: Subjects, 
 
 async function use(generation: number, world: World, subjects: Subjects, coverage: Coverage, window: number) {
   const { known, key } = subjects;
-  let expected: object = { outcome: 'revoked' };
+  let expected: object = { outcome: 'reused' };
   if (world.state) {
     const { latest, confirmed } = world.state;
     const answer = checkAccess(world.state, generation);

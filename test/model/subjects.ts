@@ -68,9 +68,9 @@ export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId
   };
 }
 
-/** The hash that a state is kept as; null is a tombstone. Numbers to the last digit. */
+/** The hash that a state is kept as; null is the tombstone of a theft. Numbers to the last digit. */
 export function hashOf(state: SessionState | null, { createdAt }: Known): Record<string, string> {
-  if (!state) return { revoked: '1' };
+  if (!state) return { revoked: 'reused' };
   const { latest, parent, first, confirmed, client } = state;
   return {
     latest: BigInt(latest).toString(),

@@ -11,7 +11,7 @@ interface InFlight {
 
 /** Where a history stands: what the pure function says, and what its clients hold. */
 export interface World {
-  /** null is a tombstone. */
+  /** null is the tombstone of a theft. */
   state: SessionState | null;
   /** The store's clock as last heard, in microseconds. */
   now: number;

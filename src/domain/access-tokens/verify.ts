@@ -1,6 +1,8 @@
+import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
 import type { WriteBehind } from '../sessions/write-behind.ts';
 import type { ReadThrough } from '../tokens/read-through.ts';
@@ -11,8 +13,10 @@ interface VerifyPorts {
   states: Pick<SessionStateStore, 'checkAccess' | 'checkLongLived'>;
   readThrough: ReadThrough;
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
+  endForReuse: Pick<EndForReuse, 'queue'>;
   lifetimes: Lifetimes;
   clock: Clock;
+  audit: Audit;
   observe?: Pick<Observe, 'verification'>;
 }
 
@@ -22,7 +26,16 @@ interface VerifyPorts {
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {
-  const { states, readThrough, writeBehind, lifetimes, clock, observe = UNOBSERVED } = ports;
+  const {
+    states,
+    readThrough,
+    writeBehind,
+    endForReuse,
+    lifetimes,
+    clock,
+    audit,
+    observe = UNOBSERVED,
+  } = ports;
 
   async function ask(bearer: Bearer) {
     const { type, generation } = bearer;
@@ -37,14 +50,17 @@ export function makeVerify(ports: VerifyPorts) {
   }
 
   return async function verify(bearer: Bearer): Promise<Principal> {
-    const { type, tokenId } = bearer;
+    const { type, userId, tokenId, generation } = bearer;
     const answer = await ask(bearer);
+    // Of a theft whose finder may not have lived to tell the record.
+    if (answer.outcome === 'reused' && endForReuse.queue({ userId, tokenId }))
+      audit({ event: 'session.reuse_detected', userId, tokenId, generation });
     if (answer.outcome !== 'good') {
-      observe.verification(type, answer.outcome);
+      observe.verification(type, answer.outcome === 'reused' ? 'revoked' : answer.outcome);
       throw new AuthError('invalid_token');
     }
     const { user, createdAt, confirmed, usedAt } = answer;
-    if (confirmed) writeBehind.note({ userId: bearer.userId, tokenId }, confirmed);
+    if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
     const isOver = type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, isOver ? 'expired' : 'good');

@@ -5,6 +5,7 @@ export type AuditEvent =
   | { event: 'user.signed_up'; userId: number; tokenId: number }
   | { event: 'session.created'; userId: number; tokenId: number }
   | { event: 'session.replaced'; userId: number; tokenId: number; by: number }
+  /** Once for whoever finds it, until the record knows; the generation is the presented token's. */
   | { event: 'session.reuse_detected'; userId: number; tokenId: number; generation: number }
   | { event: 'login.failed'; reason: 'unknown' | 'password' | 'disabled'; userId?: number }
   | { event: 'llt.created'; userId: number; tokenId: number }

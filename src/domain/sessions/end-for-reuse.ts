@@ -10,7 +10,7 @@ interface EndForReusePorts {
 /**
  * Ends sessions whose superseded token came back. The fast store refuses such a session already, in the very step that
  * found the theft; the record has to follow, or a rebuild would bring the session back. While the record cannot be
- * written it stays queued here, and each retry renews the tombstone.
+ * written it stays queued here, and each retry renews the tombstone, which tells everybody else until the record knows.
  */
 export function makeEndForReuse({ revoke, states }: EndForReusePorts) {
   const queued = new Map<number, TokenKey>();
@@ -28,11 +28,17 @@ export function makeEndForReuse({ revoke, states }: EndForReusePorts) {
 
   return {
     end,
+    /** Leaves it to the next retry. @returns false where it is queued already. */
+    queue(key: TokenKey): boolean {
+      if (queued.has(key.tokenId)) return false;
+      queued.set(key.tokenId, key);
+      return true;
+    },
     /** Renews the tombstones of what could not be written, and tries to write it again. */
     async retry(): Promise<void> {
       const keys = [...queued.values()];
       if (keys.length === 0) return;
-      await states.revokeAll(keys);
+      await states.revokeAll(keys, 'reused');
       await Promise.all(keys.map(end));
     },
     size: () => queued.size,

@@ -14,8 +14,14 @@ export interface Known {
   createdAt: number;
 }
 
+/**
+ * What a tombstone says. `reused` is set by the step that finds a theft, and stands until `revoke` follows the record:
+ * the replica that was to tell the record may never have got its answer, so whoever comes next is told too.
+ */
+export type Tombstone = 'revoked' | 'reused';
+
 /** What the store says of a token that it cannot judge or need not. `now` is its clock, in microseconds. */
-export type Unusable = { outcome: 'missing'; now: number } | { outcome: 'revoked' } | { outcome: 'disabled' };
+export type Unusable = { outcome: 'missing'; now: number } | { outcome: Tombstone } | { outcome: 'disabled' };
 
 /** A good access token or LLT. */
 export interface Accepted extends Known {
@@ -35,7 +41,7 @@ export interface SessionStateStore {
   /** The store's clock, in microseconds: the one from which generations are made. */
   now(): Promise<number>;
 
-  /** Presents a refresh token (see rotation.ts). A reused one leaves a tombstone in the same step. */
+  /** Presents a refresh token (see rotation.ts). A reused one leaves a `reused` tombstone in the same step. */
   rotate(
     key: TokenKey,
     presented: Omit<Presentation, 'now'>,
@@ -58,11 +64,14 @@ export interface SessionStateStore {
    */
   put(record: TokenRecord, user: User, asOf: number): Promise<boolean>;
 
-  /** Sets a tombstone: from the moment this resolves the token is refused by every replica. */
+  /** Sets a tombstone in place of whatever stands there: from the moment this resolves the token is refused by every replica. */
   revoke(key: TokenKey): Promise<void>;
 
-  /** Sets many. The one method that works before a new connection has been given what it may have forgotten. */
-  revokeAll(keys: readonly TokenKey[]): Promise<void>;
+  /**
+   * Sets many. The one method that works before a new connection has been given what it may have forgotten.
+   * @param tombstone `reused` for thefts that the record does not know yet.
+   */
+  revokeAll(keys: readonly TokenKey[], tombstone?: Tombstone): Promise<void>;
 
   /** When each of the user's tokens was last used, in milliseconds since 1970; those not in the store are left out. */
   lastUses(userId: number, tokenIds: readonly number[]): Promise<Map<number, number>>;

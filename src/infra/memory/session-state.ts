@@ -1,4 +1,4 @@
-import type { Known, SessionStateStore, TokenKey, Unusable } from '../../domain/sessions/ports.ts';
+import type { Known, SessionStateStore, TokenKey, Tombstone, Unusable } from '../../domain/sessions/ports.ts';
 import { checkAccess, rotate, type SessionState } from '../../domain/sessions/rotation.ts';
 import type { User } from '../../domain/users/user.ts';
 
@@ -9,9 +9,14 @@ export interface MemoryStateOptions {
   now: () => number;
 }
 
+interface Token {
+  state: SessionState;
+  createdAt: number;
+  usedAt: number;
+}
+
 interface Entry {
-  /** null is a tombstone. */
-  token: { state: SessionState; createdAt: number; usedAt: number } | null;
+  token: Token | Tombstone;
   /** Microseconds. */
   expiresAt: number;
 }
@@ -34,15 +39,13 @@ export function makeMemorySessionState({
   const tombstoneTtl = 2 * stateTtl;
 
   /** Finds token and user, or why there is nothing to judge. */
-  function find(
-    key: TokenKey,
-  ): Unusable | { outcome: 'found'; token: NonNullable<Entry['token']>; user: User } {
+  function find(key: TokenKey): Unusable | { outcome: 'found'; token: Token; user: User } {
     const time = now();
-    const entry = living(tokens, nameOf(key), time);
-    if (entry?.token === null) return { outcome: 'revoked' };
+    const token = living(tokens, nameOf(key), time)?.token;
+    if (typeof token === 'string') return { outcome: token };
     const user = living(users, key.userId, time)?.user;
-    if (!entry || !user) return { outcome: 'missing', now: time };
-    return user.disabled ? { outcome: 'disabled' } : { outcome: 'found', token: entry.token, user };
+    if (!token || !user) return { outcome: 'missing', now: time };
+    return user.disabled ? { outcome: 'disabled' } : { outcome: 'found', token, user };
   }
 
   function keep(key: TokenKey, token: Entry['token'], ttl: number): void {
@@ -62,7 +65,7 @@ export function makeMemorySessionState({
         keep(key, { ...token, state: answer.state }, stateTtl);
         users.set(user.id, { user, expiresAt: time + stateTtl });
       }
-      if (answer.outcome === 'reused') keep(key, null, tombstoneTtl);
+      if (answer.outcome === 'reused') keep(key, 'reused', tombstoneTtl);
       return { ...answer, ...known(found), now: time };
     },
 
@@ -97,18 +100,19 @@ export function makeMemorySessionState({
     },
 
     revoke: async (key) => {
-      keep(key, null, tombstoneTtl);
+      keep(key, 'revoked', tombstoneTtl);
     },
 
-    revokeAll: async (keys) => {
-      for (const key of keys) keep(key, null, tombstoneTtl);
+    revokeAll: async (keys, tombstone = 'revoked') => {
+      for (const key of keys) keep(key, tombstone, tombstoneTtl);
     },
 
     async lastUses(userId, tokenIds) {
       const uses = new Map<number, number>();
       for (const tokenId of tokenIds) {
         const token = living(tokens, nameOf({ userId, tokenId }), now())?.token;
-        const lastUse = token ? Math.max(Math.floor(token.state.latest / 1000), token.usedAt) : 0;
+        const lastUse =
+          typeof token === 'object' ? Math.max(Math.floor(token.state.latest / 1000), token.usedAt) : 0;
         if (lastUse > 0) uses.set(tokenId, lastUse);
       }
       return uses;
@@ -136,7 +140,7 @@ function living<Id, Value extends { expiresAt: number }>(
   return value && value.expiresAt > time ? value : undefined;
 }
 
-function known({ user, token }: { user: User; token: NonNullable<Entry['token']> }): Known {
+function known({ user, token }: { user: User; token: Token }): Known {
   return { user, createdAt: token.createdAt };
 }
 

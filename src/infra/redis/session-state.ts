@@ -1,4 +1,4 @@
-import type { SessionStateStore, Known, TokenKey, Unusable } from '../../domain/sessions/ports.ts';
+import type { SessionStateStore, Known, TokenKey, Tombstone, Unusable } from '../../domain/sessions/ports.ts';
 import type { RotationOutcome, SessionState } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
@@ -48,6 +48,8 @@ export function makeRedisSessionState(
       throw error;
     }
   };
+  const bury = (key: TokenKey, tombstone: Tombstone) =>
+    redis.revoke(keys.token(key), tombstoneTtl, tombstone === 'reused' ? 'reused' : '1');
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
 
   return {
@@ -96,11 +98,11 @@ export function makeRedisSessionState(
     },
 
     async revoke(key) {
-      await ask('revoke', () => redis.revoke(keys.token(key), tombstoneTtl));
+      await ask('revoke', () => bury(key, 'revoked'));
     },
 
-    async revokeAll(revoked) {
-      await answered(Promise.all(revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl))));
+    async revokeAll(revoked, tombstone = 'revoked') {
+      await answered(Promise.all(revoked.map((key) => bury(key, tombstone))));
     },
 
     async lastUses(userId, tokenIds) {
@@ -130,6 +132,8 @@ function readUnusable(reply: string[]): Unusable | null {
   const [outcome, now] = reply;
   if (outcome === 'missing') return { outcome, now: Number(now) };
   if (outcome === 'revoked' || outcome === 'disabled') return { outcome };
+  // The step that finds the theft says more.
+  if (outcome === 'reused' && reply.length === 1) return { outcome };
   return null;
 }
 

@@ -112,10 +112,26 @@ export function rotateContract(contract: Contract): void {
     const { now, ...rest } = (await states.rotate(key, presenting(parent))) as { now: number };
     t.strictSame(rest, { outcome: 'reused', user, createdAt });
     t.ok(now > latest);
-    t.strictSame(await states.rotate(key, presenting(latest)), { outcome: 'revoked' });
-    t.strictSame(await states.checkAccess(key, latest), { outcome: 'revoked' });
     const late = await states.put(aSession(initialState(latest, 'home')), user, await states.now());
     t.equal(late, false, 'no rebuild brings it back');
+  });
+
+  contract('tells everybody of a theft until the record has been revoked', async (t, { states }) => {
+    const { latest, parent } = await putSession(states, { confirmed: true });
+    await states.rotate(key, presenting(parent));
+    const hears = async (outcome: string) => {
+      t.strictSame(await states.rotate(key, presenting(latest)), { outcome });
+      t.strictSame(await states.rotate(key, presenting(parent)), { outcome });
+      t.strictSame(await states.checkAccess(key, latest), { outcome });
+    };
+    await hears('reused');
+    await states.revokeAll([key], 'reused');
+    await hears('reused');
+    await states.revoke(key);
+    await hears('revoked');
+    await states.revokeAll([key], 'reused');
+    await states.revokeAll([key]);
+    await hears('revoked');
   });
 
   contract('gives every one of twenty refreshes at once the same pair', async (t, { states }) => {

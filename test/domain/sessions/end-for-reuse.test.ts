@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
-import type { TokenKey } from '../../../src/domain/sessions/ports.ts';
+import type { TokenKey, Tombstone } from '../../../src/domain/sessions/ports.ts';
 
 /** A record that is away until it is told to be back, and what was asked of it and of the fast store. */
 function aWorld() {
@@ -13,8 +13,8 @@ function aWorld() {
       return failure ? Promise.reject(failure) : Promise.resolve(true);
     },
     states: {
-      revokeAll: (keys: readonly TokenKey[]) => {
-        asked.push(`tombstones ${keys.map(({ tokenId }) => tokenId).join()}`);
+      revokeAll: (keys: readonly TokenKey[], tombstone?: Tombstone) => {
+        asked.push(`${tombstone ?? 'revoked'} ${keys.map(({ tokenId }) => tokenId).join()}`);
         return Promise.resolve();
       },
     },
@@ -33,7 +33,7 @@ test('a theft that the record cannot take yet stays queued, and is not forgotten
   asked.length = 0;
 
   await endForReuse.retry();
-  t.strictSame(asked, ['tombstones 11,12', 'record 7/11 session', 'record 7/12 session']);
+  t.strictSame(asked, ['reused 11,12', 'record 7/11 session', 'record 7/12 session']);
   t.equal(endForReuse.size(), 2, 'still away');
 
   fail(null);
@@ -42,6 +42,18 @@ test('a theft that the record cannot take yet stays queued, and is not forgotten
   asked.length = 0;
   await endForReuse.retry();
   t.strictSame(asked, [], 'nothing is left to do');
+});
+
+test('what others come upon is queued once, and ended by the next retry', async (t) => {
+  const { endForReuse, asked, fail } = aWorld();
+  fail(null);
+  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), true);
+  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), false, 'queued already');
+  t.strictSame(asked, [], 'nobody waits for it');
+  await endForReuse.retry();
+  t.strictSame(asked, ['reused 11', 'record 7/11 session']);
+  t.equal(endForReuse.size(), 0);
+  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), true, 'and again, should it come again');
 });
 
 test('a fault of ours is said, and the session stays queued', async (t) => {

@@ -113,6 +113,23 @@ test('a superseded token ends the session, on record too, and is told to the ope
   t.equal(events.length, 1, 'once');
 });
 
+test('a theft whose finder never heard of it reaches the record with the next refresh', async (t) => {
+  const { clock, tokens, states, generation, events, key, present } = await aService();
+  const grant = await present(generation);
+  await states.checkAccess(key, grant.generation);
+  clock.pass(11_000);
+  const stolen = { generation, elapsed: 0, window: 0, client: 'thief' };
+  t.match(await states.rotate(key, stolen), { outcome: 'reused' });
+  t.match(await tokens.find(key.tokenId), { record: { revokedAt: null } });
+  await t.rejects(present(grant.generation), { code: 'token_reused' });
+  t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
+  t.strictSame(events, [{ event: 'session.reuse_detected', ...key, generation: grant.generation }]);
+  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'the record knows');
+  clock.pass(80_000_000);
+  t.match(await states.checkAccess(key, grant.generation), { outcome: 'missing' });
+  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'and nothing brings it back');
+});
+
 test('a missing state is rebuilt; a revoked, disabled or unknown session is refused', async (t) => {
   const { clock, tokens, states, generation, key, present } = await aService();
   clock.pass(36_000_000);

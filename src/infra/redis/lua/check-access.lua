@@ -2,7 +2,7 @@
 --
 -- KEYS  1 token   2 user (one hash tag)
 -- ARGV  1 generation
--- Reply {'missing', now} | {'revoked'} | {'disabled'}
+-- Reply {'missing', now} | {'revoked'} | {'reused'} (see rotate.lua) | {'disabled'}
 --       | {'superseded' or 'good', created, user's username, name, created [, latest, parent, first, client]}
 --       the state comes where this use has confirmed it
 local generation = tonumber(ARGV[1])
@@ -10,6 +10,7 @@ local token = redis.call('HMGET', KEYS[1], 'latest', 'confirmed', 'created', 're
   'client')
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 
+if token[4] == 'reused' then return { 'reused' } end
 if token[4] then return { 'revoked' } end
 if not token[1] or not user[1] then
   local time = redis.call('TIME')

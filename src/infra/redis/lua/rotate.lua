@@ -3,7 +3,7 @@
 -- KEYS  1 token   2 user (one hash tag)
 -- ARGV  1 generation   2 elapsed µs   3 window µs   4 client ('' never matches)
 --       5 seconds that a state is kept   6 seconds that a tombstone is kept
--- Reply {'missing', now} | {'revoked'} | {'disabled'}
+-- Reply {'missing', now} | {'revoked'} | {'reused'} | {'disabled'}
 --       | {outcome, now, detail, latest, parent, first, confirmed, client, created, user's username, name, created}
 --       detail: row of 'issued', µs of 'held', reason of 'refused', otherwise ''
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
@@ -18,6 +18,8 @@ local now = time[1] * 1000000 + time[2]
 -- tostring() loses digits above 10^14.
 local function print53(number) return string.format('%.0f', number) end
 
+-- Whoever found the theft may have died before the record heard of it: everybody hears of it until revoke.lua was here.
+if token[7] == 'reused' then return { 'reused' } end
 if token[7] then return { 'revoked' } end
 if not token[1] or not user[1] then return { 'missing', print53(now) } end
 if user[4] == '1' then return { 'disabled' } end
@@ -63,6 +65,6 @@ if parent < generation and generation < first then return issue('gap', generatio
 if generation == parent and confirmed ~= '1' then return issue('unconfirmed', parent, first) end
 
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'revoked', '1')
+redis.call('HSET', KEYS[1], 'revoked', 'reused')
 redis.call('EXPIRE', KEYS[1], ARGV[6])
 return reply('reused', '')
