@@ -3,9 +3,11 @@ import type { RotationOutcome, SessionState } from '../../domain/sessions/rotati
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { ReplayGate } from './replay-gate.ts';
+import type { Passage, ReplayGate } from './replay-gate.ts';
+import { masterOf } from './connections.ts';
 import { orUnavailable } from './errors.ts';
 import { makeKeys } from './keys.ts';
+import { makeRedisClock, type RedisClock } from './redis-clock.ts';
 import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
 
 export interface RedisStateOptions {
@@ -15,19 +17,24 @@ export interface RedisStateOptions {
   cacheTtl: number;
   /** Closed until a new connection has been given the revocations that it may have forgotten. */
   gate: Pick<ReplayGate, 'passage'>;
+  /** Tests say what time it is for Redis. */
+  clock?: RedisClock;
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
 export function makeRedisSessionState(
   redis: ScriptedRedis | ScriptedCluster,
-  { prefix, cacheTtl, gate }: RedisStateOptions,
+  { prefix, cacheTtl, gate, ...options }: RedisStateOptions,
 ): SessionStateStore {
   const keys = makeKeys(prefix);
+  const clock =
+    options.clock ??
+    makeRedisClock({ ask: (key) => redis.clock(key), masterOf: (key) => masterOf(redis, key) });
   const tombstoneTtl = 2 * cacheTtl;
-  const ask = async <Reply>(command: () => Promise<Reply>): Promise<Reply> => {
+  const ask = async <Reply>(command: (passage: Passage) => Promise<Reply>): Promise<Reply> => {
     const passage = gate.passage();
     if (!passage) throw new AuthError('unavailable');
-    const reply = await orUnavailable(command());
+    const reply = await orUnavailable(command(passage));
     if (gate.passage() !== passage) throw new AuthError('unavailable');
     return reply;
   };
@@ -40,8 +47,14 @@ export function makeRedisSessionState(
     },
 
     async rotate(key, { generation, elapsed, window, client }) {
-      const reply = await ask(() =>
-        redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
+      const given = [generation, elapsed, window, client, cacheTtl, tombstoneTtl];
+      const reply = await ask((passage) =>
+        clock.timed(
+          passage,
+          keys.token(key),
+          (now) => redis.rotate(...both(key), ...given, now),
+          ([, now]) => (now === undefined ? null : Number(now)),
+        ),
       );
       return (
         readUnusable(reply) ?? {
