@@ -59,6 +59,7 @@ export const mutations = [
     [MODEL, REDIS],
     ['5 s inside are too long', 'elapsed > MAX_ELAPSED', 'elapsed >= MAX_ELAPSED'],
     ['a tombstone is not looked at', "if token[7] then return { 'revoked' } end", ''],
+    ['one from the future is younger', 'math.max(0, now - tonumber(ARGV[7]))', '(now - tonumber(ARGV[7]))'],
     ['a disabled user refreshes', "if user[4] == '1' then return { 'disabled' } end", ''],
     ['lost state is not noticed', 'math.max(known, generation)', 'known'],
     ['digits get lost', "string.format('%.0f', number)", 'tostring(number)'],

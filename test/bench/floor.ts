@@ -53,7 +53,8 @@ app.get('/api/auth/verify', async (request, reply) => {
 
 app.get('/api/auth/refresh', { schema: { response: { 200: PairSchema } } }, async (request) => {
   const { sub, sid, gen } = refresh.verify(tokenOf(request));
-  const reply = await redis.rotate(...keysOf(sub, sid), gen, 0, 10_000_000, 'client', 3600, 7200);
+  const sentAt = (performance.timeOrigin + performance.now()) * 1000;
+  const reply = await redis.rotate(...keysOf(sub, sid), gen, 0, 10_000_000, 'client', 3600, 7200, sentAt);
   const [, , , latest, , , , , , username, name, created] = reply;
   const iat = Math.floor(Number(latest) / 1_000_000);
   const claims = { sub, sid, gen: Number(latest), jti: `${sid}.${latest}`, iat };

@@ -2,6 +2,7 @@ import type { Known, SessionStateStore, TokenKey } from '../../src/domain/sessio
 import { initialState, type Presentation, type SessionState } from '../../src/domain/sessions/rotation.ts';
 import { makeMemorySessionState } from '../../src/infra/memory/session-state.ts';
 import { makeKeys } from '../../src/infra/redis/keys.ts';
+import type { RedisClock } from '../../src/infra/redis/redis-clock.ts';
 import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
 import { makeRedisSessionState } from '../../src/infra/redis/session-state.ts';
 import { openGate } from '../support/redis.ts';
@@ -10,6 +11,9 @@ import { aSession, aUser } from '../support/token.ts';
 const CACHE_TTL = 3600;
 /** A put refuses what was read long ago; this never was, whatever the clock of the history says. */
 const JUST_READ = Number.MAX_SAFE_INTEGER;
+
+/** What was sent in the future has no way behind it: the model knows only the time inside. */
+const noWay: RedisClock = { timed: (_passage, _key, send) => send(Number.MAX_SAFE_INTEGER) };
 
 export interface RedisUnderTest {
   redis: ScriptedRedis;
@@ -37,7 +41,12 @@ export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId
   const key = { userId, tokenId: 11 };
   const user = aUser({ id: userId });
   const keys = makeKeys(prefix);
-  const inRedis = makeRedisSessionState(scripted, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+  const inRedis = makeRedisSessionState(scripted, {
+    prefix,
+    cacheTtl: CACHE_TTL,
+    gate: openGate,
+    clock: noWay,
+  });
   let time = 0;
   const openMemory = () => makeMemorySessionState({ cacheTtl: CACHE_TTL, now: () => time });
   let inMemory = openMemory();

@@ -55,8 +55,17 @@ function keyOfEachMaster({ slots }: Cluster, prefix: string): string[] {
   const masters = new Set(slots.map(([master]) => master));
   for (let i = 0; keys.size < masters.size && i < MAX_NAMES; i++) {
     const key = `${prefix}writable:{${i}}`;
-    const [master] = slots[new Command('set', [key]).getSlot()] ?? [];
+    const master = holderOf(key, slots);
     if (master !== undefined && !keys.has(master)) keys.set(master, key);
   }
   return [...keys.values()];
+}
+
+/** The name of the master that holds a key; the one of no cluster has none. */
+export function masterOf(client: Redis | Cluster, key: string): string {
+  return client instanceof Cluster ? (holderOf(key, client.slots) ?? '') : '';
+}
+
+function holderOf(key: string, slots: Cluster['slots']): string | undefined {
+  return slots[new Command('set', [key]).getSlot()]?.[0];
 }

@@ -9,6 +9,7 @@ const SCRIPTS = {
   put: 2,
   revoke: 1,
   lastUses: undefined,
+  clock: 1,
 } as const;
 
 type ScriptName = keyof typeof SCRIPTS;
@@ -22,6 +23,7 @@ export interface Scripts {
   put(...args: Argument[]): Promise<number>;
   revoke(...args: Argument[]): Promise<unknown>;
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
+  clock(...args: Argument[]): Promise<[string, string]>;
 }
 
 export type ScriptedRedis = Redis & Scripts;

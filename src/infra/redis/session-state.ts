@@ -5,9 +5,11 @@ import type { User } from '../../domain/users/user.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
 import type { RedisCommand } from '../../domain/metrics/outcomes.ts';
-import type { ReplayGate } from './replay-gate.ts';
+import type { Passage, ReplayGate } from './replay-gate.ts';
+import { masterOf } from './connections.ts';
 import { failureOf, orUnavailable } from './errors.ts';
 import { makeKeys } from './keys.ts';
+import { makeRedisClock, type RedisClock } from './redis-clock.ts';
 import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
 
 export interface RedisStateOptions {
@@ -18,20 +20,28 @@ export interface RedisStateOptions {
   /** Closed until a new connection has been given the revocations that it may have forgotten. */
   gate: Pick<ReplayGate, 'passage'>;
   observe?: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
+  /** Tests say what time it is for Redis. */
+  clock?: RedisClock;
 }
 
 /** The session states in Redis: one script an operation, one round trip, atomic. */
 export function makeRedisSessionState(
   redis: ScriptedRedis | ScriptedCluster,
-  { prefix, cacheTtl, gate, observe = UNOBSERVED }: RedisStateOptions,
+  { prefix, cacheTtl, gate, observe = UNOBSERVED, ...options }: RedisStateOptions,
 ): SessionStateStore {
   const keys = makeKeys(prefix);
+  const clock =
+    options.clock ??
+    makeRedisClock({ ask: (key) => redis.clock(key), masterOf: (key) => masterOf(redis, key) });
   const tombstoneTtl = 2 * cacheTtl;
-  const ask = async <Reply>(name: RedisCommand, command: () => Promise<Reply>): Promise<Reply> => {
+  const ask = async <Reply>(
+    name: RedisCommand,
+    command: (passage: Passage) => Promise<Reply>,
+  ): Promise<Reply> => {
     const passage = gate.passage();
     if (!passage) throw notReady();
     const start = performance.now();
-    const reply = await answered(command());
+    const reply = await answered(command(passage));
     observe.redisAnswered(name, (performance.now() - start) / 1000);
     if (gate.passage() !== passage) throw notReady();
     return reply;
@@ -59,8 +69,14 @@ export function makeRedisSessionState(
     },
 
     async rotate(key, { generation, elapsed, window, client }) {
-      const reply = await ask('rotate', () =>
-        redis.rotate(...both(key), generation, elapsed, window, client, cacheTtl, tombstoneTtl),
+      const given = [generation, elapsed, window, client, cacheTtl, tombstoneTtl];
+      const reply = await ask('rotate', (passage) =>
+        clock.timed(
+          passage,
+          keys.token(key),
+          (now) => redis.rotate(...both(key), ...given, now),
+          ([, now]) => (now === undefined ? null : Number(now)),
+        ),
       );
       return (
         readUnusable(reply) ?? {

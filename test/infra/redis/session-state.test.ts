@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import type { RedisClock } from '../../../src/infra/redis/redis-clock.ts';
 import { makeRedisSessionState, type RedisStateOptions } from '../../../src/infra/redis/session-state.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/session-state.ts';
 import { age, openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
@@ -34,6 +35,31 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
     const ttl = await redis.ttl(key);
     t.ok(ttl > 0 && ttl <= (longest[key] ?? CACHE_TTL), `${key}: ${ttl} s`);
   }
+});
+
+test('the way to Redis counts as time inside', { skip: redisMissing }, async (t) => {
+  const { states, redis, prefix } = await open(t);
+  const key = { userId: 7, tokenId: 11 };
+  const SECOND = 1_000_000;
+  const now = await states.now();
+  const state = { ...initialState(now - SECOND, 'home'), parent: now - 9 * SECOND, confirmed: true };
+  await states.put(aSession(state), aUser(), now);
+  const arriving = async (generation: number, way: number, elapsed: number) => {
+    const sentAt = (await states.now()) - way * SECOND;
+    const clock: RedisClock = { timed: (_passage, _key, send) => send(sentAt) };
+    const late = makeRedisSessionState(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate, clock });
+    return late.rotate(key, { generation, elapsed: elapsed * SECOND, window: 0, client: 'home' });
+  };
+  const before = await redis.hgetall(`${prefix}{7}:t:11`);
+  const stale = { outcome: 'refused', reason: 'stale' };
+  for (const generation of [state.latest, state.parent]) {
+    t.match(await arriving(generation, 6, 0), stale, 'sent long ago');
+    t.match(await arriving(generation, 3, 3), stale, 'both together');
+    t.match(await arriving(generation, -60, 6), stale, 'sent in the future: no younger for that');
+  }
+  t.match(await arriving(state.parent, 3, 0), { outcome: 'repeated' }, 'sent before the latest was issued');
+  t.strictSame(await redis.hgetall(`${prefix}{7}:t:11`), before, 'nothing has changed');
+  t.match(await arriving(state.latest, -60, 0), { outcome: 'issued', row: 'current' });
 });
 
 test('a Redis that is away is an outage, and never an answer', async (t) => {

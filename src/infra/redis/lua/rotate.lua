@@ -3,17 +3,19 @@
 -- KEYS  1 token   2 user (one hash tag)
 -- ARGV  1 generation   2 elapsed µs   3 window µs   4 client ('' never matches)
 --       5 seconds that a state is kept   6 seconds that a tombstone is kept
+--       7 when it was sent (µs), by this clock as far as the sender knows it
 -- Reply {'missing', now} | {'revoked'} | {'reused'} | {'disabled'}
 --       | {outcome, now, detail, latest, parent, first, confirmed, client, created, user's username, name, created}
 --       detail: row of 'issued', µs of 'held', reason of 'refused', otherwise ''
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
 
-local generation, elapsed, window = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local client = ARGV[4]
+local generation, window, client = tonumber(ARGV[1]), tonumber(ARGV[3]), ARGV[4]
 local token = redis.call('HMGET', KEYS[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+-- A network that was away delivers what is long given up: the way here counts as time inside.
+local elapsed = tonumber(ARGV[2]) + math.max(0, now - tonumber(ARGV[7]))
 
 -- tostring() loses digits above 10^14.
 local function print53(number) return string.format('%.0f', number) end
