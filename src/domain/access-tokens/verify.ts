@@ -24,21 +24,20 @@ interface VerifyPorts {
 export function makeVerify(ports: VerifyPorts) {
   const { states, readThrough, writeBehind, lifetimes, clock, observe = UNOBSERVED } = ports;
 
-  async function ask(bearer: Bearer) {
-    const { type, generation } = bearer;
+  const ask = (bearer: Bearer) =>
+    readThrough(bearer, bearer.type === 'llt' ? 'llt' : 'session', () =>
+      bearer.type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, bearer.generation),
+    );
+
+  return async function verify(bearer: Bearer): Promise<Principal> {
+    const { type, tokenId } = bearer;
+    let answer: Awaited<ReturnType<typeof ask>>;
     try {
-      return await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
-        type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
-      );
+      answer = await ask(bearer);
     } catch (error) {
       observe.verification(type, 'unavailable');
       throw error;
     }
-  }
-
-  return async function verify(bearer: Bearer): Promise<Principal> {
-    const { type, tokenId } = bearer;
-    const answer = await ask(bearer);
     if (answer.outcome !== 'good') {
       observe.verification(type, answer.outcome);
       throw new AuthError('invalid_token');

@@ -27,26 +27,21 @@ export function makeRedisSessionState(
 ): SessionStateStore {
   const keys = makeKeys(prefix);
   const tombstoneTtl = 2 * cacheTtl;
-  const ask = async <Reply>(name: RedisCommand, command: () => Promise<Reply>): Promise<Reply> => {
-    const passage = gate.passage();
-    if (!passage) throw notReady();
-    const start = performance.now();
-    const reply = await answered(command());
-    observe.redisAnswered(name, (performance.now() - start) / 1000);
-    if (gate.passage() !== passage) throw notReady();
-    return reply;
+  const failed = (cause: unknown) => {
+    observe.redisFailed(failureOf(cause));
   };
   const notReady = () => {
     observe.redisFailed('not_ready');
     return new AuthError('unavailable');
   };
-  const answered = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
-    try {
-      return await orUnavailable(reply);
-    } catch (error) {
-      observe.redisFailed(failureOf((error as AuthError).cause));
-      throw error;
-    }
+  const ask = async <Reply>(name: RedisCommand, command: () => Promise<Reply>): Promise<Reply> => {
+    const passage = gate.passage();
+    if (!passage) throw notReady();
+    const start = performance.now();
+    const reply = await orUnavailable(command(), failed);
+    observe.redisAnswered(name, (performance.now() - start) / 1000);
+    if (gate.passage() !== passage) throw notReady();
+    return reply;
   };
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
 
@@ -100,7 +95,8 @@ export function makeRedisSessionState(
     },
 
     async revokeAll(revoked) {
-      await answered(Promise.all(revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl))));
+      const tombstones = revoked.map((key) => redis.revoke(keys.token(key), tombstoneTtl));
+      await orUnavailable(Promise.all(tombstones), failed);
     },
 
     async lastUses(userId, tokenIds) {
