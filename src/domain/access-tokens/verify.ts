@@ -37,21 +37,20 @@ export function makeVerify(ports: VerifyPorts) {
     observe = UNOBSERVED,
   } = ports;
 
-  async function ask(bearer: Bearer) {
-    const { type, generation } = bearer;
+  const ask = (bearer: Bearer) =>
+    readThrough(bearer, bearer.type === 'llt' ? 'llt' : 'session', () =>
+      bearer.type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, bearer.generation),
+    );
+
+  return async function verify(bearer: Bearer): Promise<Principal> {
+    const { type, userId, tokenId, generation } = bearer;
+    let answer: Awaited<ReturnType<typeof ask>>;
     try {
-      return await readThrough(bearer, type === 'llt' ? 'llt' : 'session', () =>
-        type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, generation),
-      );
+      answer = await ask(bearer);
     } catch (error) {
       observe.verification(type, 'unavailable');
       throw error;
     }
-  }
-
-  return async function verify(bearer: Bearer): Promise<Principal> {
-    const { type, userId, tokenId, generation } = bearer;
-    const answer = await ask(bearer);
     // Of a theft whose finder may not have lived to tell the record.
     if (answer.outcome === 'reused' && endForReuse.queue({ userId, tokenId }))
       audit({ event: 'session.reuse_detected', userId, tokenId, generation });

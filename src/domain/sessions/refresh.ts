@@ -42,25 +42,25 @@ export function makeRefresh(ports: RefreshPorts) {
   const { states, readThrough, lifetimes, clock, observe = UNOBSERVED } = ports;
   const window = ports.retryWindow * 1_000_000;
 
-  async function present({ identity, client, receivedAt }: RefreshRequest) {
+  const present = ({ identity, client, receivedAt }: RefreshRequest) =>
+    readThrough(identity, 'session', () =>
+      states.rotate(identity, {
+        generation: identity.generation,
+        elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
+        window,
+        client,
+      }),
+    );
+
+  return async function refresh(request: RefreshRequest): Promise<SessionGrant> {
+    const { identity } = request;
+    let answer: Awaited<ReturnType<typeof present>>;
     try {
-      return await readThrough(identity, 'session', () =>
-        states.rotate(identity, {
-          generation: identity.generation,
-          elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
-          window,
-          client,
-        }),
-      );
+      answer = await present(request);
     } catch (error) {
       observe.refresh('unavailable');
       throw error;
     }
-  }
-
-  return async function refresh(request: RefreshRequest): Promise<SessionGrant> {
-    const { identity } = request;
-    const answer = await present(request);
     const isOver =
       (answer.outcome === 'issued' || answer.outcome === 'repeated') &&
       sessionEnd(answer.createdAt, lifetimes) <= clock.now();

@@ -19,7 +19,7 @@ export interface RequestSpan {
 export interface Tracer {
   /** A request has come, with the headers of its caller's trace. */
   request(headers: Readonly<Record<string, unknown>>): RequestSpan;
-  /** Work on something else than this process's main thread, below the request that is being answered. */
+  /** Work off this process's main thread, below the request that is being answered; without one it makes no span. */
   start(name: string, attributes: Attributes): Span;
   /** The request that is being answered; null where none is. */
   current(): { traceId: string; spanId: string } | null;

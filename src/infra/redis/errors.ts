@@ -4,12 +4,17 @@ import type { RedisFailure } from '../../domain/metrics/outcomes.ts';
 /**
  * Whatever Redis answers instead of a reply (away, hung, loading, read-only, full, moving) is an outage, and an outage
  * is 503.
+ * @param failed is told why.
  * @throws AuthError `unavailable`
  */
-export async function orUnavailable<Reply>(reply: Promise<Reply>): Promise<Reply> {
+export async function orUnavailable<Reply>(
+  reply: Promise<Reply>,
+  failed?: (cause: unknown) => void,
+): Promise<Reply> {
   try {
     return await reply;
   } catch (cause) {
+    failed?.(cause);
     throw new AuthError('unavailable', { cause });
   }
 }

@@ -34,6 +34,13 @@ export function makeRedisSessionState(
     options.clock ??
     makeRedisClock({ ask: (key) => redis.clock(key), masterOf: (key) => masterOf(redis, key) });
   const tombstoneTtl = 2 * cacheTtl;
+  const failed = (cause: unknown) => {
+    observe.redisFailed(failureOf(cause));
+  };
+  const notReady = () => {
+    observe.redisFailed('not_ready');
+    return new AuthError('unavailable');
+  };
   const ask = async <Reply>(
     name: RedisCommand,
     command: (passage: Passage) => Promise<Reply>,
@@ -41,22 +48,10 @@ export function makeRedisSessionState(
     const passage = gate.passage();
     if (!passage) throw notReady();
     const start = performance.now();
-    const reply = await answered(command(passage));
+    const reply = await orUnavailable(command(passage), failed);
     observe.redisAnswered(name, (performance.now() - start) / 1000);
     if (gate.passage() !== passage) throw notReady();
     return reply;
-  };
-  const notReady = () => {
-    observe.redisFailed('not_ready');
-    return new AuthError('unavailable');
-  };
-  const answered = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
-    try {
-      return await orUnavailable(reply);
-    } catch (error) {
-      observe.redisFailed(failureOf((error as AuthError).cause));
-      throw error;
-    }
   };
   const bury = (key: TokenKey, tombstone: Tombstone) =>
     redis.revoke(keys.token(key), tombstoneTtl, tombstone === 'reused' ? 'reused' : '1');
@@ -118,7 +113,7 @@ export function makeRedisSessionState(
     },
 
     async revokeAll(revoked, tombstone = 'revoked') {
-      await answered(Promise.all(revoked.map((key) => bury(key, tombstone))));
+      await orUnavailable(Promise.all(revoked.map((key) => bury(key, tombstone))), failed);
     },
 
     async lastUses(userId, tokenIds) {

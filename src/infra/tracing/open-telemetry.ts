@@ -36,6 +36,8 @@ export interface Tracing {
 /** Between two complaints, in milliseconds: a collector may be away for hours. */
 const COMPLAINT_INTERVAL = 60_000;
 
+const NO_SPAN: Span = { end: () => undefined };
+
 /** OpenTelemetry's SDK, which reads the endpoint, headers, sampler and batches from its own variables by itself. */
 export function openOpenTelemetry({ protocol, onError }: TracingOptions): Tracing {
   const complain = makeComplaint(onError);
@@ -63,8 +65,11 @@ function makeTracer(tracer: OtelTracer): Tracer {
       return makeRequestSpan(span, (work) => contexts.run(trace.setSpan(parent, span), work));
     },
     start(name, attributes) {
+      const parent = contexts.getStore();
+      // What goes on beside the requests every second would be nothing but noise.
+      if (!parent) return NO_SPAN;
       const kind = 'db.system.name' in attributes ? SpanKind.CLIENT : SpanKind.INTERNAL;
-      return makeSpan(tracer.startSpan(name, { kind, attributes }, contexts.getStore() ?? ROOT_CONTEXT));
+      return makeSpan(tracer.startSpan(name, { kind, attributes }, parent));
     },
     current() {
       const context = contexts.getStore();

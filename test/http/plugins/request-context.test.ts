@@ -24,7 +24,7 @@ test('a trace goes on in the log', async (t) => {
   const target = await buildTestApp(t);
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
   await call(target, 'GET /nowhere', { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } });
-  t.match(target.log(), `"traceId":"${trace}"`);
+  t.match(target.log(), `"trace_id":"${trace}"`);
   await call(target, 'GET /nowhere', { headers: { traceparent: `00-hunter2-00f067aa0ba902b7-01` } });
   t.notMatch(target.log(), 'hunter2');
 });

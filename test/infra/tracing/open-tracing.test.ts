@@ -98,6 +98,12 @@ test('the caller’s trace goes on through HTTP, Redis, PostgreSQL and hashing',
   t.strictSame(logIn.names.sort(), ['postgresql select', 'scrypt verify']);
   t.match(receiver.resources()[0], { 'service.name': 'latchkey', 'deployment.environment.name': 'test' });
 
+  t.strictSame(
+    spans.filter(({ traceId }) => traceId !== TRACE_ID),
+    [],
+    'what goes on beside the requests makes no spans',
+  );
+
   const lines = logLines(service.log()).filter(({ trace_id: id }) => id === TRACE_ID);
   const requests = lines.filter(({ msg }) => msg === 'request');
   t.equal(requests.length, 4, 'each request’s line names its trace');
@@ -168,6 +174,18 @@ for (const [reason, environment] of Object.entries(OFF)) {
     t.notOk(line && 'span_id' in line);
   });
 }
+
+test('the sampler is the SDK’s own', skip, async (t) => {
+  const receiver = await startOtlpReceiver(t);
+  const { service, call } = await traced(t, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_TRACES_SAMPLER: 'always_off',
+  });
+  await call('GET /api/auth/verify');
+  await service.stop();
+  t.match(service.log(), /^LOADED /m);
+  t.strictSame(receiver.bodies(), []);
+});
 
 test('a collector that is away is complained of once, and nobody waits for it', skip, async (t) => {
   const { service, call } = await traced(t, {
