@@ -55,11 +55,6 @@ export function makeBriefly() {
   };
 }
 
-/** With CI=true nothing may be left out, but for what is asked for by name. */
-export function refusedInCi(leftOut) {
-  return leftOut.filter(({ reason }) => !reason.startsWith('opt-in: '));
-}
-
 function readCounts(text) {
   const counts = { total: 0, pass: 0, fail: 0, skip: 0, todo: 0 };
   for (const [, name, value] of text.matchAll(/(\w+): (\d+)/g)) counts[name] = Number(value);

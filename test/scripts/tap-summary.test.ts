@@ -10,11 +10,10 @@ interface TapSummary {
   readTap: (text: string) => Result;
   closingLines: (result: Result) => string[];
   makeBriefly: () => (line: string) => boolean;
-  refusedInCi: (leftOut: { reason: string }[]) => unknown[];
 }
 
 const path = join(new URL('../../../', import.meta.url).pathname, 'scripts/tap-summary.mjs');
-const { readTap, closingLines, makeBriefly, refusedInCi } = (await import(path)) as TapSummary;
+const { readTap, closingLines, makeBriefly } = (await import(path)) as TapSummary;
 
 const OUTPUT = `TAP version 14
 # Subtest: dist/test/http/smoke.test.js
@@ -58,12 +57,6 @@ test('counts are those of tap, and what was left out is told by reason', (t) => 
 test('a run that did not finish has failed', (t) => {
   const result = readTap(OUTPUT.slice(0, OUTPUT.indexOf('# { total: 5')));
   t.equal(closingLines(result).at(-1), '0 passed, 1 failed');
-  t.end();
-});
-
-test('in CI only suites that are run by name may be left out', (t) => {
-  const optional = { reason: 'opt-in: CONTAINER_TEST=true runs it' };
-  t.strictSame(refusedInCi([optional, { reason: 'no Redis' }, { reason: '' }]).length, 2);
   t.end();
 });
 

@@ -16,12 +16,14 @@ export interface Containers {
   podman(...args: string[]): Promise<Ended>;
 }
 
-/** Read-only, without capabilities or a way to more rights, in 512 MiB. */
+/** Nowhere to write, no capabilities nor a way to more rights, 512 MiB. */
 const HARDENED = [
-  ...['--network', 'host', '--pull', 'never', '--no-healthcheck'],
-  ...['--read-only', '--tmpfs', '/tmp:rw,noexec,nosuid,size=16m'],
+  ...['--network', 'host', '--pull', 'never', '--no-healthcheck', '--read-only', '--read-only-tmpfs=false'],
   ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--memory', '512m'],
 ];
+
+/** What the suites that build the image and run it need. */
+export const CONTAINER_TOOLS = ['buildah', 'git', 'mmdebstrap', 'podman', 'runc'];
 
 /** Builds the image of the Dockerfile in `folder`, for tests to run. */
 export async function buildImage(folder: string, image: string): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Test } from 'tap';
 import { anAccount, bearer, type Pair } from './client.ts';
 
 /** The few requests that tests of whole processes make again and again. */
@@ -29,4 +30,32 @@ export async function refreshOver(url: string, token: string): Promise<Response>
 
 export async function logOutOver(url: string, token: string): Promise<number> {
   return (await fetch(`${url}/api/auth`, { method: 'DELETE', headers: bearer(token) })).status;
+}
+
+/** All six operations and verify, each with what it changes. */
+export async function sixOperationsOver(t: Test, url: string): Promise<void> {
+  const account = anAccount();
+  await signUpOver(url, account);
+  const loggedIn = (await (await logInOver(url, account.username, account.password)).json()) as Pair;
+  t.equal(await verifyOver(url, loggedIn.access_token), 200, 'logged in');
+  const { access_token: access } = (await (await refreshOver(url, loggedIn.refresh_token)).json()) as Pair;
+  t.equal(await verifyOver(url, access), 200, 'refreshed');
+  t.equal(await verifyOver(url, loggedIn.access_token), 401, 'the pair before is over');
+
+  const created = await fetch(`${url}/api/auth/llt`, {
+    method: 'POST',
+    headers: { ...bearer(access), 'content-type': 'application/json' },
+    body: JSON.stringify({ device: 'Kitchen tablet' }),
+  });
+  const { id, longlived_token: longLived } = (await created.json()) as {
+    id: number;
+    longlived_token: string;
+  };
+  t.equal(await verifyOver(url, longLived), 200, 'a long-lived token created');
+  const deleted = await fetch(`${url}/api/auth/llt/${id}`, { method: 'DELETE', headers: bearer(access) });
+  t.equal(deleted.status, 200);
+  t.equal(await verifyOver(url, longLived), 401, 'and deleted');
+
+  t.equal(await logOutOver(url, access), 200);
+  t.equal(await verifyOver(url, access), 401, 'logged out');
 }

@@ -4,22 +4,24 @@ import { leaveOut } from './environment.ts';
 
 /**
  * The external programs that suites start; the rest runs on Node alone. Name and Debian package. `.ci/run` installs
- * them, but for those of suites that run only when asked for by name; test/ci/tools.test.ts compares the lists.
+ * them; test/ci/tools.test.ts compares the lists.
  */
-export const TOOLS: Readonly<Record<string, { package: string; optIn?: true }>> = {
+export const TOOLS: Readonly<Record<string, { package: string }>> = {
   bash: { package: 'bash' },
-  buildah: { package: 'buildah', optIn: true },
+  buildah: { package: 'buildah' },
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
   kubectl: { package: 'kubernetes-client' },
-  mmdebstrap: { package: 'mmdebstrap', optIn: true },
+  mmdebstrap: { package: 'mmdebstrap' },
+  nginx: { package: 'nginx' },
   openssl: { package: 'openssl' },
   pgbouncer: { package: 'pgbouncer' },
-  podman: { package: 'podman', optIn: true },
+  podman: { package: 'podman' },
+  promtool: { package: 'prometheus' },
   'redis-sentinel': { package: 'redis-sentinel' },
   'redis-server': { package: 'redis-server' },
-  runc: { package: 'runc', optIn: true },
+  runc: { package: 'runc' },
   sleep: { package: 'coreutils' },
 };
 

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DockerfileParser, From, Healthcheck, JSONInstruction, type Instruction } from 'dockerfile-ast';
+import { validate } from 'dockerfile-utils';
+import { test } from 'tap';
+
+const ROOT = new URL('../../../', import.meta.url).pathname;
+const DOCKERFILE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+
+test('the linter finds nothing', (t) => {
+  t.strictSame(lint(DOCKERFILE), []);
+  t.end();
+});
+
+test('the linter finds planted mistakes', (t) => {
+  const mistakes = [
+    ['--interval', '--interva'],
+    ['--interval=10s', '--interval=10'],
+    ['--chown=', '--chwn='],
+    ['COPY prisma prisma', 'COPPY prisma prisma'],
+    ['WORKDIR /app', 'WORKDIR'],
+    ['EXPOSE 3000', 'EXPOSE api'],
+    ['STOPSIGNAL SIGTERM', 'STOPSIGNAL'],
+    ['FROM scratch', 'FROM ${NODE_IMAGE} AS build'],
+  ] as const;
+  for (const [text, mistake] of mistakes) t.not(lint(plant(text, mistake)).length, 0, mistake);
+  t.end();
+});
+
+test('keeps the rules for an image', (t) => {
+  t.strictSame(problemsOf(DOCKERFILE), []);
+  t.end();
+});
+
+test('the rules find planted mistakes', (t) => {
+  const mistakes = [
+    [/node:\d+\.\d+\.\d+-/, 'node:24-', 'base'],
+    [/node:\d+\.\d+\.\d+-[a-z-]+/, 'node:latest', 'base'],
+    ['FROM scratch', 'FROM debian:bookworm', 'base'],
+    ['USER 1000:1000', 'USER node', 'user'],
+    ['USER 1000:1000', 'USER 0:0', 'user'],
+    ['USER 1000:1000\n', '', 'user'],
+    ['CMD ["node", "dist/src/server.js"]', 'CMD node dist/src/server.js', 'CMD'],
+    ['CMD ["node", "-e",', 'CMD curl localhost #', 'HEALTHCHECK'],
+    [/HEALTHCHECK .*\n.*\n/, '', 'HEALTHCHECK'],
+    ['RUN --mount=type=cache,target=/root/.npm ', 'RUN ', 'cache'],
+    ['EXPOSE 3000 9464', 'RUN chmod 777 /app', 'RUN'],
+    ['ARG VERSION=0.1.0', 'ARG VERSION=0.0.9', 'version'],
+    ['org.opencontainers.image.licenses', 'licenses', 'licenses'],
+    ['COPY prisma prisma', 'ADD prisma prisma', 'ADD'],
+    ['ENV PATH', 'ENV REFRESH_TOKEN_SECRET=x PATH', 'secret'],
+  ] as const;
+  for (const [text, mistake, word] of mistakes) {
+    const problems = problemsOf(plant(text, mistake));
+    t.ok(
+      problems.some((problem) => problem.includes(word)),
+      `${word}: ${mistake || `no ${String(text)}`}`,
+    );
+  }
+  t.end();
+});
+
+function lint(text: string): string[] {
+  return validate(text).map(
+    ({ message, range }) => `line ${range.start.line + 1}: ${JSON.stringify(message)}`,
+  );
+}
+
+/** What we hold an image to, beyond what builds. */
+function problemsOf(text: string): string[] {
+  const file = DockerfileParser.parse(text);
+  const all = file.getInstructions();
+  const last = all.slice(all.findLastIndex((instruction) => instruction instanceof From));
+  const named = (name: string, among: Instruction[] = all) =>
+    among.filter((instruction) => instruction.getKeyword() === name);
+  const expect = (fine: boolean, problem: string) => (fine ? [] : [problem]);
+  const words = (instruction: Instruction) => instruction.getArguments().map(String);
+
+  const bases = all.filter((instruction): instruction is From => instruction instanceof From);
+  const images = bases.map((from) => from.getImage() ?? '');
+  const [base = ''] = file.getInitialARGs().map((arg) => arg.getProperty()?.getValue() ?? '');
+  const user = named('USER', last).flatMap(words).join();
+  const labels = named('LABEL', last)
+    .map((label) => label.getRawArgumentsContent() ?? '')
+    .join('\n');
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const installs = named('RUN').filter((run) => (run.getRawArgumentsContent() ?? '').includes('npm ci'));
+  const given = [...named('ENV'), ...named('ARG')].map((each) => each.getRawArgumentsContent() ?? '');
+
+  return [
+    ...expect(
+      /\/node:\d+\.\d+\.\d+-[a-z]+-slim(@sha256:[0-9a-f]{64})?$/.test(base),
+      `base is not exact: ${base}`,
+    ),
+    ...expect(
+      images.slice(0, -1).every((image) => image === '${NODE_IMAGE}'),
+      'a base of its own',
+    ),
+    ...expect(images.at(-1) === 'scratch', 'the last base is not scratch'),
+    ...expect(/^[1-9]\d*:[1-9]\d*$/.test(user), `user is not a number above 0: ${user}`),
+    ...expect(named('CMD', last).length === 1 && named('CMD', last).every(isExec), 'CMD needs a shell'),
+    ...expect(hasExecHealthcheck(last), 'HEALTHCHECK is missing or needs a shell'),
+    ...expect(named('ENTRYPOINT', last).length === 0, 'ENTRYPOINT hides the commands'),
+    ...expect(installs.length === 2, 'npm ci is not run twice'),
+    ...installs.flatMap((run) =>
+      expect(run.getTextContent().startsWith('RUN --mount=type=cache,target=/root/.npm '), 'no cache'),
+    ),
+    ...expect(named('RUN', last).length === 0, 'RUN in the last stage'),
+    ...expect(named('ADD').length === 0, 'ADD instead of COPY'),
+    ...expect(
+      !given.some((text) => /SECRET|PASSWORD|TOKEN|_URL/.test(text)),
+      'a secret would stay in the image',
+    ),
+    ...expect(given.includes(`VERSION=${version}`), 'version is not that of package.json'),
+    ...['title', 'description', 'licenses', 'version', 'revision', 'base.name'].flatMap((name) =>
+      expect(labels.includes(`org.opencontainers.image.${name}=`), `no label ${name}`),
+    ),
+  ];
+}
+
+function isExec(instruction: Instruction): boolean {
+  return instruction instanceof JSONInstruction && instruction.getOpeningBracket() !== null;
+}
+
+function hasExecHealthcheck(last: Instruction[]): boolean {
+  const checks = last.filter((instruction): instruction is Healthcheck => instruction instanceof Healthcheck);
+  return checks.length === 1 && /\bCMD\s+\[/.test(checks[0]?.getTextContent() ?? '');
+}
+
+function plant(text: string | RegExp, mistake: string): string {
+  const planted = DOCKERFILE.replace(text, mistake);
+  if (planted === DOCKERFILE) throw new Error(`there is no ${String(text)} in the Dockerfile`);
+  return planted;
+}
