@@ -101,7 +101,7 @@ const KEEP_REVOKED = 30 * 86_400_000;
 
 async function runPurge({ json }: Values): Promise<number> {
   const { REFRESH_TOKEN_TTL, SESSION_CACHE_TTL } = process.env;
-  const config = loadConfig({ ...databaseVariables(), REFRESH_TOKEN_TTL, SESSION_CACHE_TTL });
+  const config = loadConfig({ ...databaseVariables(), REFRESH_TOKEN_TTL, SESSION_CACHE_TTL }, NO_HASHES);
   const postgres = makePostgres({ url: loadDatabaseUrl(), pool: 1, timeout: config.DATABASE_TIMEOUT });
   try {
     const now = Date.now();
@@ -135,7 +135,7 @@ async function runRecover({ json, 'end-all': endAll }: Values): Promise<number> 
 async function runUser({ json }: Values, [action, name, ...rest]: string[]): Promise<number> {
   if ((action !== 'disable' && action !== 'enable') || name === undefined || rest.length > 0)
     throw new UsageError('user needs disable or enable, and a username');
-  const timeout = loadConfig(databaseVariables()).DATABASE_TIMEOUT;
+  const timeout = loadConfig(databaseVariables(), NO_HASHES).DATABASE_TIMEOUT;
   const change = await changeUser(action, name, { url: loadDatabaseUrl(), timeout });
   if (!change) return fail('there is no such user', 1, json ? ['--json'] : []);
   const ended = action === 'disable' ? `, ${change.ended} tokens ended` : '';
@@ -145,6 +145,9 @@ async function runUser({ json }: Values, [action, name, ...rest]: string[]): Pro
   return 1;
 }
 
+/** What takes hashes into account, in bytes: commands compute none, and may run in less memory than the service. */
+const NO_HASHES = Infinity;
+
 /** The other variables need not be set: a job knows the database and little else. */
 function databaseVariables(): Environment {
   const { DATABASE_URL, DATABASE_URL_FILE, DATABASE_TIMEOUT } = process.env;
@@ -152,7 +155,7 @@ function databaseVariables(): Environment {
 }
 
 function loadDatabaseUrl(): string {
-  const { DATABASE_URL: url } = loadConfig(databaseVariables());
+  const { DATABASE_URL: url } = loadConfig(databaseVariables(), NO_HASHES);
   if (url === undefined)
     throw new ConfigError(['DATABASE_URL is required: the embedded database migrates at its start']);
   return url;

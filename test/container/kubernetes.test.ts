@@ -1,4 +1,4 @@
-import { renameSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { podmanCluster } from '../k8s/podman.ts';
@@ -6,7 +6,6 @@ import { render, ROOT } from '../k8s/render.ts';
 import { secretFolder } from '../k8s/secrets.ts';
 import { headerOf } from '../support/client.ts';
 import { buildImage, containers, type Containers } from '../support/container.ts';
-import { KEYS } from '../support/keys.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -22,97 +21,105 @@ const skip =
       redisMissing
     : 'opt-in: CONTAINER_TEST=true builds the image and runs it';
 
-test('the rendered manifests, started by podman play kube', { skip, timeout: 900_000 }, async (t) => {
-  await buildImage(ROOT, IMAGE);
-  const engine = containers(t, IMAGE);
-  const database = await testDatabase(t, { migrated: false });
-  const redis = testRedis(t);
-  const [port, opsPort] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${port}`;
-  const cluster = podmanCluster(t, engine, {
-    image: IMAGE,
-    manifests: render('k8s/overlays/production'),
-    secrets: secretsFor(secretFolder(t), database.url, redis.url),
-    env: { PORT: String(port), OPS_PORT: String(opsPort), REDIS_PREFIX: redis.prefix, DRAIN_DELAY: '1' },
-    prefix: `lk-test-${port}-`,
-  });
-  const readiness = async (id: string) => {
-    const answer = await fetch(`http://127.0.0.1:${opsPort}/health/ready`).catch(() => null);
-    if (answer) return { status: answer.status, body: await answer.text() };
-    const { output } = await engine.podman('inspect', '--format', '{{.State.Running}}', id);
-    if (output.trim() !== 'true') throw new Error((await engine.podman('logs', id)).output);
-    return { status: 0, body: '' };
-  };
-
-  const id = await cluster.start('Deployment', 'latchkey');
-  await t.test('a pod is not ready before the Job has migrated', async (t) => {
-    await until(async () => (await readiness(id)).body.includes('older than the code'));
-    t.equal((await readiness(id)).status, 503);
-
-    const job = await ended(engine, await cluster.start('Job', 'latchkey-migrate'));
-    t.match(job, { code: 0, output: 'applied ' });
-    await until(async () => (await readiness(id)).status === 200);
-  });
-
-  await t.test('it serves, hardened as the manifest says', async (t) => {
-    const pair = await signUpOver(url);
-    t.equal(await verifyOver(url, pair.access_token), 200);
-    t.equal((await refreshOver(url, pair.refresh_token)).status, 200);
-
-    const status = await evaluate(engine, id, `fs.readFileSync('/proc/1/status', 'utf8')`);
-    t.match(status, /^Uid:\t1000\t1000\t1000\t1000$/m);
-    t.match(status, /^CapEff:\t0+$/m);
-    t.match(status, /^NoNewPrivs:\t1$/m);
-    const write = `try { fs.writeFileSync('/app/x', ''); 'written' } catch ({ code }) { code }`;
-    t.equal((await evaluate(engine, id, write)).trim(), 'EROFS');
-    t.equal((await evaluate(engine, id, 'process.constrainedMemory() / 1024 ** 2')).trim(), '512');
-    const secrets = /postgres:\/\/|redis:\/\/|PRIVATE/;
-    t.notMatch(await evaluate(engine, id, 'JSON.stringify(process.env)'), secrets, 'no secret in a variable');
-  });
-
-  await t.test('a key that is added to the Secret signs, without a restart', async (t) => {
-    const keys = await cluster.folderOf('latchkey-signing-keys');
-    const before = await signUpOver(url);
-    const key = join(keys, '0000-next.pem');
-    writeFileSync(key, KEYS.ES256(), { mode: 0o644 });
-    renameSync(key, join(keys, '9999.pem'));
-    const kid = headerOf(before.access_token).kid;
-    let pair = before;
-    await until(async () => {
-      const answer = await refreshOver(url, pair.refresh_token);
-      pair = (await answer.json()) as typeof pair;
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      return headerOf(pair.access_token).kid !== kid;
+test(
+  'the rendered manifests, started by podman play kube',
+  { skip, timeout: 900_000, bail: true },
+  async (t) => {
+    await buildImage(ROOT, IMAGE);
+    const engine = containers(t, IMAGE);
+    const database = await testDatabase(t, { migrated: false });
+    const redis = testRedis(t);
+    const [port, opsPort] = [await freePort(), await freePort()];
+    const url = `http://127.0.0.1:${port}`;
+    const folder = secretFolder(t);
+    folder.run('Secrets', 0);
+    writeFileSync(join(folder.path, 'latchkey/database-url'), database.url);
+    writeFileSync(join(folder.path, 'latchkey/redis-url'), redis.url);
+    folder.run('Secrets', 2);
+    const cluster = podmanCluster(t, engine, {
+      image: IMAGE,
+      manifests: render('k8s/overlays/production'),
+      secrets: folder.applied(),
+      env: { PORT: String(port), OPS_PORT: String(opsPort), REDIS_PREFIX: redis.prefix, DRAIN_DELAY: '1' },
+      prefix: `lk-test-${port}-`,
     });
-    t.equal(await verifyOver(url, pair.access_token), 200);
-    t.match((await engine.podman('inspect', '--format', '{{.RestartCount}}', id)).output, /^0$/m);
-    t.equal(await logOutOver(url, pair.access_token), 200);
-  });
+    const readiness = async (id: string) => {
+      const answer = await fetch(`http://127.0.0.1:${opsPort}/health/ready`).catch(() => null);
+      if (answer) return { status: answer.status, body: await answer.text() };
+      const { output } = await engine.podman('inspect', '--format', '{{.State.Running}}', id);
+      if (output.trim() !== 'true') throw new Error((await engine.podman('logs', id)).output);
+      return { status: 0, body: '' };
+    };
 
-  await t.test('the CronJob purges', async (t) => {
-    const job = await ended(engine, await cluster.start('CronJob', 'latchkey-purge'));
-    t.match(job, { code: 0, output: 'purged 0 records' });
-  });
+    const id = await cluster.start('Deployment', 'latchkey');
+    await t.test('a pod is not ready before the Job has migrated', async (t) => {
+      await until(async () => (await readiness(id)).body.includes('older than the code'));
+      t.equal((await readiness(id)).status, 503);
 
-  await t.test('it ends by itself', async (t) => {
-    await engine.podman('stop', '--time', '40', id);
-    t.equal((await engine.podman('inspect', '--format', '{{.State.ExitCode}}', id)).output.trim(), '0');
-    t.match((await engine.podman('logs', id)).output, '"msg":"stopped"');
-  });
-});
+      const job = await ended(engine, await cluster.start('Job', 'latchkey-migrate'));
+      t.match(job, { code: 0, output: 'applied ' });
+      await until(async () => (await readiness(id)).status === 200);
+    });
 
-/** As the README makes them, with the addresses of this machine's stores. */
-function secretsFor(folder: ReturnType<typeof secretFolder>, database: string, redis: string) {
-  folder.run('Secrets', 0);
-  writeFileSync(join(folder.path, 'latchkey/database-url'), database);
-  writeFileSync(join(folder.path, 'latchkey/redis-url'), redis);
-  folder.run('Secrets', 2);
-  return folder.applied();
-}
+    await t.test('it serves, hardened as the manifest says', async (t) => {
+      const pair = await signUpOver(url);
+      t.equal(await verifyOver(url, pair.access_token), 200);
+      t.equal((await refreshOver(url, pair.refresh_token)).status, 200);
+
+      const status = await evaluate(engine, id, `fs.readFileSync('/proc/1/status', 'utf8')`);
+      t.match(status, /^Uid:\t1000\t1000\t1000\t1000$/m);
+      t.match(status, /^CapEff:\t0+$/m);
+      t.match(status, /^NoNewPrivs:\t1$/m);
+      const write = `try { fs.writeFileSync('/app/x', ''); 'written' } catch ({ code }) { code }`;
+      t.equal((await evaluate(engine, id, write)).trim(), 'EROFS');
+      t.equal((await evaluate(engine, id, 'process.constrainedMemory() / 1024 ** 2')).trim(), '512');
+      const secrets = /postgres:\/\/|redis:\/\/|PRIVATE/;
+      t.notMatch(
+        await evaluate(engine, id, 'JSON.stringify(process.env)'),
+        secrets,
+        'no secret in a variable',
+      );
+    });
+
+    await t.test('keys change without a restart, as the README has it done', async (t) => {
+      let pair = await signUpOver(url);
+      const kids = () => [pair.access_token, pair.refresh_token].map((token) => headerOf(token).kid);
+      const before = kids();
+      for (const step of [0, 1]) {
+        folder.run('New keys, without a restart', step);
+        folder.run('Secrets', 2);
+        cluster.put(folder.applied());
+      }
+      await until(async () => {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        const answer = await refreshOver(url, pair.refresh_token);
+        t.equal(answer.status, 200, 'the session goes on');
+        pair = (await answer.json()) as typeof pair;
+        return kids().every((kid, i) => kid !== before[i]);
+      });
+      t.equal(await verifyOver(url, pair.access_token), 200);
+      t.match((await engine.podman('inspect', '--format', '{{.RestartCount}}', id)).output, /^0$/m);
+      t.equal(await logOutOver(url, pair.access_token), 200);
+    });
+
+    await t.test('the CronJob purges', async (t) => {
+      const job = await ended(engine, await cluster.start('CronJob', 'latchkey-purge'));
+      t.match(job, { code: 0, output: 'purged 0 records' });
+    });
+
+    await t.test('it ends by itself', async (t) => {
+      await engine.podman('stop', '--time', '40', id);
+      t.equal((await engine.podman('inspect', '--format', '{{.State.ExitCode}}', id)).output.trim(), '0');
+      t.match((await engine.podman('logs', id)).output, '"msg":"stopped"');
+    });
+  },
+);
 
 async function ended(engine: Containers, id: string): Promise<{ code: number; output: string }> {
   const code = Number((await engine.podman('wait', id)).output);
-  return { code, output: (await engine.podman('logs', id)).output };
+  const { output } = await engine.podman('logs', id);
+  if (code !== 0) throw new Error(output);
+  return { code, output };
 }
 
 /** What an expression gives in the container, whose image has no shell. */

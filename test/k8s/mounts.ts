@@ -1,0 +1,71 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Volume } from './kinds.ts';
+import type { Secrets } from './secrets.ts';
+
+/** Folders in which Secrets are mounted as the kubelet mounts them. */
+export interface Mounts {
+  /** What is mounted of a Secret. */
+  folderOf(secret: NonNullable<Volume['secret']>): string;
+  /** Changes the Secrets in the cluster, and so all that is mounted of them. */
+  put(secrets: Secrets): void;
+}
+
+export function makeMounts(root: string, secrets: Secrets): Mounts {
+  const mounted = new Map<string, NonNullable<Volume['secret']>>();
+  let current = secrets;
+  let version = 0;
+
+  function fill(folder: string, { secretName, items }: NonNullable<Volume['secret']>): void {
+    const files = current[secretName];
+    if (!files) throw new Error(`there is no Secret ${secretName}`);
+    const shown = items?.map(({ key, path }): [string, string] => [path, files[key] ?? '']);
+    swap(folder, Object.fromEntries(shown ?? Object.entries(files)), `..v${version}`);
+  }
+
+  return {
+    folderOf(secret) {
+      const folder = join(root, [secret.secretName, ...(secret.items ?? []).map(({ key }) => key)].join('-'));
+      if (!mounted.has(folder)) {
+        mkdirSync(folder);
+        mounted.set(folder, secret);
+        fill(folder, secret);
+      }
+      return folder;
+    },
+    put(secrets) {
+      current = secrets;
+      version++;
+      for (const [folder, secret] of mounted) fill(folder, secret);
+    },
+  };
+}
+
+/** The files lie in a folder of their own, to which `..data` points; they change all at once when it is renamed. */
+function swap(folder: string, files: Record<string, string>, name: string): void {
+  mkdirSync(join(folder, name));
+  for (const [file, content] of Object.entries(files)) {
+    const path = join(folder, name, file);
+    writeFileSync(path, content);
+    // The kubelet would give them to fsGroup.
+    chmodSync(path, 0o444);
+  }
+  for (const path of [folder, join(folder, name)]) chmodSync(path, 0o755);
+  symlinkSync(name, join(folder, '..data_tmp'));
+  renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
+  for (const file of readdirSync(folder)) {
+    if (!file.startsWith('..') && !(file in files)) unlinkSync(join(folder, file));
+  }
+  for (const file of Object.keys(files)) {
+    if (!existsSync(join(folder, file))) symlinkSync(join('..data', file), join(folder, file));
+  }
+}
