@@ -108,10 +108,23 @@ const LAYERS = [
     mayAsType: [packages('fastify', 'pino')],
   },
   {
+    // What the infrastructure says of itself, and what is to be thought of it.
+    name: 'doctor',
+    files: '^src/doctor/',
+    may: [
+      '^src/(compose-states|config|config-fields)\\.ts$',
+      '^src/infra/crypto/key-ring\\.ts$',
+      '^src/infra/postgres/(client|inspect|migration-error|schema-version)\\.ts$',
+      '^src/infra/redis/(connections|inspect)\\.ts$',
+      NODE,
+    ],
+  },
+  {
     // The operators' commands: each a few lines over the same parts that serve.
     name: 'cli',
-    files: '^src/cli(-recover|-user)?\\.ts$',
+    files: '^src/cli(-doctor|-recover|-user)?\\.ts$',
     may: [
+      '^src/doctor/',
       '^src/(compose-states|config|logger|start-error)\\.ts$',
       '^src/infra/postgres/(client|migrate|purge|recover|user-status)\\.ts$',
       '^src/infra/redis/(connections|errors|keys|recover)\\.ts$',

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { describe, doctor } from './cli-doctor.ts';
 import { recover } from './cli-recover.ts';
 import { changeUser } from './cli-user.ts';
 import { ConfigError, loadConfig, type Environment } from './config.ts';
@@ -14,6 +15,7 @@ const USAGE = `Usage: latchkey COMMAND [--json]
   migrate                             apply what is missing to DATABASE_URL
   migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
   migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
+  doctor                              check configuration, stores, clocks and keys, and say what to do
   purge                               delete the records of sessions long expired and of tokens long revoked
   recover                             the database was restored from a backup: end what is newer, before the service starts
   recover --end-all                   end every session and long-lived token as well
@@ -23,6 +25,7 @@ const USAGE = `Usage: latchkey COMMAND [--json]
 class UsageError extends Error {}
 
 const COMMANDS: Partial<Record<string, (values: Values, words: string[]) => Promise<number>>> = {
+  doctor: runDoctor,
   migrate: runMigrate,
   purge: runPurge,
   recover: runRecover,
@@ -84,6 +87,13 @@ async function runMigrate({
   const text =
     applied.length === 0 ? 'nothing to apply' : applied.map((name) => `applied ${name}`).join('\n');
   return say({ applied }, text, json);
+}
+
+async function runDoctor({ json }: Values): Promise<number> {
+  const findings = await doctor(process.env);
+  const isHealthy = findings.every(({ state }) => state !== 'fail');
+  say({ healthy: isHealthy, findings }, describe(findings), json);
+  return isHealthy ? 0 : 1;
 }
 
 /** How long a revoked token stays on record, in milliseconds: its owner may want to see what became of it. */

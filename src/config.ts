@@ -126,12 +126,17 @@ function weakHashing({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Values): 
   ];
 }
 
+/** What one hash takes, and what the process needs with all of them at work; bytes. */
+export function memoryOf(config: Values): { one: number; needed: number } {
+  const one = hashMemory({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R });
+  return { one, needed: BASE_MEMORY + config.HASH_CONCURRENCY * one };
+}
+
 function hashingThatCannotFit(config: Values, memoryLimit: number, env: Environment): string[] {
   const { HASH_CONCURRENCY: concurrency, SCRYPT_LOG_N: logN, SCRYPT_R: r } = config;
   if (![concurrency, logN, r].every(Number.isInteger)) return [];
   const problems: string[] = [];
-  const one = hashMemory({ logN, r });
-  const needed = BASE_MEMORY + concurrency * one;
+  const { one, needed } = memoryOf(config);
   if (needed > memoryLimit) {
     problems.push(
       `HASH_CONCURRENCY ${concurrency} x ${mib(one)} (128 x 2^${logN} x ${r}) + ${mib(BASE_MEMORY)} for the process ` +
@@ -153,7 +158,7 @@ function mib(bytes: number): string {
 }
 
 /** The container's memory limit, or the machine's memory. */
-function availableMemory(): number {
+export function availableMemory(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }

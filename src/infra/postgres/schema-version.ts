@@ -19,3 +19,12 @@ export async function missingMigrations(query: Query, folder = shippedMigrations
   const applied = new Set((await query(finished)).map((row) => row.migration_name));
   return shipped.filter((name) => !applied.has(name));
 }
+
+const unfinished = `SELECT migration_name FROM _prisma_migrations
+  WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
+
+/** Names of the migrations that were begun and not finished: they failed half-way, or are at work. */
+export async function unfinishedMigrations(query: Query): Promise<string[]> {
+  if ((await query(tableExists)).length === 0) return [];
+  return (await query(unfinished)).map((row) => row.migration_name);
+}

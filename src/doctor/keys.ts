@@ -1,0 +1,81 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config, Environment } from '../config.ts';
+import { FIELDS } from '../config-fields.ts';
+import { readSigningKeys } from '../infra/crypto/key-ring.ts';
+import { fail, ok, warn, type Finding } from './finding.ts';
+
+/** Days after which a key that signs should have followed by another. */
+const MAX_AGE = 365;
+
+/** Looks at the keys and the files that hold them; makes none. @param now ms since 1970. */
+export function checkKeys(config: Config, env: Environment, now: number): Finding[] {
+  const directory = config.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys');
+  const generatedSecret = join(config.DATA_DIR, 'refresh-token-secret');
+  const secret = env.REFRESH_TOKEN_SECRET_FILE ?? (config.readRefreshSecrets ? undefined : generatedSecret);
+  const pems = pemsIn(directory);
+  const files = [...pems, ...secretFiles(env), generatedSecret].filter((file) => existsSync(file));
+  return [
+    judgeSigningKeys(directory, pems, now),
+    judgeRefreshSecret(secret, now),
+    judgeFiles([...new Set(files)]),
+  ];
+}
+
+function judgeSigningKeys(directory: string, pems: string[], now: number): Finding {
+  const check = 'signing keys';
+  const [newest] = pems;
+  if (newest === undefined) return ok(check, `none yet: the first start makes one in ${directory}`);
+  const [signing] = readSigningKeys(directory);
+  const age = ageOf(newest, now);
+  const found = `${pems.length} in ${directory}; the one that signs (${signing?.algorithm ?? ''}) is ${age} days old by its file`;
+  if (age <= MAX_AGE) return ok(check, found);
+  return warn(
+    check,
+    found,
+    'add a new one with a higher file name; old ones stay until nothing they signed is in use',
+  );
+}
+
+function judgeRefreshSecret(file: string | undefined, now: number): Finding {
+  const check = 'refresh token secret';
+  if (file === undefined) return ok(check, 'given as a variable: its age cannot be told');
+  if (!existsSync(file)) return ok(check, 'none yet: the first start makes one');
+  const age = ageOf(file, now);
+  const found = `its file is ${age} days old`;
+  if (age <= MAX_AGE) return ok(check, found);
+  return warn(check, found, 'put a new secret in front, and take the old one away after REFRESH_TOKEN_TTL');
+}
+
+function judgeFiles(files: string[]): Finding {
+  const check = 'files with secrets';
+  const modes = files.map((file) => ({ file, mode: statSync(file).mode }));
+  const writable = modes.filter(({ mode }) => (mode & 0o022) !== 0).map(({ file }) => file);
+  if (writable.length > 0) return fail(check, `others may change ${writable.join(', ')}`, 'chmod go-w');
+  const readable = modes.filter(({ mode }) => (mode & 0o004) !== 0).map(({ file }) => file);
+  const todo = 'chmod o-r; of a Kubernetes Secret, set defaultMode 0440';
+  if (readable.length > 0)
+    return warn(check, `everybody on this machine may read ${readable.join(', ')}`, todo);
+  return ok(check, files.length === 0 ? 'none' : `${files.length}, which others may neither read nor change`);
+}
+
+/** The one that signs comes first. */
+function pemsIn(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  const names = readdirSync(directory).filter((name) => name.endsWith('.pem'));
+  return names
+    .sort()
+    .reverse()
+    .map((name) => join(directory, name));
+}
+
+/** Of every variable that was given as a file. Certificates are no secret. */
+function secretFiles(env: Environment): string[] {
+  return Object.keys(FIELDS)
+    .filter((name) => name !== 'REDIS_CA')
+    .flatMap((name) => env[`${name}_FILE`] ?? []);
+}
+
+function ageOf(file: string, now: number): number {
+  return Math.max(0, Math.floor((now - statSync(file).mtimeMs) / 86_400_000));
+}

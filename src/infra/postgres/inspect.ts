@@ -1,0 +1,48 @@
+import type { Pool } from 'pg';
+
+/** What a server says of itself, as seen by our role on our database. */
+export interface PostgresFacts {
+  /** As of server_version_num: 160004 is 16.4. */
+  version: number;
+  /** A standby, or a database or role that is set to read only. */
+  isReadOnly: boolean;
+  /** Settings under which a commit that was acknowledged may be lost. */
+  unsafe: string[];
+  /** Limits on a statement's or transaction's time that are off. */
+  unlimited: string[];
+  /** How many connections our role may have to our database, if nobody else had any. */
+  connections: number;
+  /** How many anybody has at the moment. */
+  used: number;
+}
+
+const FACTS = `
+  SELECT current_setting('server_version_num')::int AS version,
+    current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+    ARRAY(SELECT name || ' = ' || setting FROM pg_settings
+      WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off' ORDER BY name) AS unsafe,
+    ARRAY(SELECT name FROM pg_settings
+      WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')
+        AND setting = '0' ORDER BY name) AS unlimited,
+    least(
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0),
+      nullif(datconnlimit, -1), nullif(rolconnlimit, -1)) AS connections,
+    (SELECT sum(numbackends)::int - 1 FROM pg_stat_database) AS used
+  FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user`;
+
+/** Rejects with the driver's own errors. */
+export async function inspectPostgres(pool: Pool): Promise<PostgresFacts> {
+  const { rows } = await pool.query<PostgresFacts>(FACTS);
+  const [facts] = rows;
+  if (!facts) throw new Error('the server does not know our own role and database');
+  return facts;
+}
+
+/** The server's clock, in milliseconds since 1970. */
+export async function postgresNow(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+  );
+  return rows[0]?.now ?? NaN;
+}

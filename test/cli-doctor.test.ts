@@ -1,0 +1,100 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { runDoctor } from './support/doctor.ts';
+import { latchkey } from './support/latchkey.ts';
+import { testDatabase } from './support/postgres.ts';
+import { redisMissing, testRedis } from './support/redis.ts';
+
+test(
+  'doctor says a line a check, and with --json the same for machines',
+  { skip: redisMissing },
+  async (t) => {
+    const { url: DATABASE_URL } = await testDatabase(t);
+    const { url: REDIS_URL, prefix: REDIS_PREFIX } = testRedis(t);
+    const env = { DATABASE_URL, REDIS_URL, REDIS_PREFIX };
+    const { code, healthy, findings } = await runDoctor(env);
+    t.equal(code, 0, 'there are warnings, and nothing failed');
+    t.equal(healthy, true);
+    t.match(findings, {
+      configuration: [{ state: 'warn' }],
+      database: [{ state: 'ok' }],
+      migrations: [{ state: 'ok' }],
+      redis: [{ state: 'ok' }],
+    });
+
+    const { stdout, code: sameCode } = await latchkey(['doctor'], { SCRYPT_LOG_N: '4', ...env });
+    t.equal(sameCode, 0);
+    const lines = stdout.trimEnd().split('\n');
+    t.equal(lines.length, Object.values(findings).flat().length);
+    for (const line of lines) t.match(line, /^(ok {2}|warn|fail) {2}[a-z].*: .+/);
+    const todos = lines.filter((line) => line.includes('. To do: '));
+    t.ok(todos.every((line) => !line.startsWith('ok')) && todos.length > 0, 'what is well needs nothing');
+    t.equal(
+      todos.length,
+      lines.filter((line) => !line.startsWith('ok')).length,
+      'everything else says what to do',
+    );
+  },
+);
+
+test('doctor that finds something broken ends with 1, and shows no secret', async (t) => {
+  const away = {
+    DATABASE_URL: 'postgres://ada:sesame@127.0.0.1:1/none',
+    REDIS_URL: 'redis://ada:sesame@127.0.0.1:1',
+  };
+  const stores = [
+    away,
+    {
+      ...away,
+      REDIS_MODE: 'sentinel',
+      REDIS_NODES: '127.0.0.1:1',
+      REDIS_SENTINEL_NAME: 'main',
+      REDIS_SENTINEL_PASSWORD: 'sesame',
+    },
+    { ...away, REDIS_MODE: 'cluster', REDIS_NODES: '127.0.0.1:1' },
+  ];
+  for (const env of stores) {
+    const { code, healthy, stdout, stderr, findings } = await runDoctor(env);
+    t.equal(code, 1);
+    t.equal(healthy, false);
+    t.match(findings, { database: [{ state: 'fail' }], redis: [{ state: 'fail' }] });
+    t.notMatch(stdout + stderr, /sesame|\n {4}at /);
+  }
+  const unusable = await runDoctor({
+    ...away,
+    REFRESH_TOKEN_SECRET: 'sesame',
+    SCRYPT_LOG_N: '24',
+    HASH_CONCURRENCY: '64',
+    UV_THREADPOOL_SIZE: '66',
+  });
+  t.equal(unusable.code, 1);
+  t.strictSame(Object.keys(unusable.findings), ['configuration'], 'nothing else could be looked at');
+  t.match(unusable.findings, {
+    configuration: [
+      { state: 'fail', found: /^REFRESH_TOKEN_SECRET: / },
+      { state: 'fail', found: /the memory limit is/ },
+    ],
+  });
+  t.notMatch(unusable.stdout, /sesame/);
+});
+
+test('doctor on a fresh machine names what is embedded, and leaves nothing behind', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const { code, findings } = await runDoctor({ DATA_DIR: join(folder, 'data') });
+  t.equal(code, 0);
+  t.match(findings, { database: [{ found: /embedded/ }], redis: [{ found: /own process/ }] });
+  t.strictSame(readdirSync(folder), []);
+});
+
+test('doctor takes nothing else', async (t) => {
+  for (const args of [
+    ['doctor', 'twice'],
+    ['doctor', '--frobnicate'],
+  ])
+    t.equal((await latchkey(args)).code, 2);
+});

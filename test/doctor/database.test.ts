@@ -1,0 +1,119 @@
+import { test, type Test } from 'tap';
+import { checkDatabase, judgeServer } from '../../src/doctor/database.ts';
+import { clockAhead } from '../support/faketime.ts';
+import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { toolsMissing } from '../support/tools.ts';
+
+/** A database of the test's own, and what is found of it after some statements. */
+async function patient(t: Test, { migrated = true } = {}) {
+  const { url } = await testDatabase(t, { migrated });
+  const name = new URL(url).pathname.slice(1);
+  const alter = (what: string) =>
+    withClient(url, (client) => client.query(`ALTER DATABASE ${name} ${what}`)).then(() => undefined);
+  const findings = async (env: Record<string, string> = {}) =>
+    byCheck(await checkDatabase(aConfig({ DATABASE_URL: url, ...env })));
+  return { url, alter, findings };
+}
+
+test('a database as it should be', async (t) => {
+  const { alter, findings } = await patient(t);
+  for (const limit of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'])
+    await alter(`SET ${limit} = '10s'`);
+  const found = await findings();
+  t.strictSame(Object.keys(found), [
+    'database',
+    'database commits',
+    'database timeouts',
+    'database connections',
+    'clock of the database',
+    'migrations',
+  ]);
+  for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
+});
+
+test('limits of time that are off', async (t) => {
+  const { findings } = await patient(t);
+  t.match(await findings(), {
+    'database timeouts': [{ state: 'warn', found: /lock_timeout, statement_timeout/ }],
+  });
+});
+
+test('commits that are acknowledged before they are safe', async (t) => {
+  const { alter, findings } = await patient(t);
+  await alter('SET synchronous_commit = off');
+  t.match(await findings(), { 'database commits': [{ state: 'fail', found: /^synchronous_commit = off:/ }] });
+});
+
+test('a database that takes no writes', async (t) => {
+  const { alter, findings } = await patient(t);
+  await alter('SET default_transaction_read_only = on');
+  t.match(await findings(), { database: [{ state: 'fail', found: /takes no writes/ }] });
+});
+
+test('replicas x pool against the connections that are allowed', async (t) => {
+  const { alter, findings } = await patient(t);
+  const states = { 5: 'fail', 20: 'warn', 30: 'ok' };
+  for (const [limit, state] of Object.entries(states)) {
+    await alter(`CONNECTION LIMIT ${limit}`);
+    const replicas = Math.floor(Number(limit) / 10);
+    const found = new RegExp(`^${limit} connections allowed.*DATABASE_POOL 10 .* ${replicas} replicas`);
+    t.match(await findings(), { 'database connections': [{ state, found }] });
+  }
+  t.match(await findings({ DATABASE_POOL: '1000' }), { 'database connections': [{ state: 'fail' }] });
+});
+
+test('migrations that are missing, or were begun and are not finished', async (t) => {
+  const bare = await patient(t, { migrated: false });
+  t.match(await bare.findings(), { migrations: [{ state: 'fail', found: /are missing, from \d+_init on/ }] });
+
+  const { url, findings } = await patient(t);
+  await withClient(url, (client) =>
+    client.query(`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%_init'`),
+  );
+  t.match(await findings(), {
+    migrations: [{ state: 'fail', found: /_init was begun and is not finished/ }],
+  });
+});
+
+test('a version that is too old', (t) => {
+  const facts = { isReadOnly: false, unsafe: [], unlimited: [], connections: 97, used: 1 };
+  t.match(judgeServer({ ...facts, version: 130_011 }, 10), [
+    { check: 'database', state: 'fail', found: /13\.11/ },
+  ]);
+  t.match(judgeServer({ ...facts, version: 140_000 }, 10), [{ check: 'database', state: 'ok' }]);
+  t.end();
+});
+
+test('a database that is away, unknown or refuses us; and no password in what is said', async (t) => {
+  const { url } = await testDatabase(t);
+  const reasons = {
+    'postgres://ada:sesame@127.0.0.1:1/none': /ECONNREFUSED/,
+    [url.replace(/\/[^/]+$/, '/no_such_database')]: /does not exist/,
+    [url.replace(/\/\/.*@/, '//nobody_here:sesame@')]: /nobody_here/,
+  };
+  for (const [DATABASE_URL, reason] of Object.entries(reasons)) {
+    const found = await checkDatabase(aConfig({ DATABASE_URL }));
+    t.match(found, [{ check: 'database', state: 'fail', found: reason }]);
+    t.equal(found.length, 1);
+    t.notMatch(JSON.stringify(found), /sesame/);
+  }
+});
+
+test('clocks that differ', { skip: toolsMissing('faketime', 'env') }, async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const states = { 3: 'warn', 60: 'fail' };
+  for (const [seconds, state] of Object.entries(states)) {
+    for (const ahead of [Number(seconds), -Number(seconds)]) {
+      const { findings } = await runDoctor({ DATABASE_URL, ...clockAhead(ahead) });
+      const found = ahead > 0 ? /s behind ours/ : /s ahead of ours/;
+      t.match(findings, { 'clock of the database': [{ state, found }] }, `ours ${ahead} s ahead`);
+    }
+  }
+});
+
+test('the embedded database is named, and not looked at', async (t) => {
+  t.match(await checkDatabase(aConfig({ DATA_DIR: '/var/lib/latchkey' })), [
+    { state: 'warn', found: /embedded.*\/var\/lib\/latchkey/ },
+  ]);
+});
