@@ -5,9 +5,12 @@ import { bareEnvironment } from './service.ts';
 
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 
-/** Runs an operators' command as a process of its own. */
-export async function latchkey(args: string[], env: Environment = {}) {
-  const child = spawn(process.execPath, [CLI, ...args], {
+/**
+ * Runs an operators' command as a process of its own.
+ * @param cli the built cli.js: this version's, or an earlier one's.
+ */
+export async function latchkey(args: string[], env: Environment = {}, cli = CLI) {
+  const child = spawn(process.execPath, [cli, ...args], {
     env: bareEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -27,10 +27,13 @@ export function bareEnvironment(env: Environment): NodeJS.ProcessEnv {
   return { PATH, HOME, ...(TMPDIR && { TMPDIR }), ...env };
 }
 
-/** The built service as a process of its own, on free ports; ended when the test ends. */
-export async function startService(t: Test, env: Environment = {}): Promise<Service> {
+/**
+ * The built service as a process of its own, on free ports; ended when the test ends.
+ * @param server the built server.js: this version's, or an earlier one's.
+ */
+export async function startService(t: Test, env: Environment = {}, server = SERVER): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
-  const child = spawn(process.execPath, [SERVER], {
+  const child = spawn(process.execPath, [server], {
     env: bareEnvironment({
       PORT: '0',
       OPS_PORT: '0',

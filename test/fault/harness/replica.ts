@@ -23,7 +23,8 @@ export interface Replica extends Backend {
 /** A connection is refused there: nobody listens on it. */
 const NOWHERE = 'http://127.0.0.1:1';
 
-export async function startReplica(t: Test, env: Environment): Promise<Replica> {
+/** @param server the built server.js, where it is not this version's. */
+export async function startReplica(t: Test, env: Environment, server?: string): Promise<Replica> {
   const replica: Replica = {
     url: NOWHERE,
     inRotation: true,
@@ -35,7 +36,7 @@ export async function startReplica(t: Test, env: Environment): Promise<Replica> 
       return code;
     },
     async start() {
-      replica.service = await startService(t, env);
+      replica.service = await startService(t, env, server);
       replica.url = replica.service.url;
     },
     async readiness() {

@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Test } from 'tap';
+import type { Environment } from '../../../src/config.ts';
+import { startNginx, type Nginx } from '../../support/nginx.ts';
+import { makeBalancer } from './balancer.ts';
+import { makeBrowser } from './browser.ts';
+import { eventually } from './eventually.ts';
+import { startReplica, type Replica } from './replica.ts';
+import { makeRevokedWatch } from './revoked-watch.ts';
+import { makeTally, type Tally } from './tally.ts';
+
+/** Replicas that come and go behind a real nginx, under steady load. */
+export interface Fleet {
+  nginx: Nginx;
+  tally: Tally;
+  /** Those that run, the oldest first. */
+  replicas: readonly Replica[];
+  /** Starts one, of another version where its server.js is given. Resolves once it gets requests. */
+  add(server?: string): Promise<Replica>;
+  /** SIGTERM. @returns the exit code. */
+  remove(replica: Replica): Promise<number | null>;
+  /** Resolves once every browser has signed in or refreshed `times` times more. */
+  renewed(times: number): Promise<void>;
+  /** Ends the load, and waits for what is under way. */
+  stop(): Promise<void>;
+}
+
+const BROWSERS = 20;
+/** Between two looks at the replicas' readiness, in milliseconds: as Kubernetes does, only more often. */
+const LOOK = 200;
+/** Seconds for what takes one. */
+const PATIENCE = 60;
+
+/** @param versions one replica each: a server.js, or undefined for this version's. */
+export async function startFleet(
+  t: Test,
+  env: Environment,
+  versions: readonly (string | undefined)[],
+): Promise<Fleet> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-fleet-'));
+  t.teardown(() => {
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const replicas: Replica[] = [];
+  const tally = makeTally();
+  const nginx = await startNginx(t, []);
+  const routed = followReadiness(t, nginx, replicas);
+
+  const add = async (server?: string) => {
+    // The generated keys are shared.
+    const replica = await startReplica(t, { DATA_DIR: dataDir, TRUST_PROXY: 'loopback', ...env }, server);
+    replicas.push(replica);
+    await eventually(PATIENCE, () => Promise.resolve(routed().includes(replica.url) ? null : 'not routed'));
+    return replica;
+  };
+  for (const server of versions) await add(server);
+
+  const balancer = makeBalancer([{ url: nginx.url, inRotation: true }], tally);
+  const watch = makeRevokedWatch(balancer, replicas, tally);
+  // A tab each: where tabs overlap, the protocol itself has one of them try again.
+  const browsers = Array.from({ length: BROWSERS }, (_, i) =>
+    makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: true }),
+  );
+  const running = browsers.map((browser) => browser.run());
+  watch.start();
+  const stop = async () => {
+    for (const browser of browsers) browser.stop();
+    await Promise.all([...running, watch.stop()]);
+  };
+  t.teardown(async () => {
+    await stop();
+    await balancer.close();
+  });
+
+  return {
+    nginx,
+    tally,
+    replicas,
+    add,
+    stop,
+    async remove(replica) {
+      const code = await replica.stop('SIGTERM');
+      replicas.splice(replicas.indexOf(replica), 1);
+      return code;
+    },
+    async renewed(times) {
+      const before = browsers.map((browser) => browser.renewals());
+      await eventually(PATIENCE, () => {
+        const waiting = browsers.filter((browser, i) => browser.renewals() < (before[i] ?? 0) + times).length;
+        return Promise.resolve(waiting === 0 ? null : `${waiting} browsers have not renewed their session`);
+      });
+    },
+  };
+}
+
+/** Has nginx send requests to those that say that they are ready. @returns whom it sends them to. */
+function followReadiness(t: Test, nginx: Nginx, replicas: readonly Replica[]): () => readonly string[] {
+  let routed: readonly string[] = [];
+  const stopping = new AbortController();
+  const look = async () => {
+    const ready = await Promise.all(
+      replicas.map(async (replica) => {
+        const { url } = replica;
+        return (await replica.readiness().catch(() => 0)) === 200 ? [url] : [];
+      }),
+    );
+    const next = ready.flat();
+    if (next.join() === routed.join()) return;
+    await nginx.route(next);
+    routed = next;
+  };
+  const following = (async () => {
+    while (!stopping.signal.aborted) {
+      await look();
+      await sleep(LOOK);
+    }
+  })();
+  t.teardown(async () => {
+    stopping.abort();
+    await following;
+  });
+  return () => routed;
+}

@@ -1,0 +1,71 @@
+import { test, type Test } from 'tap';
+import { testScale } from '../support/environment.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { eventually } from './harness/eventually.ts';
+import { startFleet, type Fleet } from './harness/fleet.ts';
+import { unharmed } from './harness/unharmed.ts';
+
+const skip = toolsMissing('bash', 'nginx', 'redis-server');
+const ROUNDS = Math.ceil(2 * testScale);
+
+/** Long enough for nginx to hear of it: a look at readiness each 200 ms, and a reload. */
+const DRAINING = { DRAIN_DELAY: '3', SHUTDOWN_TIMEOUT: '10' };
+
+async function fleetOf(t: Test, count: number, env: Record<string, string>): Promise<Fleet> {
+  const { url } = await testDatabase(t);
+  const redis = await startRedis(t);
+  const stores = { DATABASE_URL: url, REDIS_URL: redis.url };
+  return startFleet(t, { ...stores, ...env }, Array.from({ length: count }));
+}
+
+test('every replica is replaced under load, and no request fails', { skip }, async (t) => {
+  const fleet = await fleetOf(t, 2, DRAINING);
+  await fleet.renewed(1);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const replica of [...fleet.replicas]) {
+      // As k8s/base does it: the next one first (maxSurge 1, maxUnavailable 0).
+      await fleet.add();
+      t.equal(await fleet.remove(replica), 0, 'the replaced one ended by itself');
+      await fleet.renewed(1);
+    }
+  }
+  await unharmed(t, `${ROUNDS * 2} replacements of one of two replicas behind nginx`, fleet);
+});
+
+test('from one replica to four and back under load, and no request fails', { skip }, async (t) => {
+  const fleet = await fleetOf(t, 1, DRAINING);
+  await fleet.renewed(1);
+  while (fleet.replicas.length < 4) await fleet.add();
+  const urls = fleet.replicas.map(({ url }) => new URL(url).host);
+  const before = fleet.nginx.passed().length;
+  await fleet.renewed(2);
+  for (const url of urls) {
+    const share = fleet.nginx
+      .passed()
+      .slice(before)
+      .filter(({ backend }) => backend === url).length;
+    t.ok(share > 0, `${url} answered ${share} requests while there were four`);
+  }
+  while (fleet.replicas.length > 1) {
+    const [oldest] = fleet.replicas;
+    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the one that went ended by itself');
+    await fleet.renewed(1);
+  }
+  await unharmed(t, 'one replica, four, and one again behind nginx', fleet);
+});
+
+test('a replica that does not drain is noticed here', { skip }, async (t) => {
+  const fleet = await fleetOf(t, 2, {});
+  await fleet.renewed(1);
+  const [dying] = fleet.replicas;
+  await dying?.stop('SIGKILL');
+  await eventually(20, () => Promise.resolve(fleet.tally.retries > 0 ? null : 'nobody tried again'));
+  await fleet.stop();
+  t.ok(
+    fleet.nginx.passed().some(({ status }) => status === 502),
+    'nginx could not pass a request on',
+  );
+  t.match(fleet.tally.problems, [/was answered 502/]);
+});

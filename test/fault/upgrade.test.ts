@@ -1,0 +1,37 @@
+import { test } from 'tap';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { buildPreviousRelease, previousReleaseMissing } from '../support/previous-release.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { startFleet } from './harness/fleet.ts';
+import { unharmed } from './harness/unharmed.ts';
+
+const skip = toolsMissing('bash', 'nginx', 'redis-server') || previousReleaseMissing;
+
+// docs/migrations.md
+test('the previous release is upgraded under load, and brought back', { skip }, async (t) => {
+  const previous = buildPreviousRelease(t);
+  const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
+  const redis = await startRedis(t);
+  const migrated = await latchkey(['migrate', '--json'], { DATABASE_URL }, previous.cli);
+  t.equal(migrated.code, 0, migrated.stderr);
+  const stores = { DATABASE_URL, REDIS_URL: redis.url };
+  const draining = { DRAIN_DELAY: '3', SHUTDOWN_TIMEOUT: '10' };
+  const fleet = await startFleet(t, { ...stores, ...draining }, [previous.server, previous.server]);
+  const replaceOne = async (server?: string) => {
+    const [oldest] = fleet.replicas;
+    await fleet.add(server);
+    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced one ended by itself');
+    await fleet.renewed(2);
+  };
+
+  await fleet.renewed(1);
+  const expanded = await latchkey(['migrate', '--json'], { DATABASE_URL });
+  t.equal(expanded.code, 0, expanded.stderr);
+  t.comment(`previous release ${previous.name}, then ${expanded.stdout.trim()}`);
+  await fleet.renewed(2);
+  // Forward, with both versions side by side after the first; then back, likewise.
+  for (const server of [undefined, undefined, previous.server, previous.server]) await replaceOne(server);
+  await unharmed(t, 'migrated, upgraded and brought back behind nginx', fleet);
+});

@@ -1,0 +1,84 @@
+import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import type { Environment } from '../../src/config.ts';
+import { migrationNames, packageRoot, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
+import { leaveOut } from './environment.ts';
+import { bareEnvironment } from './service.ts';
+import { toolsMissing } from './tools.ts';
+
+/** The release that is in service when this version is rolled out: where its built programs lie. */
+export interface Release {
+  /** A tag, or a commit. */
+  name: string;
+  server: string;
+  cli: string;
+}
+
+const ROOT = packageRoot();
+
+/** Why it cannot be had here; false where it can. */
+export const previousReleaseMissing: false | string =
+  toolsMissing('git') ||
+  leaveOut(
+    previousReleaseName() === null
+      ? 'the git history does not reach back to the previous release (git fetch --unshallow --tags)'
+      : null,
+  );
+
+/**
+ * The newest tag before this commit. Until there is one, the commit before the newest migration; where that is not
+ * committed yet, this commit.
+ */
+function previousReleaseName(): string | null {
+  const tags = git(
+    'tag',
+    '--list',
+    'v*',
+    '--sort=-version:refname',
+    '--merged',
+    'HEAD',
+    '--no-contains',
+    'HEAD',
+  );
+  if (tags === null) return null;
+  const [newest] = tags.split('\n');
+  if (newest) return newest;
+  const migration = join('prisma/migrations', migrationNames(shippedMigrations()).at(-1) ?? '');
+  const added = git('log', '-1', '--diff-filter=A', '--format=%H', '--', migration);
+  return git('rev-parse', '--verify', '--quiet', added ? `${added}^` : 'HEAD');
+}
+
+/** Builds it in a folder of its own, with the packages of this version: they are there without a network. */
+export function buildPreviousRelease(t: Test): Release {
+  const name = previousReleaseName() ?? '';
+  const folder = mkdtempSync(join(tmpdir(), 'lk-previous-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  // By an index of its own: the repository's is left alone.
+  const env = { GIT_INDEX_FILE: join(folder, 'index') };
+  done(gitWith(env, 'read-tree', name));
+  done(gitWith(env, 'checkout-index', '--all', `--prefix=${folder}/`));
+  rmSync(join(folder, 'test'), { recursive: true, force: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const build = [join(folder, 'scripts/build.mjs')];
+  done(spawnSync(process.execPath, build, { env: bareEnvironment({}), encoding: 'utf8' }));
+  return { name, server: join(folder, 'dist/src/server.js'), cli: join(folder, 'dist/src/cli.js') };
+}
+
+/** @returns what it said; null where it failed. */
+function git(...args: string[]): string | null {
+  const { status, stdout } = gitWith({}, ...args);
+  return status === 0 ? stdout.trim() : null;
+}
+
+function gitWith(env: Environment, ...args: string[]): SpawnSyncReturns<string> {
+  return spawnSync('git', ['-C', ROOT, ...args], { env: bareEnvironment(env), encoding: 'utf8' });
+}
+
+function done({ status, stdout, stderr }: SpawnSyncReturns<string>): void {
+  if (status !== 0) throw new Error(`the previous release cannot be built:\n${stdout}${stderr}`);
+}
