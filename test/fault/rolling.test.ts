@@ -8,20 +8,16 @@ import { startFleet, type Fleet } from './harness/fleet.ts';
 import { unharmed } from './harness/unharmed.ts';
 
 const skip = toolsMissing('bash', 'nginx', 'redis-server');
-const ROUNDS = Math.ceil(2 * testScale);
+const ROUNDS = Math.ceil(testScale);
 
-/** Long enough for nginx to hear of it: a look at readiness each 200 ms, and a reload. */
-const DRAINING = { DRAIN_DELAY: '3', SHUTDOWN_TIMEOUT: '10' };
-
-async function fleetOf(t: Test, count: number, env: Record<string, string>): Promise<Fleet> {
+async function fleetOf(t: Test, count: number): Promise<Fleet> {
   const { url } = await testDatabase(t);
   const redis = await startRedis(t);
-  const stores = { DATABASE_URL: url, REDIS_URL: redis.url };
-  return startFleet(t, { ...stores, ...env }, Array.from({ length: count }));
+  return startFleet(t, { DATABASE_URL: url, REDIS_URL: redis.url }, Array.from({ length: count }));
 }
 
 test('every replica is replaced under load, and no request fails', { skip }, async (t) => {
-  const fleet = await fleetOf(t, 2, DRAINING);
+  const fleet = await fleetOf(t, 2);
   await fleet.renewed(1);
   for (let round = 0; round < ROUNDS; round++) {
     for (const replica of [...fleet.replicas]) {
@@ -35,7 +31,7 @@ test('every replica is replaced under load, and no request fails', { skip }, asy
 });
 
 test('from one replica to four and back under load, and no request fails', { skip }, async (t) => {
-  const fleet = await fleetOf(t, 1, DRAINING);
+  const fleet = await fleetOf(t, 1);
   await fleet.renewed(1);
   while (fleet.replicas.length < 4) await fleet.add();
   const urls = fleet.replicas.map(({ url }) => new URL(url).host);
@@ -57,7 +53,7 @@ test('from one replica to four and back under load, and no request fails', { ski
 });
 
 test('a replica that does not drain is noticed here', { skip }, async (t) => {
-  const fleet = await fleetOf(t, 2, {});
+  const fleet = await fleetOf(t, 2);
   await fleet.renewed(1);
   const [dying] = fleet.replicas;
   await dying?.stop('SIGKILL');

@@ -17,8 +17,7 @@ test('the previous release is upgraded under load, and brought back', { skip }, 
   const migrated = await latchkey(['migrate', '--json'], { DATABASE_URL }, previous.cli);
   t.equal(migrated.code, 0, migrated.stderr);
   const stores = { DATABASE_URL, REDIS_URL: redis.url };
-  const draining = { DRAIN_DELAY: '3', SHUTDOWN_TIMEOUT: '10' };
-  const fleet = await startFleet(t, { ...stores, ...draining }, [previous.server, previous.server]);
+  const fleet = await startFleet(t, stores, [previous.server, previous.server]);
   const replaceOne = async (server?: string) => {
     const [oldest] = fleet.replicas;
     await fleet.add(server);

@@ -39,6 +39,9 @@ const STATUSES = new Set([200, 400, 401, 403, 429, 503]);
 /** Later than any bound: whatever takes this long hangs. Milliseconds. */
 const PATIENCE = 20_000;
 
+/** Of what is kept to be looked at. */
+const MAX_KEPT = 20;
+
 /** Sends requests to the replicas in turn, to the next one where a connection is refused, and judges every answer. */
 export function makeBalancer(backends: readonly Backend[], tally: Tally): Balancer {
   // Idle connections are given up before a draining server closes them under a request.
@@ -74,6 +77,11 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
     }
   }
 
+  function noteUnavailable({ method, path }: Call, { body }: Answer): void {
+    if (tally.unavailable.length >= MAX_KEPT) return;
+    tally.unavailable.push(`${method} ${path}: ${(body as { code?: string } | null)?.code ?? ''}`);
+  }
+
   /** @returns null where no connection could be made: nothing has been sent. */
   async function tryOne(backend: Backend, call: Call): Promise<Answer | null> {
     if (call.method === 'POST') tally.openings++;
@@ -100,6 +108,7 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
         if (!backend?.inRotation) continue;
         const answer = await tryOne(backend, call);
         if (answer?.status === 0) tally.lost++;
+        if (answer?.status === 503) noteUnavailable(call, answer);
         if (answer) return answer;
       }
       return { status: 0, retryAfter: 0, body: null };

@@ -8,7 +8,7 @@ import { startNginx, type Nginx } from '../../support/nginx.ts';
 import { makeBalancer } from './balancer.ts';
 import { makeBrowser } from './browser.ts';
 import { eventually } from './eventually.ts';
-import { startReplica, type Replica } from './replica.ts';
+import { isReady, startReplica, type Replica } from './replica.ts';
 import { makeRevokedWatch } from './revoked-watch.ts';
 import { makeTally, type Tally } from './tally.ts';
 
@@ -34,6 +34,15 @@ const LOOK = 200;
 /** Seconds for what takes one. */
 const PATIENCE = 60;
 
+/** Drains as by default. What else is at work on the machine is not what is tried: nothing is 503 for being slow. */
+const STEADY = {
+  DRAIN_DELAY: '5',
+  TRUST_PROXY: 'loopback',
+  REDIS_TIMEOUT: '5000',
+  DATABASE_TIMEOUT: '20000',
+  HASH_QUEUE_TIMEOUT: '60',
+};
+
 /** @param versions one replica each: a server.js, or undefined for this version's. */
 export async function startFleet(
   t: Test,
@@ -46,17 +55,14 @@ export async function startFleet(
   });
   const replicas: Replica[] = [];
   const tally = makeTally();
-  const nginx = await startNginx(t, []);
-  const routed = followReadiness(t, nginx, replicas);
-
-  const add = async (server?: string) => {
-    // The generated keys are shared.
-    const replica = await startReplica(t, { DATA_DIR: dataDir, TRUST_PROXY: 'loopback', ...env }, server);
+  const start = async (server?: string) => {
+    const replica = await startReplica(t, { ...STEADY, DATA_DIR: dataDir, ...env }, server);
     replicas.push(replica);
-    await eventually(PATIENCE, () => Promise.resolve(routed().includes(replica.url) ? null : 'not routed'));
     return replica;
   };
-  for (const server of versions) await add(server);
+  for (const server of versions) await isReady(await start(server), PATIENCE);
+  const nginx = await startNginx(t, addressesOf(replicas));
+  const routed = followReadiness(t, nginx, replicas);
 
   const balancer = makeBalancer([{ url: nginx.url, inRotation: true }], tally);
   const watch = makeRevokedWatch(balancer, replicas, tally);
@@ -79,8 +85,13 @@ export async function startFleet(
     nginx,
     tally,
     replicas,
-    add,
     stop,
+    async add(server) {
+      const replica = await start(server);
+      const isRouted = () => Promise.resolve(routed().includes(replica.url) ? null : 'not routed');
+      await eventually(PATIENCE, isRouted);
+      return replica;
+    },
     async remove(replica) {
       const code = await replica.stop('SIGTERM');
       replicas.splice(replicas.indexOf(replica), 1);
@@ -96,9 +107,13 @@ export async function startFleet(
   };
 }
 
+function addressesOf(replicas: readonly Replica[]): string[] {
+  return replicas.map(({ url }) => url);
+}
+
 /** Has nginx send requests to those that say that they are ready. @returns whom it sends them to. */
 function followReadiness(t: Test, nginx: Nginx, replicas: readonly Replica[]): () => readonly string[] {
-  let routed: readonly string[] = [];
+  let routed: readonly string[] = addressesOf(replicas);
   const stopping = new AbortController();
   const look = async () => {
     const ready = await Promise.all(

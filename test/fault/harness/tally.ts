@@ -5,6 +5,8 @@ export interface Tally {
   openings: number;
   /** Requests sent again after a lost connection or an answer that says to try again. */
   retries: number;
+  /** The first answers of 503, with their code. */
+  unavailable: string[];
   /** Sessions and long-lived tokens that were refused although nobody had ended them. */
   signOuts: number;
   /** Answers of 200 to a token whose revocation had been answered 200. */
@@ -24,6 +26,7 @@ export function makeTally(): Tally {
     requests: 0,
     openings: 0,
     retries: 0,
+    unavailable: [],
     signOuts: 0,
     revokedAccepted: 0,
     revokedTried: 0,

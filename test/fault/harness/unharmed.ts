@@ -16,6 +16,7 @@ export async function unharmed(t: Test, what: string, fleet: Fleet): Promise<voi
   t.ok(tally.requests > 0, 'there were requests');
   t.ok(tally.revokedTried > 0, 'revoked tokens were tried');
   t.strictSame(tally.problems.slice(0, 20), [], 'every answer was one of the contract');
+  t.strictSame(tally.unavailable, [], 'nothing was unavailable');
   t.equal(tally.signOuts, 0, 'nobody was signed out');
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
   t.equal(tally.lost, 0, 'no request was lost');
