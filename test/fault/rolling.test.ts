@@ -63,5 +63,5 @@ test('a replica that does not drain is noticed here', { skip }, async (t) => {
     fleet.nginx.passed().some(({ status }) => status === 502),
     'nginx could not pass a request on',
   );
-  t.match(fleet.tally.problems, [/was answered 502/]);
+  t.ok(fleet.tally.lost > 0, 'and a client counts it');
 });

@@ -28,9 +28,10 @@ test('the previous release is upgraded under load, and brought back', { skip }, 
   await fleet.renewed(1);
   const expanded = await latchkey(['migrate', '--json'], { DATABASE_URL });
   t.equal(expanded.code, 0, expanded.stderr);
-  t.comment(`previous release ${previous.name}, then ${expanded.stdout.trim()}`);
   await fleet.renewed(2);
   // Forward, with both versions side by side after the first; then back, likewise.
   for (const server of [undefined, undefined, previous.server, previous.server]) await replaceOne(server);
-  await unharmed(t, 'migrated, upgraded and brought back behind nginx', fleet);
+  const { applied } = JSON.parse(expanded.stdout) as { applied: string[] };
+  const what = `upgraded from ${previous.name}, with ${applied.length} migrations, and brought back behind nginx`;
+  await unharmed(t, what, fleet);
 });
