@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { test, type Test } from 'tap';
 import { checkRedis } from '../../src/doctor/redis.ts';
 import { judgeRedis } from '../../src/doctor/redis-settings.ts';
-import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
+import { aConfig, byCheck, onceWritable, runDoctor } from '../support/doctor.ts';
 import { clockAhead } from '../support/faketime.ts';
 import {
   redisServersMissing as skip,
@@ -87,15 +87,17 @@ test('replicas, and whether writes wait for them', { skip }, async (t) => {
   const { redis, set, findings } = await patient(t, { args: AT_ONCE });
   const replica = await startRedis(t, { args: ['--replicaof', `127.0.0.1 ${redis.port}`] });
   await until(async () => (await replica.info('master_link_status')) === 'up');
-  t.match(await findings(), {
+  t.match(await onceWritable(findings), {
     'redis replication': [{ state: 'warn', found: /^1 connected, and writes do not wait/ }],
   });
   await set('min-replicas-to-write', 1);
-  t.match(await findings(), {
+  t.match(await onceWritable(findings), {
     'redis replication': [{ state: 'warn', found: /min-replicas-max-lag is 10$/ }],
   });
   await set('min-replicas-max-lag', 2);
-  t.match(await findings(), { 'redis replication': [{ state: 'ok', found: /at most 2 s behind$/ }] });
+  t.match(await onceWritable(findings), {
+    'redis replication': [{ state: 'ok', found: /at most 2 s behind$/ }],
+  });
 
   t.match(await findingsOf(replica), { redis: [{ state: 'fail', found: /^refuses writes: READONLY/ }] });
   await set('min-replicas-to-write', 2);
@@ -110,7 +112,7 @@ test('what the user of the README may not ask cannot be told', { skip }, async (
   const url = redis.url.replace('//', '//latchkey:secret@');
   await set('maxmemory-policy', 'allkeys-lru');
   await set('min-replicas-to-write', 1);
-  t.match(await findingsOf({ url }), {
+  t.match(await onceWritable(() => findingsOf({ url })), {
     redis: [{ state: 'ok' }],
     'redis memory': [{ state: 'fail', found: /allkeys-lru/ }],
     'redis persistence': [{ state: 'warn', found: /cannot be told/ }],
@@ -119,7 +121,7 @@ test('what the user of the README may not ask cannot be told', { skip }, async (
   });
   await redis.ask('ACL', 'SETUSER', 'latchkey', '+config|get');
   await set('min-replicas-max-lag', 2);
-  t.match(await findingsOf({ url }), {
+  t.match(await onceWritable(() => findingsOf({ url })), {
     'redis persistence': [{ state: 'warn', found: /^none/ }],
     'redis replication': [{ state: 'ok' }],
   });
