@@ -150,9 +150,9 @@ export const mutations = [
   ...inFile(
     'domain/tokens/read-through.ts',
     ['domain/tokens/read-through'],
-    ['a revoked record is put back', "if (found.record.revokedAt !== null) return { outcome: 'gone' };", ''],
-    ['a token is rebuilt for any user', 'found?.record.userId !== key.userId', '!found'],
-    ['a token is rebuilt as any type', ' || found.record.type !== type', ''],
+    ['a revoked record is put back', ' || found.record.revokedAt !== null', ''],
+    ['a token is rebuilt for any user', 'found?.record.userId === key.userId && ', 'found && '],
+    ['a token is rebuilt as any type', ' && found.record.type === type', ''],
     ['a record read long ago counts as new', 'found.user, answer.now', 'found.user, Number.MAX_SAFE_INTEGER'],
     ['one rebuild is enough', 'const MAX_REBUILDS = 2', 'const MAX_REBUILDS = 1'],
   ),
