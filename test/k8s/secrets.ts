@@ -40,7 +40,7 @@ export function secretFolder(t: Test): SecretFolder {
       const script = shellBlocks(heading)[n];
       if (script === undefined) throw new Error(`no block ${n} below ${heading}`);
       rmSync(applied, { force: true });
-      const options = { env, input: script, encoding: 'utf8' } as const;
+      const options = { cwd: home, env, input: script, encoding: 'utf8' } as const;
       const { status, stderr } = spawnSync('bash', ['-euo', 'pipefail'], options);
       if (status !== 0) throw new Error(stderr);
     },
