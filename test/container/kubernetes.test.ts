@@ -5,7 +5,7 @@ import { podmanCluster } from '../k8s/podman.ts';
 import { render, ROOT } from '../k8s/render.ts';
 import { secretFolder } from '../k8s/secrets.ts';
 import { headerOf } from '../support/client.ts';
-import { buildImage, containers, type Containers } from '../support/container.ts';
+import { buildImage, containers, CONTAINER_TOOLS, type Containers } from '../support/container.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -13,13 +13,9 @@ import { freePort } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
-const IMAGE = 'localhost/latchkey:kubernetes-test';
+const IMAGE = 'localhost/latchkey:test';
 
-const skip =
-  process.env.CONTAINER_TEST === 'true'
-    ? toolsMissing('bash', 'buildah', 'catatonit', 'kubectl', 'mmdebstrap', 'openssl', 'podman', 'runc') ||
-      redisMissing
-    : 'opt-in: CONTAINER_TEST=true builds the image and runs it';
+const skip = toolsMissing(...CONTAINER_TOOLS, 'bash', 'catatonit', 'kubectl', 'openssl') || redisMissing;
 
 test(
   'the rendered manifests, started by podman play kube',
