@@ -99,6 +99,7 @@ const LAYERS = [
   },
   { name: 'event-loop-lag', files: '^src/event-loop-lag\\.ts$', may: [], mayAsType: [DOMAIN] },
   { name: 'system-clock', files: '^src/system-clock\\.ts$', may: [], mayAsType: [DOMAIN] },
+  { name: 'within', files: '^src/within\\.ts$', may: [] },
   {
     name: 'background',
     files: '^src/background\\.ts$',
@@ -108,7 +109,7 @@ const LAYERS = [
   {
     name: 'readiness',
     files: '^src/readiness\\.ts$',
-    may: ['^src/infra/(?!embedded/)'],
+    may: ['^src/infra/(?!embedded/)', '^src/within\\.ts$'],
     mayAsType: [DOMAIN, '^src/http/'],
   },
   {
@@ -138,6 +139,7 @@ const LAYERS = [
       '^src/(compose-states|config|logger|start-error)\\.ts$',
       '^src/infra/postgres/(client|migrate|purge|recover|user-status)\\.ts$',
       '^src/infra/redis/(connections|errors|keys|recover)\\.ts$',
+      '^src/within\\.ts$',
       DOMAIN,
       NODE,
     ],

@@ -11,6 +11,9 @@ const OWNER = 'model/owner';
 const MEMORY = 'infra/memory/session-state';
 const REDIS = 'infra/redis/session-state';
 
+const PUT_USER =
+  "redis.call('HSET', KEYS[2], 'username', ARGV[10], 'name', ARGV[11], 'created', ARGV[12], 'disabled', ARGV[13])";
+
 export const mutations = [
   ...inFile(
     'domain/sessions/rotation.ts',
@@ -113,7 +116,11 @@ export const mutations = [
     [REDIS],
     ['what was read long ago is taken', '> MAX_AGE', '> 2 * MAX_AGE'],
     ['what stands there is overwritten', "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end", ''],
-    ['an old user is put over the new', "if redis.call('EXISTS', KEYS[2]) == 0 then", 'do'],
+    [
+      'the first reading of a user stays',
+      PUT_USER,
+      `if redis.call('EXISTS', KEYS[2]) == 0 then ${PUT_USER} end`,
+    ],
     ['the user is kept no longer', "redis.call('EXPIRE', KEYS[2], ARGV[2])", ''],
     ['the use is forgotten', "if ARGV[3] ~= '' then", 'if false then'],
     ['the session stays for ever', "redis.call('EXPIRE', KEYS[1], ARGV[2])", ''],
@@ -142,9 +149,9 @@ export const mutations = [
   ...inFile(
     'domain/tokens/read-through.ts',
     ['domain/tokens/read-through'],
-    ['a revoked record is put back', "if (found.record.revokedAt !== null) return { outcome: 'gone' };", ''],
-    ['a token is rebuilt for any user', 'found?.record.userId !== key.userId', '!found'],
-    ['a token is rebuilt as any type', ' || found.record.type !== type', ''],
+    ['a revoked record is put back', '!isTheirs || found.record.revokedAt !== null', '!isTheirs'],
+    ['a token is rebuilt for any user', 'found?.record.userId === key.userId', 'found?.record !== undefined'],
+    ['a token is rebuilt as any type', ' && found.record.type === type', ''],
     ['a record read long ago counts as new', 'found.user, answer.now', 'found.user, Number.MAX_SAFE_INTEGER'],
     ['one rebuild is enough', 'const MAX_REBUILDS = 2', 'const MAX_REBUILDS = 1'],
   ),

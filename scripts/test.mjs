@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { closingLines, makeBriefly, readTap, refusedInCi } from './tap-summary.mjs';
@@ -64,7 +64,9 @@ function startTap(args, stdout) {
   const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
   const stdio = ['ignore', stdout, 'inherit'];
   const patience = isFault ? ['--timeout=900'] : [];
-  return spawn(process.execPath, [tap, 'run', ...patience, ...args], { cwd: root, stdio });
+  // Most of the time tests wait for a store or a process; tap would leave one of two cores unused.
+  const jobs = `--jobs=${Math.max(2, Math.min(availableParallelism(), 8))}`;
+  return spawn(process.execPath, [tap, 'run', jobs, ...patience, ...args], { cwd: root, stdio });
 }
 
 function testFiles(folder) {

@@ -6,6 +6,10 @@ import { makeConnections } from './infra/redis/connections.ts';
 import { orUnavailable } from './infra/redis/errors.ts';
 import { makeKeys } from './infra/redis/keys.ts';
 import { visitTokens } from './infra/redis/recover.ts';
+import { within } from './within.ts';
+
+/** Milliseconds. */
+const CONNECT_TIMEOUT = 10_000;
 
 export interface Recovered {
   /** What Redis knew. */
@@ -40,7 +44,8 @@ export async function recover(env: Environment, all: boolean): Promise<Recovered
   const keys = makeKeys(prefix);
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   try {
-    await orUnavailable(redis.connect());
+    // It goes on trying for as long as no Sentinel answers.
+    await orUnavailable(within(redis.connect(), CONNECT_TIMEOUT));
     // That none is away whose part would be left out.
     await makeConnections(redis, prefix).check();
     await skipLostIds(prisma);

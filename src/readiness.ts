@@ -1,6 +1,7 @@
 import type { SessionStateStore } from './domain/sessions/ports.ts';
 import type { Readiness } from './http/ops/health.ts';
 import type { Postgres } from './infra/postgres/client.ts';
+import { within } from './within.ts';
 import { missingMigrations } from './infra/postgres/schema-version.ts';
 
 interface ReadinessPorts {
@@ -49,15 +50,4 @@ export function makeReadiness({ postgres, states, isDraining }: ReadinessPorts) 
       checks: Object.fromEntries(answers),
     };
   };
-}
-
-function within<Value>(work: Promise<Value>, ms: number): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(new Error('timed out'));
-    }, ms);
-    work.then(resolve, reject).finally(() => {
-      clearTimeout(timer);
-    });
-  });
 }

@@ -138,6 +138,17 @@ test('recover ends every token that is alive, in Redis as well', { skip: redisMi
   });
 });
 
+test('recover does not wait for ever for Sentinels that do not answer', { skip: redisMissing }, async (t) => {
+  const { cli } = await restorable(t);
+  const nobody = {
+    REDIS_MODE: 'sentinel',
+    REDIS_URL: 'redis://main',
+    REDIS_NODES: '127.0.0.1:1',
+    REDIS_SENTINEL_NAME: 'main',
+  };
+  t.match(await latchkey(['recover'], { ...cli, ...nobody }), { code: 1, stderr: /cannot be reached/ });
+});
+
 test('recover that cannot do its work says so', { skip: redisMissing }, async (t) => {
   const { cli } = await restorable(t);
   const without = await latchkey(['recover'], { DATABASE_URL: cli.DATABASE_URL });

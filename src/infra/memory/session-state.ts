@@ -88,7 +88,7 @@ export function makeMemorySessionState({
     async put(record, user, asOf) {
       const time = now();
       if (time - asOf > MAX_PUT_AGE) return false;
-      users.set(user.id, { user: living(users, user.id, time)?.user ?? user, expiresAt: time + stateTtl });
+      users.set(user.id, { user, expiresAt: time + stateTtl });
       const key = { userId: record.userId, tokenId: record.id };
       if (living(tokens, nameOf(key), time)) return false;
       const { state, createdAt, lastUsedAt } = record;

@@ -1,6 +1,6 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import type { Prisma, PrismaClient, Token as TokenRow } from '../../generated/prisma/client.ts';
 import { orAuthError } from './errors.ts';
 import { toRecord, toUser } from './rows.ts';
 
@@ -34,8 +34,15 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
 
     find: (id) =>
       orAuthError(async () => {
-        const row = await prisma.token.findUnique({ where: { id: BigInt(id) }, include: { user: true } });
-        return row && { record: toRecord(row), user: toUser(row.user) };
+        const [row] = await prisma.$queryRaw<[FoundRow]>`
+          SELECT current_setting('transaction_read_only') = 'on' AS "isStandby", tokens.id, type::text,
+            tokens.user_id AS "userId", tokens.name, tokens.created_at AS "createdAt",
+            last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", latest, parent, first, confirmed, client,
+            username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt"
+          FROM (SELECT) AS one
+          LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
+        if (row.isStandby) throw new AuthError('unavailable');
+        return row.id === null ? null : { record: toRecord(row), user: userOf(row) };
       }),
 
     revoke: (userId, id, at, type) =>
@@ -54,6 +61,23 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         return (await prisma.token.findMany({ where, orderBy: { id: 'asc' } })).map(toRecord);
       }),
   };
+}
+
+/**
+ * A token with its user, by one statement: two could be parted by the user's being disabled. A standby, or a primary
+ * that was replaced, may not know yet of a revocation, and whatever it answers would become the fast truth of all.
+ */
+type FoundRow = { isStandby: boolean } & ({ id: null } | (TokenRow & UserColumns));
+
+interface UserColumns {
+  username: string;
+  userName: string;
+  userCreatedAt: Date;
+  disabledAt: Date | null;
+}
+
+function userOf({ userId: id, userName: name, userCreatedAt: createdAt, ...row }: TokenRow & UserColumns) {
+  return toUser({ id, name, createdAt, username: row.username, disabledAt: row.disabledAt });
 }
 
 /** The columns of a session that has just been opened. */

@@ -21,15 +21,15 @@ export async function visitTokens(
   let visited = 0;
   for await (const names of namesOn(redis, match)) {
     const users = names.filter((name) => name.endsWith('}:u'));
-    await orUnavailable(Promise.all(users.map((name) => redis.unlink(name))));
+    await orUnavailable(Promise.all(users.map((name) => redis.del(name))));
 
     const tokens = names.flatMap((name) => keyOf(name.slice(prefix.length)));
     const revoked = await orUnavailable(
-      Promise.all(tokens.map(({ name }) => redis.hexists(prefix + name, 'revoked'))),
+      Promise.all(tokens.map(({ name }) => redis.hmget(prefix + name, 'revoked'))),
     );
-    const keys = (isRevoked: number) =>
-      tokens.filter((_, i) => revoked[i] === isRevoked).map(({ key }) => key);
-    await visit(keys(0), keys(1));
+    const keys = (isRevoked: boolean) =>
+      tokens.filter((_, i) => (revoked[i]?.[0] !== null) === isRevoked).map(({ key }) => key);
+    await visit(keys(false), keys(true));
     visited += tokens.length;
   }
   return visited;

@@ -44,10 +44,11 @@ export function putContract(contract: Contract): void {
     t.match(await states.checkAccess(key, now - HOUR), { outcome: 'good' });
   });
 
-  contract('keeps the user that stands already', async (t, { states }) => {
+  contract('takes the newest reading of a user: who was disabled is let in again', async (t, { states }) => {
     const now = await states.now();
-    await states.put(aLongLived(), user, now);
-    await states.put(aLongLived({ id: 13 }), aUser({ username: 'old', name: 'Old', disabled: true }), now);
+    await states.put(aLongLived(), aUser({ username: 'old', name: 'Old', disabled: true }), now);
+    t.match(await states.checkLongLived({ userId: 7, tokenId: 12 }), { outcome: 'disabled' });
+    await states.put(aLongLived({ id: 13 }), user, now);
     t.match(await states.checkLongLived({ userId: 7, tokenId: 13 }), { outcome: 'good', user });
   });
 

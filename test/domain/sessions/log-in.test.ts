@@ -14,13 +14,15 @@ const OLD = Buffer.from(`old ${PASSWORD}`);
 interface Given {
   disabled?: boolean;
   maxSessions?: number;
+  /** SESSION_MAX_AGE in seconds; 0 for none. */
+  maxAge?: number;
   /** Which step answers 503. */
   away?: 'hash' | 'replaceHash' | 'revoke' | 'now';
   fault?: Error;
 }
 
 /** Ada, whose password is a différence engine, hashed as of old; and everything that a login does. */
-function aService({ disabled = false, maxSessions = 100, away, fault }: Given = {}) {
+function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault }: Given = {}) {
   const clock = aClock();
   const ada = aUser({ id: 1, disabled });
   const tokens = makeMemoryTokenStore([ada]);
@@ -74,7 +76,7 @@ function aService({ disabled = false, maxSessions = 100, away, fault }: Given = 
     },
     bulkhead: { run: (work) => work() },
     dummyHash: DUMMY,
-    lifetimes: { accessToken: 900, refreshToken: 3600, session: 0 },
+    lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
     maxSessions,
     clock,
     audit: (event) => events.push(event),
@@ -222,3 +224,16 @@ test('passwords are compared and renewed in normal form', async (t) => {
   t.match(await attempt({ password }), { user: { id: 1 } });
   t.ok(done.includes(`replace 1 old ${PASSWORD} by new ${PASSWORD}`));
 });
+
+for (const [age, replaced] of [
+  [599, 1],
+  [601, 0],
+] as const) {
+  test(`a session opened ${age} s ago, with SESSION_MAX_AGE=600: ${replaced} make room`, async (t) => {
+    const { clock, events, attempt } = aService({ maxSessions: 1, maxAge: 600 });
+    await attempt();
+    clock.pass(age * 1000);
+    await attempt();
+    t.equal(events.filter(({ event }) => event === 'session.replaced').length, replaced);
+  });
+}

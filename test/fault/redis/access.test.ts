@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { test } from 'tap';
 import { watchedApp } from '../../support/redis-app.ts';
+import { readmeRights } from '../../support/redis-acl.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
@@ -10,12 +10,8 @@ import { until } from '../../support/until.ts';
 
 const skip = redisServersMissing;
 
-/** The user as the README has it made, with another password. */
-const user = /^ACL SETUSER (latchkey .+)$/m.exec(readFileSync('README.md', 'utf8'))?.[1] ?? '';
-const rights = user.replace(/>\S+/, '>secret').split(' ');
-const sentinelUser =
-  /^ACL SETUSER (latchkey-sentinel .+)$/m.exec(readFileSync('README.md', 'utf8'))?.[1] ?? '';
-const sentinelRights = sentinelUser.replace(/>\S+/, '>other').split(' ');
+const rights = readmeRights();
+const sentinelRights = readmeRights('latchkey-sentinel', 'other');
 
 test('the user of the README may do what is needed, and nothing is refused', { skip }, async (t) => {
   const redis = await startRedis(t, { args: ['--user', ...rights] });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { t as file } from 'tap';
+import { t as file, test } from 'tap';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
@@ -27,3 +28,19 @@ tokenStoreContract('postgres', async () => ({
     await prisma.user.update({ where: { id: BigInt(id) }, data: { disabledAt: new Date() } });
   },
 }));
+
+test('a standby, or a primary that was replaced, is not asked: what it lacks would come back', async (t) => {
+  const standby = makePostgres({
+    url: `${url}?options=-c%20default_transaction_read_only%3Don`,
+    pool: 1,
+    timeout: 10_000,
+  });
+  t.teardown(() => standby.close());
+  const tokens = makeTokenStore(standby.prisma);
+  const { id } = await addUser();
+  const state = initialState(1_000_000, 'home');
+  const session = { name: 'Firefox', createdAt: 1, state };
+  const added = await makeTokenStore(prisma).addSession(id, session, { limit: 100, liveSince: 0 });
+  await t.rejects(tokens.find(added?.id ?? 0), { code: 'unavailable' });
+  await t.rejects(tokens.find(999_999_999), { code: 'unavailable' }, 'it may only not have heard of it');
+});
