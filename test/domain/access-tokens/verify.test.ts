@@ -69,6 +69,7 @@ test('a token of another user, of another type or of nobody is refused', async (
 
 test('a revoked token and those of a disabled user are refused', async (t) => {
   const { tokens, states, verify, access, longLived } = await aService();
+  await verify(access);
   await verify(longLived);
   await states.revoke(longLived);
   await t.rejects(verify(longLived), invalid);
