@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { makeRefresh } from '../../../src/domain/sessions/refresh.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
@@ -19,6 +20,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const states = makeMemorySessionState({ cacheTtl: 36_000, now: clock.micros });
   const writeBehind = makeWriteBehind({ writer: tokens, states, revocations: tokens, clock });
   const events: AuditEvent[] = [];
+  const observed: string[] = [];
   const generation = clock.micros();
   const createdAt = clock.now();
   const state = initialState(generation, 'home');
@@ -43,6 +45,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
     retryWindow,
     clock,
     audit: (event) => events.push(event),
+    observe: { refresh: (outcome) => observed.push(outcome) },
   });
   const present = (of: number, { client = 'home', inside = 0, userId = 1 } = {}) =>
     refresh({
@@ -51,7 +54,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
       receivedAt: clock.monotonic() - inside,
     });
   const key = { userId: 1, tokenId };
-  return { clock, user, tokens, states, writeBehind, events, generation, createdAt, key, present };
+  return { clock, user, tokens, states, writeBehind, events, observed, generation, createdAt, key, present };
 }
 
 test('a refresh token is exchanged for the next pair', async (t) => {
@@ -160,4 +163,28 @@ test('a clock that is wrong is an outage, and is told to the operator', async (t
   t.strictSame(events, [{ event: 'clock.wrong', ...key }]);
   clock.pass(61_000);
   t.match(await present(grant.generation), { tokenId: key.tokenId });
+});
+
+test('metrics are told which line of the table decided, or why none did', async (t) => {
+  const { clock, states, observed, generation, key, present } = await aService({ maxAge: 7200 });
+  const { generation: second } = await present(generation);
+  await present(generation);
+  await t.rejects(present(generation, { client: 'elsewhere' }));
+  await t.rejects(present(second, { inside: 6000 }));
+  clock.pass(60_000);
+  await present(generation);
+  t.strictSame(observed.splice(0), ['current', 'repeated', 'held', 'stale', 'unconfirmed']);
+
+  clock.pass(7_200_000);
+  const latest = clock.micros();
+  await t.rejects(present(latest), { code: 'invalid_token' });
+  await t.rejects(present(latest), { code: 'invalid_token' });
+  await t.rejects(present(latest, { client: 'elsewhere' }), { code: 'refresh_overlap' });
+  t.strictSame(observed.splice(0), ['expired', 'expired', 'held']);
+
+  await states.revoke(key);
+  await t.rejects(present(latest), { code: 'invalid_token' });
+  states.rotate = () => Promise.reject(new AuthError('unavailable'));
+  await t.rejects(present(latest), { code: 'unavailable' });
+  t.strictSame(observed, ['revoked', 'unavailable']);
 });

@@ -12,7 +12,9 @@ function aWorld() {
   const { writer } = records;
   const batches: number[][] = [];
   let answered = Infinity;
+  let meanwhile = () => undefined as unknown;
   const asked = (ids: number[]) => {
+    meanwhile();
     if (batches.length >= answered) throw new AuthError('unavailable');
     batches.push(ids);
   };
@@ -37,7 +39,14 @@ function aWorld() {
   const answer = (times: number) => {
     answered = batches.length + times;
   };
-  return { ...records, states, writeBehind, batches, answer, clock };
+  /** Happens while the next batch is written. */
+  const during = (work: () => unknown) => {
+    meanwhile = () => {
+      meanwhile = () => undefined;
+      work();
+    };
+  };
+  return { ...records, states, writeBehind, batches, answer, during, clock };
 }
 
 test('each session is written once, in its newest state', async (t) => {
@@ -170,4 +179,27 @@ test('its lag is the age of the oldest that waits, also while it is written and 
   t.equal(writeBehind.lag(), 50, 'what came meanwhile');
   await writeBehind.flush();
   t.equal(writeBehind.lag(), 0);
+});
+
+test('what is noted while others are written is not late where it was written along', async (t) => {
+  const { aSession, writeBehind, during, clock } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(2e6, ''));
+  during(() => {
+    writeBehind.noteUse(key.tokenId, 1);
+  });
+  await writeBehind.flush();
+  clock.pass(5000);
+  t.equal(writeBehind.size(), 0);
+  t.equal(writeBehind.lag(), 0);
+
+  writeBehind.noteUse(key.tokenId, 2);
+  during(() => {
+    writeBehind.note(key, initialState(3e6, ''));
+    writeBehind.noteUse(key.tokenId, 3);
+  });
+  await writeBehind.flush();
+  clock.pass(5000);
+  t.equal(writeBehind.size(), 2);
+  t.equal(writeBehind.lag(), 5000);
 });
