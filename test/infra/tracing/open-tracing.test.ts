@@ -104,7 +104,10 @@ test('the caller’s trace goes on through HTTP, Redis, PostgreSQL and hashing',
     'what goes on beside the requests makes no spans',
   );
 
-  const lines = logLines(service.log()).filter(({ trace_id: id }) => id === TRACE_ID);
+  // The log is written in blocks, and now and then.
+  const tracedLines = () => logLines(service.log()).filter(({ trace_id: id }) => id === TRACE_ID);
+  await until(() => tracedLines().filter(({ msg }) => msg === 'request').length >= 4);
+  const lines = tracedLines();
   const requests = lines.filter(({ msg }) => msg === 'request');
   t.equal(requests.length, 4, 'each request’s line names its trace');
   const serverIds = new Set(spans.filter(isServer).map(({ spanId }) => spanId));
