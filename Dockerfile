@@ -9,7 +9,7 @@ COPY tsconfig.json prisma.config.ts ./
 COPY prisma prisma
 COPY scripts/build.mjs scripts/
 COPY src src
-RUN npm run build && find dist -name '*.map' -delete
+RUN npm run build && find dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Then without types, source maps,
 # and Prisma's query compilers for other databases: two thirds of what is left.
@@ -17,7 +17,10 @@ FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --omit=peer --no-audit --no-fund
-RUN find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \
+RUN rm -r node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/test \
+  node_modules/@fastify/swagger-ui/examples node_modules/@fastify/swagger-ui/static/swagger-ui.js \
+  node_modules/@fastify/static/example node_modules/@fastify/static/test \
+  && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \
   -o -name 'query_compiler_*' ! -name 'query_compiler_fast_bg.postgresql.*' \) -delete
 
 # All that runs of the base image: Node, the libraries that it is linked with, and who is who. What Debian says of these

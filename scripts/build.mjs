@@ -34,6 +34,8 @@ function build() {
     CHECKPOINT_DISABLE: '1',
   });
   run('tsc', []);
+  // Types for those who import latchkey/verifier.
+  run('tsc', ['-p', 'src/verifier']);
   cpSync(join(root, 'src/infra/redis/lua'), join(root, 'dist/src/infra/redis/lua'), { recursive: true });
   writeFileSync(stamp, '');
 }

@@ -5,6 +5,14 @@ import { join } from 'node:path';
 
 const MODEL = 'model/rotation';
 const REDIS = 'infra/redis/session-state';
+const FEED = 'infra/redis/revocation-feed';
+
+/** Where others than the store's contract have a say. */
+const TESTS = {
+  'rotate.lua': [REDIS, MODEL],
+  'check-access.lua': [REDIS, MODEL],
+  'feed.lua': [FEED],
+};
 
 /** A token of Lua and what may stand there instead. */
 const RULES = [
@@ -63,6 +71,49 @@ const HARMLESS = [
     "'' -> 'x'",
     "if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end",
   ],
+  ...['> -> >=', '8 -> 9'].map((change) => [
+    'events come in threes, and tidying more often changes nothing',
+    'feed.lua',
+    change,
+    "if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end",
+  ]),
+  [
+    'no time is before 0',
+    'feed.lua',
+    "'-inf' -> ''",
+    "if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end",
+  ],
+  [
+    'the same number once more',
+    'feed.lua',
+    '> -> >=',
+    "if last > before then redis.call('HSET', KEYS[1], 'last', string.format('%.0f', last)) end",
+  ],
+  [
+    'a second in a minute',
+    'feed.lua',
+    '<= -> <',
+    'if isWhole and isRenewal then isWhole = now - kept[4] <= tonumber(ARGV[5]) end',
+  ],
+  ['both are given or neither', 'feed.lua', '5 -> 6', "local isRenewal = ARGV[5] ~= ''"],
+  [
+    'the second part of an id is not read',
+    'feed.lua',
+    '0 -> 1',
+    "redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last),",
+  ],
+  [
+    'only the first of them is read',
+    'feed.lua',
+    '1 -> 2',
+    "local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1][1]",
+  ],
+  [
+    'what is no mark is a token',
+    'feed.lua',
+    "'token' -> ''",
+    "kind == 'user' and 'user' or 'token', user .. ':' .. number)",
+  ],
   ["'clock' is the other one", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
 ];
 
@@ -72,7 +123,7 @@ export function luaMutants(root) {
   const unused = new Set(HARMLESS);
   const mutants = readdirSync(join(root, 'src', folder)).flatMap((name) => {
     const source = readFileSync(join(root, 'src', folder, name), 'utf8');
-    const tests = name === 'rotate.lua' || name === 'check-access.lua' ? [REDIS, MODEL] : [REDIS];
+    const tests = TESTS[name] ?? [REDIS];
     const isHarmful = ({ name: mutant }) => {
       const known = HARMLESS.find(
         ([, file, change, line]) => file === name && mutant.endsWith(`: ${change} in: ${line}`),

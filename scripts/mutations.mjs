@@ -47,6 +47,7 @@ function makeCopy() {
   cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  symlinkSync(join(root, 'prisma'), join(copy, 'prisma'));
   return copy;
 }
 

@@ -16,6 +16,47 @@ const PUT_USER =
 
 export const mutations = [
   ...inFile(
+    'domain/feed/publishing.ts',
+    ['domain/feed/publishing'],
+    ['the end of a token is not published', 'await feed.publish([key]);', ''],
+    ['a theft counts as being on record', "tombstone === 'reused'", 'false'],
+  ),
+  ...inFile(
+    'domain/tokens/revocations.ts',
+    ['domain/tokens/revocations'],
+    ['a sweep publishes nothing', 'await publish(page);', ''],
+    ['a renewal publishes nothing', '(keys) => feed.publish(keys)', '() => Promise.resolve()'],
+  ),
+  ...inFile(
+    'domain/feed/catch-up.ts',
+    ['domain/feed/catch-up'],
+    ['a position of another epoch is good', 'epoch === from.epoch && events &&', 'events &&'],
+    ['a position of the future is good', ' && from.seq <= last', ''],
+  ),
+  ...inFile(
+    'domain/feed/fan-out.ts',
+    ['domain/feed/fan-out'],
+    ['a lost stream is not noticed', 'epoch !== asked.epoch || !events', '!events'],
+    ['who has read further is told twice', 'messages.slice(told - seq)', 'messages'],
+  ),
+  ...inFile(
+    'domain/clients/secret.ts',
+    ['domain/clients/secret'],
+    ['the secret before is over at once', 'return isNewest || isPrevious', 'return isNewest'],
+    ['any secret of a known client is right', 'return isNewest || isPrevious', 'return client !== undefined'],
+  ),
+  ...inFile(
+    'domain/clients/directory.ts',
+    ['domain/clients/directory'],
+    ['a load that had begun before is believed', 'next = null;\n        return', 'return'],
+    ['a late answer undoes a newer one', 'if (number < loaded) return;', ''],
+  ),
+  ...inFile(
+    'domain/access-tokens/introspect.ts',
+    ['http/auth/introspect'],
+    ['an outage is inactive', "error.code === 'invalid_token'", 'error.code'],
+  ),
+  ...inFile(
     'domain/sessions/rotation.ts',
     [TABLE, MODEL],
     ['5 s inside are too long', 'elapsed > MAX_ELAPSED', 'elapsed >= MAX_ELAPSED'],
@@ -139,6 +180,12 @@ export const mutations = [
     ['the use of a long-lived token is not told', "'latest', 'used'", "'latest', 'nothing'"],
   ),
   ...inFile(
+    'infra/redis/session-state.ts',
+    [REDIS],
+    ['what is late by our own clock is asked again', ' && inside() <= MAX_ELAPSED)', ')'],
+    ['the first try does not count as time inside', 'present(inside())', 'present(elapsed)'],
+  ),
+  ...inFile(
     'infra/memory/session-state.ts',
     [MEMORY],
     ['what was read long ago is taken', 'time - asOf > MAX_PUT_AGE', 'false'],
@@ -165,7 +212,33 @@ export const mutations = [
       ')) return false;',
       ')) await states.revoke({ userId, tokenId });',
     ],
-    ['any type is revoked', 'clock.now(), type)', 'clock.now())'],
+    ['any type is revoked', 'clock.now(), type, reason)', 'clock.now(), undefined, reason)'],
+  ),
+  ...inFile(
+    'http/auth/verify.ts',
+    ['http/auth/verify'],
+    ['a path that a proxy appends is unknown', "'/api/auth/verify/*'", "'/api/auth/verify/-'"],
+    ['a proxy has to send a body that we know', '[app.auth.principal, answer]', 'app.auth.principal'],
+  ),
+  ...inFile(
+    'domain/sessions/log-out-everywhere.ts',
+    ['domain/sessions/log-out-everywhere'],
+    ['an LLT locks its owner out', "if (type === 'llt') throw new AuthError('token_not_allowed');", ''],
+    ['the one that asks is kept unasked', 'keepsCurrent ? tokenId : undefined', 'tokenId'],
+    ['no tombstone is set', 'await Promise.all(page.map((key) => states.revoke(key)));', ''],
+    [
+      'only its own tombstones are set',
+      'revocations.pending(PAGE, userId)',
+      'revocations.pending(0, userId)',
+    ],
+    [
+      'a session that ended alone counts as all',
+      'record.createdAt <= endedAt && ',
+      'record.createdAt < 0 && ',
+    ],
+    ['one of another user counts', 'found?.record.userId === userId && ', ''],
+    ['it has happened before it is finished', '      await finish(userId, null);\n', ''],
+    ['stale records are left out', 'usedSince(at, lifetimes)', '(at - lifetimes.refreshToken * 1000) * 1000'],
   ),
   ...inFile(
     'domain/access-tokens/verify.ts',
@@ -201,5 +274,59 @@ export const mutations = [
     ['time inside is in milliseconds', '- receivedAt) * 1000)', '- receivedAt))'],
     ['the window is in milliseconds', 'ports.retryWindow * 1_000_000', 'ports.retryWindow * 1_000'],
     ['a session has no greatest age', 'lifetimes) <= clock.now()', 'lifetimes) < 0'],
+  ),
+  ...inFile(
+    'verifier/revocations.ts',
+    ['verifier/revocations'],
+    ['amid a snapshot a heartbeat vouches for it', 'else if (known && !began)', 'else if (known)'],
+    ['half a snapshot counts as one', 'if (!snapshot.isLast) return;', ''],
+    ['a bucket goes when it closes', 'const until = closes + kept * 1000;', 'const until = closes;'],
+    ['nothing is ever forgotten', 'buckets[0].until <= now', 'false'],
+  ),
+  ...inFile(
+    'verifier/read-jwt.ts',
+    ['verifier/read-jwt'],
+    ['the token decides on the algorithm', 'found?.algorithm !== alg', '!found'],
+    ['long-lived tokens are taken anyway', "tokenType === 'llt' && !acceptLongLived", 'false'],
+  ),
+  ...inFile(
+    'verifier/create-verifier.ts',
+    ['verifier/create-verifier'],
+    [
+      'long-lived tokens are taken unseen',
+      'if (!mayTrust || !longLived.isKnown(verified)) {',
+      'if (!mayTrust) {',
+    ],
+    ['any staleness is little enough for Infinity', 'staleness === Infinity || ', ''],
+    ['tokens older than what is kept are judged', 'clock.now() / 1000 - iat <= revocations.kept()', 'true'],
+    [
+      'what comes while Latchkey is asked is not heard',
+      '      // Revoked while Latchkey was being asked.\n      refuseRevoked(verified);\n',
+      '',
+    ],
+  ),
+  ...inFile(
+    'verifier/long-lived-tokens.ts',
+    ['verifier/long-lived-tokens'],
+    ['an answer from before a snapshot is kept', 'snapshots === before && ', ''],
+    ['an answer from before a revocation is kept', ' && !revocations.includes(verified)', ''],
+  ),
+  ...inFile(
+    'verifier/feed.ts',
+    ['verifier/feed'],
+    ['a silent connection is kept', "connection.abort(new Error('the feed is silent'));", ''],
+    ['an event that cannot be read is passed over', '      lastEventId = null;\n      throw error;\n', ''],
+  ),
+  ...inFile(
+    'verifier/key-set.ts',
+    ['verifier/key-set'],
+    ['an outage is the token’s fault', 'if (hasFailed || !keys)', 'if (!keys)'],
+    ['unknown keys are looked for each time', 'clock.monotonic() - lookedAt >= COOLDOWN', 'true'],
+  ),
+  ...inFile(
+    'verifier/latchkey.ts',
+    ['verifier/latchkey'],
+    ['redirects are followed', "redirect: 'error', ", ''],
+    ['another issuer’s metadata will do', 'if (found.issuer !== issuer)', 'if (false)'],
   ),
 ];

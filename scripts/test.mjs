@@ -67,8 +67,9 @@ function startTap(args, stdout) {
   const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
   const stdio = ['ignore', stdout, 'inherit'];
   const patience = suite ? ['--timeout=900'] : [];
-  // Most of the time tests wait for a store or a process; tap would leave one of two cores unused.
-  const jobs = `--jobs=${suite === 'container' ? 1 : Math.max(2, Math.min(availableParallelism(), 8))}`;
+  // Most of the time tests wait for a store or a process, those of faults above all; tap would leave cores unused.
+  const cores = Math.max(2, Math.min(availableParallelism(), 8));
+  const jobs = `--jobs=${{ container: 1, fault: cores + 1 }[suite] ?? cores}`;
   return spawn(process.execPath, [tap, 'run', jobs, ...patience, ...args], { cwd: root, stdio });
 }
 

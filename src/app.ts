@@ -5,10 +5,13 @@ import type { Observe } from './domain/metrics/observe.ts';
 import type { Services } from './domain/services.ts';
 import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
+import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
 import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
 import { refreshRoute } from './http/auth/refresh.ts';
+import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
+import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
 import { verifyRoute } from './http/auth/verify.ts';
 import { makeClientOf, type HashClient } from './http/client.ts';
@@ -18,19 +21,26 @@ import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
 import { makePairBody } from './http/pair.ts';
 import authenticate from './http/plugins/authenticate.ts';
+import { makeClientHook } from './http/plugins/authenticate-client.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/plugins/jwt.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
+import openapi from './http/plugins/openapi.ts';
 import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { endRequest, requestIdOf } from './http/plugins/request-context.ts';
 import { answerClientError, answerExpectations } from './http/raw-errors.ts';
 import { profileRoute } from './http/user/profile.ts';
+import { tokensRoutes } from './http/user/tokens.ts';
+import { jwksRoute } from './http/well-known/jwks.ts';
+import { metadataRoute } from './http/well-known/metadata.ts';
 
 export interface AppOptions {
   services: Services;
   keyRing: KeyRing;
+  /** How long verifiers may keep our public keys, in seconds. */
+  jwksMaxAge: number;
   issuer: string;
   audience: string;
   lifetimes: Lifetimes;
@@ -38,10 +48,13 @@ export interface AppOptions {
   rateLimit: Omit<RateLimitOptions, 'observe'>;
   limits: { logIn: Limit; signUp: Limit };
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
+  fanOut: RevocationsRoute['fanOut'];
   /** Whose X-Forwarded-For counts; null for nobody's. */
   trustProxy: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
   requestTimeout: number;
+  /** Whether the reference is served at /docs. */
+  docs: boolean;
   isDraining: () => boolean;
   clock: Clock;
   logger: FastifyBaseLogger;
@@ -113,7 +126,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     audience: options.audience,
     observe,
   });
-  await app.register(authenticate, { codec, verify: services.verify });
+  await app.register(authenticate, {
+    codec,
+    verify: services.verify,
+    client: makeClientHook(services.clients),
+  });
 
   const pairBody = makePairBody(codec, lifetimes);
   const clientOf = makeClientOf(options.hashClient, (request) => {
@@ -121,13 +138,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       'X-Forwarded-For from a peer that TRUST_PROXY does not list: the address of clients is unknown',
     );
   });
+  if (options.docs) await app.register(openapi);
   await app.register(signUpRoute, { ...services, pairBody, clientOf, limit: options.limits.signUp });
   await app.register(logInRoute, { ...services, pairBody, clientOf, limit: options.limits.logIn });
   await app.register(refreshRoute, { ...services, pairBody, clientOf, codec });
   await app.register(logOutRoute, services);
   await app.register(longLivedTokenRoutes, { ...services, codec });
   await app.register(verifyRoute);
+  await app.register(revocationsRoute, { fanOut: options.fanOut });
+  await app.register(introspectRoute, { ...services, codec });
+  await app.register(revokeRoute, { ...services, codec });
   await app.register(profileRoute, services);
+  await app.register(tokensRoutes, services);
+  await app.register(jwksRoute, { keyRing, maxAge: options.jwksMaxAge });
+  await app.register(metadataRoute, { issuer: options.issuer, maxAge: options.jwksMaxAge });
 
   app.refuseOtherMethods();
   return app;

@@ -1,5 +1,5 @@
 import { makeSessionRedis } from './compose-states.ts';
-import { ConfigError, loadConfig, type Environment } from './config.ts';
+import { ConfigError, loadConfig, NO_HASHES, type Environment } from './config.ts';
 import { makePostgres } from './infra/postgres/client.ts';
 import { endAgain, endAll, skipLostIds, withoutRecord } from './infra/postgres/recover.ts';
 import { makeConnections } from './infra/redis/connections.ts';
@@ -30,7 +30,7 @@ export interface Recovered {
  */
 export async function recover(env: Environment, all: boolean): Promise<Recovered> {
   const names = Object.keys(env).filter((name) => /^(DATABASE|REDIS)_|^SESSION_CACHE_TTL$/.test(name));
-  const config = loadConfig(Object.fromEntries(names.map((name) => [name, env[name]])));
+  const config = loadConfig(Object.fromEntries(names.map((name) => [name, env[name]])), NO_HASHES);
   const { DATABASE_URL, REDIS_URL, REDIS_PREFIX: prefix } = config;
   if (DATABASE_URL === undefined || REDIS_URL === undefined)
     throw new ConfigError([

@@ -38,7 +38,12 @@ export function makeDurability(parts: DurabilityParts) {
     revocations: settled,
     clock,
   });
-  const revocations = makeRevocations({ revocations: settled, states: states.states, clock });
+  const revocations = makeRevocations({
+    revocations: settled,
+    states: states.unpublished,
+    feed: states.feed,
+    clock,
+  });
   const revoke = makeRevoke({ states: states.states, tokens, revocations: settled, clock });
   const endForReuse = makeEndForReuse({ revoke, states: states.states });
   const background = makeBackground(logger, observe);

@@ -1,9 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from './app.ts';
+import { reasonOf } from './background.ts';
+import { makeClients } from './compose-clients.ts';
 import { makeDurability } from './compose-durability.ts';
+import { makeFeed } from './compose-feed.ts';
 import { makeHashing } from './compose-hashing.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
+import { jwksMaxAge } from './domain/access-tokens/key-life.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
@@ -12,11 +16,14 @@ import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/
 import { makeKeyRing } from './infra/crypto/key-ring.ts';
 import { makeMetrics } from './infra/metrics/metrics.ts';
 import { makePostgres } from './infra/postgres/client.ts';
+import { makeKeyRegistry } from './infra/postgres/key-registry.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
+import type { PrismaClient } from './generated/prisma/client.ts';
 import { makeReadiness } from './readiness.ts';
 import { StartError } from './start-error.ts';
 import { makeServices } from './compose-services.ts';
 import { systemClock } from './system-clock.ts';
+import { within } from './within.ts';
 
 export interface Composition {
   app: AppOptions;
@@ -30,6 +37,9 @@ export interface Composition {
 
 /** How often the keys are looked at, in milliseconds. */
 const KEY_INTERVAL = 5000;
+
+/** A start waits that long to hear which key signs, in milliseconds; without an answer it is the oldest. */
+const KEY_PATIENCE = 1000;
 
 /** Builds clients, stores and services. Nothing connects before it is used. @param databaseUrl given or embedded. */
 export async function compose(
@@ -46,8 +56,6 @@ export async function compose(
   };
   const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: () => systemClock.now() });
   const { observe } = metrics;
-  const keyRing = openKeyRing(config, logger);
-  const hashClient = followClientHash(keyRing);
   const postgres = makePostgres({
     url: databaseUrl,
     pool: config.DATABASE_POOL,
@@ -58,6 +66,8 @@ export async function compose(
   const opened = openStates(config, logger, observe, tracer);
   const { states, redis } = opened;
   const { prisma } = postgres;
+  const keyRing = await openKeyRing(config, prisma, logger);
+  const hashClient = followClientHash(keyRing);
   const tokens = makeTokenStore(prisma);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const durability = makeDurability({
@@ -69,15 +79,29 @@ export async function compose(
     observe,
     logger,
   });
+  const clients = makeClients({ prisma, clock: systemClock, observe, logger });
+  const feed = makeFeed({
+    feed: opened.feed,
+    prisma,
+    accessTokenTtl: lifetimes.accessToken,
+    maxReaders: config.REVOCATION_READERS_MAX,
+    isClient: (clientId) => clients.clients.isRegistered(clientId),
+    clock: systemClock,
+    observe,
+    logger,
+  });
   const hashing = await makeHashing(config, systemClock, observe, tracer);
   const services = makeServices({
     config,
     lifetimes,
     states,
+    unpublished: opened.unpublished,
+    feed: opened.feed,
     tokens,
     postgres,
     durability,
     hashing,
+    clients: clients.clients,
     clock: systemClock,
     observe,
     logger,
@@ -95,6 +119,7 @@ export async function compose(
     writeBehind: durability.writeBehind,
     pendingRevocations: durability.pendingRevocations,
     reuseQueue: durability.reuseQueue,
+    feed: feed.fanOut,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
   });
@@ -104,6 +129,7 @@ export async function compose(
     app: {
       services,
       keyRing,
+      jwksMaxAge: jwksMaxAge(config.KEY_PUBLISH_LEAD),
       issuer: config.ISSUER,
       audience: config.AUDIENCE,
       lifetimes,
@@ -111,8 +137,10 @@ export async function compose(
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, allow: config.RATE_LIMIT_ALLOW },
       limits: { logIn: config.RATE_LIMIT_LOGIN, signUp: config.RATE_LIMIT_SIGNUP },
       loadShedding: hashing.loadShedding,
+      fanOut: feed.fanOut,
       trustProxy: config.TRUST_PROXY,
       requestTimeout: config.REQUEST_TIMEOUT * 1000,
+      docs: config.DOCS_ENABLED,
       isDraining: () => draining,
       clock: systemClock,
       logger,
@@ -121,14 +149,20 @@ export async function compose(
     },
     start: () => {
       durability.start();
+      clients.start();
+      feed.start();
     },
     ops: { readiness, metrics: () => metrics.text(), logger },
     drain() {
       draining = true;
+      // Readers stay for as long as they are let: they are to go elsewhere.
+      feed.fanOut.close();
     },
     async close() {
       keyRing.close();
       hashing.close();
+      await feed.stop();
+      await clients.stop();
       await durability.stop();
       opened.close();
       await postgres.close();
@@ -146,17 +180,24 @@ function followClientHash(keyRing: KeyRing): ClientHash {
   return (address, userAgent) => hash(address, userAgent);
 }
 
-function openKeyRing(config: Config, logger: FastifyBaseLogger) {
+async function openKeyRing(config: Config, prisma: PrismaClient, logger: FastifyBaseLogger) {
   const { DATA_DIR: dataDir, readRefreshSecrets } = config;
   const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
-  return makeKeyRing({
+  const keyRing = makeKeyRing({
+    registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
     signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
     readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
     interval: KEY_INTERVAL,
     onError: (error) => {
       logger.error({ err: error }, 'the keys cannot be used; those in use stay');
     },
+    onRegistry: (error) => {
+      if (error) logger.warn({ reason: reasonOf(error) }, 'which key may sign cannot be asked; it stays');
+      else logger.info('which key may sign can be asked again');
+    },
   });
+  await within(keyRing.settle(), KEY_PATIENCE).catch(() => undefined);
+  return keyRing;
 }
 
 /** @throws StartError where the data folder cannot be used */

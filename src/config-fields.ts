@@ -53,6 +53,7 @@ export const FIELDS = {
   REDIS_TIMEOUT: integer(50, 5000, 500),
   DATA_DIR: field(z.string().default('.data'), '.data'),
   SIGNING_KEYS_DIR: field(z.string().optional(), 'generated in DATA_DIR'),
+  KEY_PUBLISH_LEAD: integer(0, 86_400, 600),
   REFRESH_TOKEN_SECRET: field(z.string().optional(), 'generated in DATA_DIR'),
   ISSUER: field(url(['http:', 'https:']).default('http://localhost:3000'), 'http://localhost:3000'),
   AUDIENCE: field(z.string().default('latchkey'), 'latchkey'),
@@ -64,13 +65,9 @@ export const FIELDS = {
   MAX_LLT_PER_USER: integer(1, 10_000, 100),
   MAX_SESSIONS_PER_USER: integer(1, 10_000, 100),
   PASSWORD_MIN_LENGTH: integer(1, 128, 8),
-  SIGNUP_ENABLED: field(
-    z
-      .enum(['true', 'false'], 'must be true or false')
-      .default('true')
-      .transform((value) => value === 'true'),
-    'true',
-  ),
+  SIGNUP_ENABLED: onByDefault(),
+  DOCS_ENABLED: onByDefault(),
+  REVOCATION_READERS_MAX: integer(0, 100_000, 1000),
   RATE_LIMIT_LOGIN: rate('30/60'),
   RATE_LIMIT_SIGNUP: rate('20/60'),
   RATE_LIMIT_ALLOW: field(
@@ -110,6 +107,14 @@ export interface Rate {
 
 function field<Type>(schema: z.ZodType<Type, string | undefined>, shown: string): Field<Type> {
   return { schema, shown };
+}
+
+function onByDefault(): Field<boolean> {
+  const schema = z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('true')
+    .transform((value) => value === 'true');
+  return field(schema, 'true');
 }
 
 function integer(min: number, max: number, fallback: number): Field<number> {

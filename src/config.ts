@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
-import { readSigningKeys } from './infra/crypto/key-ring.ts';
+import { readSigningKeys } from './infra/crypto/key-files.ts';
 import { KeyError, parseRefreshSecrets } from './infra/crypto/keys.ts';
 import { hashMemory } from './infra/crypto/scrypt-hasher.ts';
 import { redisProblems } from './config-redis.ts';
@@ -30,6 +30,9 @@ export class ConfigError extends Error {
     this.problems = problems;
   }
 }
+
+/** As the memory limit of commands: they compute no hashes, and may run in less memory than the service. */
+export const NO_HASHES = Infinity;
 
 /** What replaces a variable that is missing outside of production. */
 const EMBEDDED = {
@@ -97,6 +100,12 @@ function readVariable(env: Environment, name: string, problems: string[]): strin
     problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
     return undefined;
   }
+}
+
+/** The variables that name the database. The others need not be set for a command: a job knows little else. */
+export function databaseVariables(env: Environment): Environment {
+  const { DATABASE_URL, DATABASE_URL_FILE, DATABASE_TIMEOUT } = env;
+  return { DATABASE_URL, DATABASE_URL_FILE, DATABASE_TIMEOUT };
 }
 
 function isMissing(env: Environment, name: string): boolean {

@@ -5,7 +5,7 @@ import { within } from './within.ts';
 import { missingMigrations } from './infra/postgres/schema-version.ts';
 
 interface ReadinessPorts {
-  postgres: Postgres;
+  postgres: Pick<Postgres, 'probe'>;
   states: Pick<SessionStateStore, 'now'>;
   isDraining: () => boolean;
 }
@@ -22,7 +22,7 @@ export function makeReadiness({ postgres, states, isDraining }: ReadinessPorts) 
   const checks: Record<string, () => Promise<string>> = {
     database: async () => {
       const missing = await missingMigrations(
-        async (sql) => (await postgres.pool.query<{ migration_name: string }>(sql)).rows,
+        async (sql) => (await postgres.probe.query<{ migration_name: string }>(sql)).rows,
       );
       return missing.length === 0
         ? 'ok'

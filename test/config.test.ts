@@ -34,6 +34,7 @@ test('nothing at all is a configuration: the embedded defaults, each with its li
     RATE_LIMIT_LOGIN: { count: 30, seconds: 60 },
     ACCESS_TOKEN_TTL: 900,
     SIGNUP_ENABLED: true,
+    DOCS_ENABLED: true,
   });
   const named = config.embedded.map((line) => line.split(' ')[0]);
   t.strictSame(named, ['DATABASE_URL', 'REDIS_URL', 'SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET']);
@@ -59,6 +60,7 @@ const BAD: Record<string, string[]> = {
   SESSION_MAX_AGE: ['-1'],
   REFRESH_RETRY_WINDOW: ['-1', '1.5'],
   SIGNUP_ENABLED: ['yes', '1', 'TRUE'],
+  DOCS_ENABLED: ['no', '0', 'False'],
   RATE_LIMIT_LOGIN: ['30', '30/0', '0/60', '30/60/1', '-1/60', '30/m'],
   RATE_LIMIT_SIGNUP: ['x'],
   RATE_LIMIT_ALLOW: ['x', '10.0.0.0/33', '::1/129', '10.0.0.1/x', '10.0.0.1,y'],

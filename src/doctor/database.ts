@@ -66,10 +66,10 @@ function judgeTimeouts({ unlimited }: PostgresFacts): Finding {
 }
 
 function judgeConnections({ connections, used }: PostgresFacts, pool: number): Finding {
-  const replicas = Math.floor(connections / pool);
+  const replicas = Math.floor(connections / (pool + 1));
   const found =
     `${connections} connections allowed, ${used} in use by anybody; ` +
-    `with DATABASE_POOL ${pool} they are enough for ${replicas} replicas`;
+    `with DATABASE_POOL ${pool}, and one to look whether the server answers, they are enough for ${replicas} replicas`;
   const todo = 'lower DATABASE_POOL, raise the limit, or put PgBouncer between';
   if (replicas === 0) return fail('database connections', found, todo);
   // A rollout runs one more replica than there are.

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Config, Environment } from '../config.ts';
 import { FIELDS } from '../config-fields.ts';
-import { readSigningKeys } from '../infra/crypto/key-ring.ts';
+import { readKeyFiles } from '../infra/crypto/key-files.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
 /** Days after which a key that signs should have followed by another. */
@@ -26,13 +26,22 @@ function judgeSigningKeys(directory: string, pems: string[], now: number): Findi
   const check = 'signing keys';
   const [newest] = pems;
   if (newest === undefined) return ok(check, `none yet: the first start makes one in ${directory}`);
-  const [signing] = readSigningKeys(directory);
-  const age = ageOf(newest, now);
-  const found = `${pems.length} in ${directory}; the one that signs (${signing?.algorithm ?? ''}) is ${age} days old by its file`;
-  if (age <= MAX_AGE) return ok(check, found);
+  const [signing] = readKeyFiles(directory);
+  if (!signing) return ok(check, `none in ${directory}`);
+  const { key, name } = signing;
+  const found = `${pems.length} in ${directory}; the one that signs (${key.algorithm}) is`;
+  const isDated = key.createdAt !== statSync(join(directory, name)).mtimeMs;
+  if (!isDated && isMountedSecret(directory))
+    return ok(
+      check,
+      `${found} of an age that cannot be told: a mounted Secret is written anew with every pod, and ${name} does not begin with a date`,
+    );
+  const age = daysSince(key.createdAt, now);
+  const aged = `${found} ${age} days old by its file${isDated ? "'s name" : ''}`;
+  if (age <= MAX_AGE) return ok(check, aged);
   return warn(
     check,
-    found,
+    aged,
     'add a new one with a higher file name; old ones stay until nothing they signed is in use',
   );
 }
@@ -41,7 +50,9 @@ function judgeRefreshSecret(file: string | undefined, now: number): Finding {
   const check = 'refresh token secret';
   if (file === undefined) return ok(check, 'given as a variable: its age cannot be told');
   if (!existsSync(file)) return ok(check, 'none yet: the first start makes one');
-  const age = ageOf(file, now);
+  if (isMountedSecret(dirname(file)))
+    return ok(check, 'its age cannot be told: a mounted Secret is written anew with every pod');
+  const age = daysSince(statSync(file).mtimeMs, now);
   const found = `its file is ${age} days old`;
   if (age <= MAX_AGE) return ok(check, found);
   return warn(check, found, 'put a new secret in front, and take the old one away after REFRESH_TOKEN_TTL');
@@ -76,6 +87,11 @@ function secretFiles(env: Environment): string[] {
     .flatMap((name) => env[`${name}_FILE`] ?? []);
 }
 
-function ageOf(file: string, now: number): number {
-  return Math.max(0, Math.floor((now - statSync(file).mtimeMs) / 86_400_000));
+/** Kubernetes keeps what it mounts in a folder beside, to which this name leads. */
+function isMountedSecret(directory: string): boolean {
+  return existsSync(join(directory, '..data'));
+}
+
+function daysSince(time: number, now: number): number {
+  return Math.max(0, Math.floor((now - time) / 86_400_000));
 }

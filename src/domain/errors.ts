@@ -17,6 +17,7 @@ export const ERROR_CODES = [
   'token_reused',
   'token_unknown',
   'invalid_credentials',
+  'invalid_client',
   // 403
   'token_not_allowed',
   'signup_disabled',

@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
-import { PROBLEM_TYPE, PROBLEMS, problemHeaders, problemOf } from './problem.ts';
+import { errorType, oauthMembers } from './oauth-error.ts';
+import { PROBLEMS, problemHeaders, problemOf } from './problem.ts';
 
 /** What Fastify itself refuses, in our words. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -35,9 +36,9 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   return reply
     .code(status)
     .headers(problemHeaders(refusal))
-    .type(PROBLEM_TYPE)
+    .type(errorType(request))
     .serializer(JSON.stringify)
-    .send(problemOf(refusal.code, request.id, refusal.errors));
+    .send({ ...problemOf(refusal.code, request.id, refusal.errors), ...oauthMembers(request, refusal.code) });
 }
 
 function translate(error: FastifyError | Error): AuthError {

@@ -1,4 +1,5 @@
-import type { AuthError, ErrorCode, FieldError } from '../domain/errors.ts';
+import Type from 'typebox';
+import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 
 /** RFC 9457 problem details: the shape of every error that leaves the service. */
 export interface Problem {
@@ -37,13 +38,22 @@ export const PROBLEMS = {
   ],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
+  invalid_client: [
+    401,
+    'Invalid client',
+    'The request does not carry the id and secret of a registered service.',
+  ],
   token_not_allowed: [403, 'Token not allowed', 'A long-lived token may not do this.'],
   signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
   method_not_allowed: [405, 'Method not allowed', 'The path does not know this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
   body_too_large: [413, 'Body too large', 'The body is larger than 16 KiB.'],
-  unsupported_media_type: [415, 'Unsupported media type', 'The body must be application/json.'],
+  unsupported_media_type: [
+    415,
+    'Unsupported media type',
+    'The body is of a type that this path does not read.',
+  ],
   expectation_failed: [417, 'Expectation failed', 'The Expect header asks for something unknown.'],
   rate_limited: [429, 'Too many requests', 'Too many requests from this address; see Retry-After.'],
   headers_too_large: [431, 'Headers too large', 'The headers are larger than 16 KiB.'],
@@ -60,6 +70,36 @@ export const PROBLEMS = {
     'Another refresh of this session came first a moment ago; see Retry-After.',
   ],
 } as const satisfies Record<ErrorCode, readonly [status: number, title: string, detail: string]>;
+
+/** The same shape for the reference. */
+export const ProblemSchema = Type.Object(
+  {
+    type: Type.String({ description: 'The code as a URI. It leads nowhere.', format: 'uri' }),
+    title: Type.String({ description: 'The code in words' }),
+    status: Type.Integer({ description: 'The HTTP status' }),
+    detail: Type.String({ description: 'What is wrong, for people' }),
+    code: Type.Enum(ERROR_CODES, {
+      type: 'string',
+      description: 'What is wrong, for programs: the only member to branch on',
+    }),
+    request_id: Type.String({ description: 'What the answer’s `X-Request-Id` says' }),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            path: Type.String({
+              description: 'A JSON pointer into the body, or `params/id`, `query/id` and the like',
+            }),
+            message: Type.String({ description: 'What is wrong with it' }),
+          },
+          { title: 'FieldError', additionalProperties: false },
+        ),
+        { description: 'The fields that were refused, at most ten' },
+      ),
+    ),
+  },
+  { title: 'Problem', description: 'Problem details (RFC 9457)', additionalProperties: false },
+);
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
@@ -89,7 +129,11 @@ export function problemHeaders({
   return headers;
 }
 
-/** Only where the token itself is the reason: a client that is told `invalid_token` refreshes and tries again. */
+/** A service shows its secret, everybody else a token. */
+export const BASIC_CHALLENGE = 'Basic realm="latchkey", charset="UTF-8"';
+
+/** `invalid_token` only where the token itself is the reason: a client that is told `invalid_token` refreshes and tries again. */
 function challengeOf(code: ErrorCode): string {
+  if (code === 'invalid_client') return BASIC_CHALLENGE;
   return code === 'invalid_token' || code === 'token_reused' ? 'Bearer error="invalid_token"' : 'Bearer';
 }

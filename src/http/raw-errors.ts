@@ -16,6 +16,8 @@ export interface Report {
 /** Refusals below the router, where no request object exists: written to the socket, in the same shape as all others. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, report: Report): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  // Node sees this only after the request has come to its route, which refuses it (request-context.ts).
+  if (error.code === 'HPE_INVALID_TRANSFER_ENCODING' && isAnswered(socket)) return void socket.end();
   const { head, headers, body } = render(codeOf(error), randomUUID(), report);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(`HTTP/1.1 ${head}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
@@ -27,6 +29,15 @@ export function answerExpectations(server: Server, report: Report): void {
     const { status, headers, body } = render('expectation_failed', requestIdOf(request), report);
     response.writeHead(status, headers).end(body);
   });
+}
+
+/**
+ * Whether the request that is wrong has its answer already: a second one would be taken for that of whatever comes next
+ * over a proxy's connection. Node has no other name for the response in flight, and asks the same in its own handler.
+ */
+function isAnswered(socket: Socket): boolean {
+  const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null };
+  return response?.headersSent ?? false;
 }
 
 function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {

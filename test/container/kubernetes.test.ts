@@ -36,7 +36,13 @@ test(
       image: IMAGE,
       manifests: render('k8s/overlays/production'),
       secrets: folder.applied(),
-      env: { PORT: String(port), OPS_PORT: String(opsPort), REDIS_PREFIX: redis.prefix, DRAIN_DELAY: '1' },
+      env: {
+        PORT: String(port),
+        OPS_PORT: String(opsPort),
+        REDIS_PREFIX: redis.prefix,
+        DRAIN_DELAY: '1',
+        KEY_PUBLISH_LEAD: '1',
+      },
       prefix: `lk-test-${port}-`,
     });
     const readiness = async (id: string) => {
@@ -81,8 +87,9 @@ test(
       let pair = await signUpOver(url);
       const kids = () => [pair.access_token, pair.refresh_token].map((token) => headerOf(token).kid);
       const before = kids();
-      for (const step of [0, 1]) {
-        folder.run('New keys, without a restart', step);
+      const aYearOn = new Date(Date.now() + 366 * 86_400_000).toISOString();
+      for (const step of [0, 1, 2]) {
+        folder.run('New keys, without a restart', step, aYearOn);
         folder.run('Secrets', 2);
         cluster.put(folder.applied());
       }

@@ -49,7 +49,7 @@ export function tokenStoreContract(
       state: { ...initialState(MICROS, 'home'), parent: 3, confirmed: true },
     };
     const added = await tokens.addSession(ada.id, session, room);
-    const llt = await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT + 1 }, 100);
+    const llt = await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT + 1, kid: 'a key' }, 100);
     if (!added || llt === null) throw new Error('not added');
     t.strictSame(added.replaced, []);
     t.not(llt, added.id, 'one sequence of ids');
@@ -72,7 +72,7 @@ export function tokenStoreContract(
     await disable(ada);
     for (const userId of [ada.id, 999]) {
       t.equal(await tokens.addSession(userId, aNewSession(), room), null);
-      await t.rejects(tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT }, 100), {
+      await t.rejects(tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100), {
         name: 'AuthError',
         code: 'invalid_token',
       });
@@ -87,7 +87,7 @@ export function tokenStoreContract(
     for (const latest of used)
       ids.push((await tokens.addSession(ada.id, aNewSession(latest), room))?.id ?? 0);
     await tokens.addSession(bob.id, aNewSession(MICROS), room);
-    await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT }, 100);
+    await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100);
 
     const fifth = await addSession(tokens, ada, MICROS, { limit: 5, liveSince: 0 });
     t.strictSame(fifth.replaced, [], 'there is room for five');
@@ -117,7 +117,7 @@ export function tokenStoreContract(
   });
 
   contract('adds no more long-lived tokens than may be', async (t, { tokens, ada, bob }) => {
-    const token = { name: 'Kitchen', createdAt: AT };
+    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key' };
     const first = await tokens.addLongLived(ada.id, token, 2);
     await tokens.addSession(ada.id, aNewSession(), room);
     t.not(await tokens.addLongLived(ada.id, token, 2), null);
@@ -128,7 +128,7 @@ export function tokenStoreContract(
   });
 
   contract('keeps to the limits when twenty are added at once', async (t, { tokens, ada }) => {
-    const token = { name: 'Kitchen', createdAt: AT };
+    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key' };
     const added = await Promise.all(Array.from({ length: 20 }, () => tokens.addLongLived(ada.id, token, 5)));
     t.equal(added.filter((id) => id !== null).length, 5);
     const sessions = Array.from({ length: 20 }, (_, i) =>
@@ -149,11 +149,123 @@ export function tokenStoreContract(
     t.match(await tokens.find(id), { record: { revokedAt: AT + 5 } }, 'the first time counts');
   });
 
+  const lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
+  const HOUR = 3_600_000;
+  const endedOf = async (tokens: TokenStore, user: User, range = {}, times = lifetimes) =>
+    (await tokens.listEnded(user.id, { since: 0, now: AT, limit: 10, ...range }, times)).map(
+      ({ id, endedAt, reason }) => [id, endedAt - AT, reason],
+    );
+
+  contract('ends all of one user at once, and says what', async (t, { tokens, ada, bob }) => {
+    const session = (await addSession(tokens, ada)).id;
+    const llt =
+      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
+    const revoked = (await addSession(tokens, ada)).id;
+    const unused = (await addSession(tokens, ada, MICROS - 9)).id;
+    await tokens.revoke(ada.id, revoked, AT, 'session', 'reuse');
+    const theirs = await addSession(tokens, bob);
+    const ending = { at: AT + 5, reason: 'password', usedSince: MICROS - 9 } as const;
+    const { ended, before } = await tokens.revokeAll(ada.id, ending);
+    t.equal(before, unused, 'the greatest id of all');
+    t.strictSame(
+      ended.map(({ id, revokedAt, userId }) => [id, revokedAt, userId]),
+      [session, llt].map((id) => [id, AT + 5, ada.id]),
+    );
+    t.strictSame(ended[0], (await tokens.find(session))?.record);
+    t.strictSame(
+      (await tokens.list(ada.id)).map(({ id }) => id),
+      [unused],
+      'not used since',
+    );
+    t.equal((await tokens.list(bob.id)).length, 1);
+    t.strictSame(await endedOf(tokens, ada), [
+      [llt, 5, 'password'],
+      [session, 5, 'password'],
+      [revoked, 0, 'reuse'],
+    ]);
+    t.strictSame(await tokens.revokeAll(ada.id, ending), { ended: [], before: unused }, 'again');
+    t.strictSame(await tokens.revokeAll(999, ending), { ended: [], before: 0 });
+    t.match(await tokens.find(theirs.id), { record: { revokedAt: null } });
+  });
+
+  contract('keeps one session, if it lives', async (t, { tokens, ada, bob }) => {
+    const [kept, other] = [await addSession(tokens, ada), await addSession(tokens, ada)];
+    const llt =
+      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
+    const ending = { at: AT, reason: 'logout', usedSince: 0 } as const;
+    for (const [userId, keep] of [
+      [bob.id, kept.id],
+      [ada.id, llt],
+      [ada.id, 999],
+    ] as const)
+      await t.rejects(tokens.revokeAll(userId, { ...ending, keep }), { code: 'invalid_token' });
+    t.equal((await tokens.list(ada.id)).length, 3, 'nothing was ended');
+    const { ended, before } = await tokens.revokeAll(ada.id, { ...ending, keep: kept.id });
+    t.strictSame([ended.map(({ id }) => id), before], [[other.id, llt], null]);
+    t.match(await tokens.find(kept.id), { record: { revokedAt: null } });
+    await t.rejects(tokens.revokeAll(ada.id, { ...ending, keep: other.id }), { code: 'invalid_token' });
+    t.match(await tokens.find(kept.id), { record: { revokedAt: null } }, 'one that is over ends no other');
+  });
+
+  contract('says why each ended, and the first reason stays', async (t, { tokens, ada }) => {
+    const [one, other] = [await addSession(tokens, ada, MICROS + 1), await addSession(tokens, ada, MICROS)];
+    await tokens.revoke(ada.id, one.id, AT + 1);
+    await tokens.revoke(ada.id, one.id, AT + 2, 'session', 'reuse');
+    await addSession(tokens, ada, MICROS + 2, { limit: 1, liveSince: 0 });
+    await tokens.revoke(ada.id, other.id, AT + 3, 'session', 'admin');
+    t.strictSame(await endedOf(tokens, ada), [
+      [one.id, 1, 'logout'],
+      [other.id, 0, 'replaced'],
+    ]);
+  });
+
+  contract('lists what ended, the newest first, as far back as is asked', async (t, { tokens, ada, bob }) => {
+    const used = (hours: number) => (AT - hours * HOUR) * 1000;
+    const sessions = [];
+    for (const hours of [0.5, 3, 2, 4, 5]) sessions.push((await addSession(tokens, ada, used(hours))).id);
+    const [live = 0, three = 0, two = 0, stolen = 0, loggedOut = 0] = sessions;
+    const llt =
+      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
+    const ahead =
+      (await tokens.addLongLived(ada.id, { name: 'Hall', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
+    await tokens.addLongLived(ada.id, { name: 'Attic', createdAt: 1, kid: 'a key' }, 100);
+    await addSession(tokens, bob, used(2));
+    await tokens.revoke(ada.id, llt, AT - 90 * 60_000);
+    await tokens.revoke(ada.id, ahead, AT + 7, 'llt', 'admin');
+    await tokens.revoke(ada.id, stolen, AT - 30, 'session', 'reuse');
+    await tokens.revoke(ada.id, loggedOut, AT - 20);
+    /** A refresh token counts in whole seconds. */
+    const floor = (ms: number) => Math.floor((AT + ms) / 1000) * 1000 - AT;
+    const all = [
+      [ahead, 7, 'admin'],
+      [stolen, -30, 'reuse'],
+      [two, floor(-HOUR), 'expired'],
+      [llt, -90 * 60_000, 'logout'],
+      [three, floor(-2 * HOUR), 'expired'],
+      [loggedOut, floor(-4 * HOUR), 'expired'],
+    ];
+    t.strictSame(await endedOf(tokens, ada), all);
+    t.strictSame(await endedOf(tokens, ada, { limit: 3 }), all.slice(0, 3));
+    t.strictSame(await endedOf(tokens, ada, { since: AT - 2 * HOUR }), all.slice(0, 4));
+    t.strictSame(await endedOf(tokens, ada, { now: AT + HOUR / 2 }), [
+      [live, floor(HOUR / 2), 'expired'],
+      ...all,
+    ]);
+    const aged = await endedOf(tokens, ada, { now: AT + 60_000 }, { ...lifetimes, session: 60 });
+    t.strictSame(aged[0], [live, 60_000, 'expired'], 'by its greatest age');
+    const [kitchen] = (await tokens.listEnded(ada.id, { since: 0, now: AT, limit: 10 }, lifetimes)).filter(
+      ({ id }) => id === llt,
+    );
+    const common = { name: 'Kitchen', createdAt: AT, lastUsedAt: null };
+    t.strictSame(kitchen, { ...common, id: llt, type: 'llt', endedAt: AT - 90 * 60_000, reason: 'logout' });
+    t.strictSame(await endedOf(tokens, { ...ada, id: 999 }), []);
+  });
+
   contract('lists what is not revoked, oldest first', async (t, { tokens, ada, bob }) => {
     const ids: number[] = [];
     for (const name of ['a', 'b', 'c']) {
       ids.push((await addSession(tokens, ada)).id);
-      ids.push((await tokens.addLongLived(ada.id, { name, createdAt: AT }, 100)) ?? 0);
+      ids.push((await tokens.addLongLived(ada.id, { name, createdAt: AT, kid: 'a key' }, 100)) ?? 0);
     }
     await addSession(tokens, bob);
     await tokens.revoke(ada.id, ids[2] ?? 0, AT);
@@ -164,5 +276,12 @@ export function tokenStoreContract(
     );
     t.strictSame(listed[0], (await tokens.find(ids[0] ?? 0))?.record);
     t.strictSame(await tokens.list(999), []);
+    const unused = await addSession(tokens, ada, 5);
+    const since = async (micros: number) => (await tokens.list(ada.id, micros)).map(({ id }) => id);
+    t.strictSame(
+      await since(5),
+      ids.filter((_, i) => i !== 2),
+    );
+    t.ok((await since(4)).includes(unused.id));
   });
 }

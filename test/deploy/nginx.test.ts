@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test, type Test } from 'tap';
+import { startApplication, type Seen } from '../support/application.ts';
 import { anAccount, bearer } from '../support/client.ts';
 import { startDeployedNginx } from '../support/deployed-nginx.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
@@ -75,11 +74,13 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     t.equal((await fetch(`${url}/orders`, { headers: spoofed })).status, 401);
     t.equal(seen.length, 0, 'without a token nothing reaches the application');
 
-    const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-request-id': 'theirs' };
+    const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'their=own' };
+    const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-request-id': 'theirs', ...trace };
     const headers = { ...spoofed, ...forwarded, ...bearer(token) };
     t.equal((await fetch(`${url}/orders`, { headers })).status, 201);
     t.notOk(seen[0]?.rawHeaders.includes('spoofed'));
     t.match(seen[0]?.headers, { 'x-auth-user': String(user.id), 'x-forwarded-for': '127.0.0.1' });
+    for (const name of Object.keys(trace)) t.notOk(seen[0]?.headers[name], name);
   });
 
   await t.test('refuses whoever has no good token, on every path but those of the service', async (t) => {
@@ -132,29 +133,6 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     },
   );
 });
-
-interface Seen extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'> {
-  body: string;
-}
-
-async function startApplication(t: Test, seen: Seen[]): Promise<string> {
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
-    request.on('end', () => {
-      const { method, url, headers, rawHeaders } = request;
-      seen.push({ method, url, headers, rawHeaders, body });
-      if (url === '/broken') response.writeHead(500).end('the application failed');
-      else response.writeHead(201).end();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 async function outage(t: Test, url: string, token: string): Promise<void> {
   const response = await fetch(`${url}/orders`, { headers: bearer(token) });

@@ -53,11 +53,11 @@ test('a database that takes no writes', async (t) => {
 
 test('replicas x pool against the connections that are allowed', async (t) => {
   const { alter, findings } = await patient(t);
-  const states = { 5: 'fail', 20: 'warn', 30: 'ok' };
+  const states = { 10: 'fail', 32: 'warn', 33: 'ok' };
   for (const [limit, state] of Object.entries(states)) {
     await alter(`CONNECTION LIMIT ${limit}`);
-    const replicas = Math.floor(Number(limit) / 10);
-    const found = new RegExp(`^${limit} connections allowed.*DATABASE_POOL 10 .* ${replicas} replicas`);
+    const replicas = Math.floor(Number(limit) / 11);
+    const found = new RegExp(`^${limit} connections allowed.*DATABASE_POOL 10,.* ${replicas} replicas`);
     t.match(await findings(), { 'database connections': [{ state, found }] });
   }
   t.match(await findings({ DATABASE_POOL: '1000' }), { 'database connections': [{ state: 'fail' }] });

@@ -56,6 +56,31 @@ test('keys that are old: the one that signs counts', (t) => {
   t.end();
 });
 
+test('a date in the name counts, whenever the file was written', (t) => {
+  const { env, findings } = keys(t, 1);
+  const named = (days: number) => `${new Date(Date.now() - days * DAY).toISOString().slice(0, 10)}.pem`;
+  for (const days of [400, 30]) {
+    writeFileSync(join(env.SIGNING_KEYS_DIR, named(days)), KEYS.ES256(), { mode: 0o600 });
+    const state = days > 365 ? 'warn' : 'ok';
+    t.match(findings(), {
+      'signing keys': [{ state, found: new RegExp(`\\(ES256\\) is ${days} days old by its file's name`) }],
+    });
+  }
+  t.end();
+});
+
+test('what a mounted Secret was written at says nothing of its age', (t) => {
+  const { env, findings } = keys(t, 400);
+  mkdirSync(join(env.SIGNING_KEYS_DIR, '..data'));
+  t.match(findings(), {
+    'signing keys': [{ state: 'ok', found: /cannot be told/ }],
+    'refresh token secret': [{ state: 'ok', found: /cannot be told/ }],
+  });
+  writeFileSync(join(env.SIGNING_KEYS_DIR, '2020-01-01.pem'), KEYS.ES256(), { mode: 0o600 });
+  t.match(findings(), { 'signing keys': [{ state: 'warn', found: /days old by its file's name/ }] });
+  t.end();
+});
+
 test('files that others may read or change', (t) => {
   const { old, secret, findings } = keys(t, 1);
   const files = (state: string, file: string) => ({

@@ -33,6 +33,14 @@ test('over a raw socket', async (t) => {
       'bad_request',
     ],
     ['an unknown Transfer-Encoding', post('Transfer-Encoding: tricky'), 400, 'bad_request'],
+    ...['tricky', 'identity', 'chunked, identity', 'chunkedx', 'x chunked'].map(
+      (coding): [string, string, number, ErrorCode] => [
+        `the Transfer-Encoding ${coding} where everybody gets an answer`,
+        get(`Transfer-Encoding: ${coding}`, '/.well-known/jwks.json'),
+        400,
+        'bad_request',
+      ],
+    ),
     ['a bad chunk', `${post('Transfer-Encoding: chunked')}zz\r\n`, 400, 'bad_request'],
     ['one header over the limit', get(`X-Long: ${'x'.repeat(17_000)}`), 431, 'headers_too_large'],
     ['many headers over the limit', get('X-Some: thing\r\n'.repeat(2000).trim()), 431, 'headers_too_large'],
@@ -129,6 +137,34 @@ test('over a raw socket', async (t) => {
     const [answer] = answersIn(await exchange(url, bytes));
     if (answer) isProblem(t, answer, 401, 'token_missing');
     else t.fail('no answer');
+  });
+
+  await t.test('what follows the path of verify leads nowhere else', async (t) => {
+    // A GET of either would be 405.
+    for (const path of [
+      '../llt',
+      '%2e%2e/llt',
+      '..%2fllt',
+      './../../../auth/llt',
+      '/../../signup',
+      'http://x/',
+    ])
+      await only(t, url, get('Connection: close', `/api/auth/verify/${path}`), 401, 'token_missing');
+  });
+
+  await t.test('verify does not wait for a body, however it is announced', async (t) => {
+    for (const announced of [
+      'Content-Length: 100000000\r\nContent-Type: application/json',
+      'Content-Length: 5',
+      'Content-Type: multipart/form-data',
+      'Transfer-Encoding: chunked\r\nContent-Type: application/grpc',
+      'Content-Length: 0\r\nContent-Type: text/plain',
+    ]) {
+      for (const path of ['/api/auth/verify', '/api/auth/verify/upload?x=1']) {
+        const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${announced}\r\n\r\n`;
+        await only(t, url, head, 401, 'token_missing');
+      }
+    }
   });
 
   t.equal(await service.stop(), 0, 'and after all that the service is well');

@@ -27,6 +27,8 @@ const PATHS: [path: string, allow: string][] = [
   ['/api/auth/llt/7', 'DELETE'],
   ['/api/auth/refresh', 'GET'],
   ['/api/auth/signup', 'POST'],
+  ['/api/auth/introspect', 'POST'],
+  ['/api/auth/revoke', 'POST'],
   ['/api/user', 'GET'],
 ];
 

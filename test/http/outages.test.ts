@@ -51,6 +51,8 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
       unavailable(t, await call(target, 'GET /api/user', { token }));
       unavailable(t, await call(target, `DELETE /api/auth/llt/${id}`, { token }));
       unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
+      for (const line of ['GET', 'DELETE'])
+        unavailable(t, await call(target, `${line} /api/user/tokens`, { token }));
       t.equal((await target.composition.ops.readiness()).ready, true, 'ready stays');
       refused(t, await verify(target, 'x'), 401, 'invalid_token');
 
@@ -139,6 +141,8 @@ onEachStore('with PostgreSQL away', async (t, env) => {
       unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
       unavailable(t, await call(target, 'DELETE /api/auth/llt/999', { token }));
       unavailable(t, await call(target, 'GET /api/user', { token }));
+      for (const line of ['GET', 'DELETE'])
+        unavailable(t, await call(target, `${line} /api/user/tokens`, { token }));
       t.equal((await verify(target, token)).statusCode, 200, 'the logout has not happened');
 
       proxy.set('pass');

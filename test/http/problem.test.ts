@@ -82,6 +82,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['DELETE /api/auth/999999', { token }],
     ['GET /nowhere'],
     ['PUT /api/auth'],
+    ['POST /api/auth/introspect'],
   ];
   for (const [line, options] of requests) note((await call(target, line, options)).body);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);

@@ -6,7 +6,7 @@ import { FIELDS } from '../../src/config-fields.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { allOf, only, type Manifest } from './kinds.ts';
+import { allOf, only, variablesOf, type Manifest } from './kinds.ts';
 import { OVERLAYS, render, renderWith, ROOT } from './render.ts';
 
 const skip = toolsMissing('kubectl');
@@ -16,6 +16,8 @@ const README = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
 const RESERVED = 3;
 /** max_connections where nobody has set it. */
 const DEFAULT_LIMIT = 100;
+/** Of each replica, beside its pool: whether the server answers is asked on one of its own. */
+const PROBE = 1;
 /** Connections of the jobs, shown below. */
 const MIGRATE = 2;
 const PURGE = 1;
@@ -24,13 +26,10 @@ for (const overlay of OVERLAYS) {
   test(`all pods of overlays/${overlay} at once fit into the connection limit`, { skip }, (t) => {
     const manifests = render(`k8s/overlays/${overlay}`);
     const { replicas, surge, ending } = pods(manifests);
-    const data = allOf(manifests, 'ConfigMap').find(({ metadata }) =>
-      metadata.name.startsWith('latchkey-'),
-    )?.data;
-    const pool = FIELDS.DATABASE_POOL.schema.parse(data?.DATABASE_POOL);
-    const sum = (replicas + surge + ending) * pool + MIGRATE + PURGE;
+    const pool = FIELDS.DATABASE_POOL.schema.parse(variablesOf(manifests).DATABASE_POOL);
+    const sum = (replicas + surge + ending) * (pool + PROBE) + MIGRATE + PURGE;
     const limit = limitOf(manifests) - RESERVED;
-    const text = `(${replicas} + ${surge} + ${ending}) x ${pool} + ${MIGRATE} + ${PURGE} = ${sum}`;
+    const text = `(${replicas} + ${surge} + ${ending}) x (${pool} + ${PROBE}) + ${MIGRATE} + ${PURGE} = ${sum}`;
     t.ok(sum <= limit, `${text} of ${limit}`);
     t.match(README, `\`${overlay}\` `);
     t.match(README, text, 'the README has the sum');
@@ -56,7 +55,8 @@ test('with PgBouncer PostgreSQL sees its pools, and it takes all replicas at one
   t.match(README, text, 'the README has the sum');
 
   const all = pods(manifests);
-  const clients = (all.replicas + all.surge + all.ending) * FIELDS.DATABASE_POOL.schema.parse(undefined);
+  const clients =
+    (all.replicas + all.surge + all.ending) * (FIELDS.DATABASE_POOL.schema.parse(undefined) + PROBE);
   t.ok(clients <= setting('max_client_conn'), `${clients} clients`);
   t.match(README, `${setting('max_client_conn')} connections may come in`);
   t.end();

@@ -107,7 +107,7 @@ interface Specs {
   };
   StatefulSet: { selector: Selector; template: PodTemplate };
   Job: JobSpec;
-  CronJob: { concurrencyPolicy: string; jobTemplate: { spec: JobSpec } };
+  CronJob: { suspend?: boolean; concurrencyPolicy: string; jobTemplate: { spec: JobSpec } };
   Service: { selector: Labels; ports: { name: string; port: number; targetPort: string }[] };
   PodDisruptionBudget: { selector: Selector; maxUnavailable: number };
   HorizontalPodAutoscaler: {
@@ -153,6 +153,15 @@ export function only<Kind extends keyof Kinds>(
   const [found, ...others] = all;
   if (!found || others.length > 0) throw new Error(`not one ${kind} ${name ?? ''}, but ${all.length}`);
   return found;
+}
+
+/** The variables that the service's pods get from their ConfigMap. */
+export function variablesOf(manifests: Manifest[]): Record<string, string> {
+  const { containers } = only(manifests, 'Deployment', 'latchkey').spec.template.spec;
+  const names = containers.flatMap(({ envFrom = [] }) =>
+    envFrom.map(({ configMapRef }) => configMapRef?.name),
+  );
+  return only(manifests, 'ConfigMap', names[0]).data;
 }
 
 /** What starts pods, with the template that they are made from. */

@@ -5,7 +5,7 @@ import { test } from 'tap';
 import { parse } from 'yaml';
 import { toolsMissing } from '../support/tools.ts';
 import { allOf, only, selects } from './kinds.ts';
-import { renderWith, ROOT } from './render.ts';
+import { render, renderWith, ROOT } from './render.ts';
 
 const skip = toolsMissing('kubectl');
 const RULES = readFileSync(join(ROOT, 'deploy/prometheus/rules.yaml'), 'utf8');
@@ -18,11 +18,37 @@ test('the PrometheusRule is what scripts/prometheus-rule.mjs makes of the rules'
   t.end();
 });
 
+test('Grafana gets the dashboard that scripts/dashboard-copy.mjs makes of deploy/grafana', { skip }, (t) => {
+  const script = join(ROOT, 'scripts/dashboard-copy.mjs');
+  const { stdout } = spawnSync(process.execPath, [script, '--print'], { encoding: 'utf8' });
+  const manifests = allOf(renderWith(t, 'k8s/base', ['monitoring']), 'ConfigMap');
+  const [map] = manifests.filter(({ metadata }) => metadata.name === 'latchkey-dashboard');
+  t.equal(map?.data['latchkey.json'], stdout, 'run node scripts/dashboard-copy.mjs');
+  t.strictSame(map?.metadata.labels?.grafana_dashboard, '1');
+  const dashboard = readFileSync(join(ROOT, 'deploy/grafana/latchkey.json'), 'utf8');
+  t.strictSame(JSON.parse(stdout), JSON.parse(dashboard));
+  t.end();
+});
+
 test('the cluster’s Prometheus gets the rules that any other gets', { skip }, (t) => {
   const { spec } = only(renderWith(t, 'k8s/base', ['monitoring']), 'PrometheusRule');
   const { groups } = parse(RULES) as typeof spec;
   t.not(groups.length, 0);
   t.strictSame(spec.groups, groups);
+  t.end();
+});
+
+test('kube-prometheus-stack takes what production has for it', { skip }, (t) => {
+  const ours = render('k8s/overlays/production').filter(({ apiVersion }) =>
+    apiVersion.startsWith('monitoring.coreos.com/'),
+  );
+  t.strictSame(
+    ours.map(({ kind, metadata }) => [kind, metadata.labels?.release]),
+    [
+      ['PrometheusRule', 'kube-prometheus-stack'],
+      ['ServiceMonitor', 'kube-prometheus-stack'],
+    ],
+  );
   t.end();
 });
 

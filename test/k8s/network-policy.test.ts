@@ -1,6 +1,7 @@
 import { test } from 'tap';
+import { FIELDS } from '../../src/config-fields.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { workloadsOf, type Manifest } from './kinds.ts';
+import { variablesOf, workloadsOf, type Manifest } from './kinds.ts';
 import { isAllowed, type Peer } from './network.ts';
 import { renderWith } from './render.ts';
 
@@ -14,6 +15,7 @@ const OTHERS: Record<string, Peer> = {
   stranger: { namespace: 'default', labels: {} },
   neighbour: { namespace: NAMESPACE, labels: { app: 'shop' } },
   client: { namespace: 'shop', namespaceLabels: { 'latchkey/client': 'true' }, labels: {} },
+  collector: { namespace: 'observability', namespaceLabels: { 'latchkey/collector': 'true' }, labels: {} },
   dns: { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
   internet: { namespace: '' },
 };
@@ -37,6 +39,8 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['latchkey', 'pgbouncer', 6432, true],
   ['latchkey', 'internet', 5432, true],
   ['latchkey', 'internet', 26379, true],
+  ['latchkey', 'internet', 6380, true],
+  ['latchkey', 'collector', 4318, false],
   ['latchkey', 'internet', 443, false],
   ['latchkey', 'neighbour', 80, false],
 
@@ -51,6 +55,13 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
     [job, 'pgbouncer', 6432, false],
     [job, 'internet', 443, false],
   ]),
+
+  ['latchkey-admin', 'dns', 53, true],
+  ['latchkey-admin', 'postgres', 5432, true],
+  ['latchkey-admin', 'redis', 6379, true],
+  ['latchkey-admin', 'internet', 6380, true],
+  ['latchkey-admin', 'internet', 443, false],
+  ['prometheus', 'latchkey-admin', 9464, false],
 
   ['neighbour', 'postgres', 5432, false],
   ['stranger', 'postgres', 5432, false],
@@ -82,6 +93,8 @@ test('the trial stores are closed to others also without the policies of the ser
     ['latchkey', 'postgres', 5432, true],
     ['latchkey-migrate', 'postgres', 5432, true],
     ['latchkey', 'redis', 6379, true],
+    ['latchkey-admin', 'redis', 6379, true],
+    ['latchkey-purge', 'redis', 6379, false],
     ['neighbour', 'postgres', 5432, false],
     ['neighbour', 'redis', 6379, false],
     ['latchkey', 'internet', 443, true],
@@ -89,6 +102,31 @@ test('the trial stores are closed to others also without the policies of the ser
   for (const [from, to, port, allowed] of ways) {
     const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port);
     t.equal(passes, allowed, `${from} → ${to}:${port}`);
+  }
+  t.end();
+});
+
+test('spans get to the collector that they are sent to, and nobody else gets more', { skip }, (t) => {
+  for (const folder of ['k8s/base', 'k8s/overlays/production', 'k8s/overlays/dev']) {
+    const more = folder === 'k8s/base' ? ['network-policy', 'tracing'] : ['tracing'];
+    const manifests = renderWith(t, folder, more);
+    const peers = { ...OTHERS, ...podsOf(manifests) };
+    const endpoint = new URL(variablesOf(manifests).OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
+    t.ok(FIELDS.OTEL_EXPORTER_OTLP_ENDPOINT.schema.parse(endpoint.href), endpoint.href);
+    t.equal(endpoint.hostname.split('.')[1], OTHERS.collector?.namespace);
+    const isClosed = folder !== 'k8s/overlays/dev';
+    const ways: [from: string, to: string, port: number, allowed: boolean][] = [
+      ['latchkey', 'collector', Number(endpoint.port), true],
+      ['latchkey', 'postgres', 5432, true],
+      ['latchkey', 'stranger', Number(endpoint.port), !isClosed],
+      ['latchkey', 'internet', Number(endpoint.port), !isClosed],
+      ['latchkey-purge', 'collector', Number(endpoint.port), !isClosed],
+    ];
+    for (const [from, to, port, allowed] of ways) {
+      const target = peers[to] ?? peer(OTHERS, 'internet');
+      const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), target, port);
+      t.equal(passes, allowed, `${folder}: ${from} → ${to}:${port}`);
+    }
   }
   t.end();
 });

@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { test } from 'tap';
+import { FIELDS } from '../../src/config-fields.ts';
+import { CONNECTION_LIFETIME } from '../../src/infra/postgres/client.ts';
 import { runPgBouncer } from '../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { freePort } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
-import { only } from './kinds.ts';
+import { only, variablesOf } from './kinds.ts';
 import { renderWith } from './render.ts';
 import { secretFolder } from './secrets.ts';
 
@@ -68,6 +70,22 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
     await Promise.all(work);
     await pool.end();
   });
+});
+
+// That it waits is of PgBouncer 1.23 and later; Debian's, which runs above, is 1.18 and cuts its clients.
+test('a PgBouncer that ends has the time in which its clients do', { skip }, (t) => {
+  const manifests = renderWith(t, 'k8s/base', ['pgbouncer']);
+  const { terminationGracePeriodSeconds: grace = 30, containers } = only(manifests, 'Deployment', 'pgbouncer')
+    .spec.template.spec;
+  const preStop = containers[0]?.lifecycle?.preStop.sleep.seconds ?? 0;
+  const timeout = FIELDS.DATABASE_TIMEOUT.schema.parse(variablesOf(manifests).DATABASE_TIMEOUT) / 1000;
+  t.ok(
+    preStop + CONNECTION_LIFETIME + timeout < grace,
+    `${preStop} + ${CONNECTION_LIFETIME} + ${timeout} < ${grace}`,
+  );
+  const [, major, minor] = /:v(\d+)\.(\d+)/.exec(containers[0]?.image ?? '') ?? [];
+  t.ok(Number(major) > 1 || Number(minor) >= 23, 'it waits for them');
+  t.end();
 });
 
 /** The configuration with the addresses and files of this machine; the rest is as it runs in a cluster. */

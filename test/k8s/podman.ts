@@ -56,7 +56,8 @@ export function podmanCluster(t: Test, engine: Containers, options: Options): Cl
 }
 
 function configMaps({ manifests, env }: Options): object[] {
-  return allOf(manifests, 'ConfigMap').map((it) => ({ ...it, data: { ...it.data, ...env } }));
+  const ours = allOf(manifests, 'ConfigMap').filter(({ metadata }) => !metadata.labels?.grafana_dashboard);
+  return ours.map((it) => ({ ...it, data: { ...it.data, ...env } }));
 }
 
 /** As it was rendered, but for the image, the network and its Secrets. */

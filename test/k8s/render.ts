@@ -8,7 +8,15 @@ import type { Manifest } from './kinds.ts';
 export const ROOT = new URL('../../../', import.meta.url).pathname;
 
 export const OVERLAYS = ['dev', 'production'];
-export const COMPONENTS = ['ingress', 'monitoring', 'network-policy', 'pgbouncer', 'postgres', 'redis'];
+export const COMPONENTS = [
+  'ingress',
+  'monitoring',
+  'network-policy',
+  'pgbouncer',
+  'postgres',
+  'redis',
+  'tracing',
+];
 
 /** What `kubectl apply -k` would send. @param folder from the root. @throws Error with what kubectl says. */
 export function render(folder: string): Manifest[] {

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { FIELDS } from '../../src/config-fields.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { only } from './kinds.ts';
+import { allOf, only, variablesOf } from './kinds.ts';
 import { OVERLAYS, render } from './render.ts';
 
 const skip = toolsMissing('kubectl');
@@ -16,7 +16,7 @@ for (const overlay of OVERLAYS) {
     const { terminationGracePeriodSeconds: grace = 30, containers } = spec.template.spec;
     const preStop = containers[0]?.lifecycle?.preStop.sleep.seconds ?? 0;
     const readiness = containers[0]?.readinessProbe;
-    const { data } = only(manifests, 'ConfigMap');
+    const data = variablesOf(manifests);
     const setting = (name: 'DRAIN_DELAY' | 'SHUTDOWN_TIMEOUT' | 'REQUEST_TIMEOUT') =>
       FIELDS[name].schema.parse(data[name]);
     const drain = setting('DRAIN_DELAY');
@@ -55,10 +55,8 @@ test('the Job and the replicas are of one image', { skip }, (t) => {
     const { template } = only(manifests, 'Deployment', 'latchkey').spec;
     const [replica] = template.spec.containers;
     t.equal(only(manifests, 'Job').spec.template.spec.containers[0]?.image, replica?.image);
-    t.equal(
-      only(manifests, 'CronJob').spec.jobTemplate.spec.template.spec.containers[0]?.image,
-      replica?.image,
-    );
+    for (const { metadata, spec } of allOf(manifests, 'CronJob'))
+      t.equal(spec.jobTemplate.spec.template.spec.containers[0]?.image, replica?.image, metadata.name);
   }
   t.end();
 });

@@ -1,12 +1,12 @@
-import { statSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'tap';
-import { readSigningKeys } from '../../src/infra/crypto/key-ring.ts';
+import { test, type Test } from 'tap';
+import { readSigningKeys } from '../../src/infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../../src/infra/crypto/keys.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { workloadsOf } from './kinds.ts';
 import { renderWith, scratch } from './render.ts';
-import { madeSecrets, secretFolder, writeSecret, type Secrets } from './secrets.ts';
+import { madeSecrets, secretFolder, writeSecret, type SecretFolder, type Secrets } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash', 'openssl');
 
@@ -40,6 +40,22 @@ test('the README’s commands make every Secret and file that is mounted', { ski
   t.end();
 });
 
+test('PgBouncer knows a password as it is, however the address has it', { skip }, (t) => {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0);
+  const url = new URL('postgres://latchkey@db.internal:5432/latchkey?sslmode=require');
+  url.password = encodeURIComponent('p@ss/w"rd%');
+  writeFileSync(join(folder.path, 'latchkey/database-url'), url.href);
+  folder.run('Connections');
+  folder.run('Secrets', 2);
+  const { pgbouncer, latchkey } = folder.applied();
+  t.equal(pgbouncer?.['userlist.txt'], '"latchkey" "p@ss/w""rd%"\n');
+  const pooled = new URL(latchkey?.['pooled-database-url'] ?? '');
+  t.equal(decodeURIComponent(pooled.password), 'p@ss/w"rd%');
+  t.equal(pooled.search, '');
+  t.end();
+});
+
 test('the trial database and who uses it have one password', { skip }, (t) => {
   const secrets = madeSecrets(t);
   const { password } = new URL(secrets.latchkey?.['database-url'] ?? '');
@@ -48,33 +64,66 @@ test('the trial database and who uses it have one password', { skip }, (t) => {
   t.end();
 });
 
-test('new keys verify before they sign, and old ones verify until they go', { skip }, (t) => {
-  const folder = secretFolder(t);
-  folder.run('Secrets', 0);
-  const apply = () => {
-    folder.run('Secrets', 2);
-    return keysOf(scratch(t), folder.applied());
-  };
-  const before = apply();
-  folder.run('New keys, without a restart', 0);
-  const known = apply();
-  folder.run('New keys, without a restart', 1);
-  const signing = apply();
-  folder.run('New keys, without a restart', 2);
-  const after = apply();
+const NEW_KEYS = 'New keys, without a restart';
 
-  for (const kind of ['signing', 'refresh'] as const) {
-    const [old] = before[kind];
-    t.equal(before[kind].length, 1);
-    t.equal(known[kind].length, 2);
-    t.equal(known[kind][0], old, `the old ${kind} key signs while the next becomes known`);
-    t.strictSame(
-      signing[kind],
-      [...known[kind]].reverse(),
-      `the new ${kind} key signs, and the old verifies`,
-    );
+/** Every step twice: what was done is not done again, and undoes nothing. */
+function steps(t: Test, folder: SecretFolder) {
+  return (n: number, today?: string) => {
+    folder.run(NEW_KEYS, n, today);
+    folder.run('Secrets', 2);
+    const once = keysOf(scratch(t), folder.applied());
+    folder.run(NEW_KEYS, n, today);
+    folder.run('Secrets', 2);
+    t.strictSame(keysOf(scratch(t), folder.applied()), once, `step ${n} may be run twice`);
+    return once;
+  };
+}
+
+test(
+  'a refresh secret verifies before it signs, and until it goes, through changes in a row',
+  { skip },
+  (t) => {
+    const folder = secretFolder(t);
+    folder.run('Secrets', 0);
+    folder.run('Secrets', 2);
+    const step = steps(t, folder);
+    let { refresh: before } = keysOf(scratch(t), folder.applied());
+    for (const change of [1, 2, 3]) {
+      const known = step(1).refresh;
+      t.strictSame(known.slice(0, -1), before, 'all others stay as they were');
+      t.equal(known.length, change + 1, 'while the next becomes known');
+      t.strictSame(step(3).refresh, known, 'the last step does nothing in the middle of a change');
+      const signing = step(2).refresh;
+      t.strictSame(signing, [known.at(-1), ...before], 'the new one signs, and the others verify');
+      before = signing;
+    }
+    t.strictSame(step(3).refresh, before.slice(0, 1), 'the one that signs stays');
+    t.strictSame(step(2).refresh, before.slice(0, 1), 'nothing else signs without having been known');
+    t.end();
+  },
+);
+
+test('a new signing key has the highest name, and the date in it counts', { skip }, (t) => {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0, '2026-11-21');
+  folder.run('Secrets', 2);
+  const step = steps(t, folder);
+  let { signing: before } = keysOf(scratch(t), folder.applied());
+  t.equal(before.length, 1);
+  t.strictSame(step(0, '2026-11-21').signing, before, 'a key is never written over');
+  for (const day of ['2026-12-01', '2027-01-10']) {
+    const { signing } = step(0, day);
+    t.strictSame(signing.slice(1), before);
+    t.equal(signing.length, before.length + 1);
+    before = signing;
   }
-  t.strictSame(after.refresh, signing.refresh.slice(0, 1));
+  const keys = join(scratch(t), 'keys');
+  writeSecret(keys, folder.applied()['latchkey-signing-keys'] ?? {});
+  const days = readSigningKeys(keys).map(({ createdAt }) => new Date(createdAt).toISOString());
+  t.strictSame(
+    days,
+    ['2027-01-10', '2026-12-01', '2026-11-21'].map((day) => `${day}T00:00:00.000Z`),
+  );
   t.end();
 });
 

@@ -11,8 +11,8 @@ export type Secrets = Record<string, Record<string, string>>;
 /** The folder of Secrets of k8s/README.md, made and changed by the commands that stand there. */
 export interface SecretFolder {
   path: string;
-  /** Runs the n-th block of sh below a heading. */
-  run(heading: string, n?: number): void;
+  /** Runs the n-th block of sh below a heading. @param today where it is to be another day. */
+  run(heading: string, n?: number, today?: string): void;
   /** What `kubectl apply` would have been given by now. */
   applied(): Secrets;
 }
@@ -25,22 +25,29 @@ case "$*" in
 esac
 `;
 
+/** The real one too, on the day that it is told. */
+const DATE = `#!/usr/bin/env bash
+PATH=$REAL_PATH exec date \${TODAY:+--date="$TODAY"} "$@"
+`;
+
 export function secretFolder(t: Test): SecretFolder {
   const home = scratch(t);
   const bin = join(home, 'bin');
   const applied = join(home, 'applied.yaml');
   mkdirSync(bin);
-  writeFileSync(join(bin, 'kubectl'), KUBECTL);
-  chmodSync(join(bin, 'kubectl'), 0o755);
+  for (const [name, script] of Object.entries({ kubectl: KUBECTL, date: DATE })) {
+    writeFileSync(join(bin, name), script);
+    chmodSync(join(bin, name), 0o755);
+  }
   const { PATH = '' } = process.env;
   const env = { HOME: home, PATH: `${bin}:${PATH}`, REAL_PATH: PATH, APPLIED: applied };
   return {
     path: join(home, 'latchkey-secrets'),
-    run(heading, n = 0) {
+    run(heading, n = 0, today = '') {
       const script = shellBlocks(heading)[n];
       if (script === undefined) throw new Error(`no block ${n} below ${heading}`);
       rmSync(applied, { force: true });
-      const options = { cwd: home, env, input: script, encoding: 'utf8' } as const;
+      const options = { cwd: home, env: { ...env, TODAY: today }, input: script, encoding: 'utf8' } as const;
       const { status, stderr } = spawnSync('bash', ['-euo', 'pipefail'], options);
       if (status !== 0) throw new Error(stderr);
     },
@@ -75,7 +82,7 @@ function readSecrets(text: string): Secrets {
 }
 
 /** The blocks of sh below a heading of k8s/README.md, without the indentation of a list. */
-function shellBlocks(heading: string): string[] {
+export function shellBlocks(heading: string): string[] {
   const readme = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
   const [, section] = new RegExp(`^## ${heading}$(.*?)(?=^## |$(?![^]))`, 'ms').exec(readme) ?? [];
   if (section === undefined) throw new Error(`k8s/README.md has no heading ${heading}`);

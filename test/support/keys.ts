@@ -15,8 +15,8 @@ export const KEYS = {
 /** A new refresh secret. */
 export const aSecret = () => randomBytes(32).toString('base64url');
 
-/** A service whose keys the test holds. */
-export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256') {
+/** A service whose keys the test holds. @param lead KEY_PUBLISH_LEAD; without one a key signs as soon as it is there. */
+export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256', lead = 0) {
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -26,6 +26,10 @@ export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256') 
   writeFileSync(join(folder, '0001.pem'), pem);
   const secretFile = join(folder, 'refresh-secret');
   writeFileSync(secretFile, secret);
-  const env = { SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile };
+  const env = {
+    SIGNING_KEYS_DIR: folder,
+    REFRESH_TOKEN_SECRET_FILE: secretFile,
+    KEY_PUBLISH_LEAD: String(lead),
+  };
   return { target: await buildTestApp(t, { env }), folder, pem, secret, secretFile };
 }

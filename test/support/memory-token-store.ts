@@ -1,4 +1,5 @@
 import { AuthError } from '../../src/domain/errors.ts';
+import { asEnded, type EndReason } from '../../src/domain/tokens/ended-token.ts';
 import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
@@ -16,20 +17,29 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const records = new Map<number, TokenRecord>();
   const pending = new Set<number>();
   const settled = new Map<number, number>();
+  const reasons = new Map<number, EndReason>();
 
   function add(record: Omit<TokenRecord, 'id' | 'lastUsedAt' | 'revokedAt'>): number {
     const id = records.size + 1;
     records.set(id, { ...record, id, lastUsedAt: null, revokedAt: null });
     return id;
   }
-  function end(record: TokenRecord, at: number): void {
-    records.set(record.id, { ...record, revokedAt: at });
+  function end(record: TokenRecord, at: number, reason: EndReason): TokenRecord {
+    const ended = { ...record, revokedAt: at };
+    records.set(record.id, ended);
     pending.add(record.id);
+    reasons.set(record.id, reason);
+    return ended;
   }
   const keyOf = ({ id, userId }: TokenRecord) => ({ tokenId: id, userId });
   const ofUser = (userId: number, type: TokenRecord['type']) =>
     [...records.values()].filter(
       (record) => record.userId === userId && record.type === type && record.revokedAt === null,
+    );
+  const inUse = (userId: number, usedSince: number) =>
+    [...records.values()].filter(
+      ({ type, state, ...record }) =>
+        record.userId === userId && record.revokedAt === null && (type === 'llt' || state.latest > usedSince),
     );
   const mayLogIn = (userId: number) => users.get(userId)?.disabled === false;
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
@@ -42,7 +52,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)
           .slice(limit - 1);
-        for (const record of replaced) end(record, createdAt);
+        for (const record of replaced) end(record, createdAt, 'replaced');
         const id = add({ userId, type: 'session', name, createdAt, state });
         return { id, replaced: replaced.map((record) => record.id) };
       }),
@@ -62,25 +72,54 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         return record && user ? { record, user } : null;
       }),
 
-    revoke: (userId, id, at, type) =>
+    revoke: (userId, id, at, type, reason = 'logout') =>
       promised(() => {
         const record = records.get(id);
         if (record?.userId !== userId || (type && record.type !== type)) return false;
-        if (record.revokedAt === null) end(record, at);
+        if (record.revokedAt === null) end(record, at, reason);
         return true;
       }),
 
-    list: (userId) =>
-      promised(() =>
-        [...records.values()].filter((record) => record.userId === userId && record.revokedAt === null),
-      ),
+    revokeAll: (userId, { at, reason, usedSince, keep }) =>
+      promised(() => {
+        if (keep !== undefined && !ofUser(userId, 'session').some(({ id }) => id === keep))
+          throw new AuthError('invalid_token');
+        const ended = inUse(userId, usedSince)
+          .filter(({ id }) => id !== keep)
+          .map((record) => end(record, at, reason));
+        const ids = [...records.values()].filter((record) => record.userId === userId).map(({ id }) => id);
+        return { ended, before: keep === undefined ? Math.max(0, ...ids) : null };
+      }),
 
-    pending: (limit) =>
+    list: (userId, usedSince = -1) => promised(() => inUse(userId, usedSince)),
+
+    listEnded: (userId, { since, now, limit }, lifetimes) =>
       promised(() =>
         [...records.values()]
-          .filter(({ id }) => pending.has(id))
+          .filter((record) => record.userId === userId)
+          .flatMap((record) => asEnded(record, reasons.get(record.id) ?? null, lifetimes, now) ?? [])
+          .filter(({ endedAt }) => endedAt > since)
+          .sort((one, other) => other.endedAt - one.endedAt || other.id - one.id)
+          .slice(0, limit),
+      ),
+
+    pending: (limit, userId) =>
+      promised(() =>
+        [...records.values()]
+          .filter((record) => pending.has(record.id) && (userId === undefined || record.userId === userId))
           .slice(0, limit)
           .map(keyOf),
+      ),
+
+    marksOf: (userIds) =>
+      promised(() =>
+        userIds
+          .filter((id) => users.get(id)?.disabled)
+          .map((userId) => {
+            const own = [...records.values()].filter((record) => record.userId === userId);
+            return { userId, before: Math.max(...own.map(({ id }) => id)) };
+          })
+          .filter(({ before }) => before > 0),
       ),
 
     settle: (ids) =>

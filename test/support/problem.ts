@@ -19,18 +19,23 @@ export function refused(
   status: number,
   code: ErrorCode,
   paths?: string[],
+  oauth?: string,
 ): void {
   const header = (name: string) => response.headers[name]?.toString();
-  isProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths);
+  isProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths, oauth);
 }
 
-/** @param paths of `errors`, in any order; without it there may be any or none. */
+/**
+ * @param paths of `errors`, in any order; without it there may be any or none.
+ * @param oauth `error` of RFC 6749, section 5.2, where OAuth clients are spoken to; elsewhere there is none.
+ */
 export function isProblem(
   t: Test,
   { status: actual, header, body }: Answer,
   status: number,
   code: ErrorCode,
   paths?: string[],
+  oauth?: string,
 ): void {
   const problem = parse(body);
   if (!t.equal(actual, status, `${status} ${code}: ${body}`)) return;
@@ -43,13 +48,23 @@ export function isProblem(
     code,
     request_id: header('x-request-id') ?? 'X-Request-Id is missing',
   });
-  const known = ['type', 'title', 'status', 'detail', 'code', 'request_id', 'errors'];
+  const known = [
+    'type',
+    'title',
+    'status',
+    'detail',
+    'code',
+    'request_id',
+    'errors',
+    ...(oauth === undefined ? [] : ['error', 'error_description']),
+  ];
+  if (oauth !== undefined) t.match(problem, { error: oauth, error_description: /\.$/ });
   t.strictSame(
     Object.keys(problem).filter((key) => !known.includes(key)),
     [],
     'holds nothing else',
   );
-  const challenge = TOKEN_AT_FAULT.includes(code) ? 'Bearer error="invalid_token"' : 'Bearer';
+  const challenge = challengeOf(code);
   t.equal(header('www-authenticate'), status === 401 ? challenge : undefined, 'the challenge');
   if (status === 429 || status === 503)
     t.match(header('retry-after'), /^[1-9]\d*$/, 'says when to come back');
@@ -57,6 +72,11 @@ export function isProblem(
   t.equal(header('cache-control'), 'no-store', 'nobody keeps it');
   if (code === 'validation_failed') t.ok(problem.errors?.length, 'says what is wrong');
   if (paths) t.strictSame(problem.errors?.map(({ path }) => path).sort(), [...paths].sort(), 'and where');
+}
+
+function challengeOf(code: ErrorCode): string {
+  if (code === 'invalid_client') return 'Basic realm="latchkey", charset="UTF-8"';
+  return TOKEN_AT_FAULT.includes(code) ? 'Bearer error="invalid_token"' : 'Bearer';
 }
 
 interface ProblemBody {

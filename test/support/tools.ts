@@ -7,10 +7,15 @@ import { leaveOut } from './environment.ts';
  * them; test/ci/tools.test.ts compares the lists.
  */
 export const TOOLS: Readonly<Record<string, { package: string }>> = {
+  // Its package pulls in Apache itself.
+  apache2: { package: 'libapache2-mod-oauth2' },
   bash: { package: 'bash' },
   buildah: { package: 'buildah' },
+  caddy: { package: 'caddy' },
   // podman keeps a pod's namespaces with it.
   catatonit: { package: 'catatonit' },
+  // With playwright-core, which brings none.
+  chromium: { package: 'chromium' },
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
@@ -19,14 +24,18 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   kubectl: { package: 'kubernetes-client' },
   mmdebstrap: { package: 'mmdebstrap' },
   nginx: { package: 'nginx' },
+  // It comes with Node.
+  npm: { package: 'npm' },
   openssl: { package: 'openssl' },
   pgbouncer: { package: 'pgbouncer' },
   podman: { package: 'podman' },
+  prometheus: { package: 'prometheus' },
   promtool: { package: 'prometheus' },
   'redis-sentinel': { package: 'redis-sentinel' },
   'redis-server': { package: 'redis-server' },
   runc: { package: 'runc' },
   sleep: { package: 'coreutils' },
+  tar: { package: 'tar' },
 };
 
 /** Why a suite that starts these cannot run here; false where it can. */

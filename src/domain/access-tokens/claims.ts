@@ -1,5 +1,8 @@
 import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
 
+/** By how many seconds the clocks of replicas, and of others who verify tokens, may differ. */
+export const CLOCK_TOLERANCE = 5;
+
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
  * the generation of the pair and absent on LLTs. Nothing personal.

@@ -5,8 +5,20 @@ export interface SigningKey {
   algorithm: 'ES256' | 'EdDSA' | 'RS256';
   privateKey: string;
   publicKey: string;
+  /** The public key alone, as the JWKS shows it. */
+  jwk: PublicJwk;
   /** As far as that can be known: from the date in its file's name, or when that was written. Milliseconds since 1970. */
   createdAt: number;
+}
+
+/** RFC 7517, section 4: the members of EC, OKP and RSA public keys. */
+export interface PublicJwk {
+  kty: string;
+  crv?: string;
+  x?: string;
+  y?: string;
+  n?: string;
+  e?: string;
 }
 
 /** A secret for refresh tokens (HS256). */
@@ -17,7 +29,7 @@ export interface RefreshSecret {
 }
 
 export interface KeySet {
-  /** The first signs; all verify. Never empty. */
+  /** The first signs, the others follow by file name, the highest first; all verify and are published. Never empty. */
   signing: readonly SigningKey[];
   /** The first signs; all verify. Never empty. */
   refresh: readonly RefreshSecret[];
@@ -30,4 +42,22 @@ export interface KeyRing {
   reload(): Promise<KeySet>;
   /** Calls back after every change. */
   onChange(listener: (keys: KeySet) => Promise<void>): void;
+}
+
+/** What a replica tells the others of its keys. */
+export interface KeyNotes {
+  /** The keys that it has, the highest file name first. */
+  loaded: readonly string[];
+  /** Those of them that it has not told of yet. */
+  appeared: readonly string[];
+  /** Those that it has told of, and that its folder does not hold any more. */
+  vanished: readonly string[];
+  /** The one that it has signed with so far; null before it served. */
+  signing: string | null;
+}
+
+/** What the replicas know together of the keys in their folders: which of them have been published for long enough. */
+export interface KeyRegistry {
+  /** @returns which of the keys may sign. @throws AuthError `unavailable` */
+  note(notes: KeyNotes): Promise<ReadonlySet<string>>;
 }

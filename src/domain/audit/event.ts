@@ -10,6 +10,9 @@ export type AuditEvent =
   | { event: 'login.failed'; reason: 'unknown' | 'password' | 'disabled'; userId?: number }
   | { event: 'llt.created'; userId: number; tokenId: number }
   | { event: 'token.revoked'; userId: number; tokenId: number; by: number }
+  /** Everywhere; `before` as in TokenStore.revokeAll. */
+  | { event: 'user.logged_out'; userId: number; by: number; tokenIds: number[]; before: number | null }
+  | { event: 'token.revoked_by_client'; userId: number; tokenId: number; clientId: string }
   | { event: 'clock.wrong'; userId: number; tokenId: number };
 
 export type Audit = (event: AuditEvent) => void;

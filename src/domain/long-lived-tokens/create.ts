@@ -26,11 +26,16 @@ export interface LongLivedGrant {
 
 /**
  * Creates a long-lived token for a named device.
+ * @param kid the key that is to sign it: which may not go before it does.
  * @throws AuthError `token_not_allowed` (asked for with an LLT), `validation_failed`, `too_many_tokens`, `unavailable`,
  * `invalid_token` (of a user who was disabled meanwhile)
  */
 export function makeCreateLongLived({ tokens, states, maxTokens, clock, audit }: CreateLongLivedPorts) {
-  return async function createLongLived(principal: Principal, device: string): Promise<LongLivedGrant> {
+  return async function createLongLived(
+    principal: Principal,
+    device: string,
+    kid: string,
+  ): Promise<LongLivedGrant> {
     const { user } = principal;
     const name = parseLabel(device);
     if (!name.ok) {
@@ -40,7 +45,7 @@ export function makeCreateLongLived({ tokens, states, maxTokens, clock, audit }:
     // Fails here when the fast store is away, before anything is written.
     const asOf = await states.now();
     const createdAt = clock.now();
-    const tokenId = await tokens.addLongLived(user.id, { name: name.value, createdAt }, maxTokens);
+    const tokenId = await tokens.addLongLived(user.id, { name: name.value, createdAt, kid }, maxTokens);
     if (tokenId === null) throw new AuthError('too_many_tokens');
 
     const record = { id: tokenId, userId: user.id, type: 'llt' as const, name: name.value, createdAt };

@@ -1,7 +1,10 @@
 import type { AuditEvent } from '../audit/event.ts';
 import type { ErrorCode } from '../errors.ts';
 import type {
+  FeedEnd,
+  FeedSnapshotReason,
   HashRejection,
+  IntrospectionOutcome,
   PostgresFailure,
   ReadThroughOutcome,
   RedisCommand,
@@ -32,6 +35,7 @@ export interface Observe {
   signUpRefused(reason: SignUpRefusal): void;
   refresh(outcome: RefreshOutcome): void;
   verification(type: 'access' | 'llt', outcome: VerifyOutcome): void;
+  introspection(outcome: IntrospectionOutcome): void;
   tokenRefused(reason: TokenRefusal): void;
   readThrough(outcome: ReadThroughOutcome): void;
 
@@ -45,6 +49,11 @@ export interface Observe {
   connectionAcquired(seconds: number): void;
   postgresFailed(reason: PostgresFailure): void;
   taskEnded(task: Task, succeeded: boolean): void;
+
+  /** So many events were added to the feed of revocations. */
+  feedPublished(count: number): void;
+  feedSnapshot(reason: FeedSnapshotReason): void;
+  feedEnded(reason: FeedEnd): void;
 }
 
 const nothing = (): void => undefined;
@@ -60,6 +69,7 @@ export const UNOBSERVED: Observe = {
   signUpRefused: nothing,
   refresh: nothing,
   verification: nothing,
+  introspection: nothing,
   tokenRefused: nothing,
   readThrough: nothing,
   hashBegan: nothing,
@@ -71,4 +81,7 @@ export const UNOBSERVED: Observe = {
   connectionAcquired: nothing,
   postgresFailed: nothing,
   taskEnded: nothing,
+  feedPublished: nothing,
+  feedSnapshot: nothing,
+  feedEnded: nothing,
 };

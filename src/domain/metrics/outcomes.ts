@@ -34,11 +34,14 @@ export const VERIFY_OUTCOMES = [
 ] as const;
 export type VerifyOutcome = (typeof VERIFY_OUTCOMES)[number];
 
+export const INTROSPECTION_OUTCOMES = ['active', 'inactive', 'unavailable'] as const;
+export type IntrospectionOutcome = (typeof INTROSPECTION_OUTCOMES)[number];
+
 /** Why a token was refused before its session was asked for. */
 export const TOKEN_REFUSALS = ['expired', 'signature', 'unknown_key', 'wrong_type', 'malformed'] as const;
 export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 
-export const REVOCATION_CAUSES = ['owner', 'replaced', 'reuse'] as const;
+export const REVOCATION_CAUSES = ['owner', 'everywhere', 'replaced', 'reuse', 'client'] as const;
 
 export const READ_THROUGH_OUTCOMES = ['rebuilt', 'refused', 'gone'] as const;
 export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
@@ -80,5 +83,15 @@ export const TASKS = [
   'revocation sweep',
   'tombstone renewal',
   'reuse queue',
+  'client reload',
+  'revocation feed',
 ] as const;
 export type Task = (typeof TASKS)[number];
+
+/** Why a reader of the feed got all that is revoked: it had no position, one of another epoch, or one too long ago. */
+export const FEED_SNAPSHOT_REASONS = ['new', 'epoch', 'trimmed'] as const;
+export type FeedSnapshotReason = (typeof FEED_SNAPSHOT_REASONS)[number];
+
+/** It went, did not keep up, its client was deleted, we stop, or a fault of ours. */
+export const FEED_ENDS = ['left', 'slow', 'client', 'drain', 'fault'] as const;
+export type FeedEnd = (typeof FEED_ENDS)[number];

@@ -19,7 +19,7 @@ export function makeEndForReuse({ revoke, states }: EndForReusePorts) {
     // Queued first: whatever fails from here on, it is tried again.
     queued.set(key.tokenId, key);
     try {
-      await revoke(key.userId, key.tokenId, 'session');
+      await revoke(key.userId, key.tokenId, 'session', 'reuse');
       queued.delete(key.tokenId);
     } catch (error) {
       if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;

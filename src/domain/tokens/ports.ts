@@ -1,7 +1,9 @@
+import type { UserMark } from '../feed/ports.ts';
 import type { User } from '../users/user.ts';
 import type { TokenKey } from '../sessions/ports.ts';
 import type { SessionState } from '../sessions/rotation.ts';
-import type { TokenRecord } from './token-record.ts';
+import type { EndedToken, EndReason } from './ended-token.ts';
+import type { Lifetimes, TokenRecord } from './token-record.ts';
 
 export interface NewSession {
   /** The device. */
@@ -9,6 +11,15 @@ export interface NewSession {
   /** Milliseconds since 1970. */
   createdAt: number;
   state: SessionState;
+}
+
+export interface Ending {
+  /** Milliseconds since 1970. */
+  at: number;
+  reason: EndReason;
+  usedSince: number;
+  /** The id of a session that stays. */
+  keep?: number | undefined;
 }
 
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
@@ -32,7 +43,7 @@ export interface TokenStore {
    */
   addLongLived(
     userId: number,
-    token: { name: string; createdAt: number },
+    token: { name: string; createdAt: number; kid: string },
     limit: number,
   ): Promise<number | null>;
 
@@ -43,12 +54,44 @@ export interface TokenStore {
    * Marks a record of this user as revoked, and as pending until its tombstone stands; one that is already stays as it
    * was.
    * @param type only a record of this type.
+   * @param reason `logout` where nothing else is said.
    * @returns false when this user has no such record.
    */
-  revoke(userId: number, id: number, at: number, type?: TokenRecord['type']): Promise<boolean>;
+  revoke(
+    userId: number,
+    id: number,
+    at: number,
+    type?: TokenRecord['type'],
+    reason?: EndReason,
+  ): Promise<boolean>;
 
-  /** Every record of the user that is not revoked, oldest first. */
-  list(userId: number): Promise<TokenRecord[]>;
+  /**
+   * Revokes every LLT of the user and every session used since `usedSince` (µs), under the lock under which they are
+   * added and in one transaction: what is added at the same time is ended with the rest, or comes after it.
+   * @throws AuthError `invalid_token` where the session that is to be kept has ended meanwhile: it may end no other
+   */
+  revokeAll(
+    userId: number,
+    ending: Ending,
+  ): Promise<{
+    /** What this has ended. */
+    ended: TokenRecord[];
+    /** The greatest id that the user's tokens had then: none up to it is good any more. null where one was kept. */
+    before: number | null;
+  }>;
+
+  /**
+   * The records of the user that are not revoked, oldest first.
+   * @param usedSince (µs) leaves out sessions that were not used since.
+   */
+  list(userId: number, usedSince?: number): Promise<TokenRecord[]>;
+
+  /** What has ended since `since` (ms): revoked, or expired by `now` as far as the record knows. The newest first. */
+  listEnded(
+    userId: number,
+    range: { since: number; now: number; limit: number },
+    lifetimes: Lifetimes,
+  ): Promise<EndedToken[]>;
 }
 
 /** Rotations and uses that reach the records later than they happen. */
@@ -71,8 +114,11 @@ export interface Settled {
 
 /** The outbox of revocations: a record is revoked and marked as pending in one commit; the mark goes with its tombstone. */
 export interface RevocationStore {
-  /** Tokens whose tombstone is not known to stand. */
-  pending(limit: number): Promise<TokenKey[]>;
+  /** Tokens whose tombstone is not known to stand; of one user, or of all. */
+  pending(limit: number, userId?: number): Promise<TokenKey[]>;
+
+  /** Of these users those that are disabled, and so have no token that is good, with the newest token of each. */
+  marksOf(userIds: readonly number[]): Promise<UserMark[]>;
 
   /** Notes that the tombstones have just been set, and takes the marks off. */
   settle(tokenIds: readonly number[]): Promise<void>;

@@ -7,7 +7,7 @@ import type { TokenRecord } from './token-record.ts';
 type Missing = Extract<Unusable, { outcome: 'missing' }>;
 
 interface ReadThroughPorts {
-  states: Pick<SessionStateStore, 'put'>;
+  states: Pick<SessionStateStore, 'put' | 'revoke'>;
   tokens: Pick<TokenStore, 'find'>;
   observe?: Pick<Observe, 'readThrough'>;
 }
@@ -33,6 +33,8 @@ export function makeReadThrough({ states, tokens, observe = UNOBSERVED }: ReadTh
       const found = await tokens.find(key.tokenId);
       const isTheirs = found?.record.userId === key.userId && found.record.type === type;
       if (!isTheirs || found.record.revokedAt !== null) {
+        // Its tombstone has expired or was lost: the next try shall not ask the record again.
+        if (isTheirs) await states.revoke(key);
         observe.readThrough('gone');
         return { outcome: 'gone' };
       }

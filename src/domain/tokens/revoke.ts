@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
+import type { EndReason } from './ended-token.ts';
 import type { RevocationStore, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 
@@ -20,8 +21,9 @@ export function makeRevoke({ states, tokens, revocations, clock }: RevokePorts) 
     userId: number,
     tokenId: number,
     type?: TokenRecord['type'],
+    reason: EndReason = 'logout',
   ): Promise<boolean> {
-    if (!(await tokens.revoke(userId, tokenId, clock.now(), type))) return false;
+    if (!(await tokens.revoke(userId, tokenId, clock.now(), type, reason))) return false;
     await states.revoke({ userId, tokenId });
     // Should this fail, the next sweep sets the tombstone once more.
     await revocations.settle([tokenId]);

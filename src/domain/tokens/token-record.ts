@@ -31,6 +31,18 @@ export function sessionExpiry(createdAt: number, latest: number, lifetimes: Life
   return Math.min(expiry, sessionEnd(createdAt, lifetimes));
 }
 
+/** A record that is behind its session by less than this, in seconds, does not make anybody overlook it. */
+const MARGIN = 86_400;
+
+/**
+ * A session that its record does not show as used since then, in microseconds, is over. The record may be behind by what
+ * write-behind has lost: hence another lifetime, or a day.
+ * @param now milliseconds since 1970.
+ */
+export function usedSince(now: number, { refreshToken }: Lifetimes): number {
+  return (now - (refreshToken + Math.max(refreshToken, MARGIN)) * 1000) * 1000;
+}
+
 /** When the session ends however often it is refreshed, in milliseconds since 1970; Infinity for never. */
 export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
   return lifetimes.session === 0 ? Infinity : createdAt + lifetimes.session * 1000;

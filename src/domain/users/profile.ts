@@ -2,7 +2,7 @@ import type { Principal } from '../access-tokens/principal.ts';
 import type { Clock } from '../clock.ts';
 import type { SessionStateStore } from '../sessions/ports.ts';
 import type { TokenStore } from '../tokens/ports.ts';
-import { sessionExpiry, type Lifetimes, type TokenRecord } from '../tokens/token-record.ts';
+import { sessionExpiry, usedSince, type Lifetimes, type TokenRecord } from '../tokens/token-record.ts';
 import type { User } from './user.ts';
 
 interface ProfilePorts {
@@ -31,7 +31,7 @@ export interface TokenSummary {
 export function makeProfile({ tokens, states, lifetimes, clock }: ProfilePorts) {
   return async function profile(principal: Principal): Promise<{ user: User; tokens: TokenSummary[] }> {
     const { user, tokenId } = principal;
-    const records = await tokens.list(user.id);
+    const records = await tokens.list(user.id, usedSince(clock.now(), lifetimes));
     const uses = await states.lastUses(
       user.id,
       records.map(({ id }) => id),
@@ -47,7 +47,7 @@ export function makeProfile({ tokens, states, lifetimes, clock }: ProfilePorts) 
 export type Profile = ReturnType<typeof makeProfile>;
 
 /** The record may be older than what the fast store knows: a rotation reaches it later. */
-function summarise(
+export function summarise(
   record: TokenRecord,
   lastUse: number | undefined,
   currentId: number,

@@ -5,6 +5,7 @@ import type { Bearer } from '../../domain/access-tokens/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { LogOut } from '../../domain/sessions/log-out.ts';
 import type { EndToken } from '../../domain/tokens/end-token.ts';
+import { operation } from '../openapi/operation.ts';
 import { bearerOf, principalOf } from '../plugins/authenticate.ts';
 import { IdText, MessageSchema, parseId, refuseBody } from '../schemas.ts';
 
@@ -13,18 +14,25 @@ interface LogOutRoute {
   endToken: EndToken;
 }
 
-const schema = {
+const schema = operation({
   operationId: 'logOut',
   summary: 'End a session or a long-lived token; the one used where no id is given',
+  description:
+    'Ends the whole session, access and refresh token. Any unexpired access token of it will do, also one that a refresh has superseded, and ending what is over already is 200 again, so that a retry is safe. A long-lived token may end nothing but itself.',
+  tags: ['Sessions'],
+  security: [{ bearerAuth: [] }],
+  refuses: ['token_unknown', 'token_not_allowed'],
   querystring: Type.Object({ id: Type.Optional(IdText) }, { additionalProperties: false }),
   response: { 200: MessageSchema },
-};
+});
 
-const schemaWithId = {
+const schemaWithId = operation({
   ...schema,
   operationId: 'logOutById',
+  summary: 'End the session or long-lived token with this id',
+  description: 'As without an id in the path. An id in the query as well has to be the same.',
   params: Type.Object({ id: IdText }),
-};
+});
 
 export const logOutRoute: FastifyPluginCallbackTypebox<LogOutRoute> = (app, { logOut, endToken }, done) => {
   const onRequest = app.auth.principalUnless(endsOwnToken);

@@ -1,21 +1,60 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { JsonObject } from '../openapi/json.ts';
+import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { ALL_METHODS } from '../plugins/method-not-allowed.ts';
 
-const schema = { operationId: 'verify', summary: 'Is this access token or long-lived token good right now?' };
+const schema = operation({
+  operationId: 'verify',
+  summary: 'Is this access token or long-lived token good right now?',
+  description:
+    'For proxies (`auth_request`, `forward_auth`) and services. Any method will do, and no body is looked at, so that a proxy can pass its client’s request on as it is; Envoy may append its path.',
+  tags: ['Verification'],
+  security: [{ bearerAuth: [] }],
+  refuses: [],
+  'x-any-path-below': true,
+  answers: {
+    200: {
+      description: 'It is good, and says whose it is',
+      headers: {
+        'X-Auth-User': header('The user’s id', '^[1-9][0-9]{0,15}$', '7'),
+        'X-Auth-Username': header(
+          'The username in ASCII: other characters and `%` are percent-encoded UTF-8',
+          '^[!-~]+$',
+          'ada',
+        ),
+        'X-Auth-Session': header(
+          'The id of the token: a session’s or a long-lived token’s',
+          '^[1-9][0-9]{0,15}$',
+          '7',
+        ),
+        'X-Auth-Token-Type': header('`access` or `llt`', '^(access|llt)$', 'access'),
+      },
+    },
+  },
+});
+
+/** Envoy appends the path and query that its client asked for; they are never looked at. */
+const ROUTES = [
+  { url: '/api/auth/verify', schema },
+  // The same operation: OpenAPI has no parameter for the rest of a path.
+  { url: '/api/auth/verify/*', schema: { operationId: 'verifyForPath', hide: true } },
+];
 
 /**
  * The hottest path. A proxy asks here with its client's own method, headers and perhaps body, so it answers before any
  * body is looked at.
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
-  app.route({
-    method: ALL_METHODS,
-    url: '/api/auth/verify',
-    schema,
-    onRequest: [app.auth.principal, answer],
-    handler: answer,
-  });
+  for (const { url, schema } of ROUTES) {
+    app.route({
+      method: ALL_METHODS,
+      url,
+      schema,
+      onRequest: [app.auth.principal, answer],
+      handler: answer,
+    });
+  }
   done();
 }
 
@@ -27,6 +66,10 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
     .header('x-auth-session', tokenId)
     .header('x-auth-token-type', type)
     .send('');
+}
+
+function header(description: string, pattern: string, example: string): JsonObject {
+  return { description, required: true, schema: { type: 'string', pattern, examples: [example] } };
 }
 
 /** Header values are ASCII: anything else, and the percent sign itself, is percent-encoded UTF-8 (RFC 3986). */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 
 interface LogLevelRoutes {
@@ -6,21 +7,32 @@ interface LogLevelRoutes {
 
 export const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
+/** Whatever is quieter than `warn` would hide what the log has to keep: thefts, outages, and changes of the level. */
+const SETTABLE = LEVELS.slice(0, LEVELS.indexOf('warn') + 1);
+
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
+
+type Ends = { [End in 'remoteAddress' | 'localAddress']?: Socket[End] | undefined };
+
+/** Whether both ends of a connection are on this host or in this pod. */
+export function isFromHere({ remoteAddress, localAddress }: Ends): boolean {
+  return [remoteAddress, localAddress].every((address) => LOOPBACK.test(address ?? ''));
+}
 
 /**
  * The level of the log, until the process ends. Only whoever is on this host or in this pod may change it, and that is who
- * may `kubectl port-forward` or `exec`: whoever else reaches this port must not be able to hide behind a silent log.
+ * may `kubectl port-forward` or `exec`. Both ends have to be loopback: the proxy of a service mesh in the pod delivers
+ * what comes from elsewhere from a loopback address too, but to the pod's own. And nobody can make the log hide anything.
  */
 export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes, done: () => void): void {
   app.get('/log-level', () => ({ level: logger.level }));
 
   app.put<{ Params: { level: string } }>('/log-level/:level', (request, reply) => {
     const { level } = request.params;
-    if (!LOOPBACK.test(request.socket.remoteAddress ?? '')) {
+    if (!isFromHere(request.socket)) {
       return reply.code(403).send({ error: 'only from this host or pod' });
     }
-    if (!LEVELS.includes(level)) return reply.code(400).send({ error: `one of ${LEVELS.join(', ')}` });
+    if (!SETTABLE.includes(level)) return reply.code(400).send({ error: `one of ${SETTABLE.join(', ')}` });
     const from = logger.level;
     // Before and after: one of the two levels may not tell it.
     logger.warn({ from, to: level }, 'the log level changes');

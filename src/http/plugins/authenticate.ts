@@ -10,6 +10,8 @@ import '../request.ts';
 interface AuthenticateOptions {
   codec: TokenCodec;
   verify: Verify;
+  /** See authenticate-client.ts. */
+  client: onRequestAsyncHookHandler;
 }
 
 declare module 'fastify' {
@@ -23,6 +25,15 @@ declare module 'fastify' {
       /** As `principal`, unless the caller ends the token in hand (see log-out.ts). */
       principalUnless(
         endsOwnToken: (request: FastifyRequest, bearer: Bearer) => boolean,
+      ): onRequestAsyncHookHandler;
+      /** A registered service. Sets `serviceClient`. */
+      client: onRequestAsyncHookHandler;
+      /**
+       * As `principal`, but lets the owner of a token that is over pass without one where what is asked for has happened:
+       * its answer may have been lost.
+       */
+      principalOrDone(
+        isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>,
       ): onRequestAsyncHookHandler;
     };
   }
@@ -45,7 +56,11 @@ export async function readBearer<Type extends TokenType>(
   return identity;
 }
 
-function authenticate(app: FastifyInstance, { codec, verify }: AuthenticateOptions, done: () => void): void {
+function authenticate(
+  app: FastifyInstance,
+  { codec, verify, client }: AuthenticateOptions,
+  done: () => void,
+): void {
   async function bearer(request: FastifyRequest): Promise<Bearer> {
     request.bearer = await readBearer(codec, request, 'access', 'llt');
     return request.bearer;
@@ -60,6 +75,16 @@ function authenticate(app: FastifyInstance, { codec, verify }: AuthenticateOptio
     principalUnless: (endsOwnToken) => async (request) => {
       const found = await bearer(request);
       if (!endsOwnToken(request, found)) request.principal = await verify(found);
+    },
+    client,
+    principalOrDone: (isDone) => async (request) => {
+      const found = await bearer(request);
+      try {
+        request.principal = await verify(found);
+      } catch (error) {
+        const isOver = error instanceof AuthError && error.code === 'invalid_token';
+        if (!isOver || !(await isDone(request, found))) throw error;
+      }
     },
   });
   done();

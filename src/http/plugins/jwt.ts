@@ -1,6 +1,7 @@
 import fastify from 'fastify';
 import fastifyJwt from '@fastify/jwt';
 import {
+  CLOCK_TOLERANCE,
   readClaims,
   type Claims,
   type TokenIdentity,
@@ -21,17 +22,31 @@ export interface TokenCodecOptions {
 /** Signs and verifies our JWTs. What their sessions have to say to it is the domain's business. */
 export interface TokenCodec {
   sign(type: TokenType, claims: Claims): string;
+  /** The key that signs these now, and goes on signing them for whoever holds on to it. */
+  signer(type: TokenType): Signer;
   /** @returns what a good token of one of these types says; null for any other. */
   verify<Type extends TokenType>(
     token: string,
     ...types: Type[]
   ): Promise<(TokenIdentity & { type: Type }) | null>;
+  /** As `verify`, expired or not: enough to end what it belongs to. */
+  verifySigned: TokenCodec['verify'];
+  /** The claims of a token that `verify` has just found good. */
+  claimsOf(token: string): Claims & { iss: string; aud: string };
+}
+
+export interface Signer {
+  kid: string;
+  sign(claims: Claims): string;
 }
 
 const TYP: Record<TokenType, string> = { access: 'at+jwt', refresh: 'rt+jwt', llt: 'llt+jwt' };
 
-/** Replicas' clocks may differ by this much, in milliseconds. */
-const CLOCK_TOLERANCE = 5000;
+/**
+ * RFC 9068, section 2.2, asks for the client that a token was issued to. Users sign in to Latchkey itself, so that there
+ * is one for all of them; an id of a user is a number, and is never mistaken for it.
+ */
+const CLIENT_ID = 'latchkey';
 
 /** Tokens whose signature need not be checked again; their session is asked every time all the same. */
 const CACHED_TOKENS = 10_000;
@@ -40,11 +55,9 @@ const CACHED_TOKENS = 10_000;
 const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
 
 /** One key for one type of token. */
-interface KeyCodec {
-  kid: string;
+interface KeyCodec extends Signer {
   type: TokenType;
-  sign(claims: Claims): string;
-  verify(token: string): Record<keyof Claims, unknown>;
+  verify(token: string, isExpiredTaken: boolean): Record<keyof Claims, unknown>;
 }
 
 interface Codecs {
@@ -67,10 +80,9 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     codecs = await openCodecs(keys, options);
   });
 
-  return {
-    sign: (type, claims) => codecs.signers[type].sign(claims),
-
-    async verify(token, ...types) {
+  const verifier =
+    (isExpiredTaken: boolean): TokenCodec['verify'] =>
+    async (token, ...types) => {
       let codec = find(codecs, token);
       if (codec === undefined) {
         // Perhaps another replica has seen a new key before us.
@@ -82,10 +94,20 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
       const { type: found } = codec;
       const type = types.find((candidate) => candidate === found);
       if (!type) return refuse('wrong_type');
-      const claims = check(codec, token);
+      const claims = check(codec, token, isExpiredTaken);
       if (typeof claims === 'string') return refuse(claims);
       const identity = readClaims(claims, type);
       return identity ? { ...identity, type } : refuse('malformed');
+    };
+
+  return {
+    sign: (type, claims) => codecs.signers[type].sign(claims),
+    signer: (type) => codecs.signers[type],
+    verify: verifier(false),
+    verifySigned: verifier(true),
+    claimsOf: (token) => {
+      const payload = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+      return JSON.parse(payload) as Claims & { iss: string; aud: string };
     },
   };
 }
@@ -141,7 +163,7 @@ async function openCodec(
       allowedAud: audience,
       checkTyp: TYP[type],
       requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
-      clockTolerance: CLOCK_TOLERANCE,
+      clockTolerance: CLOCK_TOLERANCE * 1000,
       // A refresh token is presented once.
       cache: type === 'refresh' ? false : CACHED_TOKENS,
     },
@@ -150,8 +172,11 @@ async function openCodec(
   return {
     kid,
     type,
-    sign: (claims) => carrier.jwt.sign(claims),
-    verify: (token) => carrier.jwt.verify(token),
+    sign: (claims) => carrier.jwt.sign(type === 'access' ? { ...claims, client_id: CLIENT_ID } : claims),
+    verify: (token, isExpiredTaken) =>
+      isExpiredTaken
+        ? carrier.jwt.verify(token, { ignoreExpiration: true, cache: false })
+        : carrier.jwt.verify(token),
   };
 }
 
@@ -166,9 +191,13 @@ function find({ byHeader, all }: Codecs, token: string): KeyCodec | null | undef
 }
 
 /** The claims of a good token, or what is wrong with it. */
-function check(codec: KeyCodec, token: string): Record<keyof Claims, unknown> | TokenRefusal {
+function check(
+  codec: KeyCodec,
+  token: string,
+  isExpiredTaken: boolean,
+): Record<keyof Claims, unknown> | TokenRefusal {
   try {
-    return codec.verify(token);
+    return codec.verify(token, isExpiredTaken);
   } catch (error) {
     const { code = '' } = error as { code?: string };
     if (code === 'FAST_JWT_EXPIRED') return 'expired';

@@ -2,6 +2,7 @@ import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
 import fp from 'fastify-plugin';
 import { METHODS } from 'node:http';
 import { AuthError } from '../../domain/errors.ts';
+import '../openapi/operation.ts';
 
 /** Node hands CONNECT to nobody, and closes the connection. */
 export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as HTTPMethods[];
@@ -33,6 +34,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
       app.route({
         method: others,
         url,
+        schema: { hide: true },
         onRequest: (_request, reply, next) => {
           reply.header('allow', allow);
           next(new AuthError('method_not_allowed'));

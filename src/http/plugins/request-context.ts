@@ -6,6 +6,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { AuthError, type ErrorCode } from '../../domain/errors.ts';
 import type { Observe } from '../../domain/metrics/observe.ts';
 import '../request.ts';
+import { endSpan } from './tracing.ts';
 
 interface RequestContextOptions {
   clock: Clock;
@@ -14,13 +15,18 @@ interface RequestContextOptions {
   observe: Observe;
 }
 
-const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
+export const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
 
 /** The caller's request id where it is one, or a new one: it goes into logs, so it may hold nothing but what is safe. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+}
+
+/** RFC 9112, section 6.3: where the last coding is not `chunked` nobody knows where the body ends. */
+function hasNoEnd(coding: string | undefined): boolean {
+  return coding !== undefined && !/(?:^|,)[ \t]*chunked[ \t]*$/i.test(coding);
 }
 
 /** What every request gets before anything else, and one line in the log when it is over. */
@@ -32,7 +38,9 @@ function requestContext(
   app.decorateRequest('receivedAt', 0);
   app.decorateRequest('bearer', null);
   app.decorateRequest('principal', null);
+  app.decorateRequest('serviceClient', null);
   app.decorateRequest('errorCode', null);
+  app.decorateRequest('isStreamed', false);
   app.decorateRequest('traceId', null);
   app.decorateRequest('spanId', null);
 
@@ -45,7 +53,10 @@ function requestContext(
     reply.header('x-request-id', request.id).header('cache-control', 'no-store');
     // RFC 9112, section 3.2: HTTP/1.1 without Host is refused.
     const isHostMissing = request.headers.host === undefined && request.raw.httpVersion === '1.1';
-    next(isHostMissing ? new AuthError('bad_request') : undefined);
+    const isEndless = hasNoEnd(request.headers['transfer-encoding']);
+    // Node finds that out only after the route may have answered (see raw-errors.ts).
+    if (isEndless) reply.header('connection', 'close');
+    next(isHostMissing || isEndless ? new AuthError('bad_request') : undefined);
   });
 
   app.addHook('onSend', (_request, reply, payload, next) => {
@@ -54,10 +65,24 @@ function requestContext(
   });
 
   app.addHook('onResponse', (request, reply, next) => {
-    endRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt, observe);
+    if (!request.isStreamed)
+      endRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt, observe);
     next();
   });
+  // A stream may last for days: what is told of a request is how long it waited for the first of it.
+  app.decorate('streamBegins', (request) => {
+    request.isStreamed = true;
+    endRequest(request, 200, clock.monotonic() - request.receivedAt, observe);
+    endSpan(request, 200);
+  });
   done();
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Ends a request for log, metrics and traces when its answer begins; it is never over as others are. */
+    streamBegins(request: FastifyRequest): void;
+  }
 }
 
 /** What a client did is no fault, and neither is that it was told to wait: a flood must not fill the log with warnings. */
@@ -69,7 +94,7 @@ function isOurFault(status: number, code: ErrorCode | null): boolean {
 export function endRequest(request: FastifyRequest, status: number, elapsed: number, observe: Observe): void {
   observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
   if (request.errorCode !== null) observe.error(request.errorCode);
-  const { method, routeOptions, errorCode, principal, traceId, spanId } = request;
+  const { method, routeOptions, errorCode, principal, serviceClient, traceId, spanId } = request;
   const entry = {
     method,
     // The pattern, not the path: what a client puts there by mistake may be a token.
@@ -78,6 +103,7 @@ export function endRequest(request: FastifyRequest, status: number, elapsed: num
     ms: Math.round(elapsed * 1000) / 1000,
     ...(errorCode && { code: errorCode }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
+    ...(serviceClient && { clientId: serviceClient.clientId }),
     ...(traceId && { trace_id: traceId }),
     ...(spanId && { span_id: spanId }),
   };

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { RequestSpan, Tracer } from '../../domain/tracing/tracer.ts';
 import '../request.ts';
@@ -7,10 +7,16 @@ interface TracingOptions {
   tracer: Tracer;
 }
 
+const spans = new WeakMap<FastifyRequest, RequestSpan>();
+
+/** Ends the request's span, if it has one that is not over yet. */
+export function endSpan(request: FastifyRequest, status: number): void {
+  spans.get(request)?.end(request.method, request.routeOptions.url, status);
+  spans.delete(request);
+}
+
 /** A span for each request. Registered only where somebody asked for spans, so that otherwise there is no hook to run. */
 function tracing(app: FastifyInstance, { tracer }: TracingOptions, done: () => void): void {
-  const spans = new WeakMap<object, RequestSpan>();
-
   app.addHook('onRequest', (request, _reply, next) => {
     const span = tracer.request(request.headers);
     spans.set(request, span);
@@ -25,7 +31,7 @@ function tracing(app: FastifyInstance, { tracer }: TracingOptions, done: () => v
     else next();
   });
   app.addHook('onResponse', (request, reply, next) => {
-    spans.get(request)?.end(request.method, request.routeOptions.url, reply.statusCode);
+    endSpan(request, reply.statusCode);
     next();
   });
   done();

@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { Profile, TokenSummary } from '../../domain/users/profile.ts';
+import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { Id, Timestamp, timestamp, userBody, UserSchema } from '../schemas.ts';
 
@@ -8,29 +9,42 @@ interface ProfileRoute {
   profile: Profile;
 }
 
-const TokenSchema = Type.Object(
+export const TokenSchema = Type.Object(
   {
     id: Id,
-    type: Type.Union([Type.Literal('refresh'), Type.Literal('llt')]),
-    name: Type.String({ description: 'The device' }),
+    type: Type.Union([Type.Literal('refresh'), Type.Literal('llt')], {
+      description: 'A session, or a long-lived token',
+      examples: ['refresh'],
+    }),
+    name: Type.String({ description: 'The device', examples: ['Kitchen tablet'] }),
     created_at: Timestamp,
-    last_used_at: Type.Union([Timestamp, Type.Null()]),
-    expires_at: Type.Union([Timestamp, Type.Null()]),
-    current: Type.Boolean({ description: 'It is the token that asks' }),
+    last_used_at: Type.Union([Timestamp, Type.Null()], {
+      description: '`null` where it is not known',
+      examples: ['2026-01-09T17:30:00.000Z'],
+    }),
+    expires_at: Type.Union([Timestamp, Type.Null()], {
+      description: '`null` for never',
+      examples: ['2026-02-08T17:30:00.000Z'],
+    }),
+    current: Type.Boolean({ description: 'It is the token that asks', examples: [true] }),
   },
-  { additionalProperties: false },
+  { title: 'Token', description: 'A session or a long-lived token', additionalProperties: false },
 );
 
-const schema = {
+const schema = operation({
   operationId: 'getProfile',
   summary: 'The account and its tokens',
+  description: 'The tokens are the user’s live sessions (`refresh`) and long-lived tokens (`llt`).',
+  tags: ['Accounts'],
+  security: [{ bearerAuth: [] }],
+  refuses: [],
   response: {
     200: Type.Object(
-      { ...UserSchema.properties, tokens: Type.Array(TokenSchema) },
-      { additionalProperties: false },
+      { ...UserSchema.properties, tokens: Type.Array(TokenSchema, { description: 'What may act for it' }) },
+      { title: 'Profile', description: 'An account, and what may act for it', additionalProperties: false },
     ),
   },
-};
+});
 
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, { profile }, done) => {
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
@@ -40,7 +54,7 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, { 
   done();
 };
 
-function tokenBody({ id, type, name, createdAt, lastUsedAt, expiresAt, current }: TokenSummary) {
+export function tokenBody({ id, type, name, createdAt, lastUsedAt, expiresAt, current }: TokenSummary) {
   return {
     id,
     type,

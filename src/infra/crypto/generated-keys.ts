@@ -9,7 +9,7 @@ import { generateSigningKey } from './keys.ts';
  */
 export function generatedSigningKeysDir(dataDir: string): string {
   const directory = join(dataDir, 'keys');
-  createOnce(join(directory, '0001.pem'), generateSigningKey);
+  createOnce(join(directory, '0001.pem'), () => generateSigningKey());
   return directory;
 }
 
@@ -20,15 +20,20 @@ export function generatedRefreshSecret(dataDir: string): string {
   return readFileSync(file, 'utf8');
 }
 
-/** A file is either not there or whole: written aside, then linked into place, which fails where it exists. */
-function createOnce(file: string, content: () => string): void {
+/**
+ * A file is either not there or whole: written aside, then linked into place, which fails where it exists.
+ * @returns whether it was not there.
+ */
+export function createOnce(file: string, content: () => string): boolean {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const aside = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   writeFileSync(aside, content(), { mode: 0o600 });
   try {
     linkSync(aside, file);
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
   } finally {
     rmSync(aside, { force: true });
   }

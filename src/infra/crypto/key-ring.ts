@@ -1,17 +1,21 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import type { KeyRing, KeySet, SigningKey } from '../../domain/access-tokens/ports.ts';
-import { KeyError, parseRefreshSecrets, parseSigningKey } from './keys.ts';
+import { signerFirst, signerOf } from '../../domain/access-tokens/key-life.ts';
+import type { KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import { readSigningKeys } from './key-files.ts';
+import { parseRefreshSecrets } from './keys.ts';
 
 export interface KeyRingOptions {
   /** SIGNING_KEYS_DIR. */
   signingKeysDir: string;
   /** Reads the refresh secrets as they are now: a mounted file changes while the service runs. */
   readRefreshSecrets: () => string;
+  /** Which keys may sign is agreed upon there. */
+  registry: KeyRegistry;
   /** Milliseconds between two looks. */
   interval: number;
   /** Told when keys that have appeared cannot be used; those in use stay. */
   onError: (error: Error) => void;
+  /** Told when the registry cannot be asked, and with null when it can again; the key that signs stays. */
+  onRegistry: (error: Error | null) => void;
 }
 
 /** Not more than one unplanned look a second: tokens with made-up key ids must not keep the disk busy. */
@@ -19,39 +23,91 @@ const MIN_RELOAD_INTERVAL = 1000;
 
 /**
  * The keys in a folder and the refresh secrets, looked at again and again: a mounted Kubernetes Secret is swapped by
- * renaming links, which file watchers miss.
+ * renaming links, which file watchers miss. A key verifies as soon as it is there; when it signs, the registry says
+ * (docs/adr/0014-published-before-signing.md).
  * @throws KeyError when there is no usable key at the start.
  */
-export function makeKeyRing(options: KeyRingOptions): KeyRing & { close(): void } {
+export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void>; close(): void } {
+  const { registry, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
-  let keys = readKeys(options);
-  let print = fingerprint(keys);
-  let lastLook = 0;
+  let read = readKeys(options);
+  /** What may sign, as of the last time that the registry answered. */
+  let active: ReadonlySet<string> | null = null;
+  /** The keys that it has been told of. */
+  let told: string[] = [];
+  let hasServed = false;
+  let isCutOff = false;
+  let keys = inOrder(read, active);
+  let lastLook = -Infinity;
+  /** One thing after another. */
   let looking: Promise<void> = Promise.resolve();
+  let applying: Promise<void> = Promise.resolve();
+  let asking: Promise<void> | null = null;
+
+  function apply(): Promise<void> {
+    return (applying = applying.then(async () => {
+      const next = inOrder(read, active);
+      if (fingerprint(next) === fingerprint(keys)) return;
+      try {
+        for (const listener of listeners) await listener(next);
+        keys = next;
+      } catch (error) {
+        onError(error as Error);
+      }
+    }));
+  }
 
   async function look(): Promise<void> {
     lastLook = performance.now();
     try {
-      const next = readKeys(options);
-      if (fingerprint(next) === print) return;
-      for (const listener of listeners) await listener(next);
-      keys = next;
-      print = fingerprint(next);
+      read = readKeys(options);
     } catch (error) {
-      options.onError(error as Error);
+      onError(error as Error);
     }
+    await apply();
   }
 
+  async function ask(): Promise<void> {
+    const loaded = read.signing.map(({ kid }) => kid);
+    try {
+      active = await registry.note({
+        loaded,
+        appeared: loaded.filter((kid) => !told.includes(kid)),
+        vanished: told.filter((kid) => !loaded.includes(kid)),
+        signing: hasServed ? signerOf(keys).kid : null,
+      });
+      told = loaded;
+      if (isCutOff) onRegistry(null);
+      isCutOff = false;
+    } catch (error) {
+      if (!isCutOff) onRegistry(error as Error);
+      isCutOff = true;
+    }
+    hasServed = true;
+    await apply();
+  }
+
+  /** Never twice at once, and never waited for by a request: the database may hang. */
+  const askOnce = () =>
+    (asking ??= ask().finally(() => {
+      asking = null;
+    }));
+  const lookOnce = () => (looking = looking.then(look));
+
   const timer = setInterval(() => {
-    looking = looking.then(look);
+    void lookOnce().then(askOnce);
   }, options.interval).unref();
 
   return {
     current: () => keys,
     async reload() {
-      if (performance.now() - lastLook >= MIN_RELOAD_INTERVAL) looking = looking.then(look);
-      await looking;
+      await (performance.now() - lastLook >= MIN_RELOAD_INTERVAL ? lookOnce() : looking);
       return keys;
+    },
+    /** One look at everything. */
+    async settle() {
+      await lookOnce();
+      await askOnce();
     },
     onChange(listener) {
       listeners.push(listener);
@@ -66,20 +122,8 @@ function readKeys({ signingKeysDir, readRefreshSecrets }: KeyRingOptions): KeySe
   return { signing: readSigningKeys(signingKeysDir), refresh: parseRefreshSecrets(readRefreshSecrets()) };
 }
 
-/**
- * The keys of a folder. The one with the highest file name comes first: it signs, and all replicas agree on which it is.
- * @throws KeyError, and the file system's errors
- */
-export function readSigningKeys(directory: string): SigningKey[] {
-  const names = readdirSync(directory)
-    .filter((name) => name.endsWith('.pem'))
-    .sort()
-    .reverse();
-  if (names.length === 0) throw new KeyError('the folder holds no .pem file');
-  return names.map((name) => {
-    const path = join(directory, name);
-    return parseSigningKey(readFileSync(path, 'utf8'), name, statSync(path).mtimeMs);
-  });
+function inOrder({ signing, refresh }: KeySet, active: ReadonlySet<string> | null): KeySet {
+  return { signing: signerFirst(signing, active), refresh };
 }
 
 function fingerprint({ signing, refresh }: KeySet): string {

@@ -5,7 +5,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
-import type { RefreshSecret, SigningKey } from '../../domain/access-tokens/ports.ts';
+import type { PublicJwk, RefreshSecret, SigningKey } from '../../domain/access-tokens/ports.ts';
 
 /** A key or secret that cannot be used; the message says why and holds nothing of it. */
 export class KeyError extends Error {
@@ -31,11 +31,13 @@ export function parseSigningKey(pem: string, name: string, writtenAt = 0): Signi
     throw new KeyError(`${name} is not an unencrypted PEM private key`);
   }
   const publicKey = createPublicKey(key);
+  const jwk = publicJwk(publicKey);
   return {
-    kid: thumbprint(publicKey),
+    kid: thumbprint(jwk),
     algorithm: algorithmOf(key, name),
     privateKey: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
     publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    jwk,
     createdAt: dateIn(name) ?? writtenAt,
   };
 }
@@ -46,10 +48,16 @@ function dateIn(name: string): number | null {
   return Number.isNaN(date) ? null : date;
 }
 
-/** A new ES256 key, as PEM. */
-export function generateSigningKey(): string {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+/** A new key, as PEM. */
+export function generateSigningKey(algorithm: SigningKey['algorithm'] = 'ES256'): string {
+  const { privateKey } = newPair(algorithm);
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+function newPair(algorithm: SigningKey['algorithm']) {
+  if (algorithm === 'RS256') return generateKeyPairSync('rsa', { modulusLength: MIN_RSA_BITS });
+  if (algorithm === 'EdDSA') return generateKeyPairSync('ed25519');
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
 /** Reads REFRESH_TOKEN_SECRET: base64url secrets, comma-separated. @throws KeyError */
@@ -78,11 +86,19 @@ function algorithmOf(key: KeyObject, name: string): SigningKey['algorithm'] {
   throw new KeyError(`${name} is neither EC P-256, Ed25519 nor RSA`);
 }
 
-/** RFC 7638: the hash of the required members in lexicographic order. */
-function thumbprint(publicKey: KeyObject): string {
+/** The members that RFC 7638 names: what makes up the public key, and nothing else. */
+function publicJwk(publicKey: KeyObject): PublicJwk {
   const jwk = publicKey.export({ format: 'jwk' }) as Record<string, string>;
+  const { kty = '' } = jwk;
   const members =
-    { EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'], RSA: ['e', 'kty', 'n'] }[jwk.kty ?? ''] ?? [];
-  const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
-  return createHash('sha256').update(canonical).digest('base64url');
+    { EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'], RSA: ['e', 'kty', 'n'] }[kty] ?? [];
+  return { kty, ...Object.fromEntries(members.map((member) => [member, jwk[member]])) };
+}
+
+/** RFC 7638: the hash of the required members in lexicographic order. */
+function thumbprint(jwk: PublicJwk): string {
+  const sorted = Object.entries(jwk).sort(([one], [other]) => (one < other ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify(Object.fromEntries(sorted)))
+    .digest('base64url');
 }

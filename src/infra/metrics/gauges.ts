@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { KeySet } from '../../domain/access-tokens/ports.ts';
+import { addFeedGauges, type FeedSource } from './feed-metrics.ts';
 import type { Registry, Sample } from './registry.ts';
 
 /** What is looked at when somebody scrapes, and costs nothing in between. */
@@ -12,6 +13,7 @@ export interface Sources {
   writeBehind: { size: () => number; lag: () => number };
   pendingRevocations: () => number;
   reuseQueue: () => number;
+  feed: FeedSource;
   keys: () => KeySet;
   /** How late the event loop is, in milliseconds. */
   lag: () => number;
@@ -20,6 +22,7 @@ export interface Sources {
 export function addGauges(registry: Registry, sources: Sources): void {
   addHashing(registry, sources.hashing);
   addStores(registry, sources);
+  addFeedGauges(registry, sources.feed);
   addKeys(registry, sources.keys);
   registry.read('gauge', 'latchkey_event_loop_lag_seconds', 'How late the event loop is, as a rule', () =>
     inSeconds(sources.lag()),

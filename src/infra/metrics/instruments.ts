@@ -1,5 +1,5 @@
 export interface Counter {
-  inc(): void;
+  inc(by?: number): void;
   value(): number;
 }
 
@@ -11,8 +11,8 @@ export interface Histogram {
 export function makeCounter(): Counter {
   let value = 0;
   return {
-    inc() {
-      value++;
+    inc(by = 1) {
+      value += by;
     },
     value: () => value,
   };

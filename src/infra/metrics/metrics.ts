@@ -1,4 +1,5 @@
 import type { Observe } from '../../domain/metrics/observe.ts';
+import { makeFeedMetrics } from './feed-metrics.ts';
 import { addGauges, addProcess, type Sources } from './gauges.ts';
 import { makeRegistry } from './registry.ts';
 import { makeRequestMetrics } from './request-metrics.ts';
@@ -22,6 +23,7 @@ export function makeMetrics(options: { hasRedis: boolean; now: () => number }): 
     ...makeTokenMetrics(registry),
     ...makeWorkMetrics(registry, options.now),
     ...makeStoreMetrics(registry, options.hasRedis),
+    ...makeFeedMetrics(registry),
   };
   addProcess(registry);
   return {

@@ -1,6 +1,7 @@
 import type { AuditEvent } from '../../domain/audit/event.ts';
 import type { Observe } from '../../domain/metrics/observe.ts';
 import {
+  INTROSPECTION_OUTCOMES,
   LOGIN_OUTCOMES,
   READ_THROUGH_OUTCOMES,
   REFRESH_OUTCOMES,
@@ -31,6 +32,12 @@ export function makeTokenMetrics(registry: Registry) {
     access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
     llt: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'llt' }),
   };
+  const introspections = count(
+    'latchkey_introspections_total',
+    'Tokens that a registered service asked about',
+    'outcome',
+    INTROSPECTION_OUTCOMES,
+  );
   const refused = count(
     'latchkey_tokens_refused_total',
     'Tokens refused before their session was asked for',
@@ -59,6 +66,9 @@ export function makeTokenMetrics(registry: Registry) {
     },
     verification: (type, outcome) => {
       verified[type][outcome].inc();
+    },
+    introspection: (outcome) => {
+      introspections[outcome].inc();
     },
     tokenRefused: (reason) => {
       refused[reason].inc();
@@ -93,8 +103,10 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
     'session.replaced': [revoked.replaced],
     'session.reuse_detected': [revoked.reuse],
     'token.revoked': [revoked.owner],
+    'token.revoked_by_client': [revoked.client],
   };
   return (event) => {
+    if (event.event === 'user.logged_out') revoked.everywhere.inc(event.tokenIds.length);
     if (event.event === 'login.failed') logIns[event.reason].inc();
     for (const counter of counters[event.event] ?? []) counter.inc();
   };

@@ -23,6 +23,18 @@ const OUTAGES = new Set([
  */
 const OUTAGE_STATES = /^(08|53|57|58|40|25006|25P03|25P04|55P03)/;
 
+/** What the driver adapter calls them where a raw statement meets them: Prisma then has one code for all, P2010. */
+const OUTAGE_KINDS = new Set([
+  'DatabaseNotReachable',
+  'DatabaseDoesNotExist',
+  'DatabaseAccessDenied',
+  'AuthenticationFailed',
+  'ConnectionClosed',
+  'SocketTimeout',
+  'TlsConnectionError',
+  'TooManyConnections',
+]);
+
 /** Two transactions stood in each other's way, and this one was given up: deadlock, serialization failure. */
 const CONFLICT_STATES = /^40(001|P01)$/;
 const CONFLICT = 'P2034';
@@ -97,7 +109,8 @@ function causesOf(error: unknown, depth = 0): Record<string, unknown>[] {
   ];
 }
 
-function isOutageItself({ code, originalCode, message }: Record<string, unknown>): boolean {
+function isOutageItself({ code, originalCode, kind, message }: Record<string, unknown>): boolean {
+  if (typeof kind === 'string' && OUTAGE_KINDS.has(kind)) return true;
   for (const state of [code, originalCode]) {
     if (typeof state === 'string' && (OUTAGE_STATES.test(state) || /^E[A-Z]+$/.test(state))) return true;
   }

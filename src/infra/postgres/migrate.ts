@@ -1,15 +1,26 @@
+import type pg from 'pg';
 import { connectTo, parseTarget, type Target } from './migration-connection.ts';
 import { MigrationError, reasonOf } from './migration-error.ts';
+import { connectPatiently } from './migration-patience.ts';
 import { migrationNames, shippedMigrations } from './migration-files.ts';
 import { withMigrationLock } from './migration-lock.ts';
 import { everything, migrationList, withSchemaEngine } from './schema-engine.ts';
 
-export { MigrationError } from './migration-error.ts';
+export { MigrationError, MigrationStopped } from './migration-error.ts';
 
 /** Milliseconds to wait for another process that migrates the same database. */
-const patience = 10 * 60_000;
+const lockPatience = 10 * 60_000;
 
 type Options = { folder?: string };
+
+interface MigrateOptions extends Options {
+  /** Milliseconds to wait for a database that is not there yet. */
+  patience?: number;
+  /** Told once for each reason for which it waits. */
+  onWait?: (reason: string) => void;
+  /** Ends the waiting. What has been begun is finished: half of it would have to be settled by hand. */
+  signal?: AbortSignal;
+}
 
 /** How an operator settled a migration which failed half-way. */
 export type Resolution = 'rolled-back' | 'applied';
@@ -17,11 +28,16 @@ export type Resolution = 'rolled-back' | 'applied';
 /**
  * Applies what is missing of `folder` (default: the migrations that this build ships), and says what it
  * applied. Safe to run from many processes at once: one applies, the others wait and find nothing to do.
- * Rejects with MigrationError: no connection, an earlier or new migration that failed, or a lasting lock.
+ * Rejects with MigrationError: stopped, no connection, an earlier or new migration that failed, or a lasting lock.
  */
-export async function migrate(databaseUrl: string, options: Options = {}): Promise<{ applied: string[] }> {
+export async function migrate(
+  databaseUrl: string,
+  options: MigrateOptions = {},
+): Promise<{ applied: string[] }> {
   const folder = options.folder ?? shippedMigrations();
-  return exclusively(parseTarget(databaseUrl), async (target) => {
+  const target = parseTarget(databaseUrl);
+  const client = await connectPatiently(target, options);
+  return exclusively(client, options.signal, async () => {
     const earlier = await failedMigration(target);
     if (earlier) throw new MigrationError(explain(earlier));
     try {
@@ -49,7 +65,8 @@ export async function resolveMigration(
 ): Promise<void> {
   const folder = options.folder ?? shippedMigrations();
   if (!migrationNames(folder).includes(name)) throw new MigrationError(`there is no migration ${name}`);
-  await exclusively(parseTarget(databaseUrl), (target) =>
+  const target = parseTarget(databaseUrl);
+  await exclusively(await connectTo(target), undefined, () =>
     withSchemaEngine(target, async (engine) => {
       try {
         if (resolution === 'rolled-back') await engine.markMigrationRolledBack({ migrationName: name });
@@ -63,10 +80,13 @@ export async function resolveMigration(
   );
 }
 
-async function exclusively<T>(target: Target, use: (target: Target) => Promise<T>): Promise<T> {
-  const client = await connectTo(target);
+async function exclusively<T>(
+  client: pg.Client,
+  signal: AbortSignal | undefined,
+  use: () => Promise<T>,
+): Promise<T> {
   try {
-    return await withMigrationLock(client, patience, () => use(target));
+    return await withMigrationLock(client, lockPatience, use, signal);
   } finally {
     await client.end();
   }

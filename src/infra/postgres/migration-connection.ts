@@ -8,7 +8,7 @@ import type {
   SqlQuery,
 } from '@prisma/driver-adapter-utils';
 import { CatalogClient, inPostgresWords, withCharacters } from './catalog-client.ts';
-import { MigrationError, reasonOf } from './migration-error.ts';
+import { DatabaseAway, isAway, MigrationError, reasonOf } from './migration-error.ts';
 import { prismaLock } from './migration-lock.ts';
 
 /** Milliseconds until an unanswered connection attempt is given up. */
@@ -31,7 +31,7 @@ export function parseTarget(databaseUrl: string): Target {
   }
 }
 
-/** Opens one connection. Throws MigrationError which names the server, the reason, and no password. */
+/** Opens one connection. Throws MigrationError (DatabaseAway where another try may help) which names the server, the reason, and no password. */
 export async function connectTo(target: Target): Promise<pg.Client> {
   const client = new pg.Client(target);
   // Without a listener, a connection lost between two queries would end the process.
@@ -41,7 +41,8 @@ export async function connectTo(target: Target): Promise<pg.Client> {
     return client;
   } catch (error) {
     const where = `${client.database ?? ''} at ${client.host}:${client.port}`;
-    throw new MigrationError(`cannot connect to the database ${where}: ${reasonOf(error)}`);
+    const Failure = isAway(error) ? DatabaseAway : MigrationError;
+    throw new Failure(`cannot connect to the database ${where}: ${reasonOf(error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { MigrationError } from './migration-error.ts';
+import { MigrationError, MigrationStopped } from './migration-error.ts';
 
 /** The number of Prisma's own migration lock, so that its command line and this exclude each other. */
 export const prismaLock = 72707369;
@@ -10,7 +10,7 @@ const retryEvery = 150;
 
 /**
  * Runs `use` while no other process migrates this database; waits up to `patience` milliseconds, then
- * throws MigrationError.
+ * throws MigrationError. `signal` ends the wait with MigrationStopped, and does nothing to `use`.
  *
  * The engine takes the same lock, in ways that are not enough: it waits without bound, and for its session,
  * which behind PgBouncer in transaction mode outlives us and blocks the next one. So the lock is taken here,
@@ -21,6 +21,7 @@ export async function withMigrationLock<T>(
   client: pg.Client,
   patience: number,
   use: () => Promise<T>,
+  signal?: AbortSignal,
 ): Promise<T> {
   const deadline = Date.now() + patience;
   while (!(await tryLock(client))) {
@@ -29,9 +30,11 @@ export async function withMigrationLock<T>(
         `another process has been migrating this database for ${Math.round(patience / 1000)} s; try again when it is done`,
       );
     }
+    if (signal?.aborted) throw new MigrationStopped();
     await sleep(retryEvery);
   }
   try {
+    if (signal?.aborted) throw new MigrationStopped();
     return await use();
   } finally {
     // The connection may be gone by now, and the lock with it.

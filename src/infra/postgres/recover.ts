@@ -22,8 +22,8 @@ export async function skipLostIds(prisma: PrismaClient): Promise<void> {
 }
 
 /**
- * Writes into the record what the fast store still knows to be over. The tombstones stand, and are renewed by the
- * service's replay.
+ * Writes into the record what the fast store still knows to be over; the reason was lost with the record. The tombstones
+ * stand, and are renewed by the service's replay.
  * @returns how many were alive in the record.
  */
 export async function endAgain(prisma: PrismaClient, tombstones: readonly TokenKey[]): Promise<number> {
@@ -54,7 +54,7 @@ export async function endAll(prisma: PrismaClient): Promise<number> {
   for (;;) {
     const ended = await orAuthError(
       () => prisma.$executeRaw`
-        UPDATE tokens SET revoked_at = now(), pending = true
+        UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'admin'
         WHERE id IN (SELECT id FROM tokens WHERE revoked_at IS NULL ORDER BY id LIMIT ${PAGE} FOR UPDATE)`,
     );
     total += ended;

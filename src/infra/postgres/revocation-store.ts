@@ -5,11 +5,24 @@ import { orAuthError } from './errors.ts';
 /** The outbox and the history of revocations; each question has an index of its own. */
 export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
   return {
-    pending: (limit) =>
+    pending: (limit, userId) =>
       orAuthError(async () => {
-        const where = { pending: true };
+        const where = { pending: true, ...(userId !== undefined && { userId: BigInt(userId) }) };
         const rows = await prisma.token.findMany({ where, select: { id: true, userId: true }, take: limit });
         return rows.map(({ id, userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
+      }),
+
+    marksOf: (userIds) =>
+      orAuthError(async () => {
+        if (userIds.length === 0) return [];
+        // Disabling has ended every token, and until the account is enabled again there is none to come (user-status.ts).
+        const rows = await prisma.$queryRaw<{ user_id: bigint; before: bigint }[]>`
+          SELECT users.id AS user_id, newest.id AS before
+          FROM users CROSS JOIN LATERAL (
+            SELECT max(tokens.id) AS id FROM tokens WHERE tokens.user_id = users.id) AS newest
+          WHERE users.id = ANY(${userIds.map(BigInt)}) AND disabled_at IS NOT NULL AND newest.id IS NOT NULL
+          ORDER BY users.id`;
+        return rows.map((row) => ({ userId: Number(row.user_id), before: Number(row.before) }));
       }),
 
     settle: (tokenIds) =>

@@ -13,7 +13,7 @@ export function toUser(row: Pick<UserRow, 'id' | 'username' | 'name' | 'createdA
   };
 }
 
-export function toRecord(row: Omit<TokenRow, 'pending' | 'settledAt'>): TokenRecord {
+export function toRecord(row: Omit<TokenRow, 'endReason' | 'pending' | 'settledAt'>): TokenRecord {
   return {
     id: Number(row.id),
     userId: Number(row.userId),

@@ -1,6 +1,8 @@
 import { AuthError } from '../../domain/errors.ts';
+import type { EndReason } from '../../domain/tokens/ended-token.ts';
 import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
 import type { Prisma, PrismaClient, Token as TokenRow } from '../../generated/prisma/client.ts';
+import { endTokens, findEnded } from './ended-tokens.ts';
 import { orAuthError } from './errors.ts';
 import { toRecord, toUser } from './rows.ts';
 
@@ -18,7 +20,7 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         }),
       ),
 
-    addLongLived: (userId, { name, createdAt }, limit) =>
+    addLongLived: (userId, { name, createdAt, kid }, limit) =>
       orAuthError(() =>
         prisma.$transaction(async (tx) => {
           if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
@@ -26,7 +28,8 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
             where: { userId: BigInt(userId), type: 'llt', revokedAt: null },
           });
           if (count >= limit) return null;
-          const data = { userId: BigInt(userId), type: 'llt' as const, name, createdAt: new Date(createdAt) };
+          const token = { type: 'llt' as const, name, createdAt: new Date(createdAt), kid };
+          const data = { userId: BigInt(userId), ...token };
           const { id } = await tx.token.create({ data, select: { id: true } });
           return Number(id);
         }),
@@ -45,21 +48,27 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         return row.id === null ? null : { record: toRecord(row), user: userOf(row) };
       }),
 
-    revoke: (userId, id, at, type) =>
+    revoke: (userId, id, at, type, reason = 'logout') =>
       orAuthError(async () => {
         const where = { id: BigInt(id), userId: BigInt(userId), ...(type && { type }) };
         const { count } = await prisma.token.updateMany({
           where: { ...where, revokedAt: null },
-          data: { revokedAt: new Date(at), pending: true },
+          data: { revokedAt: new Date(at), pending: true, endReason: reason satisfies EndReason },
         });
         return count > 0 || (await prisma.token.count({ where })) > 0;
       }),
 
-    list: (userId) =>
+    revokeAll: (userId, ending) =>
+      orAuthError(() => prisma.$transaction((tx) => endTokens(tx, userId, ending))),
+
+    list: (userId, usedSince = -1) =>
       orAuthError(async () => {
-        const where = { userId: BigInt(userId), revokedAt: null };
+        const isInUse = [{ type: 'llt' as const }, { latest: { gt: BigInt(usedSince) } }];
+        const where = { userId: BigInt(userId), revokedAt: null, OR: isInUse };
         return (await prisma.token.findMany({ where, orderBy: { id: 'asc' } })).map(toRecord);
       }),
+
+    listEnded: (userId, range, lifetimes) => orAuthError(() => findEnded(prisma, userId, range, lifetimes)),
   };
 }
 
@@ -67,7 +76,7 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
  * A token with its user, by one statement: two could be parted by the user's being disabled. A standby, or a primary
  * that was replaced, may not know yet of a revocation, and whatever it answers would become the fast truth of all.
  */
-type FoundRow = { isStandby: boolean } & ({ id: null } | (TokenRow & UserColumns));
+type FoundRow = { isStandby: boolean } & ({ id: null } | (Omit<TokenRow, 'endReason'> & UserColumns));
 
 interface UserColumns {
   username: string;
@@ -76,7 +85,12 @@ interface UserColumns {
   disabledAt: Date | null;
 }
 
-function userOf({ userId: id, userName: name, userCreatedAt: createdAt, ...row }: TokenRow & UserColumns) {
+function userOf({
+  userId: id,
+  userName: name,
+  userCreatedAt: createdAt,
+  ...row
+}: Omit<TokenRow, 'endReason'> & UserColumns) {
   return toUser({ id, name, createdAt, username: row.username, disabledAt: row.disabledAt });
 }
 
@@ -130,7 +144,7 @@ async function makeRoom(
   await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;
   await tx.token.updateMany({
     where: { id: { in: ids }, revokedAt: null },
-    data: { revokedAt: new Date(at), pending: true },
+    data: { revokedAt: new Date(at), pending: true, endReason: 'replaced' satisfies EndReason },
   });
   return ids.map(Number);
 }

@@ -23,7 +23,7 @@ export async function disableUser(prisma: PrismaClient, username: string): Promi
         UPDATE users SET disabled_at = coalesce(disabled_at, now()) WHERE id = ${user.id}`;
       // In the order of ids, as write-behind takes its locks.
       const ended = await tx.$executeRaw`
-        UPDATE tokens SET revoked_at = now(), pending = true WHERE id IN (
+        UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'admin' WHERE id IN (
           SELECT id FROM tokens WHERE user_id = ${user.id} AND revoked_at IS NULL ORDER BY id FOR UPDATE)`;
       return { userId: Number(user.id), ended };
     }),
@@ -37,6 +37,12 @@ export async function enableUser(prisma: PrismaClient, username: string): Promis
       UPDATE users SET disabled_at = NULL WHERE username = ${username} RETURNING id`;
     return user ? { userId: Number(user.id), ended: 0 } : null;
   });
+}
+
+/** @param username in its canonical form. @returns null when there is no such user. */
+export async function findUserId(prisma: PrismaClient, username: string): Promise<number | null> {
+  const user = await orAuthError(() => prisma.user.findUnique({ where: { username }, select: { id: true } }));
+  return user && Number(user.id);
 }
 
 /** How many revocations of the user have no tombstone yet, as far as is known. */

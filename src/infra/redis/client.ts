@@ -6,6 +6,9 @@ export interface RedisNode {
   port: number;
 }
 
+/** Milliseconds. */
+const RECONNECT = 100;
+
 export interface RedisOptions {
   /** REDIS_URL: scheme, user, password and database; the address too where no Sentinel or cluster knows it. */
   url: string;
@@ -19,11 +22,28 @@ export interface RedisOptions {
   timeout: number;
 }
 
-/**
- * Gathers what one turn of the event loop sends into one write: under load a write for each command costs more than
- * the command. ioredis's own auto-pipelining gathers too, but its bookkeeping costs more than it saves on scripts.
- */
-class GatheringRedis extends Redis {
+class LastingRedis extends Redis {
+  #isClosed = false;
+
+  constructor(options: ClientOptions & { replyMapping: 'legacy' }) {
+    super(options);
+    // ioredis gives up for good where a Sentinel tells of another master while one is being asked for the master.
+    this.on('end', () => {
+      setTimeout(() => {
+        if (!this.#isClosed) this.connect().catch(() => undefined);
+      }, RECONNECT).unref();
+    });
+  }
+
+  override disconnect(reconnect = false): void {
+    if (!reconnect) this.#isClosed = true;
+    super.disconnect(reconnect);
+  }
+
+  /**
+   * Gathers what one turn of the event loop sends into one write: under load a write for each command costs more than
+   * the command. ioredis's own auto-pipelining gathers too, but its bookkeeping costs more than it saves on scripts.
+   */
   override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
     // There is none before the first connection, whatever the type says.
     const stream = this.stream as Redis['stream'] | undefined;
@@ -48,7 +68,7 @@ export function makeRedisClient(options: RedisOptions): ScriptedRedis {
   const { tls, ...connection } = connectionOptions(options);
   const retryStrategy = (attempt: number) => Math.min(attempt * 50, 500);
   const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) };
-  const redis = new GatheringRedis({
+  const redis = new LastingRedis({
     ...connection,
     ...(tls && { tls }),
     ...(sentinel ? { sentinels: [...nodes], ...sentinelOptions(sentinel, timeout, tls) } : address),

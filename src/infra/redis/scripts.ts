@@ -10,6 +10,7 @@ const SCRIPTS = {
   revoke: 1,
   lastUses: undefined,
   clock: 1,
+  feed: 3,
 } as const;
 
 type ScriptName = keyof typeof SCRIPTS;
@@ -24,6 +25,7 @@ export interface Scripts {
   revoke(...args: Argument[]): Promise<unknown>;
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
   clock(...args: Argument[]): Promise<[string, string]>;
+  feed(...args: Argument[]): Promise<[string, string, number, number, [string, [string, string]][]]>;
 }
 
 export type ScriptedRedis = Redis & Scripts;

@@ -1,5 +1,5 @@
 import type { SessionStateStore, Known, TokenKey, Tombstone, Unusable } from '../../domain/sessions/ports.ts';
-import type { RotationOutcome, SessionState } from '../../domain/sessions/rotation.ts';
+import { MAX_ELAPSED, type RotationOutcome, type SessionState } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
 import { AuthError } from '../../domain/errors.ts';
@@ -64,15 +64,22 @@ export function makeRedisSessionState(
     },
 
     async rotate(key, { generation, elapsed, window, client }) {
-      const given = [generation, elapsed, window, client, cacheTtl, tombstoneTtl];
-      const reply = await ask('rotate', (passage) =>
-        clock.timed(
-          passage,
-          keys.token(key),
-          (now) => redis.rotate(...both(key), ...given, now),
-          ([, now]) => (now === undefined ? null : Number(now)),
-        ),
-      );
+      const asked = performance.now();
+      const inside = () => elapsed + Math.ceil((performance.now() - asked) * 1000);
+      const present = (micros: number) =>
+        ask('rotate', (passage) =>
+          clock.timed(
+            passage,
+            keys.token(key),
+            (now) =>
+              redis.rotate(...both(key), generation, micros, window, client, cacheTtl, tombstoneTtl, now),
+            ([, now]) => (now === undefined ? null : Number(now)),
+          ),
+        );
+      let reply = await present(elapsed);
+      // Not late by our own clock: Redis's was set ahead. It has changed nothing, and told us the new time.
+      if (reply[0] === 'refused' && reply[2] === 'stale' && inside() <= MAX_ELAPSED)
+        reply = await present(inside());
       return (
         readUnusable(reply) ?? {
           ...readRotation(reply),

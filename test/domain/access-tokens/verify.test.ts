@@ -19,7 +19,7 @@ async function aService({ maxAge = 0 } = {}) {
   const generation = clock.micros();
   const session = { name: 'Firefox', createdAt: clock.now(), state: initialState(generation, 'home') };
   const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
-  const llt = await tokens.addLongLived(1, { name: 'Kitchen', createdAt: clock.now() }, 100);
+  const llt = await tokens.addLongLived(1, { name: 'Kitchen', createdAt: clock.now(), kid: 'a key' }, 100);
   const events: AuditEvent[] = [];
   const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
   const endForReuse = makeEndForReuse({ states, revoke });

@@ -8,8 +8,8 @@ function aWorld() {
   const asked: string[] = [];
   let failure: Error | null = new AuthError('unavailable');
   const endForReuse = makeEndForReuse({
-    revoke: (userId, tokenId, type) => {
-      asked.push(`record ${userId}/${tokenId} ${type ?? 'any'}`);
+    revoke: (userId, tokenId, type, reason) => {
+      asked.push(`record ${userId}/${tokenId} ${type ?? 'any'}: ${reason ?? 'logout'}`);
       return failure ? Promise.reject(failure) : Promise.resolve(true);
     },
     states: {
@@ -33,7 +33,7 @@ test('a theft that the record cannot take yet stays queued, and is not forgotten
   asked.length = 0;
 
   await endForReuse.retry();
-  t.strictSame(asked, ['reused 11,12', 'record 7/11 session', 'record 7/12 session']);
+  t.strictSame(asked, ['reused 11,12', 'record 7/11 session: reuse', 'record 7/12 session: reuse']);
   t.equal(endForReuse.size(), 2, 'still away');
 
   fail(null);
@@ -51,7 +51,7 @@ test('what others come upon is queued once, and ended by the next retry', async 
   t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), false, 'queued already');
   t.strictSame(asked, [], 'nobody waits for it');
   await endForReuse.retry();
-  t.strictSame(asked, ['reused 11', 'record 7/11 session']);
+  t.strictSame(asked, ['reused 11', 'record 7/11 session: reuse']);
   t.equal(endForReuse.size(), 0);
   t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), true, 'and again, should it come again');
 });

@@ -120,7 +120,7 @@ test('large batches are cut, and what a failure leaves is written next time, not
 test('of the uses of a token the last one counts', async (t) => {
   const { aSession, tokens, writeBehind } = aWorld();
   const { userId } = await aSession();
-  const tokenId = (await tokens.addLongLived(userId, { name: 'x', createdAt: 0 }, 5)) ?? 0;
+  const tokenId = (await tokens.addLongLived(userId, { name: 'x', createdAt: 0, kid: 'a key' }, 5)) ?? 0;
   for (const at of [3000, 5000, 4000]) writeBehind.noteUse(tokenId, at);
   t.equal(writeBehind.size(), 1);
   await writeBehind.flush();

@@ -19,7 +19,7 @@ async function anEmptiedStore() {
   const createdAt = clock.now();
   const session = { name: 'Firefox', createdAt, state: initialState(generation, 'home') };
   const added = await tokens.addSession(1, session, room);
-  const llt = await tokens.addLongLived(1, { name: 'Kitchen', createdAt }, 100);
+  const llt = await tokens.addLongLived(1, { name: 'Kitchen', createdAt, kid: 'a key' }, 100);
   const key = { userId: 1, tokenId: added?.id ?? 0 };
   const longLived = { userId: 1, tokenId: llt ?? 0 };
   const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
@@ -40,13 +40,16 @@ test('a missing key is rebuilt from its record, once', async (t) => {
   t.equal(finds, 2, 'what is in the store asks no database');
 });
 
-test('a revoked record is gone, and is not put back', async (t) => {
+test('a revoked record is gone, is not put back, and is asked once', async (t) => {
   const { tokens, states, generation, key } = await anEmptiedStore();
-  const readThrough = makeReadThrough({ states, tokens });
+  let finds = 0;
+  const find = (id: number) => (finds++, tokens.find(id));
+  const readThrough = makeReadThrough({ states, tokens: { find } });
   await tokens.revoke(key.userId, key.tokenId, 1);
   const ask = () => states.checkAccess(key, generation);
   t.strictSame(await readThrough(key, 'session', ask), { outcome: 'gone' });
-  t.match(await ask(), { outcome: 'missing' });
+  t.strictSame(await readThrough(key, 'session', ask), { outcome: 'revoked' });
+  t.equal(finds, 1);
 });
 
 test('a token without a record, of another user or of another type is gone', async (t) => {

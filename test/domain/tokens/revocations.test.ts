@@ -3,8 +3,11 @@ import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { aFeed, published } from '../../support/feed.ts';
 import { aClock } from '../../support/clock.ts';
-import { testRecords } from '../../support/records.ts';
+import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
+import { memoryRecords, testRecords } from '../../support/records.ts';
+import { aUser } from '../../support/token.ts';
 
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 const aStore = () => makeMemorySessionState({ cacheTtl: 3600, now: () => Date.now() * 1000 });
@@ -21,7 +24,7 @@ test('a revocation whose tombstone could not be set is finished by a sweep', asy
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await states.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 
-  await makeRevocations({ revocations, states, clock }).sweep();
+  await makeRevocations({ revocations, states, feed: aFeed(), clock }).sweep();
   t.equal((await states.checkAccess(key, 1)).outcome, 'revoked');
   t.strictSame(await revocations.pending(10), []);
 });
@@ -30,9 +33,12 @@ test('a sweep that cannot set the tombstones leaves their marks', async (t) => {
   const { aSession, tokens, revocations } = await testRecords(t);
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
-  await t.rejects(makeRevocations({ revocations, states: { revokeAll: away }, clock }).sweep(), {
-    code: 'unavailable',
-  });
+  await t.rejects(
+    makeRevocations({ revocations, states: { revokeAll: away }, feed: aFeed(), clock }).sweep(),
+    {
+      code: 'unavailable',
+    },
+  );
   t.strictSame(await revocations.pending(10), [key]);
 });
 
@@ -46,7 +52,7 @@ test('what was revoked lately is set again in a store that has forgotten it', as
     UPDATE tokens SET settled_at = settled_at - interval '2 minutes' WHERE id = ${old.tokenId}`;
 
   const states = aStore();
-  await makeRevocations({ revocations, states, clock }).renew(60_000);
+  await makeRevocations({ revocations, states, feed: aFeed(), clock }).renew(60_000);
   t.equal((await states.checkAccess(recent, 1)).outcome, 'revoked');
   t.equal((await states.checkAccess(old, 1)).outcome, 'missing');
 });
@@ -67,6 +73,7 @@ test('after an outage the renewal looks back as far as it has lasted, once', asy
       settledSince: (...asked) => (isAway ? away() : revocations.settledSince(...asked)),
     },
     states: { revokeAll: (keys) => states.revokeAll(keys) },
+    feed: aFeed(),
     clock: time,
   });
   const outcome = async () => (await states.checkAccess(key, 1)).outcome;
@@ -85,4 +92,81 @@ test('after an outage the renewal looks back as far as it has lasted, once', asy
   states = aStore();
   await renewals.renewRecent();
   t.equal(await outcome(), 'missing', 'a minute is enough again');
+});
+
+test('a sweep publishes what it finishes, before it is settled', async (t) => {
+  const { aSession, tokens, revocations } = memoryRecords();
+  const key = await aSession();
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  const [states, feed] = [aStore(), aFeed()];
+  const cannot = { ...feed, publish: away };
+  await t.rejects(makeRevocations({ revocations, states, feed: cannot, clock }).sweep(), {
+    code: 'unavailable',
+  });
+  t.strictSame(await revocations.pending(10), [key], 'the next sweep finds it');
+  await makeRevocations({ revocations, states, feed, clock }).sweep();
+  t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`]);
+  t.strictSame(await revocations.pending(10), []);
+});
+
+test('many tokens of a disabled user are one event', async (t) => {
+  const users = [aUser({ id: 1 }), aUser({ id: 2 }), aUser({ id: 3 })];
+  const tokens = makeMemoryTokenStore(users);
+  for (const [userId, count] of [
+    [1, 3],
+    [2, 3],
+    [3, 2],
+  ] as const) {
+    for (let i = 0; i < count; i++) {
+      const id = await tokens.addLongLived(userId, { name: 'x', createdAt: 1, kid: 'k' }, 100);
+      await tokens.revoke(userId, id ?? 0, 1);
+    }
+  }
+  tokens.disable(1);
+  tokens.disable(3);
+  const feed = aFeed();
+  await makeRevocations({ revocations: tokens, states: aStore(), feed, clock }).sweep();
+  // The second is not disabled and may have others; the third has too few.
+  t.strictSame(await published(feed), ['1<=3', '2/4', '2/5', '2/6', '3/7', '3/8']);
+});
+
+test('what a failover has lost of the feed is published again, a replay publishes nothing', async (t) => {
+  const { aSession, tokens, revocations } = memoryRecords();
+  const key = await aSession();
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  await revocations.settle([key.tokenId]);
+  const feed = aFeed();
+  const renewals = makeRevocations({ revocations, states: aStore(), feed, clock });
+  await renewals.renew(7_200_000);
+  t.strictSame(await published(feed), []);
+  for (let i = 0; i < 3; i++) await renewals.renewRecent();
+  t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`], 'once');
+});
+
+test('a renewal says how far it looked back, its own time included', async (t) => {
+  const { revocations } = memoryRecords();
+  const time = aClock();
+  const renewed: [number, number][] = [];
+  const feed = {
+    ...aFeed(),
+    renewed: (from: number, to: number) => {
+      renewed.push([from, to]);
+      return Promise.resolve();
+    },
+  };
+  const slow = {
+    ...revocations,
+    settledSince: async (...asked: Parameters<typeof revocations.settledSince>) => {
+      time.pass(300);
+      return revocations.settledSince(...asked);
+    },
+  };
+  const renewals = makeRevocations({ revocations: slow, states: aStore(), feed, clock: time });
+  await renewals.renewRecent();
+  time.pass(10_000);
+  await renewals.renewRecent();
+  t.strictSame(renewed, [
+    [60_300, 300],
+    [70_600, 300],
+  ]);
 });

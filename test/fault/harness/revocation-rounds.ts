@@ -31,7 +31,9 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
     const by = replicas[round % 2 === 0 ? 0 : 1];
     const sessions = await openSessions(world, by);
     await disaster.prepare?.();
-    const tokens = (await Promise.all(sessions.map((session) => end(world, by, session)))).flat();
+    const tokens = (
+      await Promise.all(sessions.map((session, i) => end(world, by, session, i % 2 === 0)))
+    ).flat();
     const over = disaster.strike(by);
     revoked += tokens.length;
 
@@ -70,10 +72,19 @@ async function openSessions(world: World, by: Replica): Promise<Opened[]> {
 }
 
 /** @returns the tokens that are over. */
-async function end(world: World, by: Replica, { pair, longLived }: Opened): Promise<string[]> {
+async function end(
+  world: World,
+  by: Replica,
+  { pair, longLived }: Opened,
+  everywhere: boolean,
+): Promise<string[]> {
   const token = longLived.longlived_token;
-  await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${longLived.id}`, token });
-  await ask(world, by, { method: 'DELETE', path: '/api/auth', token: pair.access_token });
+  if (everywhere) {
+    await ask(world, by, { method: 'DELETE', path: '/api/user/tokens', token: pair.access_token });
+  } else {
+    await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${longLived.id}`, token });
+    await ask(world, by, { method: 'DELETE', path: '/api/auth', token: pair.access_token });
+  }
   return [pair.access_token, pair.refresh_token, token];
 }
 

@@ -54,6 +54,55 @@ onEachStore('verify', async (t, env) => {
     }
   });
 
+  // What `inject` resolves by itself (dot segments) is tried over a socket: e2e/raw-http.test.ts.
+  await t.test('answers below its path too, whatever follows', async (t) => {
+    const all = ALL_METHODS.map((method) => `${method} ${PATH}/orders?page=2`);
+    const odd = [
+      '/',
+      '//orders//',
+      '/%252e%252e/x',
+      '/llt/1',
+      '/..%2f..%2fhealth',
+      '/;a=b',
+      '/*',
+      '/?',
+      '/?id=%zz',
+    ];
+    const odder = ['/?access_token=x&id=1', `/${'x'.repeat(12_000)}`, '/%C3%A9%00', '/a:b@c$d', '/...'];
+    for (const line of [...all, ...[...odd, ...odder].map((rest) => `GET ${PATH}${rest}`)]) {
+      const good = await call(target, line, { token });
+      t.equal(good.statusCode, 200, line);
+      t.equal(good.headers['x-auth-user'], String(owner.user.id));
+      t.equal(good.body, '');
+      // The answer to HEAD has no body.
+      if (line.startsWith('HEAD')) t.equal((await call(target, line)).statusCode, 401);
+      else refused(t, await call(target, line), 401, 'token_missing');
+    }
+    for (const rest of ['/%zz', '/%', '/%ff%fe'])
+      refused(t, await call(target, `GET ${PATH}${rest}`, { token }), 400, 'bad_request');
+    for (const rest of ['x', '%2forders', '%20'])
+      refused(t, await call(target, `GET ${PATH}${rest}`, { token }), 405, 'method_not_allowed');
+  });
+
+  await t.test('tells a proxy nothing but who asks, and nobody may keep it', async (t) => {
+    const headers = { 'x-forwarded-uri': '/', 'x-forwarded-method': 'PUT', 'x-auth-user': '999', expect: '' };
+    const response = await call(target, `GET ${PATH}/orders`, { token, headers });
+    t.strictSame(Object.keys(response.headers).sort(), [
+      'cache-control',
+      'connection',
+      'content-length',
+      'content-type',
+      'date',
+      'x-auth-session',
+      'x-auth-token-type',
+      'x-auth-user',
+      'x-auth-username',
+      'x-request-id',
+    ]);
+    t.equal(response.headers['x-auth-user'], String(owner.user.id));
+    t.equal(response.headers['cache-control'], 'no-store');
+  });
+
   await t.test('writes usernames beyond ASCII as percent-encoded UTF-8', async (t) => {
     const suffix = String(claimsOf(token).sid);
     for (const username of [`zoë${suffix}`, `李%41${suffix}`, `a"b\\c😀${suffix}`]) {

@@ -2,9 +2,10 @@ import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
+import { isFromHere } from '../../../src/http/ops/log-level.ts';
 import { logLines } from '../../support/log-lines.ts';
 
-async function ops(t: Test, remoteAddress = '127.0.0.1') {
+async function ops(t: Test) {
   let written = '';
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -19,17 +20,17 @@ async function ops(t: Test, remoteAddress = '127.0.0.1') {
     metrics: () => Promise.resolve(''),
   });
   t.teardown(() => app.close());
-  const put = (level: string) => app.inject({ method: 'PUT', url: `/log-level/${level}`, remoteAddress });
-  const get = async () =>
-    (await app.inject({ url: '/log-level', remoteAddress })).json<{ level: string }>().level;
-  return { logger, put, get, lines: () => logLines(written) };
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  const put = (level: string) => fetch(`${url}/log-level/${level}`, { method: 'PUT' });
+  const get = async () => ((await (await fetch(`${url}/log-level`)).json()) as { level: string }).level;
+  return { app, logger, put, get, lines: () => logLines(written) };
 }
 
 test('the level changes while the service runs, also for requests that come later', async (t) => {
   const { logger, put, get, lines } = await ops(t);
   logger.child({ reqId: 'before' }).debug('unseen');
   t.equal(await get(), 'info');
-  t.equal((await put('debug')).statusCode, 200);
+  t.equal((await put('debug')).status, 200);
   t.equal(await get(), 'debug');
   logger.child({ reqId: 'after' }).debug('seen');
   t.match(lines(), [
@@ -39,28 +40,32 @@ test('the level changes while the service runs, also for requests that come late
   ]);
 });
 
-test('a log that falls silent says so first, and one that speaks again says so too', async (t) => {
-  const { put, lines } = await ops(t);
-  await put('silent');
-  t.match(lines(), [{ msg: 'the log level changes', to: 'silent' }]);
-  await put('info');
-  t.match(lines().slice(1), [{ msg: 'the log level has changed', from: 'silent' }]);
+test('nobody makes the log hide what it has to keep', async (t) => {
+  const { put, get, lines } = await ops(t);
+  for (const level of ['error', 'fatal', 'silent']) t.equal((await put(level)).status, 400, level);
+  t.equal(await get(), 'info');
+  t.equal((await put('warn')).status, 200);
+  t.match(lines(), [{ msg: 'the log level changes' }, { msg: 'the log level has changed', to: 'warn' }]);
 });
 
 test('nobody from elsewhere changes it, though they may look', async (t) => {
-  for (const address of ['10.0.0.7', '::ffff:10.0.0.7', '2001:db8::1', '12.7.0.0']) {
-    const { put, get } = await ops(t, address);
-    t.equal((await put('silent')).statusCode, 403, address);
-    t.equal(await get(), 'info');
+  const { app } = await ops(t);
+  const from = (remoteAddress: string) =>
+    ({ remoteAddress, method: 'PUT', url: '/log-level/debug' }) as const;
+  t.equal((await app.inject(from('10.0.0.7'))).statusCode, 403);
+  t.equal((await app.inject({ ...from('10.0.0.7'), method: 'GET', url: '/log-level' })).statusCode, 200);
+  const here = ['::1', '::ffff:127.0.0.1', '127.0.0.2'];
+  const elsewhere = ['10.0.0.7', '::ffff:10.0.0.7', '2001:db8::1', '12.7.0.0', undefined];
+  for (const remoteAddress of here) {
+    for (const localAddress of here) t.ok(isFromHere({ remoteAddress, localAddress }));
+    // What a proxy in the pod delivers comes from loopback, but not to it.
+    for (const localAddress of elsewhere) t.notOk(isFromHere({ remoteAddress, localAddress }));
   }
-  for (const address of ['::1', '::ffff:127.0.0.1', '127.0.0.2']) {
-    const { put } = await ops(t, address);
-    t.equal((await put('silent')).statusCode, 200, address);
-  }
+  for (const remoteAddress of elsewhere) t.notOk(isFromHere({ remoteAddress, localAddress: '127.0.0.1' }));
 });
 
 test('what is no level changes nothing', async (t) => {
   const { put, get } = await ops(t);
-  for (const level of ['loud', 'INFO', '']) t.not((await put(level)).statusCode, 200, level);
+  for (const level of ['loud', 'INFO', '']) t.not((await put(level)).status, 200, level);
   t.equal(await get(), 'info');
 });

@@ -115,6 +115,15 @@ test('what docs/metrics.md says and what is scraped are the same, both ways', sk
   }
 });
 
+test('what a proxy appends to the path of verify is no label', skip, async (t) => {
+  const { target, scrape } = await scraped(t);
+  for (const path of ['', '/orders', '/orders/7?page=2', '//x', '/../x'])
+    await call(target, `GET /api/auth/verify${path}`);
+  const durations = parseExposition(await scrape()).get('http_request_duration_seconds');
+  const routes = durations && observedLabels(durations).get('route');
+  t.strictSame([...(routes ?? [])].sort(), ['/api/auth/:id', '/api/auth/verify', '/api/auth/verify/*']);
+});
+
 test('each use moves its figures, by one', skip, async (t) => {
   const { target, scrape } = await scraped(t, { REFRESH_RETRY_WINDOW: '0' });
   let before = await scrape();
@@ -230,6 +239,18 @@ test('each use moves its figures, by one', skip, async (t) => {
   );
 });
 
+test('a logout everywhere counts each token that it ends', skip, async (t) => {
+  const { target, scrape } = await scraped(t);
+  const account = anAccount();
+  await signUp(target, account);
+  const { access_token: token } = await logIn(target, account.username);
+  await createLongLived(target, token);
+  for (let i = 0; i < 2; i++) await call(target, 'DELETE /api/user/tokens', { token });
+  const metrics = await scrape();
+  t.equal(valueOf(metrics, 'latchkey_tokens_revoked_total', { cause: 'everywhere' }), 3);
+  t.equal(valueOf(metrics, 'latchkey_tokens_revoked_total', { cause: 'owner' }), 0);
+});
+
 test('a store that is away shows, and a limit that is reached', skip, async (t) => {
   const { target, scrape } = await scraped(t, { RATE_LIMIT_LOGIN: '1/600' });
   const payload = { username: 'nobody', password: 'a wrong one' };
@@ -255,6 +276,7 @@ test('the work beside the requests says when it last succeeded, and of failures'
     'revocation sweep',
     'tombstone renewal',
     'reuse queue',
+    'client reload',
     'write check',
   ]) {
     const labels = { task };

@@ -5,13 +5,25 @@ import { refused } from '../../support/problem.ts';
 import { routesOf, type Route } from '../../support/routes.ts';
 
 /** The routes that anybody may call. A new one stands here, or refuses whoever brings no token. */
-const PUBLIC = ['POST /api/auth', 'POST /api/auth/signup'];
+const PUBLIC = [
+  ...['GET', 'HEAD'].flatMap((method) => [
+    `${method} /.well-known/jwks.json`,
+    `${method} /.well-known/oauth-authorization-server`,
+  ]),
+  ...['GET /docs', 'GET /docs/json', 'GET /docs/static/*', 'GET /docs/static/index.html'],
+  ...['GET /docs/static/swagger-initializer.js', 'GET /docs/yaml'],
+  ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup'],
+];
 
 /** Everything else that there is. Whoever adds a route adds it here, knowing which list it belongs to. */
 const GUARDED = [
   ...['DELETE /api/auth', 'DELETE /api/auth/:id', 'POST /api/auth/llt', 'DELETE /api/auth/llt/:id'],
   ...['GET /api/auth/refresh', 'GET /api/user'],
+  ...['GET /api/user/tokens', 'DELETE /api/user/tokens'],
 ];
+
+/** For registered services. */
+const FOR_SERVICES = ['GET /api/auth/revocations', 'POST /api/auth/introspect', 'POST /api/auth/revoke'];
 
 test('every route that is not listed as public refuses whoever brings no token', async (t) => {
   let target: TestApp | undefined;
@@ -20,12 +32,13 @@ test('every route that is not listed as public refuses whoever brings no token',
   });
   if (!target) return;
   const { open, guarded } = await sortOut(target, routes);
-  t.strictSame(open, PUBLIC);
+  t.strictSame(open, [...PUBLIC].sort());
   t.strictSame(
-    guarded.filter((route) => !route.endsWith(' /api/auth/verify')),
-    GUARDED.sort(),
+    guarded.filter((route) => !/ \/api\/auth\/verify(\/\*)?$/.test(route)),
+    [...GUARDED, ...FOR_SERVICES].sort(),
   );
   t.ok(guarded.includes('GET /api/auth/verify'));
+  t.ok(guarded.includes('GET /api/auth/verify/*'));
 });
 
 test('a new route that forgot its hook is found', async (t) => {
@@ -48,6 +61,12 @@ test('authentication comes before everything that a request may have wrong', asy
       const options = { headers: { 'content-type': type }, payload };
       refused(t, await call(target, line, options), 401, 'token_missing');
       refused(t, await call(target, line, { ...options, token: 'x' }), 401, 'invalid_token');
+    }
+  }
+  for (const line of FOR_SERVICES.filter((route) => !route.startsWith('GET'))) {
+    for (const [type, payload] of bodies) {
+      const response = await call(target, line, { headers: { 'content-type': type }, payload, token: 'x' });
+      refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
     }
   }
 });

@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { generatedRefreshSecret, generatedSigningKeysDir } from '../../../src/infra/crypto/generated-keys.ts';
-import { readSigningKeys } from '../../../src/infra/crypto/key-ring.ts';
+import { readSigningKeys } from '../../../src/infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../../../src/infra/crypto/keys.ts';
 
 test('keys are made once, for their owner alone, and found again', (t) => {

@@ -2,16 +2,20 @@ import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
+import type { KeyRegistry } from '../../../src/domain/access-tokens/ports.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { makeKeyRing } from '../../../src/infra/crypto/key-ring.ts';
-import { until } from '../../support/until.ts';
 import { generateSigningKey, parseSigningKey } from '../../../src/infra/crypto/keys.ts';
+import { makeKeyRegistry } from '../../../src/infra/postgres/key-registry.ts';
+import { testRecords } from '../../support/records.ts';
+import { sql } from '../../support/sql.ts';
+import { until } from '../../support/until.ts';
 
 function aFolder(t: Test) {
   const directory = t.testdir({});
   return {
     directory,
-    add(name: string): string {
-      const text = generateSigningKey();
+    add(name: string, text = generateSigningKey()): string {
       writeFileSync(join(directory, name), text);
       return parseSigningKey(text, name).kid;
     },
@@ -24,13 +28,32 @@ function aFolder(t: Test) {
   };
 }
 
-function open(t: Test, directory: string, errors: Error[] = []) {
+/** The registry of a database of the test's own. */
+async function aRegistry(t: Test, lead = 0) {
+  const { url, postgres } = await testRecords(t);
+  const registry = makeKeyRegistry(postgres.prisma, lead);
+  /** Everything that was noted becomes so many seconds older. */
+  const age = (seconds: number) =>
+    sql(
+      url,
+      `UPDATE signing_keys SET first_seen_at = first_seen_at - $1 * interval '1 second',
+        published_at = published_at - $1 * interval '1 second'`,
+      [seconds],
+    );
+  return { url, registry, age };
+}
+
+function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) {
   let secrets = randomBytes(32).toString('base64url');
+  const errors: Error[] = [];
+  const outages: (Error | null)[] = [];
   const ring = makeKeyRing({
     signingKeysDir: directory,
     readRefreshSecrets: () => secrets,
-    interval: 20,
+    registry,
+    interval,
     onError: (error) => errors.push(error),
+    onRegistry: (error) => outages.push(error),
   });
   t.teardown(() => {
     ring.close();
@@ -38,49 +61,159 @@ function open(t: Test, directory: string, errors: Error[] = []) {
   const setSecrets = (text: string) => {
     secrets = text;
   };
-  return { ring, setSecrets };
+  return { ring, setSecrets, errors, outages };
 }
 
-const kids = (ring: ReturnType<typeof makeKeyRing>) => ring.current().signing.map(({ kid }) => kid);
+/** Looks only when it is told to. */
+const NEVER = 3_600_000;
+const kids = ({ ring }: ReturnType<typeof open>) => ring.current().signing.map(({ kid }) => kid);
+const unreachable: KeyRegistry = { note: () => Promise.reject(new AuthError('unavailable')) };
 
-test('the highest file name signs, and every key verifies', (t) => {
+test('of the keys of a first start the highest file name signs, and every key verifies', async (t) => {
   const folder = aFolder(t);
   const [a, c, b] = [folder.add('0001.pem'), folder.add('0003.pem'), folder.add('0002.pem')];
   writeFileSync(join(folder.directory, 'README'), 'no key');
-  const { ring } = open(t, folder.directory);
-  t.strictSame(kids(ring), [c, b, a]);
-  t.end();
+  const { registry } = await aRegistry(t, 600);
+  const opened = open(t, folder.directory, registry, NEVER);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [c, b, a]);
 });
 
 test('a folder without a key is refused at the start', (t) => {
-  t.throws(() => open(t, aFolder(t).directory), /holds no \.pem file/);
+  t.throws(() => open(t, aFolder(t).directory, unreachable), /holds no \.pem file/);
   t.end();
 });
 
 test('keys that come and go are taken over without a restart', async (t) => {
   const folder = aFolder(t);
   const old = folder.add('0001.pem');
-  const { ring } = open(t, folder.directory);
+  const opened = open(t, folder.directory, (await aRegistry(t)).registry);
   const told: string[][] = [];
-  ring.onChange((keys) => {
+  opened.ring.onChange((keys) => {
     told.push(keys.signing.map(({ kid }) => kid));
     return Promise.resolve();
   });
 
+  await opened.ring.settle();
   const next = folder.add('0002.pem');
-  await until(() => kids(ring).length === 2);
-  t.strictSame(kids(ring), [next, old]);
+  await until(() => kids(opened)[0] === next);
+  t.strictSame(kids(opened), [next, old]);
 
   folder.remove('0001.pem');
-  await until(() => kids(ring).length === 1);
-  t.strictSame(kids(ring), [next]);
-  t.strictSame(told, [[next, old], [next]], 'listeners are told of each change');
+  await until(() => kids(opened).length === 1);
+  t.strictSame(kids(opened), [next]);
+  t.strictSame(told, [[old, next], [next, old], [next]], 'listeners are told of each change');
+});
+
+test('a new key verifies at once, and signs after the lead', async (t) => {
+  const folder = aFolder(t);
+  const old = folder.add('0001.pem');
+  const { registry, age } = await aRegistry(t, 600);
+  const opened = open(t, folder.directory, registry, NEVER);
+  await opened.ring.settle();
+
+  const next = folder.add('0002.pem');
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [old, next]);
+  await age(590);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [old, next], 'not yet');
+  await age(10);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [next, old]);
+
+  const replica = open(t, folder.directory, registry, NEVER);
+  await replica.ring.settle();
+  t.strictSame(kids(replica), [next, old], 'a replica that starts knows it');
+});
+
+test('where the only key is replaced in one step, the new one signs at once', async (t) => {
+  const folder = aFolder(t);
+  folder.add('0001.pem');
+  const { registry } = await aRegistry(t, 600);
+  const opened = open(t, folder.directory, registry, NEVER);
+  await opened.ring.settle();
+  const next = folder.add('0002.pem');
+  folder.remove('0001.pem');
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [next]);
+  const more = folder.add('0003.pem');
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [next, more], 'and goes on when another comes');
+});
+
+test('without the registry the key that signs stays, and a start takes the lowest name', async (t) => {
+  const folder = aFolder(t);
+  const [a, b] = [folder.add('0001.pem'), folder.add('0002.pem')];
+  const started = open(t, folder.directory, unreachable, NEVER);
+  await started.ring.settle();
+  await started.ring.settle();
+  t.strictSame(kids(started), [a, b]);
+  t.match(started.outages, [{ code: 'unavailable' }], 'told once');
+
+  const { registry } = await aRegistry(t, 0);
+  let isAway = false;
+  const switched: KeyRegistry = { note: (notes) => (isAway ? unreachable : registry).note(notes) };
+  const opened = open(t, folder.directory, switched, NEVER);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [b, a]);
+  isAway = true;
+  const c = folder.add('0003.pem');
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [b, c, a], 'the new one verifies');
+  isAway = false;
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [c, b, a]);
+  t.match(opened.outages, [{ code: 'unavailable' }, null]);
+});
+
+test('a request that looks for a new key does not wait for the registry', async (t) => {
+  const folder = aFolder(t);
+  folder.add('0001.pem');
+  const opened = open(t, folder.directory, { note: () => new Promise(() => undefined) }, NEVER);
+  void opened.ring.settle();
+  await opened.ring.reload();
+  const next = folder.add('0002.pem');
+  await until(async () => (await opened.ring.reload()).signing.some(({ kid }) => kid === next));
+  t.equal(kids(opened).length, 2);
+});
+
+test('the registry hears which key signs, from the first answer that was signed with it', async (t) => {
+  const folder = aFolder(t);
+  const old = folder.add('0001.pem');
+  const heard: (string | null)[] = [];
+  const opened = open(
+    t,
+    folder.directory,
+    {
+      note: ({ signing }) => {
+        heard.push(signing);
+        return heard.length === 1 ? unreachable.note({} as never) : Promise.resolve(new Set([next]));
+      },
+    },
+    NEVER,
+  );
+  const next = folder.add('0002.pem');
+  for (let i = 0; i < 3; i++) await opened.ring.settle();
+  t.strictSame(heard, [null, old, next]);
+});
+
+test('a key that is renamed is one key', async (t) => {
+  const folder = aFolder(t);
+  const text = generateSigningKey();
+  const [low, mid] = [folder.add('0000-next.pem', text), folder.add('0001.pem')];
+  const opened = open(t, folder.directory, (await aRegistry(t)).registry, NEVER);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [mid, low]);
+  folder.add('0002.pem', text);
+  await opened.ring.settle();
+  t.strictSame(kids(opened), [low, mid]);
 });
 
 test('refresh secrets change without a restart', async (t) => {
   const folder = aFolder(t);
   folder.add('0001.pem');
-  const { ring, setSecrets } = open(t, folder.directory);
+  const { ring, setSecrets } = open(t, folder.directory, unreachable);
   const [before] = ring.current().refresh;
   setSecrets(Buffer.alloc(32, 7).toString('base64url'));
   await until(() => ring.current().refresh[0]?.kid !== before?.kid);
@@ -90,10 +223,9 @@ test('refresh secrets change without a restart', async (t) => {
 test('a key that cannot be used is reported, and those in use stay', async (t) => {
   const folder = aFolder(t);
   const good = folder.add('0001.pem');
-  const errors: Error[] = [];
-  const { ring } = open(t, folder.directory, errors);
+  const opened = open(t, folder.directory, unreachable);
   folder.spoil('0002.pem');
-  await until(() => errors.length > 0);
-  t.match(errors[0]?.message, /0002\.pem/);
-  t.strictSame(kids(ring), [good]);
+  await until(() => opened.errors.length > 0);
+  t.match(opened.errors[0]?.message, /0002\.pem/);
+  t.strictSame(kids(opened), [good]);
 });

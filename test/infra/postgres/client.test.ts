@@ -52,6 +52,25 @@ test('what follows a transaction that timed out is not lost with it', async (t) 
   });
 });
 
+test('a connection that is always busy gives way to another, and no work is lost', async (t) => {
+  const { url } = await testDatabase(t);
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, lifetime: 0.5 });
+  t.teardown(() => postgres.close());
+  const pids = new Set<number>();
+  await until(async () => {
+    const [row] = await postgres.prisma.$transaction(async (tx) => {
+      await tx.$queryRaw`SELECT 1`;
+      return tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+    });
+    pids.add(row?.pid ?? 0);
+    return pids.size >= 3;
+  });
+  const { rows } = await withClient(url, (client) =>
+    client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1)', [[...pids]]),
+  );
+  t.ok(rows.length <= 1, 'the earlier ones have ended');
+});
+
 test('times are the same whatever the time zone of the database', async (t) => {
   const { url } = await testDatabase(t);
   const name = new URL(url).pathname.slice(1);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { test } from 'tap';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { orAuthError } from '../../../src/infra/postgres/errors.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
@@ -108,3 +109,12 @@ async function isWaiting(url: string): Promise<boolean> {
     return rowCount === 1;
   });
 }
+
+test('a raw statement to a server that is not there meets an outage', async (t) => {
+  const postgres = makePostgres({ url: 'postgres://nobody@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+  t.teardown(() => postgres.close());
+  await t.rejects(
+    orAuthError(() => postgres.prisma.$queryRaw`SELECT 1`),
+    { code: 'unavailable' },
+  );
+});

@@ -13,7 +13,7 @@ test('sessions long expired and tokens long revoked go, and nothing else', async
   const pending = await aSession(at(100));
   const llt = {
     userId: live.userId,
-    tokenId: (await tokens.addLongLived(live.userId, { name: 'x', createdAt: 1 }, 5)) ?? 0,
+    tokenId: (await tokens.addLongLived(live.userId, { name: 'x', createdAt: 1, kid: 'a key' }, 5)) ?? 0,
   };
   await tokens.revoke(revokedLongAgo.userId, revokedLongAgo.tokenId, 1000);
   await tokens.revoke(revokedLately.userId, revokedLately.tokenId, 9000);

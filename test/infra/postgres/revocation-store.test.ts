@@ -8,6 +8,8 @@ onEveryRecords(
     t.strictSame(await revocations.pending(10), []);
     await tokens.revoke(key.userId, key.tokenId, Date.now());
     t.strictSame(await revocations.pending(10), [key]);
+    t.strictSame(await revocations.pending(10, key.userId), [key]);
+    t.strictSame(await revocations.pending(10, (await aSession()).userId), []);
     await revocations.settle([key.tokenId]);
     t.strictSame(await revocations.pending(10), []);
   },

@@ -66,7 +66,8 @@ onEveryRecords(
 
 onEveryRecords('moves the last use of a token on, never back', async (t, { aSession, tokens, writer }) => {
   const { userId } = await aSession();
-  const tokenId = (await tokens.addLongLived(userId, { name: 'x', createdAt: Date.now() }, 5)) ?? 0;
+  const tokenId =
+    (await tokens.addLongLived(userId, { name: 'x', createdAt: Date.now(), kid: 'a key' }, 5)) ?? 0;
   for (const at of [5000, 4000]) await writer.saveUses([{ tokenId, at }]);
   t.equal((await tokens.find(tokenId))?.record.lastUsedAt, 5000);
 });

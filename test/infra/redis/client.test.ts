@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
+import { fakeSentinel } from '../../support/fake-sentinel.ts';
 import { quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 
 test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
@@ -32,3 +34,37 @@ test('commands fail while Redis is away, and work once it is back', { skip: redi
   await again;
   t.equal(await redis.ping(), 'PONG');
 });
+
+test(
+  'comes back where a Sentinel tells of another master while it is asked for the master',
+  { skip: redisMissing },
+  async (t) => {
+    const { url } = testRedis(t);
+    const { hostname: host, port } = new URL(url);
+    const sentinel = await fakeSentinel(t, { host, port: port || '6379' });
+    const nodes = [{ host: '127.0.0.1', port: sentinel.port }];
+    const redis = quietRedisClient({ url, nodes, sentinel: { name: 'main' }, timeout: 5000 });
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    await redis.connect();
+    await sentinel.subscribed();
+    let told = 0;
+    sentinel.asked = async () => {
+      if (told++ > 0) return;
+      sentinel.tell();
+      await sleep(200);
+    };
+    let ends = 0;
+    redis.on('end', () => ends++);
+    const again = new Promise((resolve) => redis.once('ready', resolve));
+    redis.stream.destroy();
+    await again;
+    t.equal(await redis.ping(), 'PONG');
+    t.ok(ends > 0, 'ioredis itself had given up');
+
+    redis.disconnect();
+    await sleep(500);
+    t.equal(redis.status, 'end', 'whoever closes it closes it for good');
+  },
+);

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { initialState, MAX_ELAPSED } from '../../../src/domain/sessions/rotation.ts';
 import type { RedisClock } from '../../../src/infra/redis/redis-clock.ts';
 import { makeRedisSessionState, type RedisStateOptions } from '../../../src/infra/redis/session-state.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/session-state.ts';
@@ -61,6 +61,44 @@ test('the way to Redis counts as time inside', { skip: redisMissing }, async (t)
   t.strictSame(await redis.hgetall(`${prefix}{7}:t:11`), before, 'nothing has changed');
   t.match(await arriving(state.latest, -60, 0), { outcome: 'issued', row: 'current' });
 });
+
+test(
+  "Redis's clock jumps ahead: what is not late by our own is asked once more",
+  { skip: redisMissing },
+  async (t) => {
+    const { states, redis, prefix } = await open(t);
+    const key = { userId: 7, tokenId: 11 };
+    const now = await states.now();
+    await states.put(aSession(initialState(now - 5, 'home')), aUser(), now);
+    const given: number[] = [];
+    const watched = Object.assign(Object.create(redis) as typeof redis, {
+      rotate: (...args: Parameters<typeof redis.rotate>) => {
+        given.push(Number(args[3]));
+        return redis.rotate(...args);
+      },
+    });
+    const learns: RedisClock = {
+      timed: async (_passage, _key, send) => {
+        const reply = await send((await states.now()) - (given.length === 0 ? 6_000_000 : 0));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return reply;
+      },
+    };
+    const jumped = makeRedisSessionState(watched, {
+      prefix,
+      cacheTtl: CACHE_TTL,
+      gate: openGate,
+      clock: learns,
+    });
+    const presented = { generation: now - 5, window: 0, client: 'home' };
+    t.match(await jumped.rotate(key, { ...presented, elapsed: MAX_ELAPSED }), { reason: 'stale' });
+    t.strictSame(given.splice(0), [MAX_ELAPSED], 'late by our own as well');
+    t.match(await jumped.rotate(key, { ...presented, elapsed: 3 }), { outcome: 'issued', row: 'current' });
+    t.equal(given.length, 2);
+    t.equal(given[0], 3);
+    t.ok(Number(given[1]) >= 15_000, 'the first try counts as time inside');
+  },
+);
 
 test('a Redis that is away is an outage, and never an answer', async (t) => {
   const redis = quietRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 });

@@ -1,0 +1,157 @@
+import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Environment } from './config.ts';
+import { keyConfig, reportKeys } from './doctor/key-report.ts';
+import { checkKeyLife, time, type JudgedKey } from './doctor/key-life.ts';
+import { describe } from './cli-doctor.ts';
+import type { KeyState } from './domain/access-tokens/key-life.ts';
+import type { SigningKey } from './domain/access-tokens/ports.ts';
+import { createOnce } from './infra/crypto/generated-keys.ts';
+import { nextName, pemNames } from './infra/crypto/key-files.ts';
+import { generateSigningKey, parseSigningKey } from './infra/crypto/keys.ts';
+
+/** What a command came to: the lines for a person, the object for a machine, and whether it did it. */
+export interface Outcome {
+  ok: boolean;
+  result: object;
+  text: string;
+}
+
+const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const;
+
+/** A file of a mounted Secret cannot be taken away from inside. */
+const READ_ONLY = ['EROFS', 'EACCES', 'EPERM'];
+
+/** What each state says of the moment that follows it. */
+const NEXT: Record<KeyState, string> = {
+  unseen: 'no replica has it yet',
+  published: 'signs from',
+  signing: '',
+  verifying: 'retirable from',
+  retirable: 'retirable since',
+};
+
+/**
+ * `latchkey keys …`. What the replicas tell each other of their keys stands in the database.
+ * @param url of the database, for the commands that need it.
+ * @returns null where the words are not understood.
+ * @throws AuthError `unavailable`, KeyError, ConfigError
+ */
+export async function keysCommand(
+  env: Environment,
+  url: () => string,
+  [action, which, ...rest]: readonly string[],
+  { alg, force }: { alg: string; force: boolean },
+): Promise<Outcome | null> {
+  if (rest.length > 0 || (which !== undefined) !== (action === 'retire')) return null;
+  if (action === 'retire') return retireKey(env, url(), which ?? '', force);
+  if (action === 'list') return listKeys(env, url());
+  if (action === 'doctor') return examineKeys(env, url());
+  const algorithm = ALGORITHMS.find((known) => known === alg);
+  return action === 'add' && algorithm ? addKey(env, algorithm, Date.now()) : null;
+}
+
+/** `latchkey keys list`. */
+async function listKeys(env: Environment, url: string): Promise<Outcome> {
+  const { directory, keys } = await reportKeys(env, url);
+  const lines = keys.map(({ kid, file, algorithm, state, since, next, longLived }) => {
+    const when = next === null ? '' : `, ${NEXT[state]} ${time(next)}`;
+    const tokens = longLived > 0 ? `, ${longLived} long-lived tokens` : '';
+    const from =
+      since === null
+        ? ''
+        : state === 'verifying'
+          ? ` (signed until ${time(since)})`
+          : ` since ${time(since)}`;
+    return `${kid}  ${algorithm}  ${file}  ${state}${from}${when}${tokens}`;
+  });
+  const shown = keys.map((key) => ({
+    ...key,
+    ...{ createdAt: isoOf(key.createdAt), since: isoOf(key.since), next: isoOf(key.next) },
+  }));
+  return {
+    ok: true,
+    result: { directory, keys: shown },
+    text: lines.join('\n') || `no keys in ${directory}`,
+  };
+}
+
+/** `latchkey keys doctor`. */
+async function examineKeys(env: Environment, url: string): Promise<Outcome> {
+  const { keys, now } = await reportKeys(env, url);
+  const findings = checkKeyLife(keys, now);
+  return { ok: true, result: { findings }, text: describe(findings) };
+}
+
+/** `latchkey keys add`: a new key with the highest name. It needs no database. @param now ms since 1970. */
+function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: number): Outcome {
+  const { directory, KEY_PUBLISH_LEAD: lead } = keyConfig(env);
+  const names = existsSync(directory) ? pemNames(directory) : [];
+  const name = nextName(names, now);
+  const file = join(directory, name);
+  const pem = generateSigningKey(algorithm);
+  if (!createOnce(file, () => pem)) return failed(`${file} has just been made by somebody else`, {});
+  // Made by root, it would be of no use to a service that is not.
+  const { uid, gid } = statSync(directory);
+  if (process.getuid?.() === 0 && uid !== 0) chownSync(file, uid, gid);
+  const { kid } = parseSigningKey(pem, name);
+  const when =
+    names.length === 0
+      ? 'it is the only one, and signs at once'
+      : `it signs ${lead} s after the last replica has it, not before ${time(now + lead * 1000)}`;
+  const signsFrom = names.length === 0 ? null : isoOf(now + lead * 1000);
+  return {
+    ok: true,
+    result: { kid, algorithm, file, signsFrom },
+    text: `${file}: ${algorithm} ${kid}; ${when}`,
+  };
+}
+
+/**
+ * `latchkey keys retire KID`: takes a key's file away, once nothing that it signed is good any more.
+ * @param which its id, or the name of its file. @param force the key has leaked: whatever it signed is to end.
+ */
+async function retireKey(env: Environment, url: string, which: string, force: boolean): Promise<Outcome> {
+  const { directory, keys } = await reportKeys(env, url);
+  const key = keys.find(({ kid, file }) => kid === which || file === which);
+  if (!key) return failed(`there is no such key in ${directory}`, {});
+  const { kid, file, next } = key;
+  const facts = { kid, file: join(directory, file) };
+  const refusal = keys.length === 1 ? 'it is the only key: `latchkey keys add` first' : reasonToKeep(key);
+  if (refusal !== null && (!force || keys.length === 1))
+    return failed(refusal, { ...facts, retired: false, from: isoOf(next) });
+  try {
+    rmSync(facts.file);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!READ_ONLY.includes(code)) throw error;
+    const todo = `${facts.file} cannot be removed from here (${code}): take ${file} out of the Secret that is mounted there`;
+    return failed(todo, { ...facts, retired: false, remove: file });
+  }
+  return { ok: true, result: { ...facts, retired: true }, text: `removed ${facts.file}${broken(key)}` };
+}
+
+/** Why a key may not go yet, and from when on it may; null where it may. */
+function reasonToKeep({ state, longLived, next, file }: JudgedKey): string | null {
+  if (state === 'signing') return `${file} signs: \`latchkey keys add\` makes the one that follows it`;
+  if (state === 'unseen')
+    return `no running replica has said anything of ${file}: whether it is in use cannot be told`;
+  if (state !== 'verifying') return null;
+  if (longLived > 0)
+    return `${file} is needed for ${longLived} long-lived tokens, which never expire: they have to be deleted first`;
+  return `access tokens that ${file} signed may be good until ${time(next)}: it can be retired from then on`;
+}
+
+function broken({ state, longLived }: JudgedKey): string {
+  if (state !== 'signing' && state !== 'verifying') return '';
+  const tokens = longLived > 0 ? `, and ${longLived} long-lived tokens are over for good` : '';
+  return `: access tokens that it signed are refused within seconds, and clients refresh them${tokens}`;
+}
+
+function failed(text: string, result: object): Outcome {
+  return { ok: false, result: { ...result, error: text }, text };
+}
+
+function isoOf(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}

@@ -1,0 +1,32 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { makeBackground } from './background.ts';
+import { makeServiceClients } from './domain/clients/authenticate.ts';
+import { makeClientDirectory } from './domain/clients/directory.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Observe } from './domain/metrics/observe.ts';
+import { makeClientStore } from './infra/postgres/client-store.ts';
+import type { PrismaClient } from './generated/prisma/client.ts';
+
+interface ClientsParts {
+  prisma: PrismaClient;
+  clock: Clock;
+  observe: Observe;
+  logger: FastifyBaseLogger;
+}
+
+/** How long a deleted client or secret may go on to be good, in milliseconds. */
+const INTERVAL = 2000;
+
+/** The registered services: known from memory, and loaded again beside the requests. */
+export function makeClients({ prisma, clock, observe, logger }: ClientsParts) {
+  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const directory = makeClientDirectory({ store: makeClientStore(prisma), clock, sleep });
+  const background = makeBackground(logger, observe);
+  return {
+    clients: makeServiceClients(directory),
+    start(): void {
+      background.every(INTERVAL, 'client reload', () => directory.load());
+    },
+    stop: () => background.stop(),
+  };
+}

@@ -1,0 +1,62 @@
+import type { KeyLife } from '../domain/access-tokens/key-life.ts';
+import { ok, warn, type Finding } from './finding.ts';
+
+/** Days after which the key that signs should have been followed by another. */
+const MAX_AGE = 365;
+const DAY = 86_400_000;
+
+/** A key in the folder, and what the replicas know of it. */
+export interface JudgedKey extends KeyLife {
+  /** Its name in the folder. */
+  file: string;
+  algorithm: string;
+  createdAt: number;
+}
+
+/** What is to be done about the keys of a service that runs. @param now ms since 1970. */
+export function checkKeyLife(keys: readonly JudgedKey[], now: number): Finding[] {
+  return [judgeSigner(keys, now), judgeNext(keys), judgeOld(keys)];
+}
+
+function judgeSigner(keys: readonly JudgedKey[], now: number): Finding {
+  const check = 'the key that signs';
+  const signer = keys.find(({ state }) => state === 'signing');
+  if (!signer) return warn(check, 'no replica has said which it is', 'start the service on this folder');
+  const age = Math.max(0, Math.floor((now - signer.createdAt) / DAY));
+  const found = `${signer.file} (${signer.algorithm}), ${age} days old by its file`;
+  const hasNext = keys.some(({ state, next }) => state === 'published' && next !== null);
+  if (age <= MAX_AGE || hasNext) return ok(check, found);
+  return warn(check, found, '`latchkey keys add` makes the next one');
+}
+
+function judgeNext(keys: readonly JudgedKey[]): Finding {
+  const check = 'keys that do not sign yet';
+  const unseen = keys.filter(({ state }) => state === 'unseen').map(({ file }) => file);
+  if (unseen.length > 0) {
+    return warn(check, `no replica has ${unseen.join(', ')}`, 'give the replicas this folder, or wait');
+  }
+  const next = keys.filter(({ state, next: from }) => state === 'published' && from !== null);
+  if (next.length === 0) return ok(check, 'none');
+  return ok(check, next.map(({ file, next: from }) => `${file} signs from ${time(from)}`).join(', '));
+}
+
+function judgeOld(keys: readonly JudgedKey[]): Finding {
+  const check = 'keys that do not sign any more';
+  const retirable = keys.filter(({ state }) => state === 'retirable').map(({ file }) => file);
+  if (retirable.length > 0) {
+    const todo = retirable.map((file) => `latchkey keys retire ${file}`).join(', ');
+    return warn(check, `nothing that ${retirable.join(', ')} signed is good any more`, todo);
+  }
+  const kept = keys.filter(({ state }) => state === 'verifying');
+  return ok(check, kept.length === 0 ? 'none' : kept.map(keptFor).join(', '));
+}
+
+function keptFor({ file, longLived, next }: JudgedKey): string {
+  return longLived > 0
+    ? `${file} is needed for ${longLived} long-lived tokens`
+    : `${file} can be retired from ${time(next)}`;
+}
+
+export function time(at: number | null): string {
+  return at === null ? '-' : new Date(at).toISOString().slice(0, 19) + 'Z';
+}

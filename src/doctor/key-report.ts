@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config.ts';
+import { judgeKeys } from '../domain/access-tokens/key-life.ts';
+import { readKeyFiles } from '../infra/crypto/key-files.ts';
+import { KeyError } from '../infra/crypto/keys.ts';
+import { makePostgres } from '../infra/postgres/client.ts';
+import { countLongLived, readKeyRecords } from '../infra/postgres/key-records.ts';
+import type { JudgedKey } from './key-life.ts';
+
+export interface KeysReport {
+  directory: string;
+  /** The database's clock, by which all is judged. */
+  now: number;
+  /** The highest file name first. */
+  keys: JudgedKey[];
+}
+
+/** The folder of the keys, and what their life depends on; the other variables need not be right. */
+export function keyConfig(env: Environment) {
+  const { DATA_DIR, KEY_PUBLISH_LEAD, ACCESS_TOKEN_TTL } = env;
+  const config = loadConfig(
+    { ...databaseVariables(env), DATA_DIR, KEY_PUBLISH_LEAD, ACCESS_TOKEN_TTL },
+    NO_HASHES,
+  );
+  return { ...config, directory: env.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys') };
+}
+
+/**
+ * Every key of SIGNING_KEYS_DIR, and how it stands with it.
+ * @param url of the database: what the replicas tell each other of their keys stands there.
+ * @throws AuthError `unavailable`, KeyError, ConfigError
+ */
+export async function reportKeys(env: Environment, url: string): Promise<KeysReport> {
+  const config = keyConfig(env);
+  if (!existsSync(config.directory)) throw new KeyError(`${config.directory} does not exist`);
+  const files = readKeyFiles(config.directory);
+  const postgres = makePostgres({ url, pool: 1, timeout: config.DATABASE_TIMEOUT });
+  try {
+    const { now, records } = await readKeyRecords(postgres.prisma);
+    const lives = judgeKeys([...new Set(files.map(({ key }) => key.kid))], {
+      ...{ records, now, lead: config.KEY_PUBLISH_LEAD, accessTokenTtl: config.ACCESS_TOKEN_TTL },
+      longLived: await countLongLived(postgres.prisma),
+    });
+    const keys = lives.flatMap((life) => {
+      const file = files.find(({ key }) => key.kid === life.kid);
+      if (!file) return [];
+      const { algorithm, createdAt } = file.key;
+      return [{ ...life, file: file.name, algorithm, createdAt }];
+    });
+    return { directory: config.directory, now, keys };
+  } finally {
+    await postgres.close();
+  }
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '../clock.ts';
+import type { ClientStore } from './ports.ts';
+import { hashSecret, newClientId, newSecret, type RandomBytes } from './secret.ts';
+
+interface RegistryPorts {
+  store: ClientStore;
+  randomBytes: RandomBytes;
+  clock: Pick<Clock, 'now'>;
+}
+
+/** The only time that anybody sees the secret. */
+export interface Credentials {
+  clientId: string;
+  secret: string;
+}
+
+/** What operators do with registered services. Names are in the form of `parseClientName`. @throws AuthError `unavailable` */
+export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts) {
+  return {
+    /** @returns null when the name is taken. */
+    async create(name: string): Promise<Credentials | null> {
+      const [clientId, secret] = [newClientId(randomBytes), newSecret(randomBytes)];
+      const isNew = await store.add({
+        clientId,
+        name,
+        secretHash: hashSecret(secret),
+        createdAt: clock.now(),
+      });
+      return isNew ? { clientId, secret } : null;
+    },
+
+    /** A new secret beside the newest one; both are good. @returns null when there is no such client. */
+    async rotate(name: string): Promise<Credentials | null> {
+      const secret = newSecret(randomBytes);
+      const client = await store.rotate(name, hashSecret(secret), clock.now());
+      return client && { clientId: client.clientId, secret };
+    },
+
+    /** From now on only the newest secret is good. @returns null when there is no such client. */
+    finishRotation: (name: string) => store.finishRotation(name),
+
+    remove: (name: string) => store.remove(name),
+    list: () => store.list(),
+  };
+}
+
+export type ClientRegistry = ReturnType<typeof makeClientRegistry>;

@@ -1,0 +1,80 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import type { Introspect } from '../../domain/access-tokens/introspect.ts';
+import { operation } from '../openapi/operation.ts';
+import formBody from '../plugins/form-body.ts';
+import type { TokenCodec } from '../plugins/jwt.ts';
+import { Id, TokenForm } from '../schemas.ts';
+
+interface IntrospectRoute {
+  introspect: Introspect;
+  codec: TokenCodec;
+}
+
+const text = (description: string, example: string) =>
+  Type.Optional(Type.String({ description, examples: [example] }));
+const date = (description: string, example: number) =>
+  Type.Optional(Type.Integer({ description, examples: [example] }));
+const id = (description: string, example: number) =>
+  Type.Optional({ ...Id, description, examples: [example] });
+
+const schema = operation({
+  operationId: 'introspect',
+  summary: 'What is this token good for right now? (RFC 7662)',
+  description:
+    'For a service that was given a token and wants to know whose it is. Whatever is not a good access token or long-lived token, a refresh token among them, is `{"active":false}` and nothing else. Asking is a use of the token, as any other.',
+  tags: ['Registered services'],
+  security: [{ serviceClient: [] }],
+  refuses: [],
+  consumes: ['application/x-www-form-urlencoded'],
+  body: TokenForm,
+  response: {
+    200: Type.Object(
+      {
+        active: Type.Boolean({
+          description: 'Whether it is good; without it nothing else is said',
+          examples: [true],
+        }),
+        token_type: Type.Optional(Type.Literal('Bearer')),
+        token_use: Type.Optional(
+          Type.Union([Type.Literal('access'), Type.Literal('llt')], {
+            description: 'An access token, or a long-lived one',
+          }),
+        ),
+        iss: text('`ISSUER`', 'https://auth.example.com'),
+        aud: text('`AUDIENCE`', 'latchkey'),
+        sub: text('The user’s id', '7'),
+        client_id: text('Always `latchkey`: users sign in to the service itself', 'latchkey'),
+        username: text('The username', 'ada'),
+        sid: id('The id of the session or the long-lived token', 7),
+        gen: id('Which of the session’s pairs it is of; none in a long-lived token', 1),
+        jti: text('The token’s own id', '7.1'),
+        iat: date('When it was issued, in seconds since 1970', 1795000000),
+        exp: date('When it expires; none in a long-lived token', 1795000900),
+      },
+      { title: 'Introspection', description: 'What the token is good for', additionalProperties: false },
+    ),
+  },
+});
+
+export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
+  app,
+  { introspect, codec },
+) => {
+  await app.register(formBody);
+  const options = { schema, onRequest: app.auth.client, config: { oauthErrors: true } };
+  app.post('/api/auth/introspect', options, async (request) => {
+    const { token } = request.body;
+    // A refresh token is good for no resource, so it is as inactive as one that we have never seen.
+    const bearer = await codec.verify(token, 'access', 'llt');
+    const principal = await introspect(bearer);
+    if (!principal) return { active: false };
+    return {
+      ...codec.claimsOf(token),
+      active: true,
+      token_type: 'Bearer' as const,
+      token_use: principal.type,
+      username: principal.user.username,
+    };
+  });
+};

@@ -1,0 +1,61 @@
+import Type, { type TSchema } from 'typebox';
+import type { JsonObject } from '../openapi/json.ts';
+
+/** The feed's answer as the reference shows it: OpenAPI 3.1 has no words for a stream, so `x-events` holds each event's data. */
+
+const id = (description: string) => Type.Integer({ description, minimum: 1, examples: [7] });
+const before = Type.Integer({
+  description: 'Every token of the user whose id is at most this is revoked',
+  minimum: 0,
+  examples: [12],
+});
+
+const EVENTS = {
+  snapshot: data('All that is revoked and could still be in an access token that has not expired, in parts', {
+    tokens: Type.Array(id('A token that is revoked'), { description: 'Ids of tokens, as in `sid`' }),
+    users: Type.Array(
+      data('A user most or all of whose tokens are revoked', { user: id('The user’s id'), before }),
+    ),
+    last: Type.Boolean({ description: 'Whether this is the last part', examples: [true] }),
+    remember: Type.Integer({
+      description: 'Seconds for which a revocation has to be remembered',
+      minimum: 1,
+      examples: [905],
+    }),
+  }),
+  revoked: data('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Whose it was') }),
+  user_revoked: data('Tokens of a user are revoked', { user: id('The user’s id'), before }),
+  heartbeat: data('Each second: everything that was published before has been told', {}),
+};
+
+const EXAMPLE = `retry: 1000
+
+event: snapshot
+id: Zm9vYmFy.41
+data: {"tokens":[11,12],"users":[],"last":true,"remember":905}
+
+event: revoked
+id: Zm9vYmFy.42
+data: {"token":7,"user":7}
+
+event: heartbeat
+id: Zm9vYmFy.42
+data: {}
+
+`;
+
+export const EVENT_STREAM: JsonObject = {
+  description: 'Events, for as long as the connection lasts. `x-events` holds the schemas of their data.',
+  headers: {
+    'X-Accel-Buffering': {
+      description: 'For nginx: what is sent leaves at once.',
+      required: true,
+      schema: { type: 'string', const: 'no' },
+    },
+  },
+  content: { 'text/event-stream': { schema: { type: 'string' }, example: EXAMPLE, 'x-events': EVENTS } },
+};
+
+function data<Properties extends Record<string, TSchema>>(description: string, properties: Properties) {
+  return Type.Object(properties, { description, additionalProperties: false });
+}

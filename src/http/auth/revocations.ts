@@ -1,0 +1,96 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import type { FanOut } from '../../domain/feed/fan-out.ts';
+import { parsePosition, positionText } from '../../domain/feed/position.ts';
+import type { FeedEvent } from '../../domain/feed/ports.ts';
+import type { FeedMessage, FeedReader } from '../../domain/feed/reader.ts';
+import { openEventStream } from '../event-stream.ts';
+import { operation } from '../openapi/operation.ts';
+import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { EVENT_STREAM } from './revocation-events.ts';
+
+export interface RevocationsRoute {
+  fanOut: Pick<FanOut, 'open' | 'leave' | 'close'>;
+}
+
+const schema = operation({
+  operationId: 'revocations',
+  summary: 'Which tokens are revoked, as it happens (Server-Sent Events)',
+  description:
+    'For services that verify tokens by themselves and want to know within a second what was revoked. The stream has no end. See the README for what to keep of it, and what to do while no heartbeat comes.',
+  tags: ['Registered services'],
+  security: [{ serviceClient: [] }],
+  refuses: [],
+  headers: Type.Object({
+    'last-event-id': Type.Optional(
+      Type.String({
+        description: 'The last `id` that was read: what followed it comes first, and no snapshot',
+      }),
+    ),
+  }),
+  answers: { 200: EVENT_STREAM },
+});
+
+/** Milliseconds after which a reader that lost its connection comes back. */
+const RETRY = 1000;
+
+export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = (app, { fanOut }, done) => {
+  app.get('/api/auth/revocations', { schema, onRequest: app.auth.client }, async (request, reply) => {
+    const { clientId } = serviceClientOf(request);
+    const lastId = request.headers['last-event-id'];
+    const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId));
+
+    reply.hijack();
+    const stream = openEventStream(reply.raw, { 'x-request-id': request.id }, () => {
+      fanOut.leave(reader);
+    });
+    app.streamBegins(request);
+    const reader: FeedReader = {
+      clientId,
+      send: (messages) => {
+        stream.write(textOf(messages));
+      },
+      backlog: stream.backlog,
+      flushed: stream.flushed,
+      end: stream.end,
+    };
+    stream.write(`retry: ${RETRY}\n\n`);
+    start(reader);
+  });
+  // Whoever closes the app without a drain waits for no reader either.
+  app.addHook('preClose', (closed) => {
+    fanOut.close();
+    closed();
+  });
+  done();
+};
+
+/** All readers are sent the same arrays. */
+const written = new WeakMap<readonly FeedMessage[], string>();
+
+function textOf(messages: readonly FeedMessage[]): string {
+  const known = written.get(messages);
+  if (known !== undefined) return known;
+  const text = messages.map(eventText).join('');
+  written.set(messages, text);
+  return text;
+}
+
+function eventText(message: FeedMessage): string {
+  const [name, data] = contentOf(message);
+  const id = message.position ? `id: ${positionText(message.position)}\n` : '';
+  return `event: ${name}\n${id}data: ${JSON.stringify(data)}\n\n`;
+}
+
+function contentOf(message: FeedMessage): [name: string, data: object] {
+  if (message.type === 'heartbeat') return ['heartbeat', {}];
+  if (message.type === 'event') return [message.event.type, dataOf(message.event)];
+  const { tokens, users, remember, position } = message;
+  const marks = users.map(({ userId, before }) => ({ user: userId, before }));
+  return ['snapshot', { tokens, users: marks, last: position !== null, remember }];
+}
+
+function dataOf(event: FeedEvent): object {
+  if (event.type === 'revoked') return { token: event.tokenId, user: event.userId };
+  return { user: event.userId, before: event.before };
+}

@@ -1,0 +1,47 @@
+/** application/x-www-form-urlencoded, as OAuth uses it (RFC 6749, appendix B). */
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** @returns null where an escape is malformed or what it says is not UTF-8. */
+export function decodeFormText(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+/** Bytes that are UTF-8, or null. */
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** A form's parameters, or why it is none. */
+export type Form = { parameters: Record<string, string> } | { fault: 'malformed' | 'repeated' };
+
+/**
+ * RFC 6749, section 3.1: a parameter without a value counts as omitted, and none may come more than once. Node's own
+ * parser would take a malformed escape as it is, and of two values the last.
+ */
+export function parseForm(body: Uint8Array): Form {
+  const text = decodeUtf8(body);
+  if (text === null) return { fault: 'malformed' };
+  const parameters = new Map<string, string>();
+  const seen = new Set<string>();
+  for (const part of text.split('&')) {
+    if (part === '') continue;
+    const equals = part.includes('=') ? part.indexOf('=') : part.length;
+    const name = decodeFormText(part.slice(0, equals));
+    const value = decodeFormText(part.slice(equals + 1));
+    if (name === null || value === null) return { fault: 'malformed' };
+    if (seen.has(name)) return { fault: 'repeated' };
+    seen.add(name);
+    if (value !== '') parameters.set(name, value);
+  }
+  // With fromEntries even `__proto__` is a property like any other.
+  return { parameters: Object.fromEntries(parameters) };
+}

@@ -1,0 +1,161 @@
+import type { ErrorCode } from '../../domain/errors.ts';
+import { hoistTitled } from './components.ts';
+import { exampleOf } from './example.ts';
+import { isObject, type JsonObject } from './json.ts';
+import type { Described } from './operation.ts';
+import {
+  byStatus,
+  codesOf,
+  COMMON_HEADERS,
+  componentName,
+  isRouted,
+  problemResponse,
+  ref,
+} from './refusals.ts';
+import { HEADERS, PARAMETERS, SECURITY_SCHEMES, SERVICE } from './service.ts';
+import { OAuthProblemSchema } from '../oauth-error.ts';
+import { ProblemSchema } from '../problem.ts';
+
+/** A route's schema: what is described of it, and whatever Fastify checks; and what its configuration says of errors. */
+export type RouteSchema = Described & { oauthErrors?: boolean } & JsonObject;
+
+/**
+ * Completes what was generated from the routes' schemas: the refusals that follow from what a route is, the headers of
+ * every answer, examples of whole bodies, and components for what is shared.
+ * @param schemaOf the schema of a route, by its operationId
+ */
+export function completeDocument(
+  generated: { paths?: unknown },
+  schemaOf: (operationId: string) => RouteSchema | undefined,
+): JsonObject {
+  const responses: JsonObject = {};
+  const schemas: JsonObject = {};
+  const paths = Object.entries((generated.paths ?? {}) as Record<string, Record<string, JsonObject>>)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([path, operations]) => [path, completePath(path, operations, schemaOf, responses)] as const);
+  const hoisted = hoistTitled(
+    { paths: Object.fromEntries(paths), problems: [ProblemSchema, OAuthProblemSchema] },
+    schemas,
+  );
+  return {
+    ...SERVICE,
+    paths: hoisted.paths,
+    components: {
+      schemas: sorted(schemas),
+      responses: sorted(responses),
+      parameters: PARAMETERS,
+      headers: HEADERS,
+      securitySchemes: SECURITY_SCHEMES,
+    },
+  };
+}
+
+/**
+ * A route that takes any method is one operation, and is shown as GET; `x-any-method` says so to programs. So does `x-head`
+ * of one that answers HEAD as it answers GET.
+ */
+function completePath(
+  path: string,
+  operations: Record<string, JsonObject>,
+  schemaOf: (operationId: string) => RouteSchema | undefined,
+  responses: JsonObject,
+): JsonObject {
+  const shown = Object.entries(operations).filter(
+    ([method, { operationId }]) => method === 'get' || operations.get?.operationId !== operationId,
+  );
+  return Object.fromEntries(
+    shown.map(([method, operation]) => {
+      const { operationId } = operation;
+      const schema = typeof operationId === 'string' ? schemaOf(operationId) : undefined;
+      if (!schema) throw new Error(`${method} ${path} has no operationId`);
+      const methods = Object.keys(operations).filter((each) => operations[each]?.operationId === operationId);
+      const isHeadToo = methods.join() === 'get,head';
+      const marked = {
+        ...operation,
+        ...(methods.length > 1 && { [isHeadToo ? 'x-head' : 'x-any-method']: true }),
+      };
+      return [method, completeOperation(method, marked, schema, responses)];
+    }),
+  );
+}
+
+function completeOperation(
+  method: string,
+  operation: JsonObject,
+  schema: RouteSchema,
+  shared: JsonObject,
+): JsonObject {
+  const { operationId, security, refuses, answers = {}, oauthErrors = false } = schema;
+  const isValidated = ['body', 'querystring', 'params'].some((part) => part in schema);
+  const consumes = schema.consumes as string[] | undefined;
+  const codes = codesOf({ method, consumes, isValidated, security, refuses });
+  const parameters = ((operation.parameters ?? []) as JsonObject[]).map(withoutOptionalExample);
+  return {
+    ...operation,
+    parameters: [...parameters, ref('parameters', 'RequestId')],
+    ...(isObject(operation.requestBody) && { requestBody: withExample(operation.requestBody, operationId) }),
+    responses: {
+      ...successes(merged(operation.responses as JsonObject, answers), operationId),
+      ...refusals(codes, oauthErrors, shared),
+    },
+  };
+}
+
+/** What is described of an answer goes before what was generated. */
+function merged(generated: JsonObject, answers: Readonly<Record<string, JsonObject>>): JsonObject {
+  const both = Object.entries(answers).map(([status, answer]) => [
+    status,
+    { ...(generated[status] as JsonObject | undefined), ...answer },
+  ]);
+  return { ...generated, ...(Object.fromEntries(both) as JsonObject) };
+}
+
+function successes(responses: JsonObject, operationId: string): JsonObject {
+  return Object.fromEntries(
+    Object.entries(responses as Record<string, JsonObject>).map(([status, response]) => [
+      status,
+      {
+        ...withExample(response, operationId),
+        headers: { ...COMMON_HEADERS, ...(response.headers as JsonObject | undefined) },
+      },
+    ]),
+  );
+}
+
+/** A status with one code is the same everywhere, and becomes a component. */
+function refusals(codes: ErrorCode[], oauthErrors: boolean, shared: JsonObject): JsonObject {
+  return Object.fromEntries(
+    byStatus(codes).map(([status, ofStatus]) => {
+      const [code] = ofStatus;
+      const speaksOAuth = oauthErrors && isRouted(ofStatus);
+      const response = problemResponse(status, ofStatus, speaksOAuth);
+      if (ofStatus.length > 1 || code === undefined) return [status, response];
+      const name = `${speaksOAuth ? 'OAuth' : ''}${componentName(code)}`;
+      shared[name] = response;
+      return [status, ref('responses', name)];
+    }),
+  );
+}
+
+/** The page would send it: an id that nobody gave must end nothing. */
+function withoutOptionalExample(parameter: JsonObject): JsonObject {
+  const { example, ...rest } = parameter;
+  return parameter.required === true ? { ...rest, example } : rest;
+}
+
+/** Gives each of its media types an example, where it has none. */
+function withExample(part: JsonObject, operationId: string): JsonObject {
+  const { content } = part;
+  if (!isObject(content)) return part;
+  const media = Object.entries(content as Record<string, JsonObject>).map(([type, value]) => [
+    type,
+    'example' in value || 'examples' in value
+      ? value
+      : { ...value, example: exampleOf(value.schema as JsonObject, operationId) },
+  ]);
+  return { ...part, content: Object.fromEntries(media) as JsonObject };
+}
+
+function sorted(map: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

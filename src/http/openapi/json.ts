@@ -1,0 +1,6 @@
+/** A part of the document; what is in it is known to whoever put it there. */
+export type JsonObject = Record<string, unknown>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

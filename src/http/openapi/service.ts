@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { REQUEST_ID } from '../plugins/request-context.ts';
+import { BASIC_CHALLENGE } from '../problem.ts';
+
+/** What the document says of the service as a whole. */
+
+export const TAGS = {
+  Accounts: 'Opening an account, and looking at it.',
+  Sessions: 'A session is one device’s login: a chain of token pairs of which only the newest is good.',
+  'Long-lived tokens': 'Tokens without expiry, each for one named device, until they are deleted.',
+  Verification: 'What other services ask.',
+  'Registered services':
+    'For services that the operator has given an id and a secret (`latchkey client create`).',
+  Discovery: 'Public documents by which tokens can be verified without asking.',
+} as const;
+
+export type Tag = keyof typeof TAGS;
+
+export const SECURITY_SCHEMES = {
+  bearerAuth: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'The `access_token` of a pair, or a long-lived token.',
+  },
+  bearerRefreshToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'The `refresh_token` of a pair. It is good once: the answer holds the next one.',
+  },
+  serviceClient: {
+    type: 'http',
+    scheme: 'basic',
+    description:
+      'The id and secret of a registered service, each form-encoded before they are joined (RFC 6749, section 2.3.1).',
+  },
+} as const;
+
+export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
+
+const DESCRIPTION = `Accounts, login, refresh, logout, and long-lived tokens for devices.
+
+**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh token for
+one refresh; to whoever carries them both are opaque.
+
+**Clients** keep the newer of two pairs, and store a pair before they use it. On a refresh, 401 and 403 mean signed out;
+after anything else, including no answer, keep the session and try again, after \`Retry-After\` where there is one.
+
+**Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and \`detail\` are
+for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405 \`method_not_allowed\` with
+\`Allow\`; HEAD is answered in place of GET only where \`x-head\` says so. A request that is not good HTTP is refused in the same
+shape. Where OAuth’s libraries ask, the same body also holds \`error\` and \`error_description\` (RFC 6749), and is
+\`application/json\` for whoever accepts that and no problem details.
+
+**Requests** with a body send JSON in UTF-8, of at most 16 KiB; a property that is not listed here is refused, and no value
+is converted. Where the body is a form, what is not listed is ignored, and what comes twice is refused. \`Content-Type: application/json\` with an empty body is fine where there is no body. Text is compared and
+measured in code points, after Unicode normalisation and trimming, which is why no schema here says how long it may be.
+
+**Every answer** carries \`X-Request-Id\`, which is also in the service’s log, and \`Cache-Control: no-store\` unless
+it is a public document.`;
+
+/** Of the document without its operations. */
+export const SERVICE = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Latchkey',
+    summary: 'Authentication and token microservice',
+    description: DESCRIPTION,
+    version: readVersion(),
+    license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+  },
+  servers: [{ url: '/', description: 'The service that shows this document' }],
+  tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+};
+
+const EXAMPLE_ETAG = '"nYq0bUXOXkhyzZJLQsNbjVNmVNl4o3cFkGEVfLqJmUU"';
+
+/** Headers, by the names of their components. */
+export const HEADERS = {
+  RequestId: {
+    description: 'The caller’s `X-Request-Id` where it was one, or a new one.',
+    required: true,
+    schema: {
+      type: 'string',
+      pattern: REQUEST_ID.source,
+      examples: ['3f0c1d52-7a8e-4a44-9a53-5d6f3c1b2a90'],
+    },
+  },
+  CacheControl: {
+    description: 'Nobody in between may keep an answer.',
+    required: true,
+    schema: { type: 'string', const: 'no-store' },
+  },
+  Challenge: {
+    description:
+      'RFC 6750: `error="invalid_token"` only where a token was sent and is the reason; then a refresh may help.',
+    required: true,
+    schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
+  },
+  BasicChallenge: {
+    description: 'RFC 7617: a service shows its id and secret.',
+    required: true,
+    schema: { type: 'string', const: BASIC_CHALLENGE },
+  },
+  PublicCacheControl: {
+    description: 'Anybody may keep it, for half of `KEY_PUBLISH_LEAD`, 300 seconds at most.',
+    required: true,
+    schema: { type: 'string', pattern: '^public, max-age=[0-9]+$', examples: ['public, max-age=300'] },
+  },
+  ETag: {
+    description: 'For `If-None-Match`.',
+    required: true,
+    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{43}"$', examples: [EXAMPLE_ETAG] },
+  },
+  AllowOrigin: {
+    description: 'Scripts of any origin may read it.',
+    required: true,
+    schema: { type: 'string', const: '*' },
+  },
+  RetryAfter: {
+    description: 'Seconds after which to try again.',
+    required: true,
+    schema: { type: 'string', pattern: '^[1-9][0-9]*$', examples: ['1'] },
+  },
+};
+
+/** Parameters that every operation takes. */
+export const PARAMETERS = {
+  RequestId: {
+    in: 'header',
+    name: 'X-Request-Id',
+    description:
+      'Your name for this request, 1 to 64 of `A-Z a-z 0-9 -`: it comes back in the answer and is in our log. Anything else is replaced by a new one.',
+    required: false,
+    schema: { type: 'string' },
+  },
+};
+
+function readVersion(): string {
+  const file = new URL('../../../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

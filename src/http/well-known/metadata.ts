@@ -1,0 +1,96 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import { operation } from '../openapi/operation.ts';
+import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
+
+interface MetadataRoute {
+  /** ISSUER. */
+  issuer: string;
+  /** How long it may be kept, in seconds. */
+  maxAge: number;
+}
+
+const WELL_KNOWN = '/.well-known/oauth-authorization-server';
+
+const uri = (description: string, example: string) =>
+  Type.String({ description, format: 'uri', examples: [example] });
+const list = (description: string, ...example: string[]) =>
+  Type.Array(Type.String(), { description, examples: [example] });
+
+const schema = operation({
+  operationId: 'getMetadata',
+  summary: 'Where everything is (RFC 8414)',
+  description:
+    'For OAuth’s libraries. Where `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, makes of it.',
+  tags: ['Discovery'],
+  security: [],
+  refuses: [],
+  headers: IfNoneMatch,
+  answers: PUBLIC_ANSWERS,
+  response: {
+    200: Type.Object(
+      {
+        issuer: uri('`ISSUER`', 'https://auth.example.com'),
+        jwks_uri: uri('The public keys', 'https://auth.example.com/.well-known/jwks.json'),
+        introspection_endpoint: uri('RFC 7662', 'https://auth.example.com/api/auth/introspect'),
+        introspection_endpoint_auth_methods_supported: list(
+          'How services say who they are',
+          'client_secret_basic',
+        ),
+        revocation_endpoint: uri('RFC 7009', 'https://auth.example.com/api/auth/revoke'),
+        revocation_endpoint_auth_methods_supported: list(
+          'How services say who they are',
+          'client_secret_basic',
+        ),
+        response_types_supported: list('None: there is no authorization endpoint'),
+        grant_types_supported: list('None: there is no token endpoint'),
+      },
+      { title: 'Metadata', description: 'Where everything is', additionalProperties: false },
+    ),
+  },
+});
+
+/**
+ * RFC 8414's metadata. Latchkey has no authorization and no token endpoint: the lists of grants and response types are
+ * empty. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
+ * both, since a proxy may take the issuer's path off.
+ */
+export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
+  const document = makePublicDocument(metadataOf(issuer));
+  for (const [url, named] of metadataPaths(issuer)) {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      schema: { ...schema, ...named },
+      handler: (request, reply) => {
+        sendPublicDocument(request, reply, document, maxAge);
+      },
+    });
+  }
+  done();
+};
+
+/** The second is the same operation: the reference does not depend on the issuer. */
+function metadataPaths(issuer: string): [path: string, named: { operationId?: string; hide?: boolean }][] {
+  const path = new URL(issuer).pathname.replace(/\/$/, '');
+  if (path === '') return [[WELL_KNOWN, {}]];
+  return [
+    [WELL_KNOWN, {}],
+    [WELL_KNOWN + path, { operationId: 'getMetadataOfIssuer', hide: true }],
+  ];
+}
+
+function metadataOf(issuer: string) {
+  const base = issuer.replace(/\/$/, '');
+  const methods = ['client_secret_basic'];
+  return {
+    issuer,
+    jwks_uri: `${base}/.well-known/jwks.json`,
+    introspection_endpoint: `${base}/api/auth/introspect`,
+    introspection_endpoint_auth_methods_supported: methods,
+    revocation_endpoint: `${base}/api/auth/revoke`,
+    revocation_endpoint_auth_methods_supported: methods,
+    response_types_supported: [],
+    grant_types_supported: [],
+  };
+}

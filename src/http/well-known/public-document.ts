@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import { ref } from '../openapi/refusals.ts';
+
+/** A document that is the same for everybody, and that anybody may keep for a while. */
+export interface PublicDocument<Body> {
+  body: Body;
+  etag: string;
+}
+
+export const IfNoneMatch = Type.Object({
+  'if-none-match': Type.Optional(Type.String({ description: 'The `ETag` of the document that you have' })),
+});
+
+const HEADERS = {
+  'Cache-Control': ref('headers', 'PublicCacheControl'),
+  ETag: ref('headers', 'ETag'),
+  'Access-Control-Allow-Origin': ref('headers', 'AllowOrigin'),
+};
+
+/** Its answers in the reference. */
+export const PUBLIC_ANSWERS = {
+  200: { headers: HEADERS },
+  304: { description: 'It is what you have', headers: HEADERS },
+};
+
+export function makePublicDocument<Body>(body: Body): PublicDocument<Body> {
+  const hash = createHash('sha256').update(JSON.stringify(body)).digest('base64url');
+  return { body, etag: `"${hash}"` };
+}
+
+/**
+ * Answers with the document, or 304 to whoever has it (RFC 9110, section 13.1.2). Scripts of any origin may read it:
+ * it holds nothing that they could not fetch from a server of theirs.
+ * @param maxAge seconds.
+ */
+export function sendPublicDocument<Body>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { body, etag }: PublicDocument<Body>,
+  maxAge: number,
+): void {
+  void reply
+    .header('cache-control', `public, max-age=${maxAge}`)
+    .header('etag', etag)
+    .header('access-control-allow-origin', '*');
+  const known = request.headers['if-none-match'];
+  if (known !== undefined && isAmong(etag, known)) void reply.code(304).send();
+  else void reply.send(body);
+}
+
+/** The comparison is the weak one: a proxy that compresses makes our tag weak. */
+function isAmong(etag: string, known: string): boolean {
+  return known.split(',').some((entry) => {
+    const tag = entry.trim();
+    return tag === '*' || tag.replace(/^W\//, '') === etag;
+  });
+}

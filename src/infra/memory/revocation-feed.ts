@@ -1,0 +1,86 @@
+import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
+import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
+import type { TokenKey } from '../../domain/sessions/ports.ts';
+
+export interface MemoryFeedOptions {
+  /** A name that no other epoch has. */
+  newEpoch: () => string;
+  /** Milliseconds by any clock. */
+  now: () => number;
+  observe?: Pick<Observe, 'feedPublished'>;
+  /** Events that are kept. */
+  kept?: number;
+}
+
+/** As Redis does (see redis/revocation-feed.ts). */
+const KEPT = 100_000;
+const ONCE = 120_000;
+const MARGIN = 10_000;
+
+type Kind = 'token' | 'theft' | 'user';
+
+/** The stand-in for Redis of the embedded default: the same contract over an array, for one process. */
+export function makeMemoryRevocationFeed(options: MemoryFeedOptions): RevocationFeed {
+  const { newEpoch, now, observe = UNOBSERVED, kept = KEPT } = options;
+  let epoch = newEpoch();
+  let events: FeedEvent[] = [];
+  let last = 0;
+  let renewed = now();
+  /** When each was added, the oldest first. */
+  const recent = new Map<string, number>();
+
+  /** @returns whether it has not been noted already. */
+  function note(kind: Kind, userId: number, number: number): boolean {
+    const name = `${kind}:${userId}:${number}`;
+    for (const [each, at] of recent) {
+      if (at >= now() - ONCE) break;
+      recent.delete(each);
+    }
+    if (recent.has(name)) return false;
+    recent.set(name, now());
+    return true;
+  }
+  function add(event: FeedEvent): void {
+    events.push(event);
+    last = event.seq;
+    observe.feedPublished(1);
+    // Seldom, since all of them move.
+    if (events.length >= 2 * kept) events = events.slice(-kept);
+  }
+  const addTokens = (kind: Kind, keys: readonly TokenKey[]) => {
+    for (const { userId, tokenId } of keys) {
+      if (note(kind, userId, tokenId)) add({ seq: last + 1, type: 'revoked', tokenId, userId });
+    }
+  };
+
+  return {
+    publish: async (keys) => {
+      addTokens('token', keys);
+    },
+    publishUnrecorded: async (keys) => {
+      addTokens('theft', keys);
+    },
+    publishUser: async (mark, keys) => {
+      if (note('user', mark.userId, mark.before)) add({ seq: last + 1, type: 'user_revoked', ...mark });
+      for (const { userId, tokenId } of keys) note('token', userId, tokenId);
+    },
+    renewed: async (from, to) => {
+      if (now() - renewed > from - MARGIN) {
+        epoch = newEpoch();
+        events = [];
+        last = 0;
+        recent.clear();
+      }
+      renewed = now() - to;
+    },
+    read: async (seq, limit) => {
+      const first = events[0]?.seq ?? last + 1;
+      const isThere = seq >= last || first <= seq + 1;
+      return {
+        epoch,
+        last,
+        events: isThere ? events.slice(Math.max(0, seq + 1 - first)).slice(0, limit) : null,
+      };
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { ClientStore } from '../../domain/clients/ports.ts';
+import type { ServiceClient } from '../../domain/clients/service-client.ts';
+import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
+import { orAuthError } from './errors.ts';
+
+/** The registered services in PostgreSQL. */
+export function makeClientStore(prisma: PrismaClient): ClientStore {
+  return {
+    list: () =>
+      orAuthError(async () =>
+        (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' } })).map(toServiceClient),
+      ),
+
+    add: ({ clientId, name, secretHash, createdAt }) =>
+      orAuthError(async () => {
+        const data = {
+          clientId,
+          name,
+          secretHash: new Uint8Array(secretHash),
+          createdAt: new Date(createdAt),
+        };
+        return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
+      }),
+
+    // One statement: of two rotations at once neither may lose the other's secret.
+    rotate: (name, secretHash, at) =>
+      orAuthError(async () => {
+        const [row] = await prisma.$queryRaw<Row[]>`
+          UPDATE service_clients SET previous_hash = secret_hash, secret_hash = ${new Uint8Array(secretHash)},
+            rotated_at = ${new Date(at)}
+          WHERE name = ${name}
+          RETURNING client_id AS "clientId", name, secret_hash AS "secretHash", previous_hash AS "previousHash",
+            created_at AS "createdAt", rotated_at AS "rotatedAt"`;
+        return row ? toServiceClient(row) : null;
+      }),
+
+    finishRotation: (name) =>
+      orAuthError(async () => {
+        const data = { previousHash: null };
+        const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
+        return row ? toServiceClient(row) : null;
+      }),
+
+    remove: (name) =>
+      orAuthError(async () => (await prisma.serviceClient.deleteMany({ where: { name } })).count === 1),
+  };
+}
+
+function toServiceClient(row: Row): ServiceClient {
+  return {
+    clientId: row.clientId,
+    name: row.name,
+    secretHash: row.secretHash,
+    previousHash: row.previousHash,
+    createdAt: row.createdAt.getTime(),
+    rotatedAt: row.rotatedAt?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,68 @@
+import type { KeyRecord, LongLivedTokens } from '../../domain/access-tokens/key-life.ts';
+import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { orAuthError } from './errors.ts';
+
+export interface KeyRecords {
+  /** This server's clock, in milliseconds since 1970. */
+  now: number;
+  records: Map<string, KeyRecord>;
+}
+
+/** What the replicas have noted of their keys. @throws AuthError `unavailable` */
+export function readKeyRecords(prisma: PrismaClient): Promise<KeyRecords> {
+  return orAuthError(async () => {
+    const [clock] = await prisma.$queryRaw<[{ now: Date }]>`SELECT statement_timestamp() AS now`;
+    const rows = await prisma.publishedKey.findMany();
+    const records = rows.map((row): [string, KeyRecord] => {
+      const { kid, firstSeenAt, publishedAt, signsSince, signedAt } = row;
+      return [
+        kid,
+        {
+          firstSeenAt: firstSeenAt?.getTime() ?? null,
+          publishedAt: publishedAt?.getTime() ?? null,
+          signsSince: signsSince?.getTime() ?? null,
+          signedAt: signedAt?.getTime() ?? null,
+        },
+      ];
+    });
+    return { now: clock.now.getTime(), records: new Map(records) };
+  });
+}
+
+/** Rows of one statement: without an index of its own this reads all tokens, and no statement may take long. */
+const PAGE = 50_000;
+
+interface Page {
+  last: bigint | null;
+  groups: { kid: string | null; count: number; newest: number }[];
+}
+
+/** The long-lived tokens that are good, by the key that signed them. @throws AuthError `unavailable` */
+export async function countLongLived(prisma: PrismaClient, page = PAGE): Promise<LongLivedTokens> {
+  const signedBy = new Map<string, number>();
+  const unknown = { count: 0, newest: 0 };
+  let after: bigint | null = 0n;
+  while (after !== null) {
+    const { last, groups }: Page = await orAuthError(() => readPage(prisma, after ?? 0n, page));
+    for (const { kid, count, newest } of groups) {
+      if (kid !== null) signedBy.set(kid, (signedBy.get(kid) ?? 0) + count);
+      else {
+        unknown.count += count;
+        unknown.newest = Math.max(unknown.newest, newest);
+      }
+    }
+    after = last;
+  }
+  return { signedBy, unknown };
+}
+
+async function readPage(prisma: PrismaClient, after: bigint, limit: number): Promise<Page> {
+  const [end] = await prisma.$queryRaw<[{ last: bigint | null }]>`
+    SELECT max(id) AS last FROM (SELECT id FROM tokens WHERE id > ${after} ORDER BY id LIMIT ${limit}) AS page`;
+  if (end.last === null) return { last: null, groups: [] };
+  const groups = await prisma.$queryRaw<Page['groups']>`
+    SELECT kid, count(*)::int AS count, (extract(epoch FROM max(created_at)) * 1000)::float8 AS newest
+    FROM tokens WHERE id > ${after} AND id <= ${end.last} AND type = 'llt' AND revoked_at IS NULL
+    GROUP BY kid`;
+  return { last: end.last, groups };
+}

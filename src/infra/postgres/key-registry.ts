@@ -1,0 +1,77 @@
+import { SIGNED_INTERVAL } from '../../domain/access-tokens/key-life.ts';
+import type { KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
+import type { PrismaClient } from '../../generated/prisma/client.ts';
+import { orAuthError } from './errors.ts';
+
+interface Row {
+  kid: string;
+  isActive: boolean;
+  isDue: boolean;
+  isSilent: boolean;
+}
+
+/**
+ * What the replicas know together of their keys. Each statement decides and writes at once, by the database's clock, so
+ * that they may come in any order from anywhere. While nothing changes this is one SELECT.
+ *
+ * - The keys of the first replica ever may all sign: they have been used before anything was noted.
+ * - Any other counts from when the last replica came to have it, of those that did within one lead of the first: as long
+ *   as one of them shows a JWKS without it, some verifier may keep that. Not for ever, or a replica that keeps starting
+ *   anew would keep the key from signing.
+ * - What may sign may do so until some replica's folder loses it. Then it begins anew.
+ * @param lead KEY_PUBLISH_LEAD, in seconds.
+ */
+export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry {
+  const read = (loaded: readonly string[], signing: string | null) =>
+    prisma.$queryRaw<Row[]>`
+      SELECT kid, signs_since IS NOT NULL AS "isActive",
+        signs_since IS NULL AND published_at + ${lead} * interval '1 second' <= statement_timestamp() AS "isDue",
+        kid = ${signing ?? ''}
+          AND coalesce(signed_at < statement_timestamp() - ${SIGNED_INTERVAL} * interval '1 millisecond', true)
+          AS "isSilent"
+      FROM signing_keys WHERE kid = ANY(${[...loaded]}::text[])`;
+
+  const publish = async (kids: string[]) => {
+    await prisma.$executeRaw`
+      INSERT INTO signing_keys (kid, signs_since)
+      SELECT kid, statement_timestamp() FROM unnest(${kids}::text[]) AS kid
+      WHERE NOT EXISTS (SELECT 1 FROM signing_keys) ORDER BY kid ON CONFLICT DO NOTHING`;
+    await prisma.$executeRaw`
+      INSERT INTO signing_keys AS known (kid, first_seen_at, published_at)
+      SELECT kid, statement_timestamp(), statement_timestamp() FROM unnest(${kids}::text[]) AS kid ORDER BY kid
+      ON CONFLICT (kid) DO UPDATE SET published_at = excluded.published_at
+      WHERE known.signs_since IS NULL
+        AND known.first_seen_at + ${lead} * interval '1 second' > statement_timestamp()`;
+  };
+
+  const activate = async (loaded: readonly string[]) => {
+    await prisma.$executeRaw`
+      UPDATE signing_keys SET signs_since = statement_timestamp()
+      WHERE kid = ANY(${[...loaded]}::text[]) AND signs_since IS NULL
+        AND published_at + ${lead} * interval '1 second' <= statement_timestamp()`;
+    // One has to sign: after a leak, the only one that is left.
+    await prisma.$executeRaw`
+      UPDATE signing_keys SET signs_since = statement_timestamp()
+      WHERE kid = ${loaded.at(-1) ?? ''} AND NOT EXISTS (
+        SELECT 1 FROM signing_keys WHERE kid = ANY(${[...loaded]}::text[]) AND signs_since IS NOT NULL)`;
+  };
+
+  const saySigned = (kid: string) =>
+    prisma.$executeRaw`UPDATE signing_keys SET signed_at = statement_timestamp() WHERE kid = ${kid}`;
+
+  async function note({ loaded, appeared, vanished, signing }: KeyNotes): Promise<ReadonlySet<string>> {
+    const rows = await read(loaded, signing);
+    const known = new Set(rows.map(({ kid }) => kid));
+    const unknown = loaded.filter((kid) => appeared.includes(kid) || !known.has(kid));
+    const isSettled = rows.some(({ isActive }) => isActive) && !rows.some(({ isDue }) => isDue);
+    if (unknown.length > 0) await publish(unknown);
+    if (vanished.length > 0)
+      await prisma.$executeRaw`DELETE FROM signing_keys WHERE kid = ANY(${[...vanished]}::text[])`;
+    if (signing !== null && rows.some(({ isSilent }) => isSilent)) await saySigned(signing);
+    if (!isSettled || unknown.length > 0) await activate(loaded);
+    const now = isSettled && unknown.length === 0 ? rows : await read(loaded, signing);
+    return new Set(now.filter(({ isActive }) => isActive).map(({ kid }) => kid));
+  }
+
+  return { note: (notes) => orAuthError(() => note(notes)) };
+}

@@ -1,0 +1,63 @@
+-- The feed of revocations: adds events that are not on it yet, and reads what follows a position. Numbers count from 1 on
+-- within an epoch; a new one begins wherever it is doubtful that all is there: the keys are gone in whole or in part, the
+-- server is another one or was restarted, or nobody renewed for longer than a renewal looks back.
+--
+-- KEYS  1 epoch, server, last number and time of renewal   2 stream   3 what was added lately (one hash tag)
+-- ARGV  1 name of a new epoch   2 seconds that all of it is kept   3 events that are kept, about
+--       4 seconds within which nothing is added twice   5, 6 a renewal: of what was revoked between so many seconds ago
+--       and so many, '' for none   7 read what follows this number, '' for none   8 at most so many
+--       from 9 on in threes: kind, user, number
+--         'token': one that is on record as revoked   'theft': one that is not yet   'user': all up to this number
+--         'covered': one that needs no event of its own
+-- Reply {epoch, last number, added, 1 where all that follows is there or 0, {{id, {'token' or 'user', 'USER:NUMBER'}}, ...}}
+local function serverId()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+    .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+end
+
+local now = tonumber(redis.call('TIME')[1])
+local server = serverId()
+local kept = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last', 'renewed')
+local epoch, last = kept[1], tonumber(kept[3] or '0')
+local isRenewal = ARGV[5] ~= ''
+local isWhole = epoch and kept[2] == server and (last == 0 or redis.call('EXISTS', KEYS[2]) == 1)
+if isWhole and isRenewal then isWhole = now - kept[4] <= tonumber(ARGV[5]) end
+if not isWhole then
+  redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+  epoch, last = ARGV[1], 0
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', server, 'renewed', now)
+elseif isRenewal then
+  redis.call('HSET', KEYS[1], 'renewed', now - ARGV[6])
+end
+
+local before = last
+if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end
+for i = 9, #ARGV, 3 do
+  local kind, user, number = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  -- A theft that has come to be on record is added again: snapshots of before did not hold it.
+  local name = table.concat({ kind == 'covered' and 'token' or kind, user, number }, ':')
+  if not redis.call('ZSCORE', KEYS[3], name) then
+    redis.call('ZADD', KEYS[3], now, name)
+    if kind ~= 'covered' then
+      last = last + 1
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last),
+        kind == 'user' and 'user' or 'token', user .. ':' .. number)
+    end
+  end
+end
+if last > before then redis.call('HSET', KEYS[1], 'last', string.format('%.0f', last)) end
+if last > before or isRenewal or not isWhole then
+  for i = 1, 3 do redis.call('EXPIRE', KEYS[i], ARGV[2]) end
+end
+
+local isThere, events = 1, {}
+if ARGV[7] ~= '' and tonumber(ARGV[7]) < last then
+  local following = tonumber(ARGV[7]) + 1
+  local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1][1]
+  if tonumber(string.match(first, '%d+')) > following then
+    isThere = 0
+  else
+    events = redis.call('XRANGE', KEYS[2], string.format('%.0f-0', following), '+', 'COUNT', ARGV[8])
+  end
+end
+return { epoch, string.format('%.0f', last), last - before, isThere, events }

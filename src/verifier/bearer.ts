@@ -1,0 +1,63 @@
+import type { Verifier } from './create-verifier.ts';
+import type { VerifiedToken } from './verified-token.ts';
+import { VerifierError } from './verifier-error.ts';
+
+/** An answer that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
+export interface Refusal {
+  status: 401 | 503;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Code → status, challenge or Retry-After, title, detail; as Latchkey itself answers. */
+const REFUSALS = {
+  token_missing: [401, 'Bearer', 'Token missing', 'The request carries no bearer token.'],
+  invalid_token: [401, 'Bearer error="invalid_token"', 'Invalid token', 'The token is not good (any more).'],
+  unavailable: [
+    503,
+    '1',
+    'Unavailable',
+    'It cannot be told for now whether the token is good; see Retry-After.',
+  ],
+} as const;
+
+const BEARER = /^Bearer +([^\s]+) *$/i;
+
+/**
+ * Reads the token from the Authorization header (RFC 6750, section 2.1) and from nowhere else.
+ * @throws what is none of the verifier's errors
+ */
+export async function authenticate(
+  { verify }: Pick<Verifier, 'verify'>,
+  authorization = '',
+): Promise<{ auth: VerifiedToken } | { refusal: Refusal }> {
+  const token = BEARER.exec(authorization)?.[1];
+  if (token === undefined)
+    return { refusal: refuse(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing') };
+  try {
+    return { auth: await verify(token) };
+  } catch (error) {
+    if (error instanceof VerifierError) return { refusal: refuse(error.code) };
+    throw error;
+  }
+}
+
+function refuse(code: keyof typeof REFUSALS): Refusal {
+  const [status, hint, title, detail] = REFUSALS[code];
+  return {
+    status,
+    headers: {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      [status === 401 ? 'www-authenticate' : 'retry-after']: hint,
+    },
+    body: JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code }),
+  };
+}
+
+/** What the plugin or the middleware has set. @throws Error where neither has: a route that forgot it fails here, not open. */
+export function authOf(request: object): VerifiedToken {
+  const { auth } = request as { auth?: VerifiedToken | null };
+  if (!auth) throw new Error('no verifier stands before this route');
+  return auth;
+}

@@ -1,0 +1,53 @@
+import type { StreamEvent } from './event-stream.ts';
+import { isId } from './verified-token.ts';
+
+/** Every token of the user whose id is not above `before`. */
+export interface UserMark {
+  user: number;
+  before: number;
+}
+
+export type FeedMessage =
+  | { type: 'snapshot'; tokens: number[]; users: UserMark[]; isLast: boolean; remember: number }
+  | { type: 'revoked'; token: number }
+  | ({ type: 'user_revoked' } & UserMark)
+  | { type: 'heartbeat' };
+
+/**
+ * @returns null for an event that this version does not know, which a later Latchkey may send.
+ * @throws Error where one that it knows cannot be read: passing over it could miss a revocation.
+ */
+export function readMessage({ event, data }: StreamEvent): FeedMessage | null {
+  if (event === 'heartbeat') return { type: 'heartbeat' };
+  if (event !== 'snapshot' && event !== 'revoked' && event !== 'user_revoked') return null;
+  const message = readData(event, data);
+  if (!message) throw new Error(`the feed sent a ${event} event that cannot be read`);
+  return message;
+}
+
+function readData(event: 'snapshot' | 'revoked' | 'user_revoked', text: string): FeedMessage | null {
+  const data = parse(text);
+  if (event === 'snapshot') return readSnapshot(data);
+  if (event === 'revoked') return isId(data.token) ? { type: event, token: data.token } : null;
+  return isUserMark(data) ? { type: event, user: data.user, before: data.before } : null;
+}
+
+function readSnapshot({ tokens, users, last, remember }: Record<string, unknown>): FeedMessage | null {
+  if (!Array.isArray(tokens) || !tokens.every(isId)) return null;
+  if (!Array.isArray(users) || !users.every(isUserMark)) return null;
+  if (typeof remember !== 'number' || !(remember > 0)) return null;
+  return { type: 'snapshot', tokens, users, isLast: last === true, remember };
+}
+
+function parse(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function isUserMark(value: unknown): value is UserMark {
+  const { user, before } = Object(value) as Record<string, unknown>;
+  return isId(user) && isId(before);
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readEvents } from './event-stream.ts';
+import { readMessage, type FeedMessage } from './feed-message.ts';
+import { RefusedError } from './latchkey.ts';
+
+export interface Feed {
+  close(): Promise<void>;
+}
+
+interface Parts {
+  /** Opens it where it was left. */
+  open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>;
+  onConnect: () => void;
+  onMessage: (message: FeedMessage) => void;
+  /** Hears null when it is followed again. */
+  onError: (error: Error | null) => void;
+  /** Milliseconds. */
+  times?: Partial<typeof TIMES>;
+}
+
+const TIMES = {
+  /** A connection that has been silent for so long is dead: Latchkey sends a heartbeat every second. */
+  silence: 3000,
+  /** The pause before the second try; it doubles with each. The first is made at once. */
+  pause: 100,
+  /** The longest: with one replica of two gone, a second is not to pass. */
+  maxPause: 1000,
+  /** After Latchkey refused us: no other try will go better soon. */
+  refusedPause: 10_000,
+  /** A connection that lasted for so long was a good one. */
+  good: 5000,
+};
+
+/** Follows the feed until it is closed, over as many connections as that takes. Starts at once. */
+export function followFeed({ open, onConnect, onMessage, onError, times }: Parts): Feed {
+  const { silence, pause, maxPause, refusedPause, good } = { ...TIMES, ...times };
+  const closing = new AbortController();
+  const isClosed = () => closing.signal.aborted;
+  let lastEventId: string | null = null;
+
+  /** @returns what ended it. */
+  async function follow(): Promise<unknown> {
+    const connection = new AbortController();
+    const giveUp = () => {
+      connection.abort(new Error('the feed is silent'));
+    };
+    const hangUp = () => {
+      connection.abort(new Error('the feed is closed'));
+    };
+    closing.signal.addEventListener('abort', hangUp);
+    const timer = setTimeout(giveUp, silence).unref();
+    try {
+      const { body } = await open(lastEventId, connection.signal);
+      if (!body) return new Error('the feed is empty');
+      onConnect();
+      for await (const event of readEvents(body)) {
+        timer.refresh();
+        take(event);
+      }
+      return new Error('the feed ended');
+    } catch (error) {
+      return connection.signal.aborted ? connection.signal.reason : error;
+    } finally {
+      clearTimeout(timer);
+      closing.signal.removeEventListener('abort', hangUp);
+      connection.abort();
+    }
+  }
+
+  function take(event: Parameters<typeof readMessage>[0]): void {
+    try {
+      const message = readMessage(event);
+      if (message) onMessage(message);
+      if (message?.type === 'heartbeat') onError(null);
+    } catch (error) {
+      // Whatever it was, a snapshot has it too.
+      lastEventId = null;
+      throw error;
+    }
+    // Only now: what was not taken is to come again.
+    if (event.id !== undefined) lastEventId = event.id === '' ? null : event.id;
+  }
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !isClosed();) {
+      const since = performance.now();
+      const error = await follow();
+      if (isClosed()) return;
+      onError(error as Error);
+      failures = performance.now() - since >= good ? 0 : failures + 1;
+      const longest = isRefusal(error) ? refusedPause : pauseAfter(failures);
+      // Less than that by chance, so that not all verifiers come at once; cut short when it is closed.
+      const options = { ref: false, signal: closing.signal };
+      await sleep(longest * (0.5 + Math.random() / 2), null, options).catch(() => null);
+    }
+  }
+
+  function pauseAfter(failures: number): number {
+    return failures === 0 ? 0 : Math.min(maxPause, pause * 2 ** (failures - 1));
+  }
+
+  const running = run();
+  return {
+    async close() {
+      closing.abort();
+      await running;
+    },
+  };
+}
+
+/** Of this client itself. Whatever else is answered may be a proxy's word, and pass. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof RefusedError && [401, 403].includes(error.status);
+}

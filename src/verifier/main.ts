@@ -1,0 +1,8 @@
+/** `latchkey/verifier`: what other services import. Nothing else in this folder is meant for them. */
+export { authOf } from './bearer.ts';
+export { createVerifier, type Verifier } from './create-verifier.ts';
+export { fastifyVerifier } from './fastify-verifier.ts';
+export type { VerifierOptions, WhenStale } from './options.ts';
+export type { TokenClaims, VerifiedToken } from './verified-token.ts';
+export { VerifierError, type VerifierErrorCode } from './verifier-error.ts';
+export { verifierMiddleware } from './verifier-middleware.ts';

@@ -1,0 +1,81 @@
+import { test } from 'tap';
+import { parseClientCommand } from '../src/cli-client.ts';
+import { latchkey } from './support/latchkey.ts';
+import { testDatabase } from './support/postgres.ts';
+import { sql } from './support/sql.ts';
+
+test('a client is created, listed, rotated and deleted, for machines', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await latchkey(['client', ...args, '--json'], { DATABASE_URL });
+    return { code, answer: JSON.parse(stdout || stderr) as Record<string, unknown> };
+  };
+  const created = await run('create', ' billing ');
+  t.match(created, {
+    code: 0,
+    answer: { name: 'billing', client_id: /^lkc_/, client_secret: /^lks_[\w-]{43}$/ },
+  });
+  const { client_id, client_secret } = created.answer;
+  t.match(await run('create', 'billing'), { code: 1, answer: { error: /already/ } });
+
+  const listed = async () => (await run('list')).answer.clients as Record<string, unknown>[];
+  t.match(await listed(), [{ name: 'billing', client_id, secrets: 1, created_at: /Z$/, rotated_at: null }]);
+  const rotated = await run('rotate', 'billing');
+  t.match(rotated, { code: 0, answer: { client_id, client_secret: /^lks_/ } });
+  t.not(rotated.answer.client_secret, client_secret);
+  t.match(await listed(), [{ secrets: 2, rotated_at: /Z$/ }]);
+  t.match(await run('rotate', 'billing', '--finish'), { code: 0, answer: { client_id, secrets: 1 } });
+  t.notMatch(JSON.stringify(await listed()), /lks_|hash/, 'shown once');
+
+  const kept = await sql(DATABASE_URL, 'SELECT service_clients::text FROM service_clients');
+  for (const { client_secret: secret } of [created.answer, rotated.answer]) {
+    t.notMatch(JSON.stringify(kept), String(secret));
+    const inHex = Buffer.from(String(secret)).toString('hex');
+    t.notMatch(JSON.stringify(kept), inHex, 'nor as bytes');
+  }
+
+  t.match(await run('delete', 'billing'), { code: 0, answer: { deleted: 'billing' } });
+  t.strictSame(await listed(), []);
+  for (const args of [['delete'], ['rotate'], ['rotate', '--finish']])
+    t.match(await run(...args, 'billing'), { code: 1, answer: { error: /no such client/ } });
+});
+
+test('a person reads the same', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = (...args: string[]) => latchkey(['client', ...args], { DATABASE_URL });
+  t.match(await run('list'), { code: 0, stdout: 'there are no clients\n' });
+  const { code, stdout, stderr } = await run('create', 'shop front');
+  t.match({ code, stderr }, { code: 0, stderr: '' });
+  t.match(stdout, /^client_id {6}lkc_\S+\nclient_secret {2}lks_\S+\n.*once/);
+  t.match(await run('list'), { code: 0, stdout: /^shop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\n$/ });
+  t.match(await run('rotate', 'shop front'), { code: 0, stdout: /^client_secret {2}lks_/m });
+  t.match(await run('list'), { stdout: /\t2 secrets\t/ });
+  t.match(await run('delete', 'shop front'), { code: 0, stdout: 'deleted shop front\n' });
+});
+
+test('what is not understood is usage, and an outage is a failure that says nothing of the database', async (t) => {
+  for (const args of [
+    [],
+    ['frobnicate', 'a'],
+    ['create'],
+    ['create', ''],
+    ['create', 'x'.repeat(65)],
+    ['create', 'a\u0007b'],
+    ['create', 'a', 'b'],
+    ['list', 'a'],
+    ['delete'],
+    ['finish', 'a'],
+  ])
+    t.type(parseClientCommand(args, false), 'string', args.join(' '));
+  for (const args of [['create', 'a'], ['delete', 'a'], ['list'], ['rotate']])
+    t.type(parseClientCommand(args, true), 'string', args.join(' '));
+  t.strictSame(parseClientCommand(['rotate', ' a '], false), { action: 'rotate', name: 'a' });
+  t.strictSame(parseClientCommand(['rotate', 'a'], true), { action: 'finish', name: 'a' });
+
+  const DATABASE_URL = 'postgres://user:sesame@127.0.0.1:1/none';
+  t.match(await latchkey(['client', 'create'], { DATABASE_URL }), { code: 2, stderr: /Usage: latchkey/ });
+  const away = await latchkey(['client', 'create', 'a'], { DATABASE_URL });
+  t.equal(away.code, 1);
+  t.notMatch(away.stdout + away.stderr, /sesame|\n {4}at |lks_/);
+  t.match(await latchkey(['client', 'list']), { code: 1, stderr: /DATABASE_URL is required/ });
+});

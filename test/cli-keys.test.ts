@@ -1,0 +1,193 @@
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { keysCommand } from '../src/cli-keys.ts';
+import { countLongLived } from '../src/infra/postgres/key-records.ts';
+import { makePostgres } from '../src/infra/postgres/client.ts';
+import { buildTestApp } from './support/app.ts';
+import { call, createLongLived, signUp } from './support/client.ts';
+import { aSecret, KEYS } from './support/keys.ts';
+import { latchkey } from './support/latchkey.ts';
+import { testDatabase } from './support/postgres.ts';
+import { sql } from './support/sql.ts';
+import { until } from './support/until.ts';
+
+interface Listed {
+  keys: { kid: string; file: string; state: string; next: string | null; longLived: number }[];
+}
+
+/** A folder of keys and a database; nothing serves yet. */
+async function aWorld(t: Test, folder = t.testdir({})) {
+  const { url } = await testDatabase(t);
+  const env = {
+    ...{ DATABASE_URL: url, SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET: aSecret() },
+    KEY_PUBLISH_LEAD: '600',
+  };
+  // In this process: a dozen of others would take their time.
+  const keys = async (...args: string[]) => {
+    const words = args.filter((arg) => !arg.startsWith('--') && args[args.indexOf(arg) - 1] !== '--alg');
+    const alg = args.includes('--alg') ? (args[args.indexOf('--alg') + 1] ?? '') : 'ES256';
+    const outcome = await keysCommand(env, () => url, words, { alg, force: args.includes('--force') });
+    if (!outcome) return { code: 2, stdout: '', stderr: 'Usage' };
+    const text = args.includes('--json') ? JSON.stringify(outcome.result) : outcome.text;
+    return outcome.ok ? { code: 0, stdout: text, stderr: '' } : { code: 1, stdout: '', stderr: text };
+  };
+  const states = async () =>
+    (JSON.parse((await keys('list', '--json')).stdout) as Listed).keys.map(({ state }) => state);
+  return {
+    folder,
+    url,
+    keys,
+    states,
+    serve: () => buildTestApp(t, { databaseUrl: url, env }),
+    /** Everything that was noted becomes an hour older. */
+    pass: () =>
+      sql(
+        url,
+        `UPDATE signing_keys SET first_seen_at = first_seen_at - interval '1 hour',
+          published_at = published_at - interval '1 hour', signs_since = signs_since - interval '1 hour',
+          signed_at = signed_at - interval '1 hour'`,
+      ),
+  };
+}
+
+/** Does it without root's right to write everywhere. */
+async function asAnybody<Result>(act: () => Promise<Result>): Promise<Result> {
+  if (process.geteuid?.() !== 0) return act();
+  process.seteuid?.(65_534);
+  try {
+    return await act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+test('add makes the next key for its owner alone, and says when it signs', async (t) => {
+  const { folder, keys } = await aWorld(t);
+  t.match(await keys('add'), { code: 0, stdout: /ES256 .*; it is the only one, and signs at once/ });
+  const second = await keys('add', '--alg', 'EdDSA', '--json');
+  t.match(JSON.parse(second.stdout), { algorithm: 'EdDSA', file: /-b\.pem$/, signsFrom: /Z$/ });
+  t.match(await keys('add', '--alg', 'RS256'), { stdout: /RS256 .* 600 s after the last replica has it/ });
+  t.equal(readdirSync(folder).length, 3);
+  for (const name of readdirSync(folder)) t.equal(statSync(join(folder, name)).mode & 0o777, 0o600);
+});
+
+test('a key goes through its states, and goes when nothing needs it', async (t) => {
+  const { folder, keys, states, serve, pass, url } = await aWorld(t);
+  writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
+  t.strictSame(await states(), ['unseen']);
+  t.match(await keys('doctor'), { code: 0, stdout: /warn .* no replica has 0001/ });
+  writeFileSync(join(folder, '0000.pem'), KEYS.ES256());
+  t.match(await keys('retire', '0000.pem'), { code: 1, stderr: /cannot be told/ });
+  rmSync(join(folder, '0000.pem'));
+  const target = await serve();
+  const { keyRing } = target.composition.app;
+  const { access_token: token } = await signUp(target);
+  t.strictSame(await states(), ['signing']);
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /only key/ });
+  t.match(await keys('retire', '0001.pem', '--force'), { code: 1, stderr: /only key/ });
+
+  await keys('add');
+  const [newest = ''] = readdirSync(folder).filter((name) => name !== '0001.pem');
+  await until(async () => (await states())[0] === 'published');
+  t.match(await keys('list'), { stdout: /published since .*Z, signs from .*Z/ });
+  t.match(await keys('doctor'), { stdout: /signs from .*Z/ });
+  const llt = await createLongLived(target, token);
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /0001\.pem signs/ });
+
+  await pass();
+  await until(async () => (await states())[0] === 'signing');
+  t.strictSame(await states(), ['signing', 'verifying']);
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /needed for 1 long-lived tokens/ });
+  t.match(await keys('doctor'), { stdout: /needed for 1 long-lived/ });
+  t.equal((await call(target, `DELETE /api/auth/llt/${llt.id}`, { token })).statusCode, 200);
+  const refused = await keys('retire', '0001.pem', '--json');
+  t.equal(refused.code, 1);
+  t.match(JSON.parse(refused.stderr), { retired: false, from: /Z$/, error: /may be good until/ });
+  await sql(
+    url,
+    "UPDATE signing_keys SET signed_at = signed_at - interval '1 hour', signs_since = signs_since - interval '1 hour'",
+  );
+  t.strictSame(await states(), ['signing', 'retirable']);
+  t.match(await keys('doctor'), { stdout: /warn .*latchkey keys retire 0001\.pem/ });
+  t.match(await keys('retire', '0001.pem'), { code: 0, stdout: /^removed / });
+  t.strictSame(readdirSync(folder), [newest]);
+  await until(async () => (await keyRing.reload()).signing.length === 1);
+  t.equal(
+    (await call(target, 'GET /api/user', { token: (await signUp(target)).access_token })).statusCode,
+    200,
+  );
+});
+
+test('a key that has leaked goes at once, and the answer says what that breaks', async (t) => {
+  const { folder, keys, serve } = await aWorld(t);
+  writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
+  const target = await serve();
+  await createLongLived(target, (await signUp(target)).access_token);
+  await keys('add');
+  const forced = await keys('retire', '0001.pem', '--force');
+  t.match(forced, { code: 0, stdout: /clients refresh them, and 1 long-lived tokens are over/ });
+  t.equal(readdirSync(folder).length, 1);
+});
+
+test('from a mounted Secret nothing is removed, and the answer says what to take out', async (t) => {
+  // Whoever may not write here may still come here, unlike where the project lies perhaps.
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const { keys, serve } = await aWorld(t, folder);
+  writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
+  await serve();
+  await keys('add');
+  for (const file of readdirSync(folder)) chmodSync(join(folder, file), 0o444);
+  chmodSync(folder, 0o555);
+  const retired = await asAnybody(() => keys('retire', '0001.pem', '--force'));
+  chmodSync(folder, 0o755);
+  t.match(retired, { code: 1, stderr: /take 0001\.pem out of the Secret/ });
+  t.equal(readdirSync(folder).length, 2);
+});
+
+test('what is not understood, or cannot be answered', async (t) => {
+  const { folder, keys } = await aWorld(t);
+  for (const args of [
+    [],
+    ['retire'],
+    ['list', 'x'],
+    ['add', 'x'],
+    ['add', '--alg', 'HS256'],
+    ['retire', 'a', 'b'],
+  ])
+    t.match(await keys(...args), { code: 2, stderr: /Usage/ }, args.join(' '));
+  t.match(await keys('list'), { code: 0, stdout: /no keys in/ });
+  t.match(await keys('retire', 'none'), { code: 1, stderr: /no such key/ });
+  writeFileSync(join(folder, '0001.pem'), 'not a key');
+  await t.rejects(keys('list'), { name: 'KeyError', message: /0001\.pem is not/ });
+  t.match(await latchkey(['keys', 'list'], {}), { code: 1, stderr: /DATABASE_URL is required/ });
+  t.match(await latchkey(['keys', 'add', '--alg', 'HS256']), { code: 2, stderr: /Usage/ });
+});
+
+test('long-lived tokens are counted page by page, by the key that signed them', async (t) => {
+  const { url } = await testDatabase(t);
+  await sql(url, "INSERT INTO users (username, email, name, password_hash) VALUES ('ada', 'a@b', 'Ada', '')");
+  await sql(
+    url,
+    `INSERT INTO tokens (user_id, type, name, created_at, revoked_at, kid)
+     SELECT 1, (CASE WHEN n % 5 = 0 THEN 'session' ELSE 'llt' END)::token_type, 'x', to_timestamp(n),
+       CASE WHEN n % 7 = 0 THEN now() END, CASE n % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END
+     FROM generate_series(1, 100) AS n`,
+  );
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const good = Array.from({ length: 100 }, (_, i) => i + 1).filter((n) => n % 5 !== 0 && n % 7 !== 0);
+  const count = (rest: number) => good.filter((n) => n % 3 === rest).length;
+  const expected = {
+    signedBy: new Map([
+      ['a', count(0)],
+      ['b', count(1)],
+    ]),
+    unknown: { count: count(2), newest: Math.max(...good.filter((n) => n % 3 === 2)) * 1000 },
+  };
+  for (const page of [1, 7, 100, 1000]) t.same(await countLongLived(postgres.prisma, page), expected);
+});

@@ -1,0 +1,81 @@
+import { test, type Test } from 'tap';
+import type { ClientStore } from '../../src/domain/clients/ports.ts';
+
+const CREATED = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+const hash = (byte: number) => new Uint8Array(32).fill(byte);
+const aClient = (name: string, byte = 1) => ({
+  clientId: `id-of-${name}`,
+  name,
+  secretHash: hash(byte),
+  createdAt: CREATED,
+});
+
+/** What every store of registered services has to do. */
+export function clientStoreContract(kind: string, open: (t: Test) => Promise<ClientStore>): void {
+  const holds = (sentence: string, run: (t: Test, store: ClientStore) => Promise<void>) =>
+    test(`${kind}: ${sentence}`, async (t) => {
+      await run(t, await open(t));
+    });
+
+  void holds('what was added is listed, by name', async (t, store) => {
+    t.strictSame(await store.list(), []);
+    for (const name of ['b', 'a', '日本']) t.equal(await store.add(aClient(name)), true);
+    t.same(
+      (await store.list()).map(plain),
+      ['a', 'b', '日本'].map((name) => plain(stored(name))),
+    );
+  });
+
+  void holds('a name is given once, and the first client keeps it', async (t, store) => {
+    t.equal(await store.add(aClient('a')), true);
+    t.equal(await store.add({ ...aClient('a', 2), clientId: 'another' }), false);
+    t.same((await store.list()).map(plain), [plain(stored('a'))]);
+  });
+
+  void holds('a rotation keeps the newest two secrets, until it is finished', async (t, store) => {
+    await store.add(aClient('a'));
+    await store.add(aClient('b'));
+    const rotated = { ...stored('a'), secretHash: hash(2), previousHash: hash(1), rotatedAt: CREATED + 5 };
+    t.same(plain(await store.rotate('a', hash(2), CREATED + 5)), plain(rotated));
+    const again = { ...stored('a'), secretHash: hash(3), previousHash: hash(2), rotatedAt: CREATED + 6 };
+    t.same(plain(await store.rotate('a', hash(3), CREATED + 6)), plain(again));
+    const finished = { ...again, previousHash: null };
+    t.same(plain(await store.finishRotation('a')), plain(finished));
+    t.same(plain(await store.finishRotation('a')), plain(finished), 'and again');
+    t.same((await store.list()).map(plain), [plain(finished), plain(stored('b'))], 'nobody else');
+  });
+
+  void holds('of rotations at once the last two survive', async (t, store) => {
+    await store.add(aClient('a'));
+    const rotations = await Promise.all([2, 3, 4, 5].map((byte) => store.rotate('a', hash(byte), CREATED)));
+    const [client] = await store.list();
+    const newest = rotations.filter((rotated) => rotated?.secretHash[0] === client?.secretHash[0]);
+    t.equal(newest.length, 1);
+    t.same(plain(newest[0] ?? null), plain(client ?? null), 'what the last one was told is what there is');
+  });
+
+  void holds('what was removed is gone, and its name is free', async (t, store) => {
+    await store.add(aClient('a'));
+    t.equal(await store.remove('a'), true);
+    t.equal(await store.remove('a'), false);
+    t.strictSame(await store.list(), []);
+    t.equal(await store.add({ ...aClient('a', 9), clientId: 'another' }), true);
+  });
+
+  void holds('nobody of that name is null', async (t, store) => {
+    t.equal(await store.rotate('a', hash(2), CREATED), null);
+    t.equal(await store.finishRotation('a'), null);
+  });
+}
+
+type Client = Awaited<ReturnType<ClientStore['list']>>[number];
+
+function stored(name: string): Client {
+  return { ...aClient(name), previousHash: null, rotatedAt: null };
+}
+
+/** Bytes of any kind as text. */
+function plain(client: Client | null) {
+  const hex = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString('hex');
+  return client && { ...client, secretHash: hex(client.secretHash), previousHash: hex(client.previousHash) };
+}

@@ -1,0 +1,146 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { parse } from 'yaml';
+import { readRules, ROOT, RULES_FILE, type Alert } from '../support/alert-rules.ts';
+import { toolsMissing } from '../support/tools.ts';
+
+const skip = toolsMissing('promtool');
+const FOLDER = join(ROOT, 'deploy/prometheus');
+const TESTS = ['rules.test.yaml', 'rules.days.test.yaml'];
+const { alerts, recordings } = readRules();
+const names = alerts.map(({ alert }) => alert);
+
+interface Check {
+  expr: string;
+  exp_samples: { labels: string }[];
+}
+
+interface Group {
+  /** The alert's name, and perhaps more. */
+  name: string;
+  input_series?: { series: string }[];
+  promql_expr_test: Check[];
+}
+
+test('the rules pass their tests', { skip }, async (t) => {
+  t.strictSame(await Promise.all(TESTS.map((file) => failuresOf(FOLDER, file))), ['', '']);
+});
+
+test('every alert has a test in which it fires, and one in which it just does not', (t) => {
+  const groups = TESTS.flatMap(
+    (file) => (parse(readFileSync(join(FOLDER, file), 'utf8')) as { tests: Group[] }).tests,
+  );
+  const alertOf = ({ name }: Group) => name.split(' ')[0] ?? '';
+  t.strictSame([...new Set(groups.map(alertOf))].sort(), [...names].sort());
+  for (const { alert, for: wait } of alerts) {
+    const own = groups.filter((group) => alertOf(group) === alert);
+    const checks = own.flatMap((group) => group.promql_expr_test);
+    for (const { expr } of checks)
+      t.equal(expr, `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`);
+    const isSilent = ({ exp_samples: firing }: Check) => firing.length === 0;
+    t.notOk(checks.every(isSilent), `${alert} fires`);
+    t.ok(own.some(someFallShort), `${alert} is silent for an installation that falls short`);
+    if (wait !== undefined) t.ok(checks.some(isSilent), `${alert} waits`);
+  }
+  t.end();
+});
+
+/** All alerts at once get the same kind of mistake, and a test has to fail for each that has what is changed. */
+const MISTAKES: Record<string, (rule: Alert) => void> = {
+  'thresholds are higher': (rule) => {
+    rule.expr = scaled(rule.expr, 1.25);
+  },
+  'thresholds are lower': (rule) => {
+    rule.expr = scaled(rule.expr, 0.75);
+  },
+  'nobody waits': (rule) => {
+    delete rule.for;
+  },
+};
+
+for (const [name, plant] of Object.entries(MISTAKES)) {
+  test(`it would be found that ${name}`, { skip }, async (t) => {
+    const folder = t.testdir({});
+    cpSync(FOLDER, folder, { recursive: true });
+    const { file, alerts: rules } = readRules();
+    const changed = rules.filter((rule) => {
+      const before = JSON.stringify(rule);
+      plant(rule);
+      return JSON.stringify(rule) !== before;
+    });
+    t.ok(changed.length > 15, `${changed.length} alerts are changed`);
+    // YAML too.
+    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(file));
+    const concerned = TESTS.filter((each) => {
+      const text = readFileSync(join(folder, each), 'utf8');
+      return changed.some(({ alert }) => text.includes(`"${alert}"`));
+    });
+    const said = (await Promise.all(concerned.map((each) => failuresOf(folder, each)))).join('\n');
+    const missed = changed.filter(({ alert }) => !said.includes(`alertname=\\"${alert}\\"`));
+    t.strictSame(
+      missed.map(({ alert }) => alert),
+      [],
+    );
+  });
+}
+
+test('every alert says what it means, whom it wakes and where to read on', (t) => {
+  const text = readFileSync(RULES_FILE, 'utf8');
+  t.equal(new Set(names).size, names.length);
+  for (const { alert, labels, annotations } of alerts) {
+    t.match(alert, /^Latchkey[A-Z]/);
+    t.match(labels.severity, /^(page|ticket)$/, alert);
+    t.strictSame(Object.keys(annotations).sort(), ['description', 'runbook_url', 'summary'], alert);
+    t.equal(annotations.runbook_url, `docs/runbook.md#${alert.toLowerCase()}`);
+  }
+  for (const { record } of recordings) t.ok(text.split(record).length > 2, `${record} is used`);
+  t.end();
+});
+
+test('docs/runbook.md has an entry for each alert, and no others', (t) => {
+  const text = readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8');
+  const entries = text.split(/^### /m).slice(1);
+  t.strictSame(entries.map((entry) => entry.split('\n')[0]).sort(), [...names].sort());
+  for (const entry of entries) {
+    const [name = ''] = entry.split('\n');
+    for (const part of ['Means', 'Look', 'Do', 'Over', 'Tried'])
+      t.match(entry, new RegExp(`^- \\*\\*${part}\\*\\*: \\S`, 'm'), `${name}: ${part}`);
+    const { labels } = alerts.find(({ alert }) => alert === name) ?? {};
+    t.equal(/^`(page|ticket)`$/m.exec(entry)?.[1], labels?.severity, name);
+  }
+  for (const [name] of text.matchAll(/\bLatchkey[A-Z]\w+/g)) t.ok(names.includes(name), `there is ${name}`);
+  t.end();
+});
+
+/** Multiplies what is compared with. Counts that have to be above 1 or at 0 mean just that. */
+function scaled(expr: string, by: number): string {
+  return expr.replaceAll(/(?<=[><]=? )[\d.]+/g, (number) =>
+    by > 1 && number === '1' ? number : String(Number(number) * by),
+  );
+}
+
+/** Whether some installation has data and does not fire. */
+function someFallShort({ input_series: series = [], promql_expr_test: checks }: Group): boolean {
+  const given = namespacesIn(series.map(({ series: text }) => text));
+  const firing = namespacesIn(
+    checks.flatMap(({ exp_samples: samples }) => samples.map(({ labels }) => labels)),
+  );
+  return [...given].some((name) => !firing.has(name));
+}
+
+function namespacesIn(texts: string[]): Set<string> {
+  return new Set(texts.map((text) => /namespace="([^"]*)"/.exec(text)?.[1] ?? ''));
+}
+
+/** What promtool says of tests that do not pass; empty where they do. */
+async function failuresOf(folder: string, file: string): Promise<string> {
+  const child = spawn('promtool', ['test', 'rules', join(folder, file)]);
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number];
+  return code === 0 ? '' : said;
+}

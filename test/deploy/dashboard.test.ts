@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import {
+  dashboardQueries,
+  metricsIn,
+  readDashboard,
+  readRules,
+  ROOT,
+  type Panel,
+} from '../support/alert-rules.ts';
+import { codeOf, readTable } from '../support/markdown.ts';
+
+// What only a Prometheus can tell (every query is right, and has data) is in test/fault/alerts.test.ts.
+
+const dashboard = readDashboard();
+const panels = dashboard.panels.filter(({ type }) => type !== 'row');
+const { alerts, recordings } = readRules();
+
+test('answers three questions, in this order', (t) => {
+  const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
+  t.strictSame(rows.slice(0, 3), ['Is it healthy?', 'Is somebody attacking?', 'Is it at capacity?']);
+  t.end();
+});
+
+test('every panel has a place, a name and a description of its own', (t) => {
+  const ids = dashboard.panels.map(({ id }) => id);
+  t.equal(new Set(ids).size, ids.length);
+  t.equal(new Set(panels.map(({ title }) => title)).size, panels.length);
+  const taken = new Map<string, string>();
+  for (const { title, gridPos } of dashboard.panels) {
+    const overlapping = cellsOf(gridPos).filter((cell) => taken.has(cell));
+    t.strictSame(overlapping, [], title);
+    for (const cell of cellsOf(gridPos)) taken.set(cell, title);
+    t.ok(gridPos.x + gridPos.w <= 24, title);
+  }
+  for (const { title, description = '', targets = [] } of panels) {
+    t.match(description, /\.$/, title);
+    t.not(targets.length, 0, title);
+    t.equal(new Set(targets.map(({ refId }) => refId)).size, targets.length, title);
+  }
+  t.end();
+});
+
+test('asks whichever Prometheus is chosen, about the replicas that are chosen', (t) => {
+  const variables = dashboard.templating.list;
+  t.strictSame(
+    variables.map(({ name, type }) => [name, type]),
+    [
+      ['datasource', 'datasource'],
+      ['namespace', 'query'],
+      ['instance', 'query'],
+    ],
+  );
+  for (const { title, targets = [] } of panels) {
+    for (const { expr, datasource } of targets) {
+      t.equal(datasource.uid, '${datasource}', title);
+      // What is recorded is of the whole installation.
+      const selectors = expr.match(/[\w:]+\{[^}]*\}/g) ?? [];
+      t.not(selectors.length, 0, expr);
+      for (const selector of selectors) {
+        t.match(selector, 'namespace=~"$namespace"', title);
+        if (!/^(\w+:|ALERTS)/.test(selector))
+          t.match(selector, 'job="latchkey", namespace=~"$namespace", instance=~"$instance"', title);
+      }
+    }
+  }
+  t.end();
+});
+
+test('every metric is on the dashboard or in a rule, and all that are there are metrics', (t) => {
+  const text = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8');
+  const sections = text.split(/^## /m).slice(1);
+  const documented = sections
+    .flatMap((section) => readTable(section, /^\| metric/))
+    .map(([name = '']) => codeOf(name)[0] ?? '');
+  const asked = [...dashboardQueries(), ...alerts, ...recordings].flatMap(({ expr }) => metricsIn(expr));
+  const known = new Set([...documented, ...recordings.map(({ record }) => record), 'up', 'ALERTS']);
+  const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_(bucket|count|sum)$/, ''));
+  t.strictSame(
+    [...new Set(asked)].filter((name) => !isKnown(name)),
+    [],
+  );
+  const unused = documented.filter((name) => !asked.some((each) => each.startsWith(name)));
+  t.strictSame(unused, []);
+  t.end();
+});
+
+test('what reads the metrics of an expression would find a wrong one', (t) => {
+  const expr = `
+    histogram_quantile(0.9, sum by (le, no_metric) (rate(a_bucket{job="no", x=~"no_metric|b"}[5m])))
+    > on (namespace) group_left (no_metric) 2e3 * b or c:d:rate5m unless time() - e offset 15m
+  `;
+  t.strictSame(metricsIn(expr), ['a_bucket', 'b', 'c:d:rate5m', 'e']);
+  t.end();
+});
+
+test('what the entries of the runbook set in italics are panels', (t) => {
+  const entries = readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').split(/^### /m).slice(1).join('');
+  const titles = new Set(panels.map(({ title }) => title));
+  const named = [...entries.replaceAll(/`[^`]*`/g, '').matchAll(/\b_([^_\n]+)_\b/g)];
+  t.ok(named.length > 40, `${named.length} panels are named`);
+  for (const [, title = ''] of named) t.ok(titles.has(title), title);
+  t.end();
+});
+
+function cellsOf({ x, y, w, h }: Panel['gridPos']): string[] {
+  return Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`);
+}

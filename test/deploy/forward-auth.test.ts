@@ -1,0 +1,265 @@
+import { connect } from 'node:net';
+import { test, type Test } from 'tap';
+import { startApplication, type Seen } from '../support/application.ts';
+import { anAccount, bearer } from '../support/client.ts';
+import { startDeployedCaddy } from '../support/deployed-caddy.ts';
+import { startDeployedNginx } from '../support/deployed-nginx.ts';
+import { startEmulatedEnvoy } from '../support/emulated-envoy.ts';
+import { startEmulatedTraefik } from '../support/emulated-traefik.ts';
+import { faultProxy } from '../support/fault-proxy.ts';
+import { signUpOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+import { ready, startService } from '../support/service.ts';
+import { toolsMissing } from '../support/tools.ts';
+
+const NAMES = ['X-Auth-User', 'X-Auth-Username', 'X-Auth-Session', 'X-Auth-Token-Type'] as const;
+/** What a header's name may hold besides letters, digits and dashes (RFC 9110, section 5.6.2). */
+const ODD = Array.from("!#$%&'*+.^_`|~");
+
+const OUT_OF_PUBLIC = [
+  ...['/public/../orders', '/public/%2e%2e/orders', '/public/..%2forders', '/public/%2E./orders'],
+  ...[
+    '/public/x/..//../orders',
+    '/public/..%5corders',
+    '/public//../orders',
+    '/public/./../orders',
+    '/public/..\\orders',
+  ],
+];
+
+interface Proxy {
+  name: string;
+  skip: false | string;
+  /** What a client gets while nobody answers at Latchkey's address. */
+  unreachable: number;
+  upgrades: boolean;
+  start(t: Test, upstreams: Record<string, string>): Promise<{ url: string }>;
+}
+
+const PROXIES: Proxy[] = [
+  {
+    name: 'nginx',
+    skip: toolsMissing('nginx'),
+    unreachable: 503,
+    upgrades: true,
+    start: (t, upstreams) => startDeployedNginx(t, 'nginx.conf', upstreams),
+  },
+  {
+    name: 'Caddy',
+    skip: toolsMissing('caddy'),
+    unreachable: 503,
+    upgrades: true,
+    start: (t, upstreams) =>
+      startDeployedCaddy(
+        t,
+        Object.fromEntries(Object.entries(upstreams).map(([from, to]) => [new URL(from).host, to])),
+      ),
+  },
+  // Its documentation knows no other status for it.
+  { name: 'Traefik', skip: false, unreachable: 500, upgrades: false, start: startEmulatedTraefik },
+  { name: 'Envoy', skip: false, unreachable: 503, upgrades: false, start: startEmulatedEnvoy },
+];
+
+test('forward-auth', { skip: redisMissing }, async (t) => {
+  const redis = testRedis(t);
+  const store = await faultProxy(t, redis.url);
+  const service = await startService(t, {
+    DATABASE_URL: (await testDatabase(t)).url,
+    REDIS_URL: store.url,
+    REDIS_PREFIX: redis.prefix,
+    TRUST_PROXY: 'loopback',
+  });
+  await ready(service);
+  const seen: Seen[] = [];
+  const upstreams = {
+    'http://latchkey:3000': service.url,
+    'http://app:8081': await startApplication(t, seen),
+  };
+  const { user, access_token: token } = await signUpOver(service.url, anAccount());
+  t.beforeEach(() => {
+    seen.length = 0;
+  });
+  const identity = [String(user.id), user.username, /^\d+$/, 'access'];
+  const started: { proxy: Proxy; url: string }[] = [];
+
+  for (const proxy of PROXIES) {
+    await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
+      // It outlives this test, for what comes when the service is away.
+      const { url } = await proxy.start(t.parent as Test, upstreams);
+      started.push({ proxy, url });
+      await tellsWhoAsks(t, url);
+      await refuses(t, url);
+      await letsNobodySayWhoTheyAre(t, url);
+      await takesNoTrailers(t, url);
+      await takesEveryPath(t, url);
+      if (proxy.upgrades) await upgrades(t, url);
+    });
+  }
+
+  for (const away of ['while Redis is away', 'while the service is away']) {
+    await t.test(`${away} it is 503 with Retry-After`, async (t) => {
+      if (away.includes('Redis')) store.set('refuse');
+      else await service.stop();
+      for (const { proxy, url } of started) {
+        const status = away.includes('Redis') ? 503 : proxy.unreachable;
+        await outage(t, `${proxy.name} ${away}`, url, status, token);
+      }
+      t.equal(seen.length, 0);
+    });
+  }
+
+  async function tellsWhoAsks(t: Test, url: string): Promise<void> {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      seen.length = 0;
+      const body = ['GET', 'HEAD'].includes(method) ? null : 'x'.repeat(300_000);
+      const headers = { ...bearer(token), 'content-type': 'text/plain' };
+      const response = await fetch(`${url}/orders?page=2`, { method, headers, body });
+      t.strictSame([response.status, seen.length], [201, 1], method);
+      t.match(seen[0], { method, url: '/orders?page=2', body: body ?? '' });
+      isIdentity(t, seen[0], identity);
+      t.equal(seen[0]?.headers.authorization, undefined, 'and no token');
+      t.notOk(response.headers.has('x-auth-user'), 'nor is the client told');
+    }
+    const broken = await fetch(`${url}/broken`, { headers: bearer(token) });
+    t.strictSame([broken.status, await broken.text()], [500, 'the application failed'], 'its own error');
+  }
+
+  async function refuses(t: Test, url: string): Promise<void> {
+    seen.length = 0;
+    for (const [headers, code, challenge] of [
+      [{}, 'token_missing', 'Bearer'],
+      [bearer('x.y.z'), 'invalid_token', 'Bearer error="invalid_token"'],
+      // Whatever a client says of another request or of itself.
+      [{ 'x-forwarded-uri': '/public/', 'x-original-url': '/public/' }, 'token_missing', 'Bearer'],
+      [{ 'x-forwarded-method': 'OPTIONS', 'x-forwarded-for': '127.0.0.1' }, 'token_missing', 'Bearer'],
+    ] as const) {
+      const response = await fetch(`${url}/orders`, { headers });
+      t.equal(response.status, 401);
+      t.equal(response.headers.get('www-authenticate'), challenge);
+      t.equal(response.headers.get('content-type')?.split(';')[0], 'application/problem+json');
+      t.equal(response.headers.get('cache-control'), 'no-store');
+      t.match(await response.json(), { status: 401, code });
+    }
+    t.equal(seen.length, 0);
+    // No way out of what is public, however it is written. Some pass on what is left of a path.
+    for (const path of OUT_OF_PUBLIC) {
+      const answer = await status(url, `GET ${path}`);
+      if (answer !== '201') t.match(answer, /^40[01]$/, path);
+      else t.equal(seen.at(-1)?.url, '/public/orders', path);
+    }
+  }
+
+  async function letsNobodySayWhoTheyAre(t: Test, url: string): Promise<void> {
+    const variants: Record<string, string[]> = {
+      'as it is written': NAMES.map((name) => `${name}: spoofed`),
+      'in small letters': NAMES.map((name) => `${name.toLowerCase()}: spoofed`),
+      'in capitals, twice': NAMES.flatMap((name) => [`${name.toUpperCase()}: spoofed`, `${name}: spoofed`]),
+      'empty, and then not': NAMES.flatMap((name) => [`${name}:`, `${name}: spoofed`]),
+      'as what is for one hop': [`Connection: ${NAMES.join(', ')}`],
+      'as that, in a second line': [`Connection: ${NAMES.join(',')}`, `Connection: keep-alive, Upgrade`],
+    };
+    for (const odd of ODD) {
+      const aliases = NAMES.map((name) => `${name.replaceAll('-', odd)}: spoofed`);
+      const half = NAMES.map((name) => `${name.replace(/-(?=[^-]+$)/, () => odd)}: spoofed`);
+      variants[`with ${odd}`] = [...aliases, ...half];
+    }
+    for (const [title, lines] of Object.entries(variants)) {
+      seen.length = 0;
+      t.equal(await status(url, 'GET /orders', lines), '401', `${title}, without a token`);
+      t.equal(seen.length, 0);
+      t.equal(await status(url, 'GET /orders', [`Authorization: Bearer ${token}`, ...lines]), '201', title);
+      isIdentity(t, seen.at(0), identity, title);
+      t.equal(await status(url, 'GET /public/x', [`Authorization: Bearer ${token}`, ...lines]), '201', title);
+      isIdentity(t, seen.at(1), [], `${title}, in public`);
+      t.equal(seen[1]?.headers.authorization, undefined, 'no token in public either');
+      t.equal(seen.length, 2);
+    }
+  }
+
+  async function takesNoTrailers(t: Test, url: string): Promise<void> {
+    seen.length = 0;
+    const trailers = NAMES.map((name) => `${name}: spoofed`).join('\r\n');
+    const lines = [`Authorization: Bearer ${token}`, 'TE: trailers', `Trailer: ${NAMES.join(', ')}`];
+    const body = `2\r\nok\r\n0\r\n${trailers}\r\n\r\n`;
+    t.equal(await status(url, 'POST /orders', [...lines, 'Transfer-Encoding: chunked'], body), '201');
+    t.equal(seen[0]?.body, 'ok');
+    isIdentity(t, seen[0], identity, 'with trailers');
+  }
+
+  async function takesEveryPath(t: Test, url: string): Promise<void> {
+    for (const path of [
+      '/',
+      '/?',
+      '/?a=b?c&d=%2F..%2F',
+      '/a%20b/%C3%A9',
+      '/a;b=c/$d,e@f:g',
+      '/api/auth-like',
+      '/a/../api/users',
+      `/${'long/'.repeat(1000)}`,
+    ]) {
+      seen.length = 0;
+      t.equal(await status(url, `GET ${path}`), '401', path);
+      t.equal(seen.length, 0);
+      t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${token}`]), '201', path);
+      isIdentity(t, seen[0], identity, path);
+    }
+  }
+
+  async function upgrades(t: Test, url: string): Promise<void> {
+    const lines = (protocol: string) => [`Upgrade: ${protocol}`, `Authorization: Bearer ${token}`];
+    const naming = `Connection: Upgrade, ${NAMES.join(', ')}`;
+    seen.length = 0;
+    t.equal(await status(url, 'GET /socket', [naming, 'Upgrade: websocket']), '401');
+    t.equal(seen.length, 0);
+    t.equal(await status(url, 'GET /socket', [naming, ...lines('websocket')]), '101');
+    isIdentity(t, seen[0], identity, 'of a socket');
+    t.equal(await status(url, 'GET /socket', [naming, ...lines('h2c')]), '201', 'to nothing else');
+    isIdentity(t, seen[1], identity);
+  }
+});
+
+/** What the application got under our names, in every spelling and in trailers too, is this and nothing else. */
+function isIdentity(t: Test, request: Seen | undefined, expected: (string | RegExp)[], title = ''): void {
+  if (!request) return void t.fail(`${title}: nothing arrived`);
+  const { rawHeaders, rawTrailers } = request;
+  t.notOk([...rawHeaders, ...rawTrailers].includes('spoofed'), title);
+  const names = rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
+  const ours = names.filter((name) => /^x[^a-z0-9]auth[^a-z0-9]/.test(name)).sort();
+  const wanted = expected.length === 0 ? [] : NAMES.map((name) => name.toLowerCase()).sort();
+  t.strictSame(ours, wanted, `${title}: each once, and no other`);
+  if (expected.length > 0)
+    t.match(
+      NAMES.map((name) => request.headers[name.toLowerCase()]),
+      expected,
+      title,
+    );
+}
+
+/** The status that a request gets which `fetch` would not send. */
+function status(url: string, line: string, headers: string[] = [], body = ''): Promise<string | undefined> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    let received = '';
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(`${line} HTTP/1.1\r\n${['Host: x', ...headers].join('\r\n')}\r\n\r\n${body}`),
+    );
+    socket.on('data', (chunk) => {
+      received += chunk.toString();
+      if (received.includes('\r\n\r\n')) socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => {
+      resolve(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]);
+    });
+  });
+}
+
+async function outage(t: Test, title: string, url: string, status: number, token: string): Promise<void> {
+  const response = await fetch(`${url}/orders`, { headers: bearer(token) });
+  t.equal(response.status, status, title);
+  if (status !== 503) return;
+  t.match(response.headers.get('retry-after'), /^[1-9]\d*$/, title);
+  t.match(response.headers.get('content-type'), 'application/problem+json', title);
+  t.match(await response.json(), { status: 503 }, title);
+}

@@ -1,0 +1,120 @@
+import { test } from 'tap';
+import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
+import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { aClock } from '../../support/clock.ts';
+
+function aClient(clientId: string): ServiceClient {
+  const secretHash = new Uint8Array(32);
+  return { clientId, name: clientId, secretHash, previousHash: null, createdAt: 1, rotatedAt: null };
+}
+
+/** A record that answers when the test says so, each time with what is on it then. */
+function aDirectory() {
+  const clock = aClock();
+  const sleeps: number[] = [];
+  const record: ServiceClient[] = [];
+  const asked: { answer: () => void; fail: () => void }[] = [];
+  const store = {
+    list: () =>
+      new Promise<ServiceClient[]>((resolve, reject) => {
+        const seen = [...record];
+        asked.push({
+          answer: () => {
+            resolve(seen);
+          },
+          fail: () => {
+            reject(new AuthError('unavailable'));
+          },
+        });
+      }),
+  };
+  const sleep = (ms: number) => {
+    sleeps.push(ms);
+    clock.pass(ms);
+    return Promise.resolve();
+  };
+  return { clock, sleeps, record, asked, directory: makeClientDirectory({ store, clock, sleep }) };
+}
+
+/** Lets everything that waits for nothing go on. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test('all who ask at once share a load, and there is one a second', async (t) => {
+  const { clock, sleeps, asked, directory } = aDirectory();
+  const first = [directory.refresh(), directory.refresh(), directory.refresh()];
+  await settle();
+  t.equal(asked.length, 1);
+  asked[0]?.answer();
+  await Promise.all(first);
+  t.strictSame(sleeps, []);
+
+  clock.pass(400);
+  const second = [directory.refresh(), directory.refresh()];
+  await settle();
+  asked[1]?.answer();
+  await Promise.all(second);
+  t.strictSame(sleeps, [600]);
+  t.equal(asked.length, 2);
+
+  clock.pass(5000);
+  const third = directory.refresh();
+  await settle();
+  asked[2]?.answer();
+  await third;
+  t.strictSame(sleeps, [600], 'whoever comes late does not wait');
+});
+
+test('a load that had begun before is not believed to know', async (t) => {
+  const { record, asked, directory } = aDirectory();
+  const before = directory.load();
+  record.push(aClient('new'));
+  let isKnown = false;
+  const refreshed = directory.refresh().then(() => (isKnown = true));
+  asked[0]?.answer();
+  await before;
+  await settle();
+  t.equal(isKnown, false);
+  t.equal(directory.find('new'), undefined);
+  asked[1]?.answer();
+  await refreshed;
+  t.match(directory.find('new'), { clientId: 'new' });
+});
+
+test('of two loads the one that began later counts, however late the other ends', async (t) => {
+  const { record, asked, directory } = aDirectory();
+  record.push(aClient('a'));
+  const slow = directory.load();
+  record.length = 0;
+  const quick = directory.load();
+  asked[1]?.answer();
+  await quick;
+  asked[0]?.answer();
+  await slow;
+  t.equal(directory.find('a'), undefined);
+});
+
+test('what was known stays while the record is away, and what comes and goes is seen after it', async (t) => {
+  const { clock, record, asked, directory } = aDirectory();
+  record.push(aClient('a'));
+  const loaded = directory.load();
+  asked[0]?.answer();
+  await loaded;
+  record[0] = aClient('b');
+
+  clock.pass(2000);
+  const failed = t.rejects(directory.load(), { code: 'unavailable' });
+  asked[1]?.fail();
+  await failed;
+  t.match(directory.find('a'), { clientId: 'a' });
+  const refused = t.rejects(directory.refresh(), { code: 'unavailable' });
+  await settle();
+  asked[2]?.fail();
+  await refused;
+
+  const again = directory.load();
+  asked[3]?.answer();
+  await again;
+  t.equal(directory.find('a'), undefined);
+  t.match(directory.find('b'), { clientId: 'b' });
+});

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { test } from 'tap';
+import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
+import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
+import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
+import { aClock } from '../../support/clock.ts';
+import { makeMemoryClientStore } from '../../support/memory-client-store.ts';
+
+function aRegistry() {
+  const clock = aClock();
+  const store = makeMemoryClientStore();
+  const registry = makeClientRegistry({ store, randomBytes, clock });
+  const sleep = (ms: number) => {
+    clock.pass(ms);
+    return Promise.resolve();
+  };
+  const directory = makeClientDirectory({ store, clock, sleep });
+  const clients = makeServiceClients(directory);
+  /** Whether they let a service in, once every replica knows. */
+  const isGood = async (clientId: string, secret: string) => {
+    await directory.load();
+    return clients.authenticate(clientId, secret).then(
+      () => true,
+      () => false,
+    );
+  };
+  return { clock, store, registry, isGood };
+}
+
+test('a client is let in by the secret that was shown, of which only a hash is kept', async (t) => {
+  const { store, registry, isGood } = aRegistry();
+  const created = await registry.create('billing');
+  if (!created) throw new Error('not created');
+  t.equal(await isGood(created.clientId, created.secret), true);
+  t.notMatch(JSON.stringify(await store.list()), created.secret);
+  t.equal(await registry.create('billing'), null, 'the name is taken');
+  const other = await registry.create('shop');
+  t.equal(await isGood(created.clientId, other?.secret ?? ''), false, 'each its own');
+});
+
+test('two secrets are good while one takes over from the other', async (t) => {
+  const { clock, registry, isGood } = aRegistry();
+  const first = await registry.create('billing');
+  if (!first) throw new Error('not created');
+  const { clientId } = first;
+  clock.pass(1000);
+  const second = await registry.rotate('billing');
+  t.equal(second?.clientId, clientId);
+  const goodOnes = async (...secrets: (string | undefined)[]) =>
+    Promise.all(secrets.map((secret) => isGood(clientId, secret ?? '')));
+  t.strictSame(await goodOnes(first.secret, second?.secret), [true, true]);
+  t.match(await registry.list(), [{ name: 'billing', rotatedAt: clock.now() }]);
+
+  await registry.finishRotation('billing');
+  t.strictSame(await goodOnes(first.secret, second?.secret), [false, true]);
+  const third = await registry.rotate('billing');
+  const fourth = await registry.rotate('billing');
+  t.strictSame(await goodOnes(second?.secret, third?.secret, fourth?.secret), [false, true, true]);
+});
+
+test('what was deleted is let in no more, and does not come back with its name', async (t) => {
+  const { registry, isGood } = aRegistry();
+  const created = await registry.create('billing');
+  t.equal(await registry.remove('billing'), true);
+  t.equal(await registry.remove('billing'), false);
+  t.equal(await registry.rotate('billing'), null);
+  t.equal(await registry.finishRotation('billing'), null);
+  await registry.create('billing');
+  t.equal(await isGood(created?.clientId ?? '', created?.secret ?? ''), false);
+});

@@ -1,0 +1,133 @@
+import { test } from 'tap';
+import { makeCatchUp, PAGE } from '../../../src/domain/feed/catch-up.ts';
+import type { FeedMessage } from '../../../src/domain/feed/reader.ts';
+import { aFeed } from '../../support/feed.ts';
+
+const key = (tokenId: number) => ({ userId: 7, tokenId });
+const keysFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => key(first + i));
+
+/** A feed, and a record that is asked for what is revoked. */
+function aWorld(tokens: () => number[] | Promise<number[]> = () => []) {
+  const feed = aFeed();
+  const reasons: string[] = [];
+  const asked: number[] = [];
+  const catchUp = makeCatchUp({
+    feed,
+    revoked: {
+      within: async (seconds) => {
+        asked.push(seconds);
+        return tokens();
+      },
+    },
+    remember: 905,
+    observe: { feedSnapshot: (reason) => reasons.push(reason) },
+  });
+  return { feed, catchUp, reasons, asked };
+}
+
+const tokensOf = (parts: FeedMessage[][]) =>
+  parts.flat().flatMap((message) => (message.type === 'snapshot' ? message.tokens : []));
+
+test('who knows nothing gets all that may still matter, and where it ends', async (t) => {
+  const { feed, catchUp, reasons, asked } = aWorld(() => [11, 12]);
+  await feed.publish([key(12)]);
+  const { epoch } = await feed.read(0, 0);
+  const position = { epoch, seq: 1 };
+  t.strictSame(await catchUp.step(null, 'new'), {
+    parts: [[{ type: 'snapshot', tokens: [11, 12], users: [], remember: 905, position }]],
+    position,
+    isLast: false,
+  });
+  t.strictSame(reasons, ['new']);
+  t.ok((asked[0] ?? 0) > 905, 'a little more than has to be remembered');
+});
+
+test('an empty snapshot has a part as well, and a large one many, of which the last says where it ends', async (t) => {
+  for (const [count, sizes] of [
+    [0, [0]],
+    [5000, [5000]],
+    [5001, [5000, 1]],
+    [12_000, [5000, 5000, 2000]],
+  ] as const) {
+    const ids = Array.from({ length: count }, (_, i) => i + 1);
+    const { parts, position } = await aWorld(() => ids).catchUp.step(null, 'new');
+    const snapshots = parts.flat();
+    t.strictSame(
+      parts.map((part) => tokensOf([part]).length),
+      sizes,
+    );
+    t.strictSame(tokensOf(parts), ids);
+    t.strictSame(
+      snapshots.map((message) => message.position),
+      [...sizes.slice(1).map(() => null), position],
+    );
+  }
+});
+
+test('what is revoked while the record is read is in the snapshot or after it', async (t) => {
+  // Committed and published between the two steps: whichever way round, it may not fall between them.
+  const recorded = [11];
+  const { feed, catchUp } = aWorld(async () => {
+    await feed.publish([key(12)]);
+    return [...recorded];
+  });
+  await feed.publish([key(11)]);
+  const { parts, position } = await catchUp.step(null, 'new');
+  t.strictSame(tokensOf(parts), [11], 'read before 12 was on record');
+  const next = await catchUp.step(position, 'epoch');
+  t.match(next.parts, [[{ event: { tokenId: 12 } }]]);
+});
+
+test('who knows a position gets what follows it, page by page', async (t) => {
+  const { feed, catchUp, reasons } = aWorld();
+  await feed.publish(keysFrom(1, PAGE + 2));
+  const { epoch } = await feed.read(0, 0);
+  const first = await catchUp.step({ epoch, seq: 1 }, 'new');
+  t.equal(first.parts.flat().length, PAGE);
+  t.match(first, { position: { epoch, seq: PAGE + 1 }, isLast: false });
+  const second = await catchUp.step(first.position, 'epoch');
+  const position = { epoch, seq: PAGE + 2 };
+  const event = { seq: PAGE + 2, type: 'revoked', tokenId: PAGE + 2, userId: 7 };
+  t.strictSame(second, { parts: [[{ type: 'event', event, position }]], position, isLast: true });
+  t.strictSame(await catchUp.step(position, 'epoch'), { parts: [], position, isLast: true });
+  t.strictSame(reasons, []);
+});
+
+test('a position of another epoch, one trimmed and one of the future are as good as none', async (t) => {
+  const { feed, catchUp, reasons } = aWorld(() => [11]);
+  await feed.publish([key(11)]);
+  const { epoch } = await feed.read(0, 0);
+  for (const position of [
+    { epoch: 'another', seq: 1 },
+    { epoch, seq: 2 },
+  ]) {
+    const step = await catchUp.step(position, 'new');
+    t.strictSame(tokensOf(step.parts), [11]);
+    t.strictSame(step.position, { epoch, seq: 1 });
+  }
+  await feed.publish(keysFrom(100, 300_000));
+  const { parts } = await catchUp.step({ epoch, seq: 1 }, 'new');
+  t.strictSame(tokensOf(parts), [11]);
+  t.strictSame(reasons, ['epoch', 'trimmed', 'trimmed']);
+});
+
+test('readers that come together share one look at the record', async (t) => {
+  const { catchUp, asked, reasons } = aWorld(() => [11]);
+  const steps = await Promise.all([1, 2, 3].map(() => catchUp.step(null, 'new')));
+  t.equal(asked.length, 1);
+  t.equal(steps[0]?.parts, steps[2]?.parts, 'and what is made of it');
+  t.equal(reasons.length, 3);
+  await catchUp.step(null, 'new');
+  t.equal(asked.length, 2, 'who comes later has it read again');
+});
+
+test('a look that failed is not shared with those who come later', async (t) => {
+  let isAway = true;
+  const { catchUp } = aWorld(() => {
+    if (isAway) throw new Error('away');
+    return [11];
+  });
+  await t.rejects(catchUp.step(null, 'new'), { message: 'away' });
+  isAway = false;
+  t.strictSame(tokensOf((await catchUp.step(null, 'new')).parts), [11]);
+});

@@ -1,0 +1,309 @@
+import { test } from 'tap';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { makeCatchUp } from '../../../src/domain/feed/catch-up.ts';
+import { makeFanOut } from '../../../src/domain/feed/fan-out.ts';
+import type { FeedPosition, RevocationFeed } from '../../../src/domain/feed/ports.ts';
+import type { FeedReader } from '../../../src/domain/feed/reader.ts';
+import { aClock } from '../../support/clock.ts';
+import { aFeed, eventText } from '../../support/feed.ts';
+import { until } from '../../support/until.ts';
+
+const key = (tokenId: number) => ({ userId: 7, tokenId });
+
+/** A fan-out over a feed that a test empties or takes away, and a record that knows what was published. */
+function aWorld({ maxReaders = 10 } = {}) {
+  const clock = aClock();
+  const recorded = new Set<number>();
+  const ends: string[] = [];
+  const faults: string[] = [];
+  const clients = new Set(['shop']);
+  let stream = aFeed();
+  let isAway = false;
+  let isRecordAway = false;
+  const feed: Pick<RevocationFeed, 'read'> = {
+    read: (...asked) => (isAway ? Promise.reject(new AuthError('unavailable')) : stream.read(...asked)),
+  };
+  const catchUp = makeCatchUp({
+    feed,
+    revoked: {
+      within: () =>
+        isRecordAway ? Promise.reject(new AuthError('unavailable')) : Promise.resolve([...recorded]),
+    },
+    remember: 905,
+    observe: { feedSnapshot: () => undefined },
+  });
+  const fanOut = makeFanOut({
+    feed,
+    catchUp,
+    maxReaders,
+    clock,
+    wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
+    isClient: (clientId) => clients.has(clientId),
+    observe: { feedEnded: (reason) => ends.push(reason) },
+    onError: ({ message }) => faults.push(message),
+  });
+  return {
+    fanOut,
+    clock,
+    clients,
+    ends,
+    faults,
+    /** Commits and publishes. */
+    async revoke(tokenId: number) {
+      recorded.add(tokenId);
+      await stream.publish([key(tokenId)]);
+    },
+    /** Commits; what was published is lost. */
+    loses: (tokenId: number) => recorded.add(tokenId),
+    empty: () => {
+      stream = aFeed();
+    },
+    stores: (away: { redis?: boolean; record?: boolean }) => {
+      isAway = away.redis ?? isAway;
+      isRecordAway = away.record ?? isRecordAway;
+    },
+    /** A heartbeat later. */
+    async tick() {
+      clock.pass(1000);
+      await fanOut.poll();
+    },
+  };
+}
+
+/** One that notes what it is told. */
+function aReader(clientId = 'shop') {
+  const told: string[] = [];
+  let position: FeedPosition | null = null;
+  let isEnded = false;
+  let backlog = 0;
+  let flushed = Promise.resolve(true);
+  const reader: FeedReader = {
+    clientId,
+    send: (messages) => {
+      for (const message of messages) {
+        if (message.type === 'event') told.push(eventText(message.event));
+        else told.push(message.type === 'snapshot' ? `snapshot ${message.tokens.join()}` : 'heartbeat');
+        position = message.position ?? position;
+      }
+    },
+    backlog: () => backlog,
+    flushed: () => flushed,
+    end: () => {
+      isEnded = true;
+    },
+  };
+  return {
+    reader,
+    told,
+    position: () => position,
+    isEnded: () => isEnded,
+    isBehind: (bytes: number) => {
+      backlog = bytes;
+    },
+    flushes: (promise: Promise<boolean>) => {
+      flushed = promise;
+    },
+  };
+}
+
+type World = ReturnType<typeof aWorld>;
+
+/** A reader that follows the stream. */
+async function follows(world: World, from: FeedPosition | null = null) {
+  const one = aReader();
+  (await world.fanOut.open(from))(one.reader);
+  await until(async () => {
+    await world.tick();
+    return one.told.at(-1) === 'heartbeat';
+  });
+  return one;
+}
+
+test('a reader is told what was revoked, what is revoked, and that this is all', async (t) => {
+  const world = aWorld();
+  await world.revoke(11);
+  const one = await follows(world);
+  t.equal(one.told[0], 'snapshot 11');
+  one.told.length = 0;
+  await world.revoke(12);
+  await world.revoke(13);
+  await world.fanOut.poll();
+  t.strictSame(one.told, ['7/12', '7/13']);
+  await world.tick();
+  t.strictSame(one.told, ['7/12', '7/13', 'heartbeat'], 'a heartbeat a second, and not with every look');
+});
+
+test('who comes back is told what it has missed, and nothing else', async (t) => {
+  const world = aWorld();
+  const [one, other] = [await follows(world), await follows(world)];
+  const position = one.position();
+  world.fanOut.leave(one.reader);
+  await world.revoke(11);
+  await world.tick();
+  const again = await follows(world, position);
+  t.strictSame(again.told, ['7/11', 'heartbeat']);
+  await world.revoke(12);
+  await world.fanOut.poll();
+  t.strictSame(again.told.slice(2), ['7/12']);
+  t.ok(other.told.includes('7/11') && other.told.includes('7/12'));
+});
+
+test('who has read further than the others is told nothing twice', async (t) => {
+  const world = aWorld();
+  const behind = await follows(world);
+  await world.revoke(11);
+  const ahead = aReader();
+  (await world.fanOut.open(null))(ahead.reader);
+  await until(() => ahead.told.length > 0);
+  // It joins those who have not heard of 11.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await world.revoke(12);
+  await world.fanOut.poll();
+  t.strictSame(ahead.told, ['snapshot 11', '7/12']);
+  t.strictSame(
+    behind.told.filter((text) => text.startsWith('7/')),
+    ['7/11', '7/12'],
+  );
+});
+
+test('where the stream was lost everybody is told all that is revoked', async (t) => {
+  const world = aWorld();
+  const readers = [await follows(world), await follows(world)];
+  world.empty();
+  world.loses(11);
+  for (const one of readers) one.told.length = 0;
+  await until(async () => {
+    await world.tick();
+    return readers.every(({ told }) => told.at(-1) === 'heartbeat');
+  });
+  for (const { told } of readers) t.equal(told[0], 'snapshot 11', 'before any heartbeat');
+  await world.revoke(12);
+  await world.fanOut.poll();
+  for (const { told } of readers) t.equal(told.at(-1), '7/12');
+});
+
+test('while the stream cannot be read nobody hears anything, and the lag says so', async (t) => {
+  const world = aWorld();
+  t.equal(world.fanOut.lag(), 0);
+  const one = await follows(world);
+  t.equal(world.fanOut.lag(), 0);
+  one.told.length = 0;
+  world.stores({ redis: true });
+  await t.rejects(world.tick(), { code: 'unavailable' });
+  await t.rejects(world.tick(), { code: 'unavailable' });
+  t.strictSame(one.told, []);
+  t.equal(world.fanOut.lag(), 2000);
+  world.stores({ redis: false });
+  await world.tick();
+  t.strictSame(one.told, ['heartbeat'], 'it goes on where it was');
+  t.equal(world.fanOut.lag(), 0);
+  world.clock.pass(5000);
+  world.fanOut.leave(one.reader);
+  t.equal(world.fanOut.lag(), 0, 'nobody waits');
+});
+
+test('while the record is away who needs it hears nothing, and a new reader is refused', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  const position = one.position();
+  world.empty();
+  world.loses(11);
+  world.stores({ record: true });
+  one.told.length = 0;
+  for (let i = 0; i < 3; i++) await world.tick();
+  t.strictSame(one.told, []);
+  t.equal(world.fanOut.lag(), 3000, 'it may have missed something since');
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(position), { code: 'unavailable' }, 'its position is worth nothing');
+
+  world.stores({ record: false });
+  await until(async () => {
+    await world.tick();
+    return one.told.at(-1) === 'heartbeat';
+  });
+  t.equal(one.told[0], 'snapshot 11');
+  world.stores({ record: true });
+  await world.revoke(12);
+  await t.resolves(world.fanOut.open(one.position()), 'who has a good one needs no record');
+});
+
+test('who does not read what it is sent is cut off, and nobody else', async (t) => {
+  const world = aWorld();
+  const [slow, quick] = [await follows(world), await follows(world)];
+  slow.isBehind(2 * 1024 * 1024);
+  await world.fanOut.poll();
+  t.equal(slow.isEnded(), true);
+  t.equal(quick.isEnded(), false);
+  t.strictSame(world.ends, ['slow']);
+  t.equal(world.fanOut.readers(), 1);
+
+  const stuck = aReader();
+  stuck.flushes(Promise.resolve(false));
+  (await world.fanOut.open(null))(stuck.reader);
+  await until(() => stuck.isEnded());
+  t.strictSame(world.ends, ['slow', 'slow'], 'with a snapshot too');
+});
+
+test('there are so many readers and no more, those included who are about to be', async (t) => {
+  const world = aWorld({ maxReaders: 2 });
+  const opening = [world.fanOut.open(null), world.fanOut.open(null)];
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  const starts = await Promise.all(opening);
+  const readers = [aReader(), aReader()];
+  starts.forEach((start, i) => {
+    start(readers[i]?.reader ?? aReader().reader);
+  });
+  t.equal(world.fanOut.readers(), 2);
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  world.fanOut.leave(readers[0]?.reader ?? aReader().reader);
+  await t.resolves(world.fanOut.open(null));
+});
+
+test('one that could not be opened leaves its place', async (t) => {
+  const world = aWorld({ maxReaders: 1 });
+  world.stores({ record: true });
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  world.stores({ record: false });
+  await t.resolves(world.fanOut.open(null));
+});
+
+test('the readers of a deleted client are ended', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  const other = aReader('till');
+  world.clients.add('till');
+  (await world.fanOut.open(null))(other.reader);
+  world.fanOut.endStrangers();
+  t.strictSame(world.ends, []);
+  world.clients.delete('shop');
+  world.fanOut.endStrangers();
+  t.equal(one.isEnded(), true);
+  t.equal(other.isEnded(), false);
+  t.strictSame(world.ends, ['client']);
+});
+
+test('closing ends everybody, and whoever comes later is sent elsewhere', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  const start = await world.fanOut.open(null);
+  world.fanOut.close();
+  t.equal(one.isEnded(), true);
+  const late = aReader();
+  start(late.reader);
+  t.equal(late.isEnded(), true);
+  t.strictSame(late.told, []);
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  t.strictSame(world.ends, ['drain', 'drain']);
+  world.fanOut.leave(one.reader);
+  t.equal(world.ends.length, 2, 'it is counted once');
+});
+
+test('a fault of ours ends the reader, and is said', async (t) => {
+  const world = aWorld();
+  const one = aReader();
+  one.flushes(Promise.reject(new Error('ours')));
+  (await world.fanOut.open(null))(one.reader);
+  await until(() => one.isEnded());
+  t.strictSame(world.faults, ['ours']);
+  t.strictSame(world.ends, ['fault']);
+});

@@ -1,0 +1,63 @@
+import { test } from 'tap';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { asEnded } from '../../../src/domain/tokens/ended-token.ts';
+import { aLongLived, aSession } from '../../support/token.ts';
+
+const USED = 1_795_000_000_000;
+const lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
+const EXPIRY = USED + 3_600_000;
+const session = (overrides = {}) => aSession(initialState(USED * 1000, 'home'), overrides);
+const endOf = (...[record, reason, now = EXPIRY - 1, times = lifetimes]: Parts) => {
+  const ended = asEnded(record, reason, times, now);
+  return ended && [ended.endedAt, ended.reason];
+};
+type Parts = [
+  record: Parameters<typeof asEnded>[0],
+  reason: string | null,
+  now?: number,
+  times?: typeof lifetimes,
+];
+
+test('what is alive has not ended', (t) => {
+  t.equal(endOf(session(), null), null);
+  t.equal(endOf(aLongLived(), null, Number.MAX_SAFE_INTEGER), null);
+  t.end();
+});
+
+test('a session ends with its expiry, or its greatest age', (t) => {
+  t.strictSame(endOf(session(), null, EXPIRY), [EXPIRY, 'expired']);
+  const createdAt = USED - 1000;
+  const aged = endOf(session({ createdAt }), null, EXPIRY, { ...lifetimes, session: 60 });
+  t.strictSame(aged, [createdAt + 60_000, 'expired']);
+  t.end();
+});
+
+test('what was revoked says why, and an unknown word is no reason', (t) => {
+  for (const reason of ['logout', 'reuse', 'password', 'admin', 'replaced']) {
+    t.strictSame(endOf(session({ revokedAt: USED + 5 }), reason), [USED + 5, reason]);
+    t.strictSame(endOf(aLongLived({ revokedAt: 5 }), reason), [5, reason]);
+  }
+  for (const reason of [null, 'of a later release', 'expired'])
+    t.strictSame(endOf(session({ revokedAt: USED + 5 }), reason), [USED + 5, 'unknown']);
+  t.strictSame(endOf(session({ revokedAt: EXPIRY }), 'admin'), [EXPIRY, 'admin']);
+  t.end();
+});
+
+test('one that had expired before stays expired, unless it was a theft', (t) => {
+  t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'logout'), [EXPIRY, 'expired']);
+  t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), null), [EXPIRY, 'expired']);
+  t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'reuse'), [EXPIRY + 1, 'reuse']);
+  t.end();
+});
+
+test('its last use is what the record knows', (t) => {
+  t.match(asEnded(session({ revokedAt: 1 }), 'logout', lifetimes, USED), {
+    type: 'refresh',
+    lastUsedAt: USED,
+  });
+  const unused = asEnded(aLongLived({ revokedAt: 1 }), 'logout', lifetimes, USED);
+  t.match(unused, { type: 'llt', lastUsedAt: null, name: 'Kitchen tablet' });
+  const used = asEnded(aLongLived({ revokedAt: 9, lastUsedAt: 3 }), 'logout', lifetimes, USED);
+  t.match(used, { lastUsedAt: 3 });
+  t.end();
+});

@@ -1,0 +1,124 @@
+import { join } from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import { test, type Test } from 'tap';
+import { chromiumMissing, openPage, type Watched } from '../support/browser.ts';
+import { anAccount, type Pair } from '../support/client.ts';
+import { verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { ready, startService, type Service } from '../support/service.ts';
+import { until } from '../support/until.ts';
+
+/** The page at /docs as somebody uses it: by clicking, in a real browser. */
+test('the page at /docs', { skip: chromiumMissing }, async (t) => {
+  const { url: databaseUrl } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL: databaseUrl });
+  await ready(service);
+  const watched = await openPage(t, service.url);
+  await watched.page.goto(`${service.url}/docs`);
+  await watched.page.locator('.opblock').first().waitFor();
+
+  await t.test('all six operations can be tried by clicking', (t) => clickThrough(t, service, watched));
+  await t.test('what its policy forbids would be seen', (t) => breakThePolicy(t, watched));
+});
+
+async function clickThrough(t: Test, { url }: Service, { page, complaints }: Watched): Promise<void> {
+  const account = anAccount();
+  const { username, password } = account;
+  await screenshot(page, 'page');
+  await page.setViewportSize({ width: 390, height: 844 });
+  const width = await page.evaluate('document.documentElement.scrollWidth');
+  t.ok(Number(width) <= 390, `nothing sticks out of a narrow window: ${String(width)}`);
+  await screenshot(page, 'narrow');
+  await page.setViewportSize({ width: 1280, height: 900 });
+
+  const signedUp = await tryIt(page, 'signUp', { body: account });
+  t.equal(signedUp.status, 200, 'signed up');
+  t.equal(signedUp.body.user.username, username);
+  const loggedIn = await tryIt(page, 'logIn', { body: { username, password } });
+  t.equal(loggedIn.status, 200, 'logged in');
+
+  await authorize(page, 'bearerRefreshToken', loggedIn.body.refresh_token);
+  const refreshed = await tryIt(page, 'refresh');
+  t.equal(refreshed.status, 200, 'refreshed');
+  await screenshot(page, 'refreshed');
+  t.equal(await verifyOver(url, loggedIn.body.access_token), 401, 'the pair before is over');
+
+  const token = refreshed.body.access_token;
+  await authorize(page, 'bearerAuth', token);
+  const body = { device: 'Kitchen tablet' };
+  const created = await tryIt(page, 'createLongLivedToken', {
+    body,
+  });
+  t.equal(created.status, 200, 'a long-lived token created');
+  const { id, longlived_token: llt } = created.body;
+  t.equal(await verifyOver(url, llt), 200);
+  t.equal((await tryIt(page, 'deleteLongLivedToken', { id })).status, 200, 'and deleted');
+  t.equal(await verifyOver(url, llt), 401);
+
+  t.equal((await tryIt(page, 'logOut')).status, 200);
+  t.equal(await verifyOver(url, token), 401, 'logged out');
+  t.equal(await verifyOver(url, signedUp.body.access_token), 200, 'of one session');
+  t.strictSame(complaints, [], 'nothing to complain of');
+
+  const refused = await tryIt(page, 'getProfile');
+  t.match(refused, { status: 401, body: { code: 'invalid_token' } }, 'a refusal is shown');
+  t.match(complaints, [/401/], 'of which the browser tells its console');
+  t.equal(complaints.length, 1);
+}
+
+/** A page that complains of nothing may have nobody who listens. */
+async function breakThePolicy(t: Test, { page, complaints }: Watched): Promise<void> {
+  for (const [what, script] of [
+    ['script-src', 'document.body.append(Object.assign(document.createElement("script"), { text: "1" }))'],
+    ['script-src', 'document.body.setAttribute("onclick", "1"); document.body.click()'],
+    ['style-src', 'document.body.setAttribute("style", "color: red")'],
+    ['connect-src', 'fetch("http://127.0.0.1:1/").catch(() => undefined)'],
+    ['img-src', 'document.body.append(Object.assign(new Image(), { src: "http://127.0.0.1:1/x.png" }))'],
+  ] as const) {
+    complaints.length = 0;
+    await page.evaluate(`void (() => { ${script} })()`);
+    await until(() => complaints.some((line) => line.startsWith(`policy: ${what}`)));
+    t.pass(`${what}: ${script}`);
+  }
+}
+
+/** For whoever wants to look: SCREENSHOTS names a folder. */
+async function screenshot(page: Page, name: string): Promise<void> {
+  const { SCREENSHOTS: folder } = process.env;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+
+/** What an answer may hold. */
+type Shown = Pair & { id: number; longlived_token: string; code: string };
+
+interface Attempt {
+  body?: object;
+  id?: number;
+}
+
+/** Opens an operation, fills in what it takes, executes it, and reads what the page shows. */
+async function tryIt(page: Page, operationId: string, { body, id }: Attempt = {}) {
+  const block = page.locator(`[id$="-${operationId}"].opblock`);
+  await block.locator('.opblock-summary-control').click();
+  if (body) await block.locator('textarea.body-param__text').fill(JSON.stringify(body));
+  if (id !== undefined) await block.locator('tr[data-param-name="id"] input').fill(String(id));
+  await block.locator('button.execute').click();
+  const shown = block.locator('.live-responses-table tr.response').first();
+  const status = Number(await firstWord(shown.locator('.response-col_status')));
+  const text = await shown.locator('.response-col_description code').first().innerText();
+  return { status, body: JSON.parse(text) as Shown };
+}
+
+async function firstWord(locator: Locator): Promise<string> {
+  return (await locator.innerText()).trim().split(/\s/)[0] ?? '';
+}
+
+/** Gives a token to the page's dialog. */
+async function authorize(page: Page, scheme: string, token: string): Promise<void> {
+  await page.locator('.scheme-container button.authorize').click();
+  const dialog = page.locator('.dialog-ux .auth-container').filter({ hasText: scheme });
+  await dialog.locator('input').fill(token);
+  await dialog.locator('button.authorize').click();
+  await dialog.locator('button:has-text("Logout")').waitFor();
+  await page.locator('.dialog-ux button.btn-done').first().click();
+}

@@ -1,0 +1,155 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as openid from 'openid-client';
+import { test, type Test } from 'tap';
+import { startApache } from '../support/apache.ts';
+import { bearer, claimsOf, headerOf, type Pair } from '../support/client.ts';
+import { aSecret } from '../support/keys.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { freePort } from '../support/redis-server.ts';
+import { ready, startService } from '../support/service.ts';
+import { sql } from '../support/sql.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+import { VERIFIERS, type Verifier } from '../support/verifiers.ts';
+
+/** Seconds; verifiers may keep the JWKS for half of it. */
+const LEAD = 6;
+const AUDIENCE = 'shop';
+
+/** A service on a folder of keys that `latchkey keys add` has begun. */
+async function aService(t: Test) {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-rotation-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  const env = {
+    ...{ DATABASE_URL, SIGNING_KEYS_DIR: folder, KEY_PUBLISH_LEAD: String(LEAD) },
+    ...{ REFRESH_TOKEN_SECRET: aSecret(), ISSUER: issuer, AUDIENCE, PORT: String(port) },
+  };
+  const keys = (...args: string[]) => latchkey(['keys', ...args], env);
+  t.match(await keys('add'), { code: 0, stdout: /signs at once/ });
+  await ready(await startService(t, env));
+  return { folder, issuer, keys, DATABASE_URL };
+}
+
+async function refreshed(url: string, pair: Pair): Promise<Pair> {
+  const response = await refreshOver(url, pair.refresh_token);
+  if (response.status !== 200) throw new Error(`signed out: ${response.status}`);
+  return (await response.json()) as Pair;
+}
+
+async function cacheMaxAge(issuer: string): Promise<number> {
+  const { headers } = await fetch(`${issuer}/.well-known/jwks.json`);
+  const [, seconds] = /^public, max-age=(\d+)$/.exec(headers.get('cache-control') ?? '') ?? [];
+  return Number(seconds) * 1000;
+}
+
+/**
+ * Apache answers with a status; as a verifier it throws where that is not 200. It keeps the JWKS for a day, fetches it
+ * again for a key that it does not know, and cannot be told the issuer; by default it takes no token older than ten seconds.
+ */
+async function apache(t: Test, issuer: string): Promise<Verifier> {
+  const options = 'verify.exp=required&verify.iat=skip';
+  const server = await startApache(
+    t,
+    `OAuth2TokenVerify jwks_uri ${issuer}/.well-known/jwks.json ${options}`,
+  );
+  t.equal((await fetch(server.url)).status, 401, 'Apache lets nobody in without a token');
+  return async (token) => {
+    const { status } = await fetch(server.url, { headers: bearer(token) });
+    if (status !== 200) throw new Error(`Apache says ${status}: ${server.errors()}`);
+    return claimsOf(token);
+  };
+}
+
+/** What no verifier may take. */
+function forgeries(token: string): string[] {
+  const [header = '', claims = '', signature = ''] = token.split('.');
+  const other = Buffer.from(JSON.stringify({ ...claimsOf(token), sub: '999' })).toString('base64url');
+  return [`${header}.${other}.${signature}`, `${header}.${claims}.${signature.split('').reverse().join('')}`];
+}
+
+const apacheMissing = toolsMissing('apache2', 'bash');
+
+test('independent verifiers take every token while the key is changed, and nobody is signed out', async (t) => {
+  const { folder, issuer, keys, DATABASE_URL } = await aService(t);
+  const maxAge = await cacheMaxAge(issuer);
+  t.equal(maxAge, (LEAD / 2) * 1000);
+  const about = { issuer, audience: AUDIENCE, maxAge };
+  const verifiers = Object.fromEntries(Object.entries(VERIFIERS).map(([name, make]) => [name, make(about)]));
+  if (!apacheMissing) verifiers.mod_oauth2 = await apache(t, issuer);
+  await t.test('Apache with mod_oauth2 is among them', { skip: apacheMissing }, (t) => {
+    t.end();
+  });
+  await t.test('openid-client finds everything by the issuer alone', async (t) => {
+    const config = await openid.discovery(new URL(issuer), 'any', undefined, undefined, {
+      algorithm: 'oauth2',
+      // eslint-disable-next-line @typescript-eslint/no-deprecated -- on loopback there is no TLS
+      execute: [openid.allowInsecureRequests],
+    });
+    t.match(config.serverMetadata(), {
+      issuer,
+      jwks_uri: `${issuer}/.well-known/jwks.json`,
+      introspection_endpoint: `${issuer}/api/auth/introspect`,
+      revocation_endpoint: `${issuer}/api/auth/revoke`,
+    });
+  });
+  const accepted = async (pair: Pair, when: string) => {
+    for (const [name, verify] of Object.entries(verifiers)) {
+      const { sub } = await verify(pair.access_token).catch((error: unknown) => ({ sub: String(error) }));
+      t.equal(sub, String(pair.user.id), `${name}, ${when}`);
+    }
+  };
+
+  const old = await signUpOver(issuer);
+  const { kid } = headerOf(old.access_token);
+  await accepted(old, 'a token of the first key');
+  for (const forged of forgeries(old.access_token)) {
+    for (const [name, verify] of Object.entries(verifiers)) await t.rejects(verify(forged), name);
+  }
+
+  t.match(await keys('add', '--alg', 'RS256'), { code: 0, stdout: /signs 6 s after/ });
+  // Until it signs, and over the change: whatever was issued a moment ago is good everywhere, whoever kept what for
+  // as long as they may.
+  let pair = old;
+  while (headerOf(pair.access_token).kid === kid) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    pair = await refreshed(issuer, pair);
+    await accepted(pair, `signed with ${String(headerOf(pair.access_token).kid)}`);
+  }
+  t.equal(headerOf(pair.access_token).alg, 'RS256');
+  await accepted({ ...old }, 'a token of the first key after the change');
+  t.equal(await verifyOver(issuer, pair.access_token), 200);
+
+  const listed = JSON.parse((await keys('list', '--json')).stdout) as {
+    keys: { kid: string; state: string }[];
+  };
+  t.match(listed.keys, [
+    { kid: headerOf(pair.access_token).kid, state: 'signing' },
+    { kid, state: 'verifying' },
+  ]);
+  t.match(await keys('retire', String(kid)), {
+    code: 1,
+    stderr: /may be good until .*Z: it can be retired from/,
+  });
+  t.equal(readdirSync(folder).length, 2);
+  await sql(
+    DATABASE_URL,
+    "UPDATE signing_keys SET signs_since = signs_since - interval '1 hour', signed_at = NULL",
+  );
+  t.match(await keys('retire', String(kid)), { code: 0, stdout: /^removed / });
+  await until(
+    async () =>
+      ((await (await fetch(`${issuer}/.well-known/jwks.json`)).json()) as { keys: unknown[] }).keys.length ===
+      1,
+  );
+  pair = await refreshed(issuer, pair);
+  await accepted(pair, 'after the first key has gone');
+});

@@ -1,0 +1,143 @@
+import * as oauth from 'oauth4webapi';
+import * as openid from 'openid-client';
+import { test, type Test } from 'tap';
+import { latchkey } from '../support/latchkey.ts';
+import { claimsOf } from '../support/client.ts';
+import { signUpOver, verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { ready, startService } from '../support/service.ts';
+import { startApache } from '../support/apache.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+
+interface Registered {
+  client_id: string;
+  client_secret: string;
+}
+
+/** The running service, and a client that an operator has registered. */
+async function aServiceWithClient(t: Test) {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL });
+  await ready(service);
+  const { stdout } = await latchkey(['client', 'create', 'billing', '--json'], { DATABASE_URL });
+  return { url: service.url, DATABASE_URL, client: JSON.parse(stdout) as Registered };
+}
+
+function serverAt(url: string): oauth.AuthorizationServer & openid.ServerMetadata {
+  return {
+    issuer: 'http://localhost:3000',
+    introspection_endpoint: `${url}/api/auth/introspect`,
+    revocation_endpoint: `${url}/api/auth/revoke`,
+  };
+}
+
+test('oauth4webapi introspects and revokes', async (t) => {
+  const { url, client } = await aServiceWithClient(t);
+  const as = serverAt(url);
+  const who = { client_id: client.client_id };
+  const secret = oauth.ClientSecretBasic(client.client_secret);
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- so that it stands out; there is no TLS on the loopback
+  const options = { [oauth.allowInsecureRequests]: true };
+  const ask = async (token: string, by = secret, more = {}) =>
+    oauth.processIntrospectionResponse(
+      as,
+      who,
+      await oauth.introspectionRequest(as, who, by, token, { ...options, ...more }),
+    );
+  const revoke = async (token: string) => {
+    await oauth.processRevocationResponse(await oauth.revocationRequest(as, who, secret, token, options));
+  };
+
+  const pair = await signUpOver(url);
+  t.match(await ask(pair.access_token), {
+    active: true,
+    token_type: 'Bearer',
+    sub: claimsOf(pair.access_token).sub,
+    exp: Number,
+  });
+  t.strictSame(await ask(pair.refresh_token), { active: false });
+  t.strictSame(await ask('nonsense'), { active: false });
+
+  await t.rejects(ask(pair.access_token, oauth.ClientSecretBasic('wrong')), {
+    name: 'WWWAuthenticateChallengeError',
+    cause: [{ scheme: 'basic', parameters: { realm: 'latchkey' } }],
+  });
+  const additionalParameters = new URLSearchParams('x=1&x=2');
+  await t.rejects(ask(pair.access_token, secret, { additionalParameters }), {
+    name: 'ResponseBodyError',
+    error: 'invalid_request',
+  });
+
+  await revoke('nonsense');
+  await revoke(pair.refresh_token);
+  t.strictSame(await ask(pair.access_token), { active: false });
+  t.equal(await verifyOver(url, pair.access_token), 401);
+});
+
+test('openid-client introspects and revokes, with both secrets while they change', async (t) => {
+  const { url, DATABASE_URL, client } = await aServiceWithClient(t);
+  const configure = (secret: string) => {
+    const configuration = new openid.Configuration(
+      serverAt(url),
+      client.client_id,
+      undefined,
+      openid.ClientSecretBasic(secret),
+    );
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
+    openid.allowInsecureRequests(configuration);
+    return configuration;
+  };
+  const old = configure(client.client_secret);
+  const pair = await signUpOver(url);
+  t.match(await openid.tokenIntrospection(old, pair.access_token), { active: true, username: String });
+
+  const { stdout } = await latchkey(['client', 'rotate', 'billing', '--json'], { DATABASE_URL });
+  const current = configure((JSON.parse(stdout) as Registered).client_secret);
+  for (const configuration of [current, old])
+    t.match(await openid.tokenIntrospection(configuration, pair.access_token), { active: true });
+  await latchkey(['client', 'rotate', 'billing', '--finish'], { DATABASE_URL });
+  await until(() =>
+    openid.tokenIntrospection(old, pair.access_token).then(
+      () => false,
+      () => true,
+    ),
+  );
+  t.match(await openid.tokenIntrospection(current, pair.access_token), { active: true });
+
+  await openid.tokenRevocation(current, pair.access_token, { token_type_hint: 'access_token' });
+  t.strictSame(await openid.tokenIntrospection(current, pair.access_token), { active: false });
+
+  await latchkey(['client', 'delete', 'billing'], { DATABASE_URL });
+  await until(() =>
+    openid.tokenIntrospection(current, pair.access_token).then(
+      () => false,
+      () => true,
+    ),
+  );
+});
+
+test('Apache with mod_oauth2 lets in who has a good token', { skip: toolsMissing('apache2') }, async (t) => {
+  const { url, client } = await aServiceWithClient(t);
+  const auth = `client_id=${client.client_id}&client_secret=${client.client_secret}`;
+  const apache = await startApache(
+    t,
+    `OAuth2TokenVerify introspect ${url}/api/auth/introspect introspect.auth=client_secret_basic&${auth}&expiry=1`,
+  );
+  const get = (token?: string) =>
+    fetch(apache.url, { headers: token === undefined ? {} : { authorization: `Bearer ${token}` } });
+  const pair = await signUpOver(url);
+  const allowed = await get(pair.access_token);
+  t.equal(allowed.status, 200, apache.errors());
+  t.equal(await allowed.text(), 'for whoever has a good token');
+  t.equal((await get()).status, 401);
+  t.equal((await get(pair.refresh_token)).status, 401);
+  t.equal((await get(`${pair.access_token}x`)).status, 401);
+
+  await fetch(`${url}/api/auth`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${pair.access_token}` },
+  });
+  // It is told to keep answers for no longer than a second.
+  await until(async () => (await get(pair.access_token)).status === 401);
+});

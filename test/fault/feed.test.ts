@@ -1,0 +1,227 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type Test } from 'tap';
+import { bearer } from '../support/client.ts';
+import { aFeedClient, type FeedClient } from '../support/feed-reader.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { startNginx } from '../support/nginx.ts';
+import { signUpOver } from '../support/over-http.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { startSentinels } from '../support/redis-sentinel.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { toolsMissing } from '../support/tools.ts';
+import type { Environment } from '../../src/config.ts';
+import { eventually } from './harness/eventually.ts';
+import { isReady, startReplica, type Replica } from './harness/replica.ts';
+
+/** Revocations of a test, over all that breaks meanwhile. */
+const COUNT = Number(process.env.FEED_REVOCATIONS ?? 500);
+/** Sent at once. */
+const WORKERS = 4;
+/** Seconds for what takes one. */
+const PATIENCE = 90;
+
+/** A reader, and what it should have known and did not. */
+interface Watched extends FeedClient {
+  name: string;
+  missed: number[];
+}
+
+interface FeedWorld {
+  replicas: Replica[];
+  readers: Watched[];
+  /** Ends so many sessions while `meanwhile` breaks something; resolves once every reader knows all of them. */
+  revokes(count: number, meanwhile: () => unknown): Promise<void>;
+  /** How many snapshots the readers have got. */
+  snapshots(): number;
+}
+
+/** Three replicas, four readers that change replicas and one behind nginx, and sessions to be ended. */
+async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
+  const { url } = await testDatabase(t);
+  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-feed-'));
+  t.teardown(() => {
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const env = { DATABASE_URL: url, DATA_DIR: dataDir, REDIS_TIMEOUT: '2000', ...redis };
+  const replicas = await Promise.all([1, 2, 3].map(() => startReplica(t, env)));
+  for (const replica of replicas) await isReady(replica, PATIENCE);
+  const authorization = await aServiceClient(url);
+  const { access_token: token, user } = await signUpOver(replicas[0]?.url ?? '');
+  const ids = await sessionsOf(url, user.id, COUNT);
+  const ended: number[] = [];
+
+  let turn = 0;
+  const nextUrl = () => replicas[turn++ % replicas.length]?.url ?? '';
+  const nginx = await startNginx(
+    t,
+    replicas.map((replica) => replica.url),
+  );
+  const watched = (name: string, at: () => string): Watched => {
+    const missed: number[] = [];
+    // Of two heartbeats in a row the second was sent after the first came: by then it was known what had ended by then.
+    let due = 0;
+    const client = aFeedClient(t, {
+      url: at,
+      authorization,
+      comesBack: true,
+      onEvent: ({ event }) => {
+        if (event !== 'heartbeat') return;
+        missed.push(...ended.slice(0, due).filter((id) => !client.knows(id, user.id)));
+        due = ended.length;
+      },
+    });
+    return { ...client, name, missed };
+  };
+  const readers = [1, 2, 3, 4].map((i) => watched(`reader ${i}`, nextUrl));
+  readers.push(watched('reader behind nginx', () => nginx.url));
+  for (const reader of readers) await eventually(PATIENCE, () => knowing(reader, []));
+
+  async function end(id: number): Promise<void> {
+    for (;;) {
+      const target = `${nextUrl()}/api/auth/${id}`;
+      const status = await fetch(target, {
+        method: 'DELETE',
+        headers: bearer(token),
+        signal: AbortSignal.timeout(5000),
+      }).then(
+        (response) => response.status,
+        () => 0,
+      );
+      if (status === 200) break;
+      if (status !== 0 && status !== 503) throw new Error(`revocation: ${status}`);
+      await sleep(50);
+    }
+    ended.push(id);
+  }
+
+  return {
+    replicas,
+    readers,
+    snapshots: () =>
+      readers.flatMap(({ events }) => events.filter(({ event, id }) => event === 'snapshot' && id)).length,
+    async revokes(count, meanwhile) {
+      const now = ids.splice(0, count);
+      const half = now.length >> 1;
+      const work = [...now];
+      let struck: unknown = null;
+      await Promise.all(
+        Array.from({ length: WORKERS }, async () => {
+          for (let id = work.shift(); id !== undefined; id = work.shift()) {
+            if (work.length <= half) struck ??= meanwhile();
+            await end(id);
+          }
+        }),
+      );
+      await struck;
+      for (const reader of readers) await eventually(PATIENCE, () => knowing(reader, now, user.id));
+    },
+  };
+}
+
+/** That it is told what is new, and knows these; null where it does. */
+function knowing(reader: Watched, ids: number[], userId?: number): Promise<string | null> {
+  const unknown = ids.filter((id) => !reader.knows(id, userId));
+  const isTold = reader.isConnected() && reader.events.at(-1)?.event === 'heartbeat';
+  const missing = unknown.length > 0 || !isTold;
+  return Promise.resolve(
+    missing
+      ? `${reader.name}: ${unknown.length} of ${ids.length} not known, ${isTold ? '' : 'no heartbeat'}`
+      : null,
+  );
+}
+
+async function aServiceClient(databaseUrl: string): Promise<string> {
+  const { code, stdout, stderr } = await latchkey(['client', 'create', 'reader'], {
+    DATABASE_URL: databaseUrl,
+  });
+  if (code !== 0) throw new Error(stderr);
+  const id = /lkc_[\w-]+/.exec(stdout)?.[0];
+  const secret = /lks_[\w-]+/.exec(stdout)?.[0];
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+}
+
+/** Sessions that nobody uses: of each there is only the record. */
+async function sessionsOf(databaseUrl: string, userId: number, count: number): Promise<number[]> {
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ id: string }>(
+      `INSERT INTO tokens (user_id, type, name, created_at, latest, first)
+       SELECT $1, 'session', 'a device', now(), 1, 1 FROM generate_series(1, $2) RETURNING id`,
+      [userId, count],
+    );
+    return rows.map(({ id }) => Number(id));
+  });
+}
+
+function nothingMissed(t: Test, { readers }: FeedWorld): void {
+  for (const { name, missed, events, connections } of readers) {
+    t.strictSame(missed, [], `${name} knew with each heartbeat what had ended before`);
+    t.comment(`${name}: ${events.length} events, ${connections()} connections`);
+  }
+}
+
+test('no reader misses a revocation', { skip: toolsMissing('redis-server', 'nginx') }, async (t) => {
+  const redis = await startRedis(t);
+  const world = await startFeedWorld(t, { REDIS_URL: redis.url });
+  const { readers, replicas } = world;
+  const share = Math.ceil(COUNT / 4);
+
+  await t.test('whose connections end again and again', async (t) => {
+    const before = world.snapshots();
+    await world.revokes(share, async () => {
+      for (let i = 0; i < 3 * readers.length; i++) {
+        readers[i % readers.length]?.cut();
+        await sleep(50);
+      }
+    });
+    t.equal(world.snapshots(), before, 'each went on where it was');
+  });
+
+  await t.test('whose replica is killed', async (t) => {
+    const before = world.snapshots();
+    await world.revokes(share, async () => {
+      const [victim] = replicas;
+      await victim?.stop('SIGKILL');
+      await victim?.start();
+      if (victim) await isReady(victim, PATIENCE);
+    });
+    t.equal(world.snapshots(), before, 'each went on where it was');
+  });
+
+  await t.test('while Redis is emptied', async (t) => {
+    const before = world.snapshots();
+    await world.revokes(share, () => redis.ask('FLUSHALL'));
+    t.ok(world.snapshots() >= before + readers.length, 'each was told all that is revoked');
+  });
+
+  await t.test('while Redis is restarted from an old snapshot', async (t) => {
+    const before = world.snapshots();
+    await redis.ask('SAVE');
+    await world.revokes(share, async () => {
+      await redis.kill();
+      await redis.start();
+    });
+    t.ok(world.snapshots() >= before + readers.length, 'each was told all that is revoked');
+  });
+  nothingMissed(t, world);
+});
+
+test(
+  'no reader misses a revocation while Redis fails over',
+  { skip: toolsMissing('redis-server', 'redis-sentinel', 'nginx') },
+  async (t) => {
+    const sentinels = await startSentinels(t);
+    const world = await startFeedWorld(t, sentinels.env);
+    const before = world.snapshots();
+    await world.revokes(Math.ceil(COUNT / 2), async () => {
+      const old = await sentinels.master();
+      await old.kill();
+      await sentinels.failedOverFrom(old);
+    });
+    t.ok(world.snapshots() >= before + world.readers.length, 'each was told all that is revoked');
+    await world.revokes(COUNT, () => undefined);
+    nothingMissed(t, world);
+  },
+);

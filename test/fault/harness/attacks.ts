@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { anAccount, type Pair } from '../../support/client.ts';
+import type { ObservedReplica, ObservedSite } from './observed-site.ts';
+import { RETRY_WINDOW, USUAL } from './observed-site.ts';
+import { expect, pairFrom } from './ordinary-day.ts';
+import { forgedFrom, times, visitor } from './visitors.ts';
+
+/** Somebody got hold of the refresh tokens of a dozen sessions, and their owners go on. */
+export async function stolenTokens(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const owner = visitor(url, '203.0.113.50');
+  const account = anAccount();
+  await owner.signUp(account);
+  const sessions = await times(12, async () => (await (await owner.logIn(account.username)).json()) as Pair);
+  for (const { refresh_token: token } of sessions) {
+    const { access_token: next } = await pairFrom(owner.refresh(token));
+    expect(200, await owner.verify(next));
+  }
+  await sleep((RETRY_WINDOW + 1) * 1000);
+  const thief = visitor(url, '198.51.100.1');
+  for (const { refresh_token: token } of sessions) expect(401, (await thief.refresh(token)).status);
+  await site.fire(USUAL, 'LatchkeyReuseSpike');
+}
+
+/** Until the limit of the guesser's address stops it, and on. */
+export async function guessedPasswords(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { logIn } = visitor(url, '198.51.100.2');
+  const answers = await times(700, (i) => logIn(`victim-${i % 7}`, `guess ${i}`));
+  const limited = answers.filter(({ status }) => status === 429).length;
+  expect(700, limited + answers.filter(({ status }) => status === 401).length);
+  await site.fire(USUAL, 'LatchkeyLoginGuessing', 'LatchkeyRateLimited');
+}
+
+export async function fakeTokens(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, verify } = visitor(url, '198.51.100.3');
+  const { signature, unknownKey } = forgedFrom((await signUp()).access_token);
+  for (const fake of [signature, unknownKey])
+    for (const status of await times(60, () => verify(fake))) expect(401, status);
+  await site.fire(USUAL, 'LatchkeyTokensForged');
+}
+
+/** Each refresh comes a second time at once, and from elsewhere: as by way of a backend that is not trusted. */
+export async function heldRefreshes(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, refresh } = visitor(url, '203.0.113.51');
+  const tried = await times(80, async () => {
+    const { refresh_token: token } = await signUp();
+    await pairFrom(refresh(token, 'Firefox'));
+    return (await refresh(token, 'Safari')).status;
+  });
+  if (!tried.includes(503)) throw new Error('no refresh was told to wait');
+  await site.fire(USUAL, 'LatchkeyRefreshesHeld');
+}

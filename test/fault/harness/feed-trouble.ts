@@ -1,0 +1,81 @@
+import { anAccount } from '../../support/client.ts';
+import { latchkey } from '../../support/latchkey.ts';
+import { until } from '../../support/until.ts';
+import { USUAL, type ObservedReplica, type ObservedSite } from './observed-site.ts';
+import { expect } from './ordinary-day.ts';
+import { visitor } from './visitors.ts';
+
+interface Reader {
+  /** Resolves with the first id that comes: where it is. */
+  position: Promise<string>;
+  leave(): void;
+}
+
+/** A service that reads the feed from this replica, and is more patient than it should be. */
+export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Reader> {
+  return read(replica, await aServiceClient(site, 'patient'));
+}
+
+/** A service that comes back again and again, and each time after more than is kept. */
+export async function trimmedReader(site: ObservedSite, replica: ObservedReplica): Promise<void> {
+  const authorization = await aServiceClient(site, 'trimmed');
+  const first = await read(replica, authorization);
+  const position = await first.position;
+  first.leave();
+  const { signUp, ask } = visitor(replica.url, '203.0.113.64');
+  for (let i = 0; i < 3; i++) {
+    const { access_token: token } = await signUp(anAccount());
+    expect(200, (await ask('DELETE', '/api/auth', token)).status);
+  }
+  await site.redis.ask('XTRIM', 'latchkey:{feed}:stream', 'MAXLEN', 1);
+  for (let i = 0; i < 8; i++) {
+    const again = await read(replica, authorization, position);
+    if ((await again.position) === position) throw new Error('nothing was trimmed');
+    again.leave();
+  }
+  await site.fire(USUAL, 'LatchkeyFeedReadersCut');
+}
+
+async function read({ url }: ObservedReplica, authorization: string, lastId?: string): Promise<Reader> {
+  const stopping = new AbortController();
+  const headers = { authorization, ...(lastId !== undefined && { 'last-event-id': lastId }) };
+  let response: Response | undefined;
+  // A client that was just made is known to the replicas a second later.
+  await until(async () => {
+    response = await fetch(`${url}/api/auth/revocations`, { headers, signal: stopping.signal });
+    if (response.status !== 200) await response.text();
+    return response.status === 200;
+  });
+  return {
+    position: firstId(response),
+    leave: () => {
+      stopping.abort();
+    },
+  };
+}
+
+/** Reads on until the reader leaves. */
+function firstId(response: Response | undefined): Promise<string> {
+  return new Promise((resolve, reject) => {
+    void (async () => {
+      let text = '';
+      const decoder = new TextDecoder();
+      for await (const chunk of (response?.body ?? []) as AsyncIterable<Uint8Array>) {
+        text += decoder.decode(chunk, { stream: true });
+        const id = /^id: (.+)\n/m.exec(text)?.[1];
+        if (id !== undefined) resolve(id);
+      }
+    })().catch(reject);
+  });
+}
+
+/** @returns its Authorization. */
+async function aServiceClient({ postgres }: ObservedSite, name: string): Promise<string> {
+  const { code, stdout, stderr } = await latchkey(['client', 'create', name, '--json'], {
+    DATABASE_URL: postgres.url(),
+  });
+  if (code !== 0) throw new Error(stderr);
+  const id = /lkc_[\w-]+/.exec(stdout)?.[0];
+  const secret = /lks_[\w-]+/.exec(stdout)?.[0];
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
+}

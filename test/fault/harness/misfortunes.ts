@@ -1,0 +1,71 @@
+import pg from 'pg';
+import { anAccount, claimsOf } from '../../support/client.ts';
+import type { ObservedReplica, ObservedSite } from './observed-site.ts';
+import { USUAL } from './observed-site.ts';
+import { expect, pairFrom } from './ordinary-day.ts';
+import { times, visitor } from './visitors.ts';
+
+/** A column that the code knows is not there: a fault that nobody foresaw. */
+export async function brokenSchema(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, logIn } = visitor(url, '203.0.113.60');
+  const account = anAccount();
+  await signUp(account);
+  await site.postgres.ask('ALTER TABLE users RENAME COLUMN password_hash TO renamed');
+  expect(500, (await logIn(account.username)).status);
+  await site.postgres.ask('ALTER TABLE users RENAME COLUMN renamed TO password_hash');
+  expect(200, (await logIn(account.username)).status);
+  await site.fire(USUAL, 'LatchkeyInternalErrors');
+}
+
+/** A session that was last issued two minutes from now, as by a clock that has gone back since. */
+export async function wrongClock(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, refresh } = visitor(url, '203.0.113.61');
+  const pair = await signUp();
+  await pairFrom(refresh(pair.refresh_token));
+  const { sub, sid } = claimsOf(pair.access_token);
+  const future = String((Date.now() + 120_000) * 1000);
+  await site.redis.ask(
+    'HSET',
+    `latchkey:{${String(sub)}}:t:${String(sid)}`,
+    'latest',
+    future,
+    'first',
+    future,
+  );
+  expect(503, (await refresh(pair.refresh_token)).status);
+  await site.fire(USUAL, 'LatchkeyClockWrong');
+}
+
+/** Somebody holds a lock that every login needs. */
+export async function lockedTable(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp, ask } = visitor(url, '203.0.113.62');
+  const { access_token: token } = await signUp();
+  const holder = new pg.Client(site.postgres.url());
+  await holder.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query('LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE');
+    const waiting = Promise.all(Array.from({ length: 300 }, () => ask('GET', '/api/user', token)));
+    await site.fire(USUAL, 'LatchkeyPoolExhausted');
+    // The server answers, if not those who wait for the lock: nobody is to be told that it is away.
+    await site.calm(USUAL, 'LatchkeyStoreDown');
+    if (site.seen.has('LatchkeyStoreDown')) throw new Error('a full pool is taken for a store that is away');
+    await holder.query('ROLLBACK');
+    await waiting;
+  } finally {
+    await holder.end();
+  }
+}
+
+/** Each round trip to Redis takes 150 ms. */
+export async function slowRedis(site: ObservedSite, { url, redis }: ObservedReplica): Promise<void> {
+  const { signUp, verify, refresh } = visitor(url, '203.0.113.63');
+  const pairs = await times(60, () => signUp());
+  redis.set(75);
+  for (const status of await times(300, (i) => verify(pairs[i % 60]?.access_token ?? '')))
+    expect(200, status);
+  for (const { status } of await times(60, (i) => refresh(pairs[i]?.refresh_token ?? '')))
+    expect(200, status);
+  await site.fire(USUAL, 'LatchkeyRedisSlow', 'LatchkeyLatencyBudgetFast', 'LatchkeyLatencyBudgetSlow');
+  redis.set('pass');
+}

@@ -1,0 +1,130 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import type { Environment } from '../../../src/config.ts';
+import { faultProxy, type FaultProxy } from '../../support/fault-proxy.ts';
+import { aSecret, KEYS } from '../../support/keys.ts';
+import { startPostgres, type OwnPostgres } from '../../support/own-postgres.ts';
+import { startPrometheus, type Prometheus } from '../../support/prometheus.ts';
+import { startRedis, type RedisServer } from '../../support/redis-server.ts';
+import { ready, startService, type Service } from '../../support/service.ts';
+import { eventually } from './eventually.ts';
+
+/** A replica with its own ways to the stores, so that they can be taken from it alone. */
+export interface ObservedReplica extends Service {
+  redis: FaultProxy;
+  database: FaultProxy;
+}
+
+/** Stores, replicas, and a Prometheus that scrapes those it is told of. */
+export interface ObservedSite {
+  prometheus: Prometheus;
+  postgres: OwnPostgres;
+  redis: RedisServer;
+  /** One more on these stores; not scraped yet. */
+  start(env?: Environment, server?: string): Promise<ObservedReplica>;
+  /** Prometheus hears of it, or of that it is gone. @param namespace of an installation. */
+  scrape(namespace: string, ...replicas: Service[]): void;
+  /** Prometheus hears that all are gone. */
+  scrapeNobody(): void;
+  /** Another key signs from now on, and is this old by the name of its file. @param date YYYY-MM-DD */
+  signWithKeyOf(date: string): void;
+  /** Resolves once these alerts fire for the installation. @param namespace undefined for that of no installation. */
+  fire(namespace: string | undefined, ...alerts: string[]): Promise<void>;
+  /** Resolves once none of these does. */
+  calm(namespace: string, ...alerts: string[]): Promise<void>;
+  /** Every alert that was seen to fire. */
+  seen: ReadonlySet<string>;
+}
+
+/** The installation that most happens to. */
+export const USUAL = 'usual';
+
+/** Its REFRESH_RETRY_WINDOW, in seconds. */
+export const RETRY_WINDOW = 2;
+
+/** As keys' files are named by it. */
+export const today = () => new Date().toISOString().slice(0, 10);
+
+/** Seconds in which an alert has to show, on a machine that has other things to do. */
+const PATIENCE = 150;
+
+export async function startSite(t: Test): Promise<ObservedSite> {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-keys-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const signWithKeyOf = (date: string) => {
+    for (const name of readdirSync(folder)) rmSync(join(folder, name));
+    writeFileSync(join(folder, `${date}.pem`), KEYS.ES256(), { mode: 0o600 });
+  };
+  signWithKeyOf(today());
+  const secret = aSecret();
+  const [prometheus, postgres, redis] = await Promise.all([
+    startPrometheus(t),
+    startPostgres(t),
+    startRedis(t),
+  ]);
+  const targets: Record<string, string[]> = {};
+  const seen = new Set<string>();
+
+  async function firing(namespace: string | undefined): Promise<Set<string>> {
+    const alerts = (await prometheus.firing()).filter(({ labels }) => labels.namespace === namespace);
+    const names = alerts.map(({ labels, annotations }) => {
+      // What a template cannot fill in, it says in angle brackets.
+      const text = Object.values(annotations).find((each) => /<|%!/.test(each));
+      if (text !== undefined) throw new Error(`${labels.alertname} says ${text}`);
+      return labels.alertname;
+    });
+    for (const name of names) seen.add(name);
+    return new Set(names);
+  }
+
+  return {
+    prometheus,
+    postgres,
+    redis,
+    seen,
+    async start(env = {}, server) {
+      const toRedis = await faultProxy(t, redis.url);
+      const toDatabase = await faultProxy(t, postgres.url());
+      const own = {
+        DATABASE_URL: toDatabase.url,
+        DATABASE_POOL: '5',
+        REDIS_URL: toRedis.url,
+        REDIS_TIMEOUT: '2000',
+        SIGNING_KEYS_DIR: folder,
+        REFRESH_TOKEN_SECRET: secret,
+        REFRESH_RETRY_WINDOW: String(RETRY_WINDOW),
+        RATE_LIMIT_LOGIN: '400/600',
+        TRUST_PROXY: 'loopback',
+      };
+      const service = await startService(t, { ...own, ...env }, server);
+      await ready(service);
+      return { ...service, redis: toRedis, database: toDatabase };
+    },
+    scrape(namespace, ...replicas) {
+      targets[namespace] = replicas.map(({ opsUrl }) => opsUrl);
+      prometheus.scrape(targets);
+    },
+    scrapeNobody() {
+      prometheus.scrape({});
+    },
+    signWithKeyOf,
+    async fire(namespace, ...alerts) {
+      await eventually(PATIENCE, async () => {
+        const now = await firing(namespace);
+        const missing = alerts.filter((name) => !now.has(name));
+        return missing.length === 0 ? null : `${missing.join(', ')} do not fire`;
+      });
+    },
+    async calm(namespace, ...alerts) {
+      await eventually(PATIENCE, async () => {
+        const now = await firing(namespace);
+        const left = alerts.filter((name) => now.has(name));
+        return left.length === 0 ? null : `${left.join(', ')} still fire`;
+      });
+    },
+  };
+}

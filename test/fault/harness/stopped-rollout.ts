@@ -1,0 +1,45 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { packageRoot } from '../../../src/infra/postgres/migration-files.ts';
+import { aSecret } from '../../support/keys.ts';
+import type { ObservedReplica, ObservedSite } from './observed-site.ts';
+import { today, USUAL } from './observed-site.ts';
+
+/** One replica is left of a rollout: of another version, and with a secret that the others have not got. */
+export async function oddReplica(
+  t: Test,
+  site: ObservedSite,
+  ...others: readonly ObservedReplica[]
+): Promise<void> {
+  const odd = await site.start({ REFRESH_TOKEN_SECRET: aSecret() }, serverOfVersion(t, '0.0.9'));
+  site.scrape(USUAL, ...others, odd);
+  await site.fire(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
+  await odd.stop();
+  site.scrape(USUAL, ...others);
+  await site.calm(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
+}
+
+/** A key signs whose file is from last year; then one that is new. */
+export async function agedKey(site: ObservedSite): Promise<void> {
+  site.signWithKeyOf('2025-01-01');
+  await site.fire(USUAL, 'LatchkeyKeyOld');
+  site.signWithKeyOf(today());
+  await site.calm(USUAL, 'LatchkeyKeyOld', 'LatchkeyKeysDiffer');
+}
+
+/** This version under another name: the built server.js of a copy. */
+function serverOfVersion(t: Test, version: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-version-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const root = packageRoot();
+  for (const part of ['prisma', 'dist/src'])
+    cpSync(join(root, part), join(folder, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object;
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version }));
+  return join(folder, 'dist/src/server.js');
+}

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Verifier } from '../../../src/verifier/main.ts';
+import { anAccount, type Pair } from '../../support/client.ts';
+import type { Answer, Balancer, Call } from './balancer.ts';
+
+/** A token that a service verifies by itself, and how it is ended. */
+export interface Verified {
+  token: string;
+  end: Call;
+}
+
+/** What came of ending one. */
+export interface Ended {
+  /** Milliseconds from the answer to the logout to the refusal at the verifier; 0 where the refusal came first. */
+  took: number;
+  isMissed: boolean;
+}
+
+/** At once. */
+const PARALLEL = 8;
+/** Sessions of one user. */
+const EACH = 50;
+/** Milliseconds between two looks, and after which a revocation counts as missed. */
+const [LOOK, MISSED] = [2, 60_000];
+
+/** Runs `each` over all items, some at once. */
+export async function inParallel<Item, Result>(
+  items: readonly Item[],
+  each: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  let next = 0;
+  const work = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await each(items[i] as Item);
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, work));
+  return results;
+}
+
+/** Asks until it is answered 200. @throws Error where the answer is neither that nor "try again". */
+export async function insist(balancer: Balancer, call: Call): Promise<Answer> {
+  for (;;) {
+    const answer = await balancer.send(call);
+    if (answer.status === 200) return answer;
+    if (answer.status !== 0 && answer.status !== 503)
+      throw new Error(`${call.path} was answered ${answer.status}`);
+    await sleep(50);
+  }
+}
+
+/** Opens so many sessions, and a long-lived token for every twentieth. */
+export async function openVerified(balancer: Balancer, count: number): Promise<Verified[]> {
+  const users = Array.from({ length: Math.ceil(count / EACH) }, () => anAccount());
+  await inParallel(users, (body) => insist(balancer, { method: 'POST', path: '/api/auth/signup', body }));
+  return inParallel(
+    Array.from({ length: count }, (_, i) => i),
+    async (i) => {
+      const { username, password } = users[Math.floor(i / EACH)] ?? anAccount();
+      const opened = await insist(balancer, {
+        method: 'POST',
+        path: '/api/auth',
+        body: { username, password },
+      });
+      const token = (opened.body as Pair).access_token;
+      if (i % 20 !== 0) return { token, end: { method: 'DELETE', path: '/api/auth', token } };
+      const created = await insist(balancer, {
+        method: 'POST',
+        path: '/api/auth/llt',
+        token,
+        body: { device: 'tablet' },
+      });
+      const { id, longlived_token } = created.body as { id: number; longlived_token: string };
+      return { token: longlived_token, end: { method: 'DELETE', path: `/api/auth/llt/${id}`, token } };
+    },
+  );
+}
+
+/** Why the verifier refuses it; `good` where it does not. */
+export function outcomeOf(verifier: Verifier, token: string): Promise<string> {
+  return verifier.verify(token).then(
+    () => 'good',
+    (error: unknown) => (error as { code?: string }).code ?? String(error),
+  );
+}
+
+/** The same, but asked until there is a decision: about a long-lived token that is new Latchkey may have to be asked. */
+export async function decisionOn(verifier: Verifier, token: string): Promise<string> {
+  const since = performance.now();
+  for (;;) {
+    const outcome = await outcomeOf(verifier, token);
+    if (outcome !== 'unavailable' || performance.now() - since > MISSED) return outcome;
+    await sleep(50);
+  }
+}
+
+/** Ends it, and watches the verifier until it is refused there. */
+export async function endAndWatch(
+  balancer: Balancer,
+  verifier: Verifier,
+  { token, end }: Verified,
+): Promise<Ended> {
+  let [answeredAt, refusedAt] = [0, 0];
+  const watching = (async () => {
+    while (answeredAt === 0 || performance.now() - answeredAt < MISSED) {
+      if ((await outcomeOf(verifier, token)) === 'invalid_token') {
+        refusedAt = performance.now();
+        return;
+      }
+      await sleep(LOOK);
+    }
+  })();
+  await insist(balancer, end);
+  answeredAt = performance.now();
+  await watching;
+  return { took: Math.max(0, refusedAt - answeredAt), isMissed: refusedAt === 0 };
+}
+
+/** `p50 3 ms, p99 40 ms, at most 90 ms`. */
+export function percentiles(ended: readonly Ended[]): string {
+  const sorted = ended.map(({ took }) => took).sort((a, b) => a - b);
+  const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? NaN).toFixed(0)} ms`;
+  return `p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)}`;
+}

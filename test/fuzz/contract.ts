@@ -1,0 +1,143 @@
+import formats from 'ajv-formats';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import {
+  resolve,
+  type Document,
+  type Header,
+  type JsonSchema,
+  type Media,
+  type Operation,
+  type Reference,
+  type Response,
+} from '../support/openapi.ts';
+import { eventsIn, type Answer } from './wire.ts';
+
+export interface Known {
+  method: string;
+  /** As in the document, with `{id}`. */
+  path: string;
+  operation: Operation;
+}
+
+/** What the raw layers may answer to bytes that are no request of ours. */
+const TO_NOBODY = [400, 404, 405, 408, 413, 417, 431];
+
+/** Holds answers against the document. */
+export function makeContract(document: Document) {
+  const ajv = new Ajv2020({ strict: false, validateFormats: true });
+  (formats as unknown as (ajv: Ajv2020) => void)(ajv);
+  ajv.addSchema(document, 'document');
+  const compiled = new Map<object, ValidateFunction>();
+  const operations: Known[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+
+  function validate(schema: object, value: unknown): string[] {
+    const known = compiled.get(schema) ?? ajv.compile(absolute(schema));
+    compiled.set(schema, known);
+    return known(value) ? [] : [ajv.errorsText(known.errors)];
+  }
+
+  /** What the document lets this request be; null where it names no such path or method. */
+  function find(method: string, target: string): Known | 'no path' | 'no method' {
+    const path = pathOf(target);
+    const found = path === null ? [] : operations.filter((each) => fits(each, path));
+    // A path without parameters goes before one with.
+    const literal = found.filter((each) => !each.path.includes('{'));
+    const candidates = literal.length > 0 ? literal : found;
+    const [first] = candidates;
+    if (!first) return 'no path';
+    return (
+      candidates.find(({ method: known, operation }) => {
+        const isHeadToo = method === 'HEAD' && operation['x-head'] === true;
+        return known === method || isHeadToo || operation['x-any-method'] === true;
+      }) ?? 'no method'
+    );
+  }
+
+  /** @returns what is wrong with the answer. */
+  function check(method: string, target: string, answer: Answer): string[] {
+    if (answer.status >= 500) return [`${answer.status} is never right`];
+    const known = find(method, target);
+    if (typeof known === 'string') return checkProblem(method, answer);
+    const response = known.operation.responses[String(answer.status)];
+    if (!response) return [`${answer.status} is not documented`];
+    const { headers = {}, content } = resolve<Response>(document, response);
+    return [...checkHeaders(headers, answer), ...(method === 'HEAD' ? [] : checkBody(content, answer))];
+  }
+
+  /** Of what never reached an operation. */
+  function checkProblem(method: string, answer: Answer): string[] {
+    if (!TO_NOBODY.includes(answer.status)) return [`${answer.status} to a request that nobody documented`];
+    const schema = { $ref: '#/components/schemas/Problem' };
+    return method === 'HEAD' ? [] : checkBody({ 'application/problem+json': { schema } }, answer);
+  }
+
+  function checkHeaders(headers: Record<string, Header | Reference>, answer: Answer): string[] {
+    return Object.entries(headers).flatMap(([name, part]) => {
+      const { required, schema } = resolve<Header>(document, part);
+      const value = answer.headers.get(name.toLowerCase());
+      if (value === undefined) return required ? [`${name} is missing`] : [];
+      return validate(schema, value).map((problem) => `${name}: ${problem}`);
+    });
+  }
+
+  function checkBody(content: Response['content'], { headers, body }: Answer): string[] {
+    const type = headers.get('content-type')?.split(';')[0];
+    if (!content) return body.length === 0 ? [] : ['there is a body'];
+    const media = type === undefined ? undefined : content[type];
+    if (!media) return [`${type ?? 'no type'} is not documented`];
+    if (type === 'text/event-stream') return checkEvents(media, body.toString());
+    let value: unknown;
+    try {
+      value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    } catch {
+      return ['the body is not JSON in UTF-8'];
+    }
+    return validate(media.schema, value);
+  }
+
+  /** Of as much of a stream as was read. */
+  function checkEvents({ 'x-events': schemas = {} }: Media, text: string): string[] {
+    const events = eventsIn(text);
+    if (events.length === 0) return ['the stream holds no event'];
+    return events.flatMap(({ event, data }) => {
+      const schema = schemas[event];
+      return schema ? validate(schema, JSON.parse(data)) : [`${event} is no documented event`];
+    });
+  }
+
+  /** The properties that an operation's body must have. */
+  function required({ requestBody }: Operation): string[] {
+    const [media] = Object.values(requestBody?.content ?? {});
+    const schema = media && resolve<JsonSchema>(document, media.schema);
+    return (schema?.required ?? []) as string[];
+  }
+
+  return { operations, check, required };
+}
+
+export type Contract = ReturnType<typeof makeContract>;
+
+/** References of the document, as seen from outside of it. */
+function absolute(part: unknown): object {
+  const text = JSON.stringify(part).replaceAll('"$ref":"#/', '"$ref":"document#/');
+  return JSON.parse(text) as object;
+}
+
+/** A target's path, decoded as the router does; null where it cannot be. */
+function pathOf(target: string): string | null {
+  const path = target.replace(/^https?:\/\/[^/]*/i, '').split(/[?#]/)[0] ?? '';
+  try {
+    return decodeURI(path);
+  } catch {
+    return null;
+  }
+}
+
+function fits({ path: template, operation }: Known, path: string): boolean {
+  if (operation['x-any-path-below'] && path.startsWith(`${template}/`)) return true;
+  const [wanted, given] = [template.split('/'), path.split('/')];
+  if (wanted.length !== given.length) return false;
+  return wanted.every((part, i) => (part.startsWith('{') ? given[i] !== '' : part === given[i]));
+}

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { test } from 'tap';
+import { PROBLEMS } from '../../src/http/problem.ts';
+import { testDatabase } from '../support/postgres.ts';
+import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
+import { ready, startService } from '../support/service.ts';
+import { aServiceClient } from '../support/service-client.ts';
+import { fuzz } from './fuzz.ts';
+
+const DOCUMENT = readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8');
+
+/** FUZZ_COUNT requests, which follow from FUZZ_SEED. */
+const COUNT = Number(process.env.FUZZ_COUNT ?? 2000);
+const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 1e6);
+
+/** A leak of more than some kilobytes a request ends this process before the last one. */
+const ENVIRONMENT = {
+  NODE_OPTIONS: '--max-old-space-size=128',
+  // An exchanged token that comes back is reuse at once, and no overlap, which is a 503.
+  REFRESH_RETRY_WINDOW: '0',
+  DATABASE_TIMEOUT: '60000',
+  REQUEST_TIMEOUT: '60',
+  MAX_SESSIONS_PER_USER: '10000',
+};
+
+test(`${COUNT} requests, right, wrong and hostile, get answers that are documented`, async (t) => {
+  t.comment(`FUZZ_SEED=${SEED}`);
+  const { url: databaseUrl } = await testDatabase(t);
+  const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
+  await ready(service);
+  const client = await aServiceClient(databaseUrl);
+  const document = JSON.parse(DOCUMENT) as Document;
+  const { seen, problems } = await fuzz({ url: service.url, document, count: COUNT, seed: SEED, client });
+  t.strictSame(problems, []);
+  const total = [...seen.values()].reduce((sum, each) => sum + each, 0);
+  t.equal(total, COUNT);
+  for (const [what, times] of [...seen].sort()) t.comment(`${times} ${what}`);
+  const statuses = new Set([...seen.keys()].map((what) => what.split(': ')[1]));
+  for (const status of ['200', '400', '401', '404', '405', '413', '415', '417', '431']) {
+    t.ok(statuses.has(status), `${status} was seen`);
+  }
+  t.ok((seen.get('as documented: 200') ?? 0) > COUNT / 10, 'and many were right');
+  t.equal(await service.stop(), 0, 'the service is well');
+});
+
+test('an answer that is not documented is found', async (t) => {
+  const { url: databaseUrl } = await testDatabase(t);
+  const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
+  await ready(service);
+  const client = await aServiceClient(databaseUrl);
+  const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
+    ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
+    [
+      'a member',
+      /must NOT have additional properties/,
+      (document) => delete propertiesOf(document, 'User').name,
+    ],
+    ['a member of errors', /must NOT have/, (document) => delete propertiesOf(document, 'Problem').detail],
+    ['a type', /must be string/, (document) => (propertiesOf(document, 'User').id = { type: 'string' })],
+    [
+      'a code',
+      /must be equal to one of/,
+      (document) => (propertiesOf(document, 'Problem').code = { enum: ['x'] }),
+    ],
+    ['a header', /X-Other is missing/, (document) => (answerOf(document).headers = { 'X-Other': HEADER })],
+    [
+      'a content type',
+      /application\/json is not documented/,
+      (document) => (answerOf(document).content = {}),
+    ],
+    [
+      'a member of OAuth’s',
+      /must NOT have/,
+      (document) => delete propertiesOf(document, 'OAuthProblem').error_description,
+    ],
+    ['an event', /snapshot is no documented event/, (document) => delete eventsOf(document).snapshot],
+    [
+      'what a body needs',
+      /it should have succeeded/,
+      (document) =>
+        (document.paths['/api/auth/llt'] = { post: { ...profile(document), operationId: 'getProfile' } }),
+    ],
+  ];
+  for (const [i, [name, found, plant]] of mistakes.entries()) {
+    const document = JSON.parse(DOCUMENT) as Document;
+    plant(document);
+    const { problems } = await fuzz({ url: service.url, document, count: 1000, seed: SEED + 1 + i, client });
+    t.ok(
+      problems.some((problem) => found.test(problem)),
+      `${name}: ${problems[0] ?? 'nothing was found'}`,
+    );
+  }
+});
+
+test('a fault of the service is found', async (t) => {
+  const document = JSON.parse(DOCUMENT) as Document;
+  const [status, title] = PROBLEMS.internal_error;
+
+  const server = createServer((request, response) => {
+    request.resume();
+    const body = JSON.stringify({ title });
+    const headers = { 'content-type': 'application/problem+json', 'content-length': body.length };
+    response.writeHead(status, headers).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as { port: number };
+  const client = { clientId: 'nobody', secret: 'x'.repeat(43) };
+  const { problems } = await fuzz({
+    url: `http://127.0.0.1:${port}`,
+    document,
+    count: 50,
+    seed: SEED,
+    client,
+  });
+  t.match(problems[0], /500 is never right/);
+});
+
+const HEADER = { description: 'None', required: true, schema: {} };
+
+function profile(document: Document): Operation {
+  const found = document.paths['/api/user']?.get;
+  if (!found) throw new Error('there is no profile');
+  return found;
+}
+
+function answerOf(document: Document) {
+  return profile(document).responses[200] as { headers?: object; content?: object };
+}
+
+function eventsOf(document: Document): Record<string, JsonSchema> {
+  const answer = document.paths['/api/auth/revocations']?.get?.responses[200] as Response | undefined;
+  return answer?.content?.['text/event-stream']?.['x-events'] ?? {};
+}
+
+function propertiesOf(document: Document, name: string): Record<string, JsonSchema> {
+  return document.components.schemas[name]?.properties as Record<string, JsonSchema>;
+}

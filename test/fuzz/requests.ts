@@ -1,0 +1,196 @@
+import type { Pair } from '../support/client.ts';
+import type { Operation } from '../support/openapi.ts';
+import type { Contract, Known } from './contract.ts';
+import type { Dice } from './dice.ts';
+import { basic } from '../support/service-client.ts';
+import type { Account, Session, World } from './world.ts';
+
+/** A request as it should be, which mistakes are then made in. */
+export interface Request {
+  /** What was done to it, for the report. */
+  name: string;
+  method: string;
+  target: string;
+  headers: [name: string, value: string][];
+  body: Buffer | null;
+  /** A form, where it is not JSON. */
+  isForm: boolean;
+  /** Sent instead of all of the above, over a connection of its own. */
+  raw?: Buffer;
+  expects: 'success' | 'refusal' | 'anything';
+  /** What no answer may repeat. */
+  secrets: string[];
+  /** The session whose tokens it uses; nobody else does meanwhile. */
+  session: Session | null;
+  /** What it means for the world that it succeeded; null where the session is over. */
+  succeed: (answer: unknown, sent: Buffer | null) => Session | null;
+}
+
+/** A request to any operation of the document that would succeed, as far as is known how. */
+export function aRequest(dice: Dice, contract: Contract, world: World): { known: Known; request: Request } {
+  const wanted = dice.pick(contract.operations);
+  const takesToken = has(wanted.operation, 'bearer') || isFormOf(wanted.operation);
+  const session = takesToken ? world.borrow(dice.below(1000), wanted.path === '/api/user/tokens') : null;
+  const signUp = contract.operations.find(({ operation }) => operation.operationId === 'signUp');
+  const known = (takesToken && !session) || world.accounts.length === 0 ? (signUp ?? wanted) : wanted;
+  const { method, path, operation } = known;
+  const isForm = isFormOf(operation);
+  const form = isForm && session ? formOf(dice, session) : null;
+  const values = isForm ? null : bodyOf(dice, operation, world);
+  const credentials = credentialsFor(operation, session, world, dice);
+  const { target, isKnown } = targetOf(dice, path, session);
+  const text = form?.toString() ?? (values && JSON.stringify(values));
+  const body = text === null ? null : Buffer.from(text);
+  const type = isForm ? 'application/x-www-form-urlencoded' : 'application/json';
+  return {
+    known,
+    request: {
+      name: 'as documented',
+      method,
+      target,
+      headers: [
+        ...(credentials === null ? [] : [['Authorization', credentials] as [string, string]]),
+        ...(body ? [['Content-Type', type] as [string, string]] : []),
+        // Such clients take their errors as JSON.
+        ...(isForm && dice.chance(0.5) ? [['Accept', 'application/json'] as [string, string]] : []),
+      ],
+      body,
+      isForm,
+      expects: isKnown && operation.operationId in EFFECTS ? 'success' : 'anything',
+      secrets: [values?.password, values?.email, form?.get('token'), world.client.secret].filter(
+        (value) => typeof value === 'string',
+      ),
+      session,
+      succeed: (answer, sent) => {
+        // A mistake may have made it another account's.
+        const values =
+          operation.requestBody && !isForm ? (JSON.parse(String(sent)) as Partial<Account>) : null;
+        const token = isForm ? sameToken(new URLSearchParams(String(sent)).get('token') ?? '') : '';
+        const effect = EFFECTS[operation.operationId];
+        return effect ? effect({ answer, values, token, session, world, target }) : session;
+      },
+    },
+  };
+}
+
+interface Effect {
+  answer: unknown;
+  values: Partial<Account> | null;
+  /** The one in a form. */
+  token: string;
+  session: Session | null;
+  world: World;
+  target: string;
+}
+
+/** The operations whose success is known to be right, and what follows from it. */
+const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
+  signUp({ answer, values, world }) {
+    world.begin(values as Account, answer as Pair);
+    return null;
+  },
+  logIn({ answer, values, world }) {
+    const account = world.accounts.find(({ username }) => username === values?.username);
+    if (account) world.begin(account, answer as Pair);
+    return null;
+  },
+  refresh({ answer, session }) {
+    const { access_token: access, refresh_token: refresh } = answer as Pair;
+    return session && { ...session, access, refresh, stale: [...session.stale.slice(-3), session.refresh] };
+  },
+  logOut: () => null,
+  logOutById: () => null,
+  createLongLivedToken({ answer, session }) {
+    const { id, longlived_token: token } = answer as { id: number; longlived_token: string };
+    return session && { ...session, longLived: [...session.longLived, { id, token }] };
+  },
+  deleteLongLivedToken({ session, target }) {
+    return (
+      session && { ...session, longLived: session.longLived.filter(({ id }) => !target.endsWith(`/${id}`)) }
+    );
+  },
+  logOutEverywhere: () => null,
+  listTokens: ({ session }) => session,
+  verify: ({ session }) => session,
+  getProfile: ({ session }) => session,
+  introspect({ answer, token, session }) {
+    const { active } = answer as { active: boolean };
+    const isGood = [session?.access, ...(session?.longLived ?? []).map((llt) => llt.token)].includes(token);
+    if (active !== isGood)
+      throw new Error(`${token} is ${isGood ? '' : 'not '}good, and the answer ${active}`);
+    return session;
+  },
+  revoke({ token, session }) {
+    if (!session || [session.access, session.refresh, ...session.stale].includes(token)) return null;
+    return { ...session, longLived: session.longLived.filter((llt) => llt.token !== token) };
+  },
+  revocations: ({ session }) => session,
+  getJwks: ({ session }) => session,
+  getMetadata: ({ session }) => session,
+};
+
+function has({ security }: Operation, scheme: string): boolean {
+  return security.some((each) => Object.keys(each).some((name) => name.startsWith(scheme)));
+}
+
+/** The last character of a signature may hold bits that nobody reads: those are one token. */
+function sameToken(token: string): string {
+  return token.replace(/[^.]*$/, (signature) => Buffer.from(signature, 'base64url').toString('base64url'));
+}
+
+function isFormOf({ requestBody }: Operation): boolean {
+  return 'application/x-www-form-urlencoded' in (requestBody?.content ?? {});
+}
+
+function credentialsFor(
+  operation: Operation,
+  session: Session | null,
+  { client }: World,
+  dice: Dice,
+): string | null {
+  if (has(operation, 'serviceClient')) return basic(client).authorization;
+  if (!session || operation.security.length === 0) return null;
+  if (has(operation, 'bearerRefreshToken')) return `Bearer ${session.refresh}`;
+  const [llt] = session.longLived;
+  // An LLT may do what an access token may, where it does not concern other tokens.
+  const isEnough = ['verify', 'getProfile'].includes(operation.operationId);
+  return `Bearer ${llt && isEnough && dice.chance(0.5) ? llt.token : session.access}`;
+}
+
+/** Any token of a session, or none. */
+function formOf(dice: Dice, { access, refresh, stale, longLived }: Session): URLSearchParams {
+  const tokens = [access, access, refresh, ...stale, ...longLived.map(({ token }) => token), dice.word(40)];
+  const hints = ['access_token', 'refresh_token', 'llt', dice.word(5)];
+  return new URLSearchParams({
+    token: dice.pick(tokens),
+    ...(dice.chance(0.5) && { token_type_hint: dice.pick(hints) }),
+  });
+}
+
+function targetOf(dice: Dice, path: string, session: Session | null): { target: string; isKnown: boolean } {
+  if (!path.includes('{')) return { target: path, isKnown: true };
+  const id = path.includes('/llt/') ? session?.longLived.at(-1)?.id : session?.id;
+  return { target: path.replace(/\{\w+\}/g, String(id ?? 1 + dice.below(1e6))), isKnown: id !== undefined };
+}
+
+/** Values that fit, by the names of the properties. */
+function bodyOf(dice: Dice, operation: Operation, world: World): Partial<Account> | null {
+  if (operation.requestBody === undefined) return null;
+  const username = `u${dice.word(12)}`;
+  const account = {
+    username,
+    name: dice.pick(['Ada Lovelace', 'Zoë', '李四', 'O’Brien', '𝒜da', 'Ада']),
+    email: `${username}@example.com`,
+    password: dice.pick(['difference engine', 'пароль-пароль', '🔑🔑🔑🔑🔑🔑🔑🔑', `p ${dice.word(30)}`]),
+  };
+  const device = dice.chance(0.5)
+    ? { device: dice.pick(['Kitchen tablet', 'a', '📱', 'x'.repeat(128)]) }
+    : {};
+  if (operation.operationId === 'signUp') return { ...account, ...device };
+  if (operation.operationId === 'logIn') {
+    const { username: name, password } = dice.pick(world.accounts);
+    return { username: name, password, ...device };
+  }
+  if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' } as object;
+  return { ...account, ...device };
+}

@@ -1,0 +1,293 @@
+import { test } from 'tap';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  call,
+  claimsOf,
+  createLongLived,
+  headerOf,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { faultProxy } from '../../support/fault-proxy.ts';
+import { KEYS } from '../../support/keys.ts';
+import { testDatabase } from '../../support/postgres.ts';
+import { refused } from '../../support/problem.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
+import { aServiceClient, basic, introspect, postForm, withRegistry } from '../../support/service-client.ts';
+import { workDone } from '../../support/spy.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { aStoredSession, forge } from '../../support/tokens.ts';
+import { until } from '../../support/until.ts';
+
+const INACTIVE = '{"active":false}';
+const PATH = '/api/auth/introspect';
+
+onEachStore('says what a good token is good for', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const client = await aServiceClient(target.databaseUrl);
+  const pair = await signUp(target);
+  const { id, longlived_token: llt } = await createLongLived(target, pair.access_token);
+  const { username } = pair.user;
+
+  const access = await introspect(target, client, pair.access_token);
+  t.equal(access.statusCode, 200);
+  t.equal(access.headers['cache-control'], 'no-store');
+  t.match(access.headers['content-type'], /^application\/json/);
+  const claims = claimsOf(pair.access_token);
+  t.strictSame(access.json(), {
+    ...claims,
+    active: true,
+    token_type: 'Bearer',
+    token_use: 'access',
+    username,
+  });
+  t.match(claims, { sub: String(pair.user.id), sid: Number, gen: Number, exp: Number, iss: /./, aud: /./ });
+
+  const longLived = (await introspect(target, client, llt)).json<object>();
+  t.strictSame(longLived, {
+    ...claimsOf(llt),
+    active: true,
+    token_type: 'Bearer',
+    token_use: 'llt',
+    username,
+  });
+  t.match(longLived, { sid: id });
+  t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');
+});
+
+onEachStore('every token that is not good gets the same bytes', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const client = await aServiceClient(target.databaseUrl);
+  const superseded = await signUp(target);
+  const newer = pairOf(await refresh(target, superseded.refresh_token));
+  const revoked = await signUp(target);
+  const { longlived_token: endedLlt, id } = await createLongLived(target, revoked.access_token);
+  await call(target, `DELETE /api/auth/llt/${id}`, { token: revoked.access_token });
+  await call(target, 'DELETE /api/auth', { token: revoked.access_token });
+  const header = headerOf(newer.access_token);
+  const claims = claimsOf(newer.access_token);
+  const bad: Record<string, string> = {
+    superseded: superseded.access_token,
+    revoked: revoked.access_token,
+    'a revoked long-lived token': endedLlt,
+    'a refresh token': newer.refresh_token,
+    'a refresh token that was superseded': superseded.refresh_token,
+    'signed by somebody else': forge(header, claims, KEYS.ES256()),
+    'of an unknown key': forge({ ...header, kid: 'x' }, claims, KEYS.ES256()),
+    unsigned: forge({ ...header, alg: 'none' }, claims),
+    'cut off': newer.access_token.slice(0, -5),
+    'two at once': `${newer.access_token} ${newer.access_token}`,
+    'with a prefix': `Bearer ${newer.access_token}`,
+    'no token': 'x',
+    dots: '..',
+    NUL: '\0',
+    'with NUL': `${newer.access_token}\0`,
+    unicode: '日本.🎉.x',
+    spaces: '   ',
+    JSON: '{"token":"x"}',
+    long: 'x'.repeat(15_000),
+  };
+  for (const [what, token] of Object.entries(bad)) {
+    const response = await introspect(target, client, token);
+    t.strictSame([response.statusCode, response.body], [200, INACTIVE], what);
+  }
+  t.match((await introspect(target, client, newer.access_token)).json(), { active: true });
+  t.equal((await refresh(target, newer.refresh_token)).statusCode, 200, 'nothing was rotated or revoked');
+});
+
+test('an expired token is inactive', async (t) => {
+  const target = await buildTestApp(t);
+  const client = await aServiceClient(target.databaseUrl);
+  for (const [age, isActive] of [
+    [60, true],
+    [1000, false],
+  ] as const) {
+    const latest = (Date.now() - age * 1000) * 1000;
+    const session = await aStoredSession(target, { latest, first: latest, confirmed: true });
+    const response = await introspect(target, client, session.mint('access', latest));
+    if (isActive) t.match(response.json(), { active: true });
+    else t.equal(response.body, INACTIVE);
+  }
+});
+
+onEachStore('a token that is asked about has been used', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
+  const client = await aServiceClient(target.databaseUrl);
+  const first = await signUp(target);
+  const second = pairOf(await refresh(target, first.refresh_token));
+  t.match((await introspect(target, client, second.access_token)).json(), { active: true });
+  // The owner holds the second pair, so whoever shows the first one stole it.
+  refused(t, await refresh(target, first.refresh_token), 401, 'token_reused');
+  t.equal((await introspect(target, client, second.access_token)).body, INACTIVE);
+});
+
+onEachStore('a refresh token that is asked about has not been used', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
+  const client = await aServiceClient(target.databaseUrl);
+  const first = await signUp(target);
+  const second = pairOf(await refresh(target, first.refresh_token));
+  for (const { refresh_token } of [first, second]) await introspect(target, client, refresh_token);
+  t.equal((await refresh(target, first.refresh_token)).statusCode, 200, 'a lost answer is still one');
+});
+
+onEachStore('PostgreSQL is not asked, and may be away', async (t, env) => {
+  const { url } = await testDatabase(t);
+  const proxy = await faultProxy(t, url);
+  const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
+  const client = await aServiceClient(url);
+  const { access_token: token } = await signUp(target);
+  const { longlived_token: llt } = await createLongLived(target, token);
+  for (const good of [token, llt]) t.match((await introspect(target, client, good)).json(), { active: true });
+  const done = await workDone(t, async () => {
+    for (let i = 0; i < 20; i++) {
+      for (const one of [token, llt])
+        t.match((await introspect(target, client, one)).json(), { active: true });
+      t.equal((await introspect(target, client, 'x')).body, INACTIVE);
+    }
+  });
+  t.strictSame(done, []);
+
+  proxy.set('refuse');
+  for (const good of [token, llt]) t.match((await introspect(target, client, good)).json(), { active: true });
+  const unknown = { ...client, clientId: 'lkc_unknown' };
+  refused(
+    t,
+    await introspect(target, unknown, token),
+    503,
+    'unavailable',
+    undefined,
+    'temporarily_unavailable',
+  );
+  proxy.set('pass');
+  await until(async () => (await introspect(target, unknown, token)).statusCode === 401);
+});
+
+test('a service that never knew its clients answers 503 until it does', async (t) => {
+  const { url } = await testDatabase(t);
+  const proxy = await faultProxy(t, url);
+  const client = await aServiceClient(url);
+  const target = await buildTestApp(t, { env: { DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
+  proxy.set('refuse');
+  refused(t, await introspect(target, client, 'x'), 503, 'unavailable', undefined, 'temporarily_unavailable');
+  proxy.set('pass');
+  await until(async () => (await introspect(target, client, 'x')).body === INACTIVE);
+});
+
+test('with Redis away it is 503, never inactive', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
+  const target = await buildTestApp(t, { env });
+  const client = await aServiceClient(target.databaseUrl);
+  const { access_token: token } = await signUp(target);
+  t.match((await introspect(target, client, token)).json(), { active: true });
+  for (const fault of ['refuse', 'hang'] as const) {
+    proxy.set(fault);
+    const response = await introspect(target, client, token);
+    refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
+    t.equal((await introspect(target, client, 'x')).body, INACTIVE, 'what needs no session is known');
+  }
+  proxy.set('pass');
+  await until(async () => (await introspect(target, client, token)).statusCode === 200);
+  t.match((await introspect(target, client, token)).json(), { active: true });
+});
+
+test('two secrets are good while rotating, and a deleted client is refused within seconds', async (t) => {
+  const target = await buildTestApp(t);
+  target.composition.start();
+  const { databaseUrl } = target;
+  const first = await aServiceClient(databaseUrl);
+  const second = await withRegistry(databaseUrl, (registry) => registry.rotate('billing'));
+  if (!second) throw new Error('not rotated');
+  const status = async (client: typeof first) => (await introspect(target, client, 'x')).statusCode;
+  t.strictSame([await status(first), await status(second)], [200, 200]);
+  await withRegistry(databaseUrl, (registry) => registry.finishRotation('billing'));
+  await until(async () => (await status(first)) === 401);
+  t.equal(await status(second), 200);
+  await withRegistry(databaseUrl, (registry) => registry.remove('billing'));
+  await until(async () => (await status(second)) === 401);
+  refused(t, await introspect(target, second, 'x'), 401, 'invalid_client', undefined, 'invalid_client');
+  t.notMatch(target.log(), /lks_/);
+});
+
+test('only a registered service may ask, and a user’s token makes none', async (t) => {
+  const target = await buildTestApp(t);
+  const client = await aServiceClient(target.databaseUrl);
+  const { access_token: token } = await signUp(target);
+  for (const authorization of [
+    '',
+    `Bearer ${token}`,
+    `Basic ${token}`,
+    basic({ clientId: client.secret, secret: client.clientId }).authorization,
+    basic({ ...client, secret: '' }).authorization,
+    basic({ ...client, secret: `${client.secret}\0` }).authorization,
+    basic({ ...client, clientId: `${client.clientId}\0` }).authorization,
+  ]) {
+    const response = await postForm(target, PATH, null, { token }, { authorization });
+    refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+  }
+  // RFC 6749, section 2.3.1: in the body they are not looked for.
+  const { clientId: client_id, secret: client_secret } = client;
+  const response = await postForm(target, PATH, null, { token, client_id, client_secret });
+  refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+  refused(t, await verify(target, client.secret), 401, 'invalid_token');
+});
+
+test('a request that is not understood is 400, 413 or 415, with what OAuth clients read', async (t) => {
+  const target = await buildTestApp(t);
+  const client = await aServiceClient(target.databaseUrl);
+  const { access_token: token } = await signUp(target);
+  for (const form of ['', 'token=', 'token', 'tokens=x', 'token_type_hint=access_token', 'TOKEN=x'])
+    refused(
+      t,
+      await postForm(target, PATH, client, form),
+      400,
+      'validation_failed',
+      ['/token'],
+      'invalid_request',
+    );
+  for (const form of [
+    'token=x&token=x',
+    'token=x&token=y',
+    'token=%',
+    'token=%ff',
+    Buffer.from([0x74, 0xff]),
+  ])
+    refused(t, await postForm(target, PATH, client, form), 400, 'validation_failed', [''], 'invalid_request');
+  const large = await postForm(target, PATH, client, { token: 'x'.repeat(17_000) });
+  refused(t, large, 413, 'body_too_large', undefined, 'invalid_request');
+  for (const type of [
+    'application/json',
+    'text/plain',
+    'multipart/form-data',
+    'application/x-www-form',
+    '',
+  ]) {
+    const response = await postForm(target, PATH, client, `token=${token}`, { 'content-type': type });
+    refused(t, response, 415, 'unsupported_media_type', undefined, 'invalid_request');
+  }
+  const nothing = await call(target, `POST ${PATH}`, { headers: basic(client) });
+  refused(t, nothing, 400, 'validation_failed', undefined, 'invalid_request');
+  const json = await postForm(target, PATH, client, '', { accept: 'application/json' });
+  t.match(json.headers['content-type'], /^application\/json/, 'for clients that take nothing else');
+  t.match(json.json(), { error: 'invalid_request', code: 'validation_failed' });
+});
+
+test('the hint may be wrong, and what nobody knows is ignored', async (t) => {
+  const target = await buildTestApp(t);
+  const client = await aServiceClient(target.databaseUrl);
+  const { access_token: token } = await signUp(target);
+  for (const extra of [
+    { token_type_hint: 'access_token' },
+    { token_type_hint: 'refresh_token' },
+    { token_type_hint: '\0' },
+    { token_type_hint: '' },
+    { resource: 'x', __proto__x: 'y', constructor: 'z' },
+  ] as Record<string, string>[])
+    t.match((await postForm(target, PATH, client, { token, ...extra })).json(), { active: true });
+  const typed = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' };
+  t.match((await postForm(target, PATH, client, `token=${token}`, typed)).json(), { active: true });
+  t.notMatch(target.log(), token);
+});

@@ -1,0 +1,219 @@
+import type { AddressInfo } from 'node:net';
+import type { Test } from 'tap';
+import { buildOpsApp } from '../../../src/app.ts';
+import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
+import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
+import { disableUser } from '../../../src/infra/postgres/user-status.ts';
+import { randomBytes } from 'node:crypto';
+import type { Environment } from '../../../src/config.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
+import { valueOf } from '../../support/exposition.ts';
+import { aFeedClient, type FeedClient } from '../../support/feed-reader.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { claimsOf } from '../../support/client.ts';
+import { until } from '../../support/until.ts';
+
+/** The service on a socket, with a registered service, and its readers. */
+async function aWorld(t: Test, env: Environment) {
+  const target = await buildTestApp(t, { env });
+  target.composition.start();
+  await target.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = target.app.server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const store = makeClientStore(postgres.prisma);
+  const registry = makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } });
+  const created = await registry.create('shop');
+  if (!created) throw new Error('no client');
+  const authorization = `Basic ${Buffer.from(`${created.clientId}:${created.secret}`).toString('base64')}`;
+  const read = (options: { lastEventId?: string; comesBack?: boolean } = {}) =>
+    aFeedClient(t, { url: () => url, authorization, ...options });
+  return { target, url, prisma: postgres.prisma, registry, authorization, read };
+}
+
+const idOf = (token: string) => Number(claimsOf(token).sid);
+const names = ({ events }: FeedClient) => events.map(({ event }) => event);
+const isTold = (reader: FeedClient) => until(() => reader.events.at(-1)?.event === 'heartbeat');
+
+onEachStore('a service is told at once what is revoked, by whatever ends it', async (t, env) => {
+  const { target, prisma, read } = await aWorld(t, {
+    ...env,
+    MAX_SESSIONS_PER_USER: '2',
+    REFRESH_RETRY_WINDOW: '0',
+  });
+  const account = anAccount();
+  const first = await signUp(target, account);
+  const reader = read();
+  await isTold(reader);
+  t.equal(reader.answer()?.status, 200);
+  t.match(reader.answer()?.headers, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+    connection: 'close',
+    'x-request-id': /./,
+  });
+  t.match(reader.events[0], {
+    event: 'snapshot',
+    data: { tokens: [], users: [], last: true, remember: 905 },
+  });
+  const user = first.user.id;
+  const told = async (token: number, why: string) => {
+    await until(() => reader.knows(token));
+    const event = reader.events.find(({ data }) => data.token === token);
+    t.match(event, { event: 'revoked', id: /./, data: { token, user } }, why);
+  };
+
+  const llt = await createLongLived(target, first.access_token);
+  await call(target, `DELETE /api/auth/llt/${llt.id}`, { token: first.access_token });
+  await told(llt.id, 'a long-lived token deleted');
+
+  const second = await logIn(target, account.username);
+  const third = await logIn(target, account.username);
+  await told(idOf(first.access_token), 'a session that made room');
+
+  await call(target, `DELETE /api/auth/${idOf(second.access_token)}`, { token: third.access_token });
+  await told(idOf(second.access_token), 'another session ended');
+
+  await refresh(target, third.refresh_token);
+  const next = (await refresh(target, third.refresh_token)).json<typeof third>();
+  await refresh(target, next.refresh_token);
+  t.equal((await refresh(target, third.refresh_token)).statusCode, 401);
+  await told(idOf(third.access_token), 'theft');
+
+  const fourth = await logIn(target, account.username);
+  await call(target, 'DELETE /api/auth', { token: fourth.access_token });
+  await told(idOf(fourth.access_token), 'logout');
+
+  const everywhere = [await logIn(target, account.username), await logIn(target, account.username)];
+  const { id: kitchen } = await createLongLived(target, everywhere[0]?.access_token ?? '');
+  await call(target, 'DELETE /api/user/tokens', { token: everywhere[1]?.access_token });
+  await until(() => reader.knows(kitchen, user));
+  t.match(
+    reader.events.find(({ event }) => event === 'user_revoked'),
+    { data: { user, before: kitchen }, id: /./ },
+    'logout everywhere: one event for all',
+  );
+
+  const last = [await logIn(target, account.username), await logIn(target, account.username)];
+  // Write-behind may come first for those that were used: the others are enough to be many.
+  const kept = [];
+  for (let i = 0; i < 4; i++) kept.push(await createLongLived(target, last[0]?.access_token ?? ''));
+  const newest = kept.at(-1)?.id ?? 0;
+  await disableUser(prisma, account.username);
+  await until(() => reader.knows(newest, user) && reader.knows(idOf(last[0]?.access_token ?? ''), user));
+  t.match(
+    reader.events.findLast(({ event }) => event === 'user_revoked'),
+    { data: { user, before: newest }, id: /./ },
+    'an account disabled: one event for all',
+  );
+  t.notOk(names(reader).slice(1).includes('snapshot'));
+});
+
+onEachStore('it goes on where it was, or with all that is revoked', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const pairs = [await signUp(target), await signUp(target), await signUp(target)];
+  const [one, two, three] = pairs.map(({ access_token }) => idOf(access_token)) as [number, number, number];
+  const end = (i: number) => call(target, 'DELETE /api/auth', { token: pairs[i]?.access_token });
+  await end(0);
+  const reader = read();
+  await isTold(reader);
+  t.match(reader.events[0], { event: 'snapshot', data: { tokens: [one] } });
+  reader.stop();
+
+  await end(1);
+  await end(2);
+  const again = read({ lastEventId: reader.lastId() ?? '' });
+  await isTold(again);
+  t.strictSame(
+    again.events.filter(({ event }) => event !== 'heartbeat').map(({ data }) => data.token),
+    [two, three],
+  );
+  for (const lastEventId of ['', 'x', 'another-epoch.1', `${reader.lastId()}0000`]) {
+    const lost = read({ lastEventId });
+    await isTold(lost);
+    t.match(lost.events[0], { event: 'snapshot', data: { tokens: [one, two, three] } }, lastEventId);
+  }
+});
+
+onEachStore('only registered services read it, and no longer than they are', async (t, env) => {
+  const { target, registry, read, authorization } = await aWorld(t, env);
+  const { access_token: token } = await signUp(target);
+  for (const headers of [
+    {},
+    { authorization: `Bearer ${token}` },
+    { authorization: authorization.slice(0, -4) },
+  ]) {
+    const response = await call(target, 'GET /api/auth/revocations', { headers });
+    t.equal(response.statusCode, 401);
+    t.match(response.json(), { code: 'invalid_client' });
+  }
+  const reader = read();
+  await isTold(reader);
+  await registry.remove('shop');
+  await until(() => !reader.isConnected());
+});
+
+onEachStore('readers beyond the limit are sent away, and those there stay', async (t, env) => {
+  const { read } = await aWorld(t, { ...env, REVOCATION_READERS_MAX: '1' });
+  const reader = read();
+  await isTold(reader);
+  const other = read();
+  await until(() => other.answer()?.body !== undefined && other.answer()?.body !== '');
+  t.equal(other.answer()?.status, 503);
+  t.ok(other.answer()?.headers['retry-after']);
+  t.equal(reader.isConnected(), true);
+});
+
+onEachStore('a drain ends the readers at once, and takes no more', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const reader = read();
+  await isTold(reader);
+  target.composition.drain();
+  await until(() => !reader.isConnected());
+  const late = read();
+  await until(() => late.answer() !== null);
+  t.equal(late.answer()?.status, 503);
+});
+
+onEachStore('closing the app waits for no reader', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const reader = read();
+  await isTold(reader);
+  await target.app.close();
+  await until(() => !reader.isConnected());
+});
+
+onEachStore('a stream is no slow request', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const ops = await buildOpsApp(target.composition.ops);
+  t.teardown(() => ops.close());
+  const metrics = async () => (await ops.inject('/metrics')).body;
+  const lines = () =>
+    target
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('/api/auth/revocations'));
+  const reader = read();
+  await isTold(reader);
+  t.equal(lines().length, 1, 'the log has it when it begins');
+  t.match(JSON.parse(lines()[0] ?? ''), { status: 200, route: '/api/auth/revocations', msg: 'request' });
+  const scraped = await metrics();
+  const route = { method: 'GET', route: '/api/auth/revocations', status: '200' };
+  t.equal(valueOf(scraped, 'http_request_duration_seconds', route), 1);
+  t.equal(valueOf(scraped, 'http_requests_in_flight'), 0);
+  t.equal(valueOf(scraped, 'latchkey_feed_readers'), 1);
+  t.ok(valueOf(scraped, 'latchkey_feed_lag_seconds') < 60);
+  t.equal(valueOf(scraped, 'latchkey_feed_snapshots_total', { reason: 'new' }), 1);
+  await until(() => reader.events.length > 3);
+  reader.stop();
+  await until(async () => valueOf(await metrics(), 'latchkey_feed_readers') === 0);
+  const after = await metrics();
+  t.equal(valueOf(after, 'http_requests_in_flight'), 0);
+  t.equal(valueOf(after, 'http_request_duration_seconds', route), 1);
+  t.equal(valueOf(after, 'latchkey_feed_ends_total', { reason: 'left' }), 1);
+  t.equal(lines().length, 1);
+});

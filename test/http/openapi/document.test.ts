@@ -1,0 +1,281 @@
+import { readFileSync } from 'node:fs';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { test } from 'tap';
+import { completeDocument } from '../../../src/http/openapi/document.ts';
+import { operation } from '../../../src/http/openapi/operation.ts';
+import { PROBLEMS } from '../../../src/http/problem.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import { call } from '../../support/client.ts';
+import {
+  resolve,
+  type Document,
+  type JsonSchema,
+  type Operation,
+  type Parameter,
+  type Response,
+} from '../../support/openapi.ts';
+import { routesOf } from '../../support/routes.ts';
+
+const FILE = new URL('../../../../docs/openapi.json', import.meta.url);
+
+/** What the raw layers refuse, and what only a broken service says, needs no operation. */
+const OF_NO_OPERATION = ['not_found', 'method_not_allowed'];
+
+test('docs/openapi.json is the document that is served (npm run openapi writes it)', async (t) => {
+  const { app } = await buildTestApp(t);
+  const { body } = await app.inject('/docs/json');
+  t.equal(`${JSON.stringify(JSON.parse(body), null, 2)}\n`, readFileSync(FILE, 'utf8'));
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  t.match(JSON.parse(body), { openapi: '3.1.0', info: { version } });
+});
+
+test('the linter finds nothing, by its strict rules and without exceptions', async (t) => {
+  t.strictSame(await lint(readFileSync(FILE, 'utf8')), []);
+});
+
+test('the linter finds planted mistakes', async (t) => {
+  const mistakes: [rule: string, plant: (document: Document) => unknown][] = [
+    ['operation-operationId', (document) => delete (logIn(document) as Partial<Operation>).operationId],
+    ['operation-summary', (document) => delete (logIn(document) as Partial<Operation>).summary],
+    ['security-defined', (document) => delete document.components.securitySchemes.bearerAuth],
+    ['no-unused-components', (document) => (document.components.schemas.Other = { type: 'object' })],
+    ['no-unresolved-refs', (document) => delete document.components.schemas.Pair],
+    [
+      'no-invalid-media-type-examples',
+      (document) => (bodyOf(logIn(document)).example = { username: 5, password: 'x' }),
+    ],
+    ['struct', (document) => (logIn(document).parameters = { id: 7 } as never)],
+  ];
+  for (const [rule, plant] of mistakes) {
+    const document = read();
+    plant(document);
+    const found = await lint(JSON.stringify(document));
+    t.ok(
+      found.some((line) => line.startsWith(`${rule}:`)),
+      `${rule}: ${found.join('; ')}`,
+    );
+  }
+});
+
+test('every route is in the document, or hidden on purpose', async (t) => {
+  let target: TestApp | undefined;
+  const routes = await routesOf(async () => {
+    target = await buildTestApp(t);
+  });
+  if (!target) return;
+  const listed = new Set(
+    operationsIn(read()).flatMap(([method, path, { 'x-any-method': any, 'x-head': head }]) => [
+      `${any ? 'any' : method.toUpperCase()} ${path}`,
+      ...(head ? [`HEAD ${path}`] : []),
+    ]),
+  );
+  const missing: string[] = [];
+  for (const { method, url } of routes) {
+    const path = url.replace(/:(\w+)/g, '{$1}');
+    if (
+      path.startsWith('/docs') ||
+      path === '/api/auth/verify/*' ||
+      listed.has(`${method} ${path}`) ||
+      listed.has(`any ${path}`)
+    )
+      continue;
+    const { statusCode } = await call(target, `${method} ${url.replace(':id', '1')}`);
+    if (statusCode !== 405) missing.push(`${method} ${url}`);
+  }
+  t.ok(listed.size >= 18);
+  t.strictSame(missing, []);
+});
+
+test('every operation is described, with examples, and so is all that it takes and gives', (t) => {
+  const document = read();
+  for (const [method, path, each] of operationsIn(document)) {
+    t.strictSame(gapsIn(document, each), [], `${method} ${path}`);
+  }
+  t.end();
+});
+
+test('gaps in the description are found', (t) => {
+  const gaps: [gap: string, plant: (document: Document) => unknown][] = [
+    ['description', (document) => (logIn(document).description = '')],
+    ['summary', (document) => (logIn(document).summary = '')],
+    ['tags', (document) => (logIn(document).tags = ['Nothing'])],
+    ['example of the request', (document) => delete bodyOf(logIn(document)).example],
+    ['description of 200', (document) => (answer(document).description = 'Default Response')],
+    ['headers of 200', (document) => delete answer(document).headers?.['X-Request-Id']],
+    ['schema of 200', (document) => delete answer(document).content],
+    [
+      'description of /user/name',
+      (document) =>
+        delete (document.components.schemas.User?.properties as Record<string, JsonSchema>).name?.description,
+    ],
+  ];
+  for (const [gap, plant] of gaps) {
+    const document = read();
+    plant(document);
+    t.ok(gapsIn(document, logIn(document)).includes(gap), gap);
+  }
+  t.end();
+});
+
+test('an operation is open to everybody if and only if its route is', async (t) => {
+  const target = await buildTestApp(t);
+  for (const [method, path, { security }] of operationsIn(read())) {
+    const { statusCode } = await call(target, `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '1')}`);
+    t.equal(statusCode === 401, security.length > 0, `${method} ${path} is ${statusCode}`);
+  }
+});
+
+test('every code of an error is documented by some operation', (t) => {
+  const document = read();
+  const documented = new Set(
+    operationsIn(document).flatMap(([, , { responses }]) =>
+      Object.values(responses).flatMap((response) =>
+        Object.keys(
+          resolve<Response>(document, response).content?.['application/problem+json']?.examples ?? {},
+        ),
+      ),
+    ),
+  );
+  t.strictSame([...documented, ...OF_NO_OPERATION].sort(), Object.keys(PROBLEMS).sort());
+  t.end();
+});
+
+test('what nobody may read is write-only, and is in no answer', (t) => {
+  const { schemas } = read().components;
+  for (const [title, schema] of Object.entries(schemas)) {
+    const properties = schema.properties as Record<string, JsonSchema>;
+    for (const name of ['email', 'password', 'device']) {
+      if (name in properties) t.equal(properties[name]?.writeOnly, true, `${title} ${name}`);
+    }
+    const isAnswered = ['Pair', 'User', 'Profile', 'Token', 'Problem'].includes(title);
+    if (isAnswered) t.notOk('email' in properties || 'password' in properties || 'device' in properties);
+  }
+  t.end();
+});
+
+test('a route without operationId, or with a property without an example, makes no document', (t) => {
+  const { paths } = read();
+  t.throws(() => completeDocument({ paths }, () => undefined), /has no operationId/);
+  const schema = operation({
+    operationId: 'other',
+    summary: 'Other',
+    description: 'Another.',
+    tags: ['Accounts'],
+    security: [],
+    refuses: [],
+  });
+  const content = { 'application/json': { schema: { properties: { name: { type: 'string' } } } } };
+  const post = { operationId: 'other', requestBody: { content }, responses: {} };
+  t.throws(
+    () => completeDocument({ paths: { '/other': { post } } }, () => ({ ...schema })),
+    /other\/name has no example/,
+  );
+  t.end();
+});
+
+test('DOCS_ENABLED=false takes the document and the page away', async (t) => {
+  const target = await buildTestApp(t, { env: { DOCS_ENABLED: 'false' } });
+  for (const path of ['/docs', '/docs/', '/docs/json', '/docs/static/swagger-ui.css']) {
+    t.equal((await call(target, `GET ${path}`)).statusCode, 404, path);
+  }
+});
+
+function read(): Document {
+  return JSON.parse(readFileSync(FILE, 'utf8')) as Document;
+}
+
+function logIn(document: Document): Operation {
+  const found = document.paths['/api/auth']?.post;
+  if (!found) throw new Error('there is no login');
+  return found;
+}
+
+function bodyOf({ requestBody }: Operation): { example?: unknown } {
+  return requestBody?.content['application/json'] ?? {};
+}
+
+function answer(document: Document): Response {
+  return resolve<Response>(document, logIn(document).responses[200] ?? { $ref: '' });
+}
+
+function operationsIn({ paths }: Document): [method: string, path: string, operation: Operation][] {
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, each]) => [method, path, each] as [string, string, Operation]),
+  );
+}
+
+async function lint(source: string): Promise<string[]> {
+  const config = await createConfig({ extends: ['recommended-strict'] });
+  const problems = await lintFromString({ source, absoluteRef: '/openapi.json', config });
+  return problems.map(
+    ({ ruleId, message, location }) => `${ruleId}: ${message} (${location[0]?.pointer ?? ''})`,
+  );
+}
+
+/** What a reader would miss. */
+function gapsIn(document: Document, each: Operation): string[] {
+  const tags = document.tags.map(({ name }) => name);
+  const parameters = each.parameters.map((parameter) => resolve<Parameter>(document, parameter));
+  return [
+    ...gap(Boolean(each.summary) && each.summary !== each.description, 'summary'),
+    ...gap(Boolean(each.description), 'description'),
+    ...gap(each.tags.length > 0 && each.tags.every((tag) => tags.includes(tag)), 'tags'),
+    ...parameters.flatMap(({ name, description, required, example }) => [
+      ...gap(Boolean(description), `description of ${name}`),
+      ...gap(!required || example !== undefined, `example of ${name}`),
+    ]),
+    ...Object.values(each.requestBody?.content ?? {}).flatMap(({ schema, example, examples }) => [
+      ...gap(example !== undefined || examples !== undefined, 'example of the request'),
+      ...gapsInSchema(document, schema),
+    ]),
+    ...Object.entries(each.responses).flatMap(([status, response]) =>
+      gapsInResponse(document, status, resolve<Response>(document, response)),
+    ),
+  ];
+}
+
+function gapsInResponse(document: Document, status: string, response: Response): string[] {
+  const { description, headers = {}, content } = response;
+  // What has no body says what it has to say in headers of its own.
+  const isEmpty = Object.keys(headers).length > 2 || description.endsWith('There is no body.');
+  return [
+    ...gap(Boolean(description) && description !== 'Default Response', `description of ${status}`),
+    ...gap('X-Request-Id' in headers && 'Cache-Control' in headers, `headers of ${status}`),
+    ...gap(isEmpty || content !== undefined, `schema of ${status}`),
+    ...Object.entries(content ?? {}).flatMap(([type, { schema, example, examples }]) => [
+      ...gap(example !== undefined || examples !== undefined, `example of ${status}`),
+      ...gap(status === '200' || isProblem(type, schema), `type of ${status}`),
+      ...gapsInSchema(document, schema),
+    ]),
+  ];
+}
+
+/** Whoever speaks OAuth may get one under JSON's name. */
+function isProblem(type: string, schema: JsonSchema): boolean {
+  const isForOAuth = JSON.stringify(schema).includes('#/components/schemas/OAuthProblem');
+  return type === 'application/problem+json' || (type === 'application/json' && isForOAuth);
+}
+
+/** Properties without a description. */
+function gapsInSchema(document: Document, part: JsonSchema, path = ''): string[] {
+  const schema = resolve<JsonSchema>(document, part);
+  const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
+  const items = schema.items as JsonSchema | undefined;
+  return [
+    ...properties.flatMap(([name, property]) => [
+      ...gap(
+        Boolean(resolve<JsonSchema>(document, property).description) ||
+          'const' in property ||
+          'enum' in property,
+        `description of ${path}/${name}`,
+      ),
+      ...gapsInSchema(document, property, `${path}/${name}`),
+    ]),
+    ...((schema.allOf ?? []) as JsonSchema[]).flatMap((each) => gapsInSchema(document, each, path)),
+    ...(items ? gapsInSchema(document, items, path) : []),
+  ];
+}
+
+function gap(isThere: boolean, name: string): string[] {
+  return isThere ? [] : [name];
+}

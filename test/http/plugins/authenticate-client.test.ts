@@ -1,0 +1,101 @@
+import fastify from 'fastify';
+import { test } from 'tap';
+import type { ServiceClients } from '../../../src/domain/clients/authenticate.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { registerErrorHandler } from '../../../src/http/error-handler.ts';
+import { makeClientHook, serviceClientOf } from '../../../src/http/plugins/authenticate-client.ts';
+
+/** A route behind the hook, which says who came; `tried` are the credentials that the domain was asked about. */
+function aRoute(authenticate: ServiceClients['authenticate']) {
+  const tried: [string, string][] = [];
+  const app = fastify();
+  registerErrorHandler(app);
+  app.decorateRequest('serviceClient', null);
+  app.decorateRequest('errorCode', null);
+  const hook = makeClientHook({
+    authenticate: (clientId, secret) => {
+      tried.push([clientId, secret]);
+      return authenticate(clientId, secret);
+    },
+  });
+  app.get('/', { onRequest: hook }, (request) => serviceClientOf(request));
+  app.get('/open', (request) => serviceClientOf(request));
+  const get = (authorization?: string, url = '/') =>
+    app.inject({ url, headers: authorization === undefined ? {} : { authorization } });
+  return { tried, get };
+}
+
+const anyone = (clientId: string) => Promise.resolve({ clientId, name: 'billing' });
+const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
+
+test('id and secret are taken from Basic, each form-encoded', async (t) => {
+  const { tried, get } = aRoute(anyone);
+  const response = await get(basic('lkc_a:lks_b'));
+  t.equal(response.statusCode, 200);
+  t.strictSame(response.json(), { clientId: 'lkc_a', name: 'billing' });
+  for (const header of [
+    basic('lkc%5Fa:lks%5Fb'),
+    basic('lkc_a:lks_b').replace('Basic ', 'bAsIc   '),
+    `${basic('lkc_a:lks_b')}  `,
+    basic('a:b+c%3A:d'),
+    basic('日%C3%A9:b').replace(/=+$/, ''),
+    basic(':'),
+  ])
+    await get(header);
+  t.strictSame(tried, [
+    ['lkc_a', 'lks_b'],
+    ['lkc_a', 'lks_b'],
+    ['lkc_a', 'lks_b'],
+    ['lkc_a', 'lks_b'],
+    ['a', 'b c::d'],
+    ['日é', 'b'],
+    ['', ''],
+  ]);
+});
+
+test('whatever else is there instead is invalid_client, and nobody is asked', async (t) => {
+  const { tried, get } = aRoute(anyone);
+  for (const header of [
+    undefined,
+    '',
+    'Basic',
+    'Basic ',
+    'Basic  ',
+    'Bearer eyJ.eyJ.x',
+    basic('lkc_a:lks_b').replace('Basic', 'Bearer'),
+    basic('lkc_a:lks_b').replace('Basic ', ''),
+    `${basic('lkc_a:lks_b')}, ${basic('lkc_a:lks_b')}`,
+    basic('no colon'),
+    basic('a:%zz'),
+    basic('%:b'),
+    basic(Buffer.from([0xff, 0x3a, 0x61])),
+    'Basic bGtjX2E6bGtzX2I=*',
+    'Basic bGtj X2E6bGtzX2I=',
+    'Basic =',
+    `Basic ${'A'.repeat(10_000)}`,
+  ]) {
+    const response = await get(header);
+    t.equal(response.statusCode, 401, header ?? 'none');
+    t.equal(response.headers['www-authenticate'], 'Basic realm="latchkey", charset="UTF-8"');
+    t.match(response.json(), { code: 'invalid_client' });
+  }
+  t.strictSame(tried, []);
+});
+
+test('what the domain says is the answer, and a refused secret is in none', async (t) => {
+  for (const [code, status] of [
+    ['invalid_client', 401],
+    ['unavailable', 503],
+  ] as const) {
+    const { get } = aRoute(() => Promise.reject(new AuthError(code)));
+    const response = await get(basic('lkc_a:lks_hunter2'));
+    t.equal(response.statusCode, status);
+    t.match(response.json(), { code });
+    t.notMatch(JSON.stringify([response.body, response.headers]), /hunter2|lkc_a/);
+  }
+});
+
+test('a route that forgot its hook serves nobody', async (t) => {
+  const { get } = aRoute(anyone);
+  t.equal((await get(basic('lkc_a:lks_b'), '/open')).statusCode, 401);
+});

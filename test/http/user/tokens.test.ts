@@ -1,0 +1,332 @@
+import type { Test } from 'tap';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+  type Pair,
+} from '../../support/client.ts';
+import { latchkey } from '../../support/latchkey.ts';
+import { refused } from '../../support/problem.ts';
+import { disableUser, sql } from '../../support/sql.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const LIST = 'GET /api/user/tokens';
+const END = 'DELETE /api/user/tokens';
+const DAY = 86_400_000;
+
+interface Ended {
+  id: number;
+  type: string;
+  name: string;
+  created_at: string;
+  last_used_at: string | null;
+  ended_at: string;
+  reason: string;
+}
+interface Listed {
+  tokens: { id: number; current: boolean }[];
+  ended: Ended[];
+  ended_cut: boolean;
+}
+
+const idOf = ({ access_token: token }: Pair) => Number(claimsOf(token).sid);
+
+onEachStore('the owner’s tokens', async (t, env) => {
+  const target = await buildTestApp(t, {
+    env: { ...env, MAX_SESSIONS_PER_USER: '3', REFRESH_RETRY_WINDOW: '0' },
+  });
+  const list = async (token: string) => (await call(target, LIST, { token })).json<Listed>();
+  const reasonsOf = async (token: string) =>
+    (await list(token)).ended.map(({ id, reason }) => [id, reason] as const);
+
+  await t.test('each that ended says when and why, the newest first', async (t) => {
+    const account = anAccount();
+    const { username } = account;
+    const stolen = await signUp(target, account);
+    const next = pairOf(await refresh(target, stolen.refresh_token));
+    await verify(target, next.access_token);
+    refused(t, await refresh(target, stolen.refresh_token, { 'user-agent': 'a thief' }), 401, 'token_reused');
+    const [oldest, out] = [await logIn(target, username), await logIn(target, username)];
+    await call(target, 'DELETE /api/auth', { token: out.access_token });
+    const pairs = [
+      await logIn(target, username),
+      await logIn(target, username),
+      await logIn(target, username),
+    ];
+    const { access_token: token } = pairs[2] ?? oldest;
+    const { id: llt } = await createLongLived(target, token);
+    await call(target, `DELETE /api/auth/llt/${llt}`, { token });
+
+    const response = await call(target, LIST, { token });
+    t.equal(response.headers['cache-control'], 'no-store');
+    const { tokens, ended, ended_cut } = response.json<Listed>();
+    t.strictSame(tokens, (await call(target, 'GET /api/user', { token })).json<Listed>().tokens);
+    t.strictSame(
+      ended.map(({ id, type, reason }) => [id, type, reason]),
+      [
+        [llt, 'llt', 'logout'],
+        [idOf(oldest), 'refresh', 'replaced'],
+        [idOf(out), 'refresh', 'logout'],
+        [idOf(stolen), 'refresh', 'reuse'],
+      ],
+    );
+    t.equal(ended_cut, false);
+    const keys = ['created_at', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
+    const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+    for (const each of ended) {
+      t.strictSame(Object.keys(each).sort(), keys);
+      t.match(each, { created_at: time, ended_at: time });
+    }
+    t.equal(ended[0]?.name, 'Kitchen tablet');
+    t.equal(ended[0]?.last_used_at, null);
+    t.match(ended[1]?.last_used_at, time);
+    t.notMatch(response.body, account.email);
+  });
+
+  await t.test('the first reason stays, whatever happens later', async (t) => {
+    const account = anAccount();
+    const out = await signUp(target, account);
+    const { access_token: token } = await logIn(target, account.username);
+    await call(target, 'DELETE /api/auth', { token: out.access_token });
+    refused(t, await refresh(target, out.refresh_token), 401, 'invalid_token');
+    const before = (await list(token)).ended;
+    for (let i = 0; i < 4; i++) await logIn(target, account.username);
+    const { access_token: last } = await logIn(target, account.username);
+    await call(target, END, { token: last });
+    const { access_token: again } = await logIn(target, account.username);
+    t.strictSame((await list(again)).ended.at(-1), before[0]);
+  });
+
+  await t.test('an operator’s end, an older release’s and an expired one are told apart', async (t) => {
+    const account = anAccount();
+    const { username } = account;
+    const { user } = await signUp(target, account);
+    const insert = async (daysAgo: number, revokedDaysAgo: number | null = null) => {
+      const [row] = await sql<{ id: string }>(
+        target.databaseUrl,
+        `INSERT INTO tokens (user_id, type, name, created_at, latest, first, revoked_at)
+         VALUES ($1, 'session', 'old', $2, $3, $3, $4) RETURNING id`,
+        [
+          user.id,
+          new Date(Date.now() - daysAgo * DAY),
+          Math.floor((Date.now() - daysAgo * DAY) * 1000),
+          revokedDaysAgo === null ? null : new Date(Date.now() - revokedDaysAgo * DAY),
+        ],
+      );
+      return Number(row?.id);
+    };
+    const expired = await insert(45);
+    await insert(61);
+    const byOlder = await insert(20, 10);
+    await insert(50, 31);
+    const expiredFirst = await insert(50, 1);
+    const DATABASE_URL = target.databaseUrl;
+    const disabling = latchkey(['user', 'disable', username], { DATABASE_URL });
+    target.composition.start();
+    t.equal((await disabling).code, 0);
+    await sql(DATABASE_URL, 'UPDATE users SET disabled_at = NULL WHERE id = $1', [user.id]);
+    const { access_token: token } = await logIn(target, username);
+
+    const { ended } = await list(token);
+    t.match(ended[0], { reason: 'admin' });
+    t.strictSame(
+      ended.slice(1).map(({ id, reason }) => [id, reason]),
+      [
+        [byOlder, 'unknown'],
+        [expired, 'expired'],
+        [expiredFirst, 'expired'],
+      ],
+      'neither what ended more than 30 days ago',
+    );
+    const day = (text = '') => Math.round((Date.now() - Date.parse(text)) / DAY);
+    t.strictSame(
+      ended.slice(1).map(({ ended_at }) => day(ended_at)),
+      [10, 15, 20],
+    );
+  });
+
+  await t.test('no more than a hundred are shown, and that is said', async (t) => {
+    const pair = await signUp(target);
+    const { id } = pair.user;
+    await sql(
+      target.databaseUrl,
+      `INSERT INTO tokens (user_id, type, name, created_at, revoked_at, end_reason)
+       SELECT $1, 'llt', n::text, now() - interval '1 day', now() - n * interval '1 minute', 'logout'
+       FROM generate_series(1, 100) AS n`,
+      [id],
+    );
+    const first = await list(pair.access_token);
+    t.strictSame([first.ended.length, first.ended_cut], [100, false]);
+    const { id: llt } = await createLongLived(target, pair.access_token);
+    await call(target, `DELETE /api/auth/llt/${llt}`, { token: pair.access_token });
+    const then = await list(pair.access_token);
+    t.strictSame([then.ended.length, then.ended_cut], [100, true]);
+    t.equal(then.ended[0]?.id, llt);
+    t.equal(then.ended.at(-1)?.name, '99');
+  });
+
+  await t.test('a session whose last refresh the record does not know yet has not expired', async (t) => {
+    const pair = await signUp(target);
+    const id = idOf(pair);
+    await sql(target.databaseUrl, 'UPDATE tokens SET latest = $1 WHERE id = $2', [
+      (Date.now() - 31 * DAY) * 1000,
+      id,
+    ]);
+    const { tokens, ended } = await list(pair.access_token);
+    t.match(tokens, [{ id, current: true }]);
+    t.strictSame(ended, []);
+  });
+
+  await t.test('are shown to their owner only', async (t) => {
+    const [pair, other] = [await signUp(target), await signUp(target)];
+    await call(target, 'DELETE /api/auth', { token: other.access_token });
+    t.strictSame(await reasonsOf(pair.access_token), []);
+    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+    t.match((await list(llt)).tokens, [{ current: false }, { current: true }]);
+    refused(t, await call(target, LIST), 401, 'token_missing');
+    refused(t, await call(target, LIST, { token: other.access_token }), 401, 'invalid_token');
+  });
+});
+
+onEachStore('logout everywhere', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const isOver = async (t: Test, { access_token, refresh_token }: Pair) => {
+    refused(t, await verify(target, access_token), 401, 'invalid_token');
+    refused(t, await refresh(target, refresh_token), 401, 'invalid_token');
+  };
+  const lives = async (t: Test, token: string) => {
+    t.equal((await verify(target, token)).statusCode, 200);
+  };
+  /** An account with three sessions and an LLT. */
+  async function anOwner() {
+    const account = anAccount();
+    const pairs = [await signUp(target, account), await logIn(target, account.username)] as const;
+    const asking = await logIn(target, account.username);
+    const { id, longlived_token: llt } = await createLongLived(target, asking.access_token);
+    return { username: account.username, others: pairs, asking, llt, lltId: id };
+  }
+
+  await t.test('ends every session and every long-lived token, and nobody else’s', async (t) => {
+    const { username, others, asking, llt } = await anOwner();
+    const stranger = await signUp(target);
+    const response = await call(target, END, { token: asking.access_token });
+    t.equal(response.statusCode, 200, response.body);
+    t.strictSame(response.json(), { msg: 'logged out everywhere', ended: 4 });
+    t.equal(response.headers['cache-control'], 'no-store');
+    for (const pair of [...others, asking]) await isOver(t, pair);
+    refused(t, await verify(target, llt), 401, 'invalid_token');
+    await lives(t, stranger.access_token);
+
+    const again = await logIn(target, username);
+    await lives(t, again.access_token);
+    const { ended } = (await call(target, LIST, { token: again.access_token })).json<Listed>();
+    t.strictSame(
+      ended.map(({ reason }) => reason),
+      Array.from({ length: 4 }, () => 'logout'),
+    );
+  });
+
+  await t.test('may be asked again after its answer was lost, and then ends nothing more', async (t) => {
+    const { username, asking } = await anOwner();
+    await call(target, END, { token: asking.access_token });
+    const later = await logIn(target, username);
+    for (const options of [{}, { headers: { 'content-type': 'application/json' } }]) {
+      const response = await call(target, END, { token: asking.access_token, ...options });
+      t.strictSame(response.json(), { msg: 'logged out everywhere', ended: 0 });
+    }
+    await lives(t, later.access_token);
+    refused(
+      t,
+      await call(target, `${END}?keep=current`, { token: asking.access_token }),
+      401,
+      'invalid_token',
+    );
+    refused(t, await call(target, LIST, { token: asking.access_token }), 401, 'invalid_token');
+  });
+
+  await t.test('keeps the session that asks, where it says so', async (t) => {
+    const { others, asking, llt } = await anOwner();
+    for (const ended of [3, 0]) {
+      const response = await call(target, `${END}?keep=current`, { token: asking.access_token });
+      t.strictSame(response.json(), { msg: 'logged out everywhere', ended });
+    }
+    for (const pair of others) await isOver(t, pair);
+    refused(t, await verify(target, llt), 401, 'invalid_token');
+    await lives(t, asking.access_token);
+    await lives(t, pairOf(await refresh(target, asking.refresh_token)).access_token);
+  });
+
+  await t.test('is not for a long-lived token', async (t) => {
+    const { others, asking, llt, lltId } = await anOwner();
+    for (const line of [END, `${END}?keep=current`])
+      refused(t, await call(target, line, { token: llt }), 403, 'token_not_allowed');
+    await lives(t, asking.access_token);
+    for (const pair of others) await lives(t, pair.access_token);
+    await call(target, `DELETE /api/auth/llt/${lltId}`, { token: asking.access_token });
+    refused(t, await call(target, END, { token: llt }), 401, 'invalid_token');
+  });
+
+  await t.test('is not for a session that ended alone, nor for a token that was superseded', async (t) => {
+    const { others, asking, llt } = await anOwner();
+    const [out, superseded] = others;
+    await call(target, 'DELETE /api/auth', { token: out.access_token });
+    await refresh(target, superseded.refresh_token);
+    for (const token of [out.access_token, superseded.access_token, asking.refresh_token])
+      refused(t, await call(target, END, { token }), 401, 'invalid_token');
+    refused(t, await call(target, END), 401, 'token_missing');
+    await lives(t, asking.access_token);
+    await lives(t, llt);
+  });
+
+  await t.test('is not for a user who was disabled', async (t) => {
+    const { username, asking } = await anOwner();
+    await call(target, END, { token: asking.access_token });
+    await disableUser(target.databaseUrl, username);
+    refused(t, await call(target, END, { token: asking.access_token }), 401, 'invalid_token');
+  });
+
+  await t.test('revokes nothing that is not understood', async (t) => {
+    const { others, asking, llt } = await anOwner();
+    const { access_token: token } = asking;
+    const queries = [
+      ...[
+        'keep',
+        'keep=',
+        'keep=all',
+        'keep=Current',
+        'keep=current%20',
+        `keep=${idOf(asking)}`,
+        'keep=true',
+      ],
+      ...[
+        'keep=current&keep=current',
+        'keep[]=current',
+        'KEEP=current',
+        'all=true',
+        'keep=current&id=7',
+        '=7',
+      ],
+    ];
+    for (const query of queries) {
+      refused(t, await call(target, `${END}?${query}`, { token }), 400, 'validation_failed');
+      refused(t, await call(target, `${END}?${query}`), 401, 'token_missing');
+    }
+    const headers = { 'content-type': 'application/json' };
+    for (const payload of ['{"keep":"current"}', '[]', 'null', '0', '""'])
+      refused(t, await call(target, END, { token, headers, payload }), 400, 'validation_failed');
+    refused(t, await call(target, END, { token, headers, payload: '{' }), 400, 'malformed_json');
+    for (const each of [...others, asking]) await lives(t, each.access_token);
+    await lives(t, llt);
+    const { statusCode } = await call(target, END, { token, headers, payload: '{}' });
+    t.equal(statusCode, 200, 'but {} is as good as none');
+    for (const query of queries)
+      refused(t, await call(target, `${END}?${query}`, { token }), 401, 'invalid_token');
+  });
+});

@@ -1,0 +1,120 @@
+import { test, type Test } from 'tap';
+import { makeKeyRegistry } from '../../../src/infra/postgres/key-registry.ts';
+import { testRecords } from '../../support/records.ts';
+import { sql } from '../../support/sql.ts';
+
+const LEAD = 600;
+
+async function aRegistry(t: Test) {
+  const { url, postgres } = await testRecords(t);
+  /** A replica, which knows what it has told. */
+  const aReplica = () => {
+    const registry = makeKeyRegistry(postgres.prisma, LEAD);
+    let told: string[] = [];
+    return async (loaded: string[], signing: string | null = null) => {
+      const appeared = loaded.filter((kid) => !told.includes(kid));
+      const vanished = told.filter((kid) => !loaded.includes(kid));
+      told = loaded;
+      return [...(await registry.note({ loaded, appeared, vanished, signing }))].sort();
+    };
+  };
+  const pass = (seconds: number) =>
+    sql(
+      url,
+      `UPDATE signing_keys SET first_seen_at = first_seen_at - $1 * interval '1 second',
+        published_at = published_at - $1 * interval '1 second', signed_at = signed_at - $1 * interval '1 second'`,
+      [seconds],
+    );
+  const rowOf = async (kid: string) =>
+    (await sql<Record<string, Date | null>>(url, 'SELECT * FROM signing_keys WHERE kid = $1', [kid]))[0];
+  return { aReplica, pass, rowOf };
+}
+
+test('what the first replica has may sign at once, and what comes later after the lead', async (t) => {
+  const { aReplica, pass, rowOf } = await aRegistry(t);
+  const [one, two] = [aReplica(), aReplica()];
+  t.strictSame(await one(['b', 'a']), ['a', 'b']);
+  t.match(await rowOf('a'), { first_seen_at: null, published_at: null, signs_since: Date });
+  t.strictSame(await two(['c', 'b', 'a']), ['a', 'b']);
+  await pass(LEAD - 5);
+  t.strictSame(await one(['b', 'a']), ['a', 'b'], 'a replica without the file');
+  t.strictSame(await two(['c', 'b', 'a']), ['a', 'b']);
+  await pass(5);
+  t.strictSame(await two(['c', 'b', 'a']), ['a', 'b', 'c']);
+});
+
+test('a key does not sign while a JWKS without it may be kept: the last replica counts', async (t) => {
+  const { aReplica, pass } = await aRegistry(t);
+  const [one, two, three] = [aReplica(), aReplica(), aReplica()];
+  for (const replica of [one, two, three]) await replica(['a']);
+  await one(['b', 'a']);
+  await pass(400);
+  t.strictSame(await two(['b', 'a']), ['a']);
+  await pass(300);
+  t.strictSame(await one(['b', 'a']), ['a'], '700 s after the first, and 300 s after the second');
+  t.strictSame(await three(['b', 'a']), ['a'], 'too late to put it off any further');
+  await pass(300);
+  t.strictSame(await one(['b', 'a']), ['a', 'b']);
+  t.strictSame(await aReplica()(['b', 'a']), ['a', 'b'], 'what signs is not put off');
+});
+
+test('replicas that keep starting do not keep a key from signing', async (t) => {
+  const { aReplica, pass } = await aRegistry(t);
+  const one = aReplica();
+  await one(['a']);
+  await one(['b', 'a']);
+  let waited = 0;
+  while ((await aReplica()(['b', 'a'])).length === 1 && waited < 10 * LEAD) {
+    await pass(100);
+    waited += 100;
+  }
+  t.ok(waited > LEAD && waited <= 2 * LEAD, `after ${waited} s`);
+});
+
+test('a key that a replica has lost begins anew', async (t) => {
+  const { aReplica, pass } = await aRegistry(t);
+  const [one, two] = [aReplica(), aReplica()];
+  await one(['a']);
+  await one(['b', 'a']);
+  await two(['b', 'a']);
+  await pass(LEAD);
+  t.strictSame(await two(['b', 'a']), ['a', 'b']);
+  t.strictSame(await one(['a']), ['a']);
+  t.strictSame(await two(['b', 'a']), ['a'], 'it signs nowhere');
+  t.strictSame(await one(['b', 'a']), ['a']);
+  await pass(LEAD);
+  t.strictSame(await one(['b', 'a']), ['a', 'b']);
+});
+
+test('where none may sign, the lowest may at once', async (t) => {
+  const { aReplica } = await aRegistry(t);
+  const one = aReplica();
+  await one(['a']);
+  t.strictSame(await one(['c', 'b']), ['b']);
+});
+
+test('many replicas at once agree', async (t) => {
+  const { aReplica, pass } = await aRegistry(t);
+  const replicas = Array.from({ length: 8 }, aReplica);
+  const all = (kids: string[]) => Promise.all(replicas.map((replica) => replica(kids)));
+  for (const active of await all(['b', 'a'])) t.strictSame(active, ['a', 'b']);
+  for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b']);
+  await pass(LEAD);
+  for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b', 'c', 'd']);
+});
+
+test('who signs is noted once a minute', async (t) => {
+  const { aReplica, pass, rowOf } = await aRegistry(t);
+  const one = aReplica();
+  await one(['b', 'a'], null);
+  t.equal((await rowOf('b'))?.signed_at, null);
+  await one(['b', 'a'], 'b');
+  const first = (await rowOf('b'))?.signed_at;
+  t.ok(first);
+  await one(['b', 'a'], 'b');
+  t.strictSame((await rowOf('b'))?.signed_at, first);
+  await pass(61);
+  await one(['b', 'a'], 'b');
+  t.ok(((await rowOf('b'))?.signed_at ?? 0) > (first ?? 0));
+  t.equal((await rowOf('a'))?.signed_at, null);
+});

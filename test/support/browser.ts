@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Page } from 'playwright-core';
+import type { Test } from 'tap';
+import { toolsMissing } from './tools.ts';
+
+export const chromiumMissing = toolsMissing('chromium');
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export interface Watched {
+  page: Page;
+  /** Everything that a page of ours must not do: errors, violations of its policy, requests to anybody else. */
+  complaints: string[];
+}
+
+/** A page in Debian's Chromium, with a profile of its own; closed when the test ends. @param origin all it may ask. */
+export async function openPage(t: Test, origin: string): Promise<Watched> {
+  const profile = mkdtempSync(join(tmpdir(), 'latchkey-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: '/usr/bin/chromium',
+    headless: true,
+    args: FLAGS,
+    viewport: { width: 1280, height: 900 },
+  });
+  t.teardown(async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true });
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.setDefaultTimeout(0);
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) complaints.push(`request: ${url}`);
+  });
+  page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+  await page.exposeFunction('complain', (violation: string) => complaints.push(violation));
+  await page.addInitScript(() => {
+    const { document, complain } = globalThis as unknown as PageGlobals;
+    document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+      complain(`policy: ${violatedDirective} ${blockedURI}`);
+    });
+  });
+  return { page, complaints };
+}
+
+/** What the script above finds in the page. */
+interface PageGlobals {
+  document: {
+    addEventListener(
+      name: string,
+      listen: (event: { violatedDirective: string; blockedURI: string }) => void,
+    ): void;
+  };
+  complain: (violation: string) => void;
+}

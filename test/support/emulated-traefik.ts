@@ -1,0 +1,161 @@
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import {
+  forward,
+  isSame,
+  setHeader,
+  startEmulatedProxy,
+  valuesOf,
+  type Header,
+  type Message,
+  type Reply,
+} from './emulated-proxy.ts';
+
+const FOLDER = new URL('../../../deploy/traefik/', import.meta.url).pathname;
+
+interface ForwardAuth {
+  address: string;
+  authRequestHeaders: string[];
+  authResponseHeaders: string[];
+}
+
+interface Middleware {
+  forwardAuth?: ForwardAuth;
+  headers?: { customRequestHeaders: Record<string, string> };
+}
+
+interface Dynamic {
+  http: {
+    routers: Record<string, { rule: string; priority: number; middlewares?: string[]; service: string }>;
+    middlewares: Record<string, Middleware>;
+    services: Record<string, { loadBalancer: { servers: { url: string }[] } }>;
+  };
+}
+
+interface Static {
+  entryPoints: {
+    web: {
+      http: {
+        aliasHeadersStrategy?: string;
+        sanitizePath: boolean;
+        encodedCharacters: { allowEncodedSlash: boolean; allowEncodedBackSlash: boolean };
+      };
+    };
+  };
+}
+
+/**
+ * No Traefik can be had here, so this does what Traefik's documentation says that it does with deploy/traefik's files:
+ * https://doc.traefik.io/traefik/reference/routing-configuration/http/middlewares/forwardauth/ and, for names that
+ * alias others, https://doc.traefik.io/traefik/security/header-aliases/. What it does not know it refuses.
+ */
+export async function startEmulatedTraefik(t: Test, upstreams: Readonly<Record<string, string>>) {
+  const { entryPoints } = parse(readFileSync(`${FOLDER}traefik.yaml`, 'utf8')) as Static;
+  const { http: entryPoint } = entryPoints.web;
+  const { http } = parse(addressed(readFileSync(`${FOLDER}latchkey.yaml`, 'utf8'), upstreams)) as Dynamic;
+  const routers = Object.values(http.routers).sort((a, b) => b.priority - a.priority);
+  for (const middleware of Object.values(http.middlewares)) checkKnown(middleware);
+
+  return startEmulatedProxy(t, async (message) => {
+    const clean = { ...message, path: sanitized(message.path), headers: arriving(message.headers) };
+    if (!isAllowed(message.path)) return { status: 400, headers: [], body: '' };
+    const router = routers.find(({ rule }) => isMatch(rule, clean.path));
+    if (!router) return { status: 404, headers: [], body: '' };
+    let current: Message = clean;
+    for (const name of router.middlewares ?? []) {
+      const step = await apply(http.middlewares[name], current);
+      if ('status' in step) return step;
+      current = step;
+    }
+    const to = http.services[router.service]?.loadBalancer.servers[0]?.url ?? '';
+    return forward(to, current).catch(() => ({ status: 502, headers: [], body: 'Bad Gateway' }));
+  });
+
+  /** https://doc.traefik.io/traefik/security/request-path/ */
+  function isAllowed(path: string): boolean {
+    const [bare = ''] = path.split('?');
+    const { allowEncodedSlash: slash, allowEncodedBackSlash: backSlash } = entryPoint.encodedCharacters;
+    return (slash || !/%2f/i.test(bare)) && (backSlash || !/%5c/i.test(bare));
+  }
+
+  function sanitized(path: string): string {
+    const [bare = '', ...query] = path.split('?');
+    if (!entryPoint.sanitizePath) return path;
+    return [posix.normalize(bare.replaceAll(/%2e/gi, '.')), ...query].join('?');
+  }
+
+  /** Forwarded headers of a client whom nobody trusts are Traefik's own; names beside letters, digits and dashes go. */
+  function arriving(headers: Header[]): Header[] {
+    const { aliasHeadersStrategy = 'keep' } = entryPoint;
+    if (!['keep', 'delete'].includes(aliasHeadersStrategy)) throw new Error('unknown aliasHeadersStrategy');
+    return headers.filter(
+      ([name]) =>
+        !/^x-forwarded-/i.test(name) && (aliasHeadersStrategy === 'keep' || /^[a-z0-9-]+$/i.test(name)),
+    );
+  }
+}
+
+async function apply(middleware: Middleware | undefined, message: Message): Promise<Message | Reply> {
+  if (middleware?.forwardAuth) return ask(middleware.forwardAuth, message);
+  if (!middleware?.headers) throw new Error('there is no such middleware');
+  let { headers } = message;
+  for (const [name, value] of Object.entries(middleware.headers.customRequestHeaders))
+    headers = setHeader(headers, name, ...(value === '' ? [] : [value]));
+  return { ...message, headers };
+}
+
+/** A GET with some of the headers, and with what was asked for in X-Forwarded-*; not 2xx is passed on as it is. */
+async function ask(
+  { address, authRequestHeaders, authResponseHeaders }: ForwardAuth,
+  message: Message,
+): Promise<Message | Reply> {
+  const sent = message.headers.filter(([name]) => authRequestHeaders.some((one) => isSame(one, name)));
+  const { origin, pathname } = new URL(address);
+  const question: Message = {
+    method: 'GET',
+    path: pathname,
+    headers: [
+      ...sent,
+      ['Host', new URL(address).host],
+      ['X-Forwarded-Method', message.method],
+      ['X-Forwarded-Proto', 'http'],
+      ['X-Forwarded-Host', valuesOf(message.headers, 'host')[0] ?? ''],
+      ['X-Forwarded-Uri', message.path],
+      ['X-Forwarded-For', '127.0.0.1'],
+    ],
+    body: Buffer.alloc(0),
+  };
+  // Whoever does not answer at all is 500 with Traefik.
+  const answer = await forward(origin, question).catch(() => ({ status: 500, headers: [], body: '' }));
+  if (answer.status < 200 || answer.status > 299) return answer;
+  let { headers } = message;
+  for (const name of authResponseHeaders)
+    headers = setHeader(headers, name, ...valuesOf(answer.headers, name));
+  return { ...message, headers };
+}
+
+function isMatch(rule: string, path: string): boolean {
+  const [bare = ''] = path.split('?');
+  return rule.split(' || ').some((part) => {
+    const [, kind, value = ''] = /^(Path|PathPrefix|PathRegexp)\(`([^`]+)`\)$/.exec(part) ?? [];
+    if (kind === undefined) throw new Error(`unknown rule: ${part}`);
+    if (kind === 'PathRegexp') return new RegExp(value).test(decodeURIComponent(bare));
+    return kind === 'Path' ? bare === value : bare.startsWith(value);
+  });
+}
+
+function checkKnown({ forwardAuth, headers, ...others }: Middleware): void {
+  const known = ['address', 'authRequestHeaders', 'authResponseHeaders', 'customRequestHeaders'];
+  const unknown = Object.keys({ ...forwardAuth, ...headers }).filter((key) => !known.includes(key));
+  if (unknown.length > 0 || Object.keys(others).length > 0) throw new Error('an option that is not emulated');
+}
+
+/** The file with the addresses of this test. */
+function addressed(text: string, upstreams: Readonly<Record<string, string>>): string {
+  return Object.entries(upstreams).reduce((sum, [name, to]) => {
+    if (!sum.includes(name)) throw new Error(`there is no ${name}`);
+    return sum.replaceAll(name, to);
+  }, text);
+}

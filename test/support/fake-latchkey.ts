@@ -1,0 +1,224 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
+import type { Test } from 'tap';
+import { freePort } from './redis-server.ts';
+
+/**
+ * What a verifier sees of Latchkey, by the letter of what is published (docs/verifier.md): keys, metadata, introspection,
+ * and the feed with its ids, epochs and snapshots. A test holds every string of it.
+ */
+export interface FakeLatchkey {
+  url: string;
+  client: { id: string; secret: string };
+  /** Every request, as `GET /path`. */
+  requests: string[];
+  /** The Last-Event-ID of every connection to the feed; null for none. */
+  resumed: (string | null)[];
+  /** The client’s port of every request for the feed. */
+  feedPorts: (number | undefined)[];
+  /** Adds a key, which signs from then on. */
+  addKey(algorithm?: string): Promise<{ kid: string; privateKey: CryptoKey; jwk: JWK }>;
+  /** What the JWKS holds. */
+  published: JWK[];
+  sign(claims?: object, header?: object, key?: CryptoKey | Uint8Array): Promise<string>;
+  /** Puts an event on the stream. */
+  publish(event: 'revoked' | 'user_revoked', data: object): void;
+  /** Writes to whoever is connected, whatever it is. */
+  write(text: string): void;
+  /** The stream is lost, with what was on it: who is connected gets a snapshot at once. */
+  loseStream(): void;
+  /** Parts in which a snapshot is sent, and whether it is cut off before its last one. */
+  snapshots: { size: number; isCut: boolean };
+  /** Cuts the connections to the feed. */
+  cutFeed(): void;
+  readers(): number;
+  /** False holds heartbeats back; what is published still comes. */
+  beats: boolean;
+  /** Instead of 200 for these paths. */
+  refusals: Map<string, number>;
+  /** What introspection answers; may take its time. */
+  introspect: (token: string) => Promise<object> | object;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+const AUDIENCE = 'latchkey';
+const REMEMBER = 905;
+/** Milliseconds; Latchkey's own take twenty times as long. */
+const BEAT = 50;
+const FEED = '/api/auth/revocations';
+
+export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const client = { id: 'orders', secret: `s+${randomBytes(8).toString('base64')}` };
+  const authorization = `Basic ${Buffer.from([client.id, client.secret].map(encodeURIComponent).join(':')).toString('base64')}`;
+  const readers = new Set<ServerResponse>();
+  const log: { event: string; data: object }[] = [];
+  const snapshot = { tokens: [] as number[], users: [] as object[] };
+  let epoch = 1;
+  let signer: Awaited<ReturnType<FakeLatchkey['addKey']>> | undefined;
+  let server: Server | undefined;
+
+  const position = () => `id: ${epoch}-${log.length}\n`;
+  const frame = (event: string, data: object, id = '') =>
+    `${id}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+
+  function tellSnapshot(to: ServerResponse): void {
+    const { size, isCut } = fake.snapshots;
+    const { tokens, users } = snapshot;
+    for (let i = 0; i === 0 || i < tokens.length; i += size) {
+      const isLast = i + size >= tokens.length;
+      if (isLast && isCut) {
+        to.end();
+        return;
+      }
+      const part = {
+        tokens: tokens.slice(i, i + size),
+        users: isLast ? users : [],
+        last: isLast,
+        remember: REMEMBER,
+      };
+      to.write(frame('snapshot', part, isLast ? position() : ''));
+    }
+  }
+
+  function follow(request: IncomingMessage, response: ServerResponse): void {
+    const from = request.headers['last-event-id'] ?? null;
+    fake.resumed.push(from as string | null);
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.write('retry: 1000\n\n');
+    const [ofEpoch, ofEvent] = String(from).split('-').map(Number);
+    if (ofEpoch !== epoch) tellSnapshot(response);
+    else
+      log.slice(ofEvent).forEach(({ event, data }, i) => {
+        response.write(frame(event, data, `id: ${epoch}-${(ofEvent ?? 0) + i + 1}\n`));
+      });
+    readers.add(response);
+    response.on('close', () => readers.delete(response));
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url: path = '', method = '' } = request;
+    fake.requests.push(`${method} ${path}`);
+    if (path === FEED) fake.feedPorts.push(request.socket.remotePort);
+    const refusal = fake.refusals.get(path);
+    const isClient = request.headers.authorization === authorization;
+    const json = (body: object) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
+    if (refusal !== undefined) response.writeHead(refusal).end();
+    else if (path === '/.well-known/oauth-authorization-server')
+      json({
+        issuer: url,
+        jwks_uri: `${url}/.well-known/jwks.json`,
+        introspection_endpoint: `${url}/api/auth/introspect`,
+      });
+    else if (path === '/.well-known/jwks.json') json({ keys: fake.published });
+    else if (!isClient) response.writeHead(401).end();
+    else if (path === FEED) follow(request, response);
+    else if (path === '/api/auth/introspect' && method === 'POST') {
+      let body = '';
+      for await (const chunk of request) body += String(chunk);
+      json(await fake.introspect(new URLSearchParams(body).get('token') ?? ''));
+    } else response.writeHead(404).end();
+  }
+
+  const fake: FakeLatchkey = {
+    url,
+    client,
+    requests: [],
+    resumed: [],
+    feedPorts: [],
+    published: [],
+    snapshots: { size: 5000, isCut: false },
+    beats: true,
+    refusals: new Map(),
+    introspect: () => ({ active: false }),
+    async addKey(algorithm = 'ES256') {
+      const { publicKey, privateKey } = await generateKeyPair(algorithm, { extractable: true });
+      const kid = randomBytes(8).toString('hex');
+      const jwk = { ...(await exportJWK(publicKey)), use: 'sig', alg: algorithm, kid };
+      fake.published.push(jwk);
+      signer = { kid, privateKey, jwk };
+      return signer;
+    },
+    async sign(claims = {}, header = {}, key) {
+      if (!signer) throw new Error('no key');
+      const iat = Math.floor(Date.now() / 1000);
+      const base = {
+        iss: url,
+        aud: AUDIENCE,
+        sub: '7',
+        sid: 11,
+        iat,
+        exp: iat + 900,
+        gen: iat * 1e6,
+        jti: `11.${iat * 1e6}`,
+      };
+      const typed = { alg: signer.jwk.alg ?? '', kid: signer.kid, typ: 'at+jwt', ...header };
+      const payload = JSON.parse(JSON.stringify({ ...base, ...claims })) as Record<string, unknown>;
+      return new SignJWT(payload).setProtectedHeader(typed).sign(key ?? signer.privateKey);
+    },
+    publish(event, data) {
+      log.push({ event, data });
+      const { token, user, before } = data as Record<string, number>;
+      if (token !== undefined) snapshot.tokens.push(token);
+      else snapshot.users.push({ user, before });
+      fake.write(frame(event, data, position()));
+    },
+    write(text) {
+      for (const reader of readers) reader.write(text);
+    },
+    loseStream() {
+      epoch++;
+      log.length = 0;
+      for (const reader of readers) tellSnapshot(reader);
+    },
+    cutFeed() {
+      for (const reader of readers) reader.destroy();
+    },
+    readers: () => readers.size,
+    async stop() {
+      const stopping = server;
+      server = undefined;
+      if (!stopping) return;
+      stopping.closeAllConnections();
+      await new Promise((resolve) => stopping.close(resolve));
+    },
+    async start() {
+      const starting = createServer((request, response) => void answer(request, response));
+      server = starting;
+      await new Promise<void>((resolve) => starting.listen(port, '127.0.0.1', resolve));
+    },
+  };
+
+  const beating = setInterval(() => {
+    if (fake.beats) fake.write(frame('heartbeat', {}, position()));
+  }, BEAT);
+  await fake.addKey();
+  await fake.start();
+  t.teardown(async () => {
+    clearInterval(beating);
+    await fake.stop();
+  });
+  return fake;
+}
+
+/** A long-lived token's claims and header, for `sign`. */
+export function longLived(sid: number, claims: object = {}): [claims: object, header: object] {
+  return [{ sid, exp: undefined, gen: undefined, jti: String(sid), ...claims }, { typ: 'llt+jwt' }];
+}
+
+/** What introspection says of a good token. */
+export function activeAnswer(token: string): object {
+  const [header, payload] = token
+    .split('.', 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>);
+  return {
+    active: true,
+    token_type: 'Bearer',
+    token_use: header?.typ === 'llt+jwt' ? 'llt' : 'access',
+    ...payload,
+  };
+}

@@ -1,0 +1,31 @@
+import type { ClientStore } from '../../src/domain/clients/ports.ts';
+import type { ServiceClient } from '../../src/domain/clients/service-client.ts';
+
+/** The registered services in a map: passes the same contract as the ones in PostgreSQL (test/contract/client-store.ts). */
+export function makeMemoryClientStore(): ClientStore {
+  const clients = new Map<string, ServiceClient>();
+  const change = (name: string, to: (client: ServiceClient) => ServiceClient) => {
+    const client = clients.get(name);
+    if (!client) return Promise.resolve(null);
+    const changed = to(client);
+    clients.set(name, changed);
+    return Promise.resolve(changed);
+  };
+  return {
+    list: () => Promise.resolve([...clients.values()].sort((a, b) => (a.name < b.name ? -1 : 1))),
+    add(client) {
+      if (clients.has(client.name)) return Promise.resolve(false);
+      clients.set(client.name, { ...client, previousHash: null, rotatedAt: null });
+      return Promise.resolve(true);
+    },
+    rotate: (name, secretHash, at) =>
+      change(name, (client) => ({
+        ...client,
+        secretHash,
+        previousHash: client.secretHash,
+        rotatedAt: at,
+      })),
+    finishRotation: (name) => change(name, (client) => ({ ...client, previousHash: null })),
+    remove: (name) => Promise.resolve(clients.delete(name)),
+  };
+}

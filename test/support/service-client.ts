@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto';
+import type { LightMyRequestResponse } from 'fastify';
+import { makeClientRegistry } from '../../src/domain/clients/registry.ts';
+import { makeClientStore } from '../../src/infra/postgres/client-store.ts';
+import { makePostgres } from '../../src/infra/postgres/client.ts';
+import { call, type Target } from './client.ts';
+
+export interface TestClient {
+  clientId: string;
+  secret: string;
+}
+
+/** What `latchkey client` does, without a process of its own for each. */
+export async function withRegistry<Result>(
+  databaseUrl: string,
+  work: (registry: ReturnType<typeof makeClientRegistry>) => Promise<Result>,
+): Promise<Result> {
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  try {
+    const store = makeClientStore(postgres.prisma);
+    return await work(makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } }));
+  } finally {
+    await postgres.close();
+  }
+}
+
+/** Registers a service. */
+export async function aServiceClient(databaseUrl: string, name = 'billing'): Promise<TestClient> {
+  const created = await withRegistry(databaseUrl, (registry) => registry.create(name));
+  if (!created) throw new Error(`there is a client ${name} already`);
+  return created;
+}
+
+export function basic({ clientId, secret }: TestClient): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}` };
+}
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+/** @param form its parameters, or the body as it is. */
+export function postForm(
+  target: Target,
+  path: string,
+  client: TestClient | null,
+  form: Record<string, string> | string | Buffer,
+  headers: Record<string, string> = {},
+): Promise<LightMyRequestResponse> {
+  const payload =
+    typeof form === 'string' || Buffer.isBuffer(form) ? form : new URLSearchParams(form).toString();
+  return call(target, `POST ${path}`, {
+    headers: { ...FORM, ...(client && basic(client)), ...headers },
+    payload,
+  });
+}
+
+export function introspect(target: Target, client: TestClient | null, token: string) {
+  return postForm(target, '/api/auth/introspect', client, { token });
+}
+
+export function revoke(target: Target, client: TestClient | null, token: string) {
+  return postForm(target, '/api/auth/revoke', client, { token });
+}

@@ -1,0 +1,298 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type Test } from 'tap';
+import { SYSTEM_CLOCK } from '../../src/verifier/clock.ts';
+import { createVerifier, makeVerifier } from '../../src/verifier/create-verifier.ts';
+import type { VerifierOptions } from '../../src/verifier/options.ts';
+import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { deferred } from '../support/deferred.ts';
+import { activeAnswer, fakeLatchkey, longLived, type FakeLatchkey } from '../support/fake-latchkey.ts';
+import { until } from '../support/until.ts';
+
+/** A verifier whose clock the test may move on; it keeps to the real one otherwise. */
+function verifierOf(t: Test, { url, client }: FakeLatchkey, overrides: Partial<VerifierOptions> = {}) {
+  let ahead = 0;
+  const errors: Error[] = [];
+  const verifier = makeVerifier(
+    { issuer: url, audience: 'latchkey', client, onError: (error) => errors.push(error), ...overrides },
+    { now: () => Date.now() + ahead, monotonic: () => SYSTEM_CLOCK.monotonic() + ahead },
+  );
+  t.teardown(() => verifier.close());
+  const outcome = (token: string) =>
+    verifier.verify(token).then(
+      () => 'good',
+      (error: unknown) => (error instanceof VerifierError ? error.code : 'a fault'),
+    );
+  const pass = (ms: number) => {
+    ahead += ms;
+  };
+  return { verifier, errors, outcome, pass };
+}
+
+/** Latchkey stays reachable and says nothing any more. */
+async function goSilent(fake: FakeLatchkey, staleness: () => number): Promise<void> {
+  fake.beats = false;
+  await until(() => staleness() > 0.1);
+}
+
+const introspections = ({ requests }: FakeLatchkey) =>
+  requests.filter((line) => line.endsWith('introspect')).length;
+
+test('verifies alone, and refuses what the feed names', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake);
+  t.equal(verifier.staleness(), Infinity);
+  await verifier.ready();
+  t.ok(verifier.staleness() < Infinity);
+  const [mine, another] = [await fake.sign(), await fake.sign({ sid: 12 })];
+  t.match(await verifier.verify(mine), { userId: 7, sid: 11, tokenType: 'access', claims: { sid: 11 } });
+  fake.publish('revoked', { token: 11, user: 7 });
+  await until(async () => (await outcome(mine)) === 'invalid_token');
+  t.equal(await outcome(another), 'good');
+  fake.publish('user_revoked', { user: 7, before: 12 });
+  await until(async () => (await outcome(another)) === 'invalid_token');
+  t.equal(await outcome(await fake.sign({ sid: 13 })), 'good');
+  t.equal(introspections(fake), 0);
+});
+
+test('knows at the start what was revoked before, in however many parts it is told', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.snapshots.size = 3;
+  for (let token = 11; token < 21; token++) fake.publish('revoked', { token, user: 7 });
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  for (let sid = 10; sid < 22; sid++) {
+    t.equal(
+      await outcome(await fake.sign({ sid })),
+      sid > 10 && sid < 21 ? 'invalid_token' : 'good',
+      String(sid),
+    );
+  }
+});
+
+test('is not ready before the whole snapshot is there', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.snapshots = { size: 1, isCut: true };
+  for (const token of [11, 12]) fake.publish('revoked', { token, user: 7 });
+  const { verifier } = verifierOf(t, fake);
+  let isReady = false;
+  const ready = verifier.ready().then(() => (isReady = true));
+  await until(() => fake.resumed.length >= 3);
+  t.notOk(isReady);
+  t.equal(verifier.staleness(), Infinity);
+  fake.snapshots.isCut = false;
+  await ready;
+  t.strictSame(new Set(fake.resumed), new Set([null]));
+});
+
+test('misses nothing that happens while it is cut off, or while the stream is lost', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  const tokens = await Promise.all([11, 12, 13, 14].map((sid) => fake.sign({ sid })));
+  await until(() => fake.readers() === 1);
+
+  fake.publish('revoked', { token: 11, user: 7 });
+  fake.cutFeed();
+  fake.publish('revoked', { token: 12, user: 7 });
+  const refused = async () =>
+    (await Promise.all(tokens.map(outcome))).filter((code) => code === 'invalid_token').length;
+  await until(async () => (await refused()) === 2);
+  t.match(fake.resumed.at(-1), /^1-\d+$/, 'it goes on where it was');
+
+  await fake.stop();
+  fake.publish('revoked', { token: 13, user: 7 });
+  fake.loseStream();
+  await fake.start();
+  await until(async () => (await refused()) === 3);
+  t.equal(await outcome(tokens[0] ?? ''), 'invalid_token', 'what it knew stays known');
+
+  fake.loseStream();
+  fake.publish('revoked', { token: 14, user: 7 });
+  await until(async () => (await refused()) === 4);
+});
+
+test('with Latchkey away valid tokens go on and revoked ones stay refused, until it is too long', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome, pass } = verifierOf(t, fake, { maxStaleness: 60, whenStale: 'refuse' });
+  await verifier.ready();
+  const [good, ended] = [await fake.sign(), await fake.sign({ sid: 12 })];
+  fake.publish('revoked', { token: 12, user: 7 });
+  await until(async () => (await outcome(ended)) === 'invalid_token');
+  await fake.stop();
+  pass(55_000);
+  t.equal(await outcome(good), 'good');
+  t.equal(await outcome(ended), 'invalid_token');
+  pass(10_000);
+  t.equal(await outcome(good), 'unavailable');
+  t.equal(await outcome(ended), 'invalid_token', 'what is known to be over stays so');
+  t.ok(verifier.staleness() >= 65);
+  await fake.start();
+  await until(async () => (await outcome(good)) === 'good');
+  t.equal(await outcome(ended), 'invalid_token');
+});
+
+test('what to do when too little is known is for the service to say', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = (token) => (token === over ? { active: false } : activeAnswer(token));
+  const [good, over] = [await fake.sign(), await fake.sign({ sid: 12 })];
+  const llt = await fake.sign(...longLived(13));
+  const outcomes = {
+    accept: ['good', 'good'],
+    introspect: ['good', 'invalid_token'],
+    refuse: ['unavailable', 'unavailable'],
+  };
+  for (const [whenStale, expected] of Object.entries(outcomes) as [keyof typeof outcomes, string[]][]) {
+    fake.refusals.set('/api/auth/revocations', 503);
+    const early = verifierOf(t, fake, { whenStale, maxStaleness: Infinity });
+    t.strictSame(
+      [await early.outcome(good), await early.outcome(over)],
+      expected,
+      `${whenStale}, before the first snapshot`,
+    );
+    t.equal(await early.outcome(llt), expected[0], `${whenStale}, a long-lived token`);
+    fake.refusals.clear();
+    fake.beats = true;
+    const late = verifierOf(t, fake, { whenStale, maxStaleness: 0.1 });
+    await late.verifier.ready();
+    await goSilent(fake, () => late.verifier.staleness());
+    t.strictSame([await late.outcome(good), await late.outcome(over)], expected, `${whenStale}, later`);
+  }
+  await fake.stop();
+  const alone = verifierOf(t, fake);
+  t.equal(await alone.outcome(good), 'unavailable', 'without any keys');
+});
+
+test('an outage of introspection is never the token’s fault', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake, { maxStaleness: 0 });
+  await verifier.ready();
+  await goSilent(fake, () => verifier.staleness());
+  const token = await fake.sign();
+  for (const status of [401, 429, 500, 503]) {
+    fake.refusals.set('/api/auth/introspect', status);
+    t.equal(await outcome(token), 'unavailable', String(status));
+  }
+  await fake.stop();
+  t.equal(await outcome(token), 'unavailable', 'away');
+});
+
+test('asks about a long-lived token once, until the feed speaks of it', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = activeAnswer;
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  const token = await fake.sign(...longLived(12));
+  t.match(await verifier.verify(token), { sid: 12, tokenType: 'llt' });
+  await Promise.all(Array.from({ length: 20 }, () => verifier.verify(token)));
+  t.equal(introspections(fake), 1);
+  fake.loseStream();
+  await until(async () => {
+    t.equal(await outcome(token), 'good');
+    return introspections(fake) === 2;
+  });
+  fake.publish('revoked', { token: 12, user: 7 });
+  await until(async () => (await outcome(token)) === 'invalid_token');
+  t.equal(introspections(fake), 2, 'what is known to be over is asked of nobody');
+});
+
+test('a long-lived token that was revoked long ago is not accepted at first sight', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake, { whenStale: 'accept' });
+  await verifier.ready();
+  const token = await fake.sign(...longLived(12));
+  t.equal(await outcome(token), 'invalid_token');
+  await fake.stop();
+  t.equal(await outcome(token), 'unavailable', 'nor when nobody can be asked');
+});
+
+test('with Latchkey away, a long-lived token goes on where it was found good before', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = activeAnswer;
+  const { verifier, outcome, pass } = verifierOf(t, fake, { whenStale: 'accept', maxStaleness: 60 });
+  await verifier.ready();
+  const [seen, unseen] = [await fake.sign(...longLived(12)), await fake.sign(...longLived(13))];
+  await verifier.verify(seen);
+  await fake.stop();
+  t.equal(await outcome(seen), 'good');
+  pass(3_600_000);
+  t.equal(await outcome(seen), 'good');
+  t.equal(await outcome(unseen), 'unavailable');
+});
+
+test('a token that is revoked while Latchkey is asked about it is refused, and not remembered as good', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  const asked = deferred<null>();
+  const answer = deferred<null>();
+  fake.introspect = async (token) => {
+    asked.resolve(null);
+    await answer.promise;
+    return activeAnswer(token);
+  };
+  const token = await fake.sign(...longLived(12));
+  const witness = await fake.sign({ sid: 12 });
+  const verifying = outcome(token);
+  await asked.promise;
+  fake.publish('revoked', { token: 12, user: 7 });
+  await until(async () => (await outcome(witness)) === 'invalid_token');
+  answer.resolve(null);
+  t.equal(await verifying, 'invalid_token');
+  t.equal(await outcome(token), 'invalid_token');
+});
+
+test('keys that are changed cost no request', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  const old = await fake.sign();
+  await sleep(1000);
+  await fake.addKey();
+  const tokens = await Promise.all(Array.from({ length: 20 }, (_, i) => fake.sign({ sid: 20 + i })));
+  t.strictSame(new Set(await Promise.all([old, ...tokens].map(outcome))), new Set(['good']));
+  t.equal(fake.requests.filter((line) => line.endsWith('jwks.json')).length, 2);
+});
+
+test('an access token that is older than what is kept is not judged from memory', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = activeAnswer;
+  const { verifier } = verifierOf(t, fake);
+  await verifier.ready();
+  const now = Math.floor(Date.now() / 1000);
+  await verifier.verify(await fake.sign({ iat: now - 900 }));
+  t.equal(introspections(fake), 0);
+  await verifier.verify(await fake.sign({ iat: now - 915 }));
+  t.equal(introspections(fake), 1, 'its lifetime was made longer than the feed knew');
+});
+
+test('says what goes wrong in the background, once, and nothing secret', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.refusals.set('/api/auth/revocations', 503);
+  const { errors, verifier } = verifierOf(t, fake);
+  await until(() => fake.requests.filter((line) => line.endsWith('revocations')).length >= 3);
+  t.strictSame(
+    errors.map(({ message }) => message),
+    ['/api/auth/revocations answered 503'],
+  );
+  fake.refusals.clear();
+  await verifier.ready();
+  const stranger = verifierOf(t, { ...fake, client: { id: 'orders', secret: 'not-the-secret' } });
+  await until(() => stranger.errors.length > 0);
+  t.match(stranger.errors[0]?.message, /answered 401/);
+  t.notMatch(stranger.errors[0]?.message, /not-the-secret/);
+});
+
+test('closed, it lets go of Latchkey and goes on with what it knows', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const verifier = createVerifier({ issuer: fake.url, audience: 'latchkey', client: fake.client });
+  await verifier.ready();
+  await verifier.close();
+  await until(() => fake.readers() === 0);
+  await t.resolves(verifier.verify(await fake.sign()));
+  await t.resolves(verifier.close(), 'twice is once');
+});
+
+test('a wrong option is told at the start', (t) => {
+  t.throws(() => createVerifier({} as VerifierOptions), TypeError);
+  t.end();
+});

@@ -1,0 +1,49 @@
+import { test } from 'tap';
+import { makeIntrospect } from '../../src/verifier/introspect.ts';
+import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import type { VerifiedToken } from '../../src/verifier/verified-token.ts';
+
+const TOKEN = { userId: 7, sid: 11, tokenType: 'access', claims: { sub: '7', sid: 11 } } as VerifiedToken;
+const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
+
+const answering = (answer: unknown) =>
+  makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) });
+
+test('resolves for a token that is active', async (t) => {
+  await answering(GOOD)('token', TOKEN);
+  await t.resolves(answering(GOOD)('token', TOKEN));
+});
+
+test('refuses one that is not', async (t) => {
+  await t.rejects(answering({ active: false })('token', TOKEN), { code: 'invalid_token' });
+});
+
+test('an answer of another shape, or about another token, decides nothing', async (t) => {
+  const answers = [
+    {},
+    { active: 'true' },
+    { ...GOOD, sid: 12 },
+    { ...GOOD, sub: '8' },
+    { ...GOOD, token_use: 'llt' },
+  ];
+  for (const answer of answers)
+    await t.rejects(answering(answer)('token', TOKEN), { code: 'unavailable' }, JSON.stringify(answer));
+});
+
+test('asks once for all who ask at once about one token, and again afterwards', async (t) => {
+  const asked: string[] = [];
+  const introspect = makeIntrospect({
+    introspect: async (token) => {
+      asked.push(token);
+      await new Promise((resolve) => setImmediate(resolve));
+      if (token === 'away') throw new VerifierError('unavailable', 'away');
+      return GOOD;
+    },
+  });
+  await Promise.all(['a', 'a', 'b', 'a'].map((token) => introspect(token, TOKEN)));
+  t.strictSame(asked, ['a', 'b']);
+  await introspect('a', TOKEN);
+  t.strictSame(asked, ['a', 'b', 'a']);
+  for (let i = 0; i < 2; i++) await t.rejects(introspect('away', TOKEN), { code: 'unavailable' });
+  t.equal(asked.length, 5, 'a failure is not kept');
+});

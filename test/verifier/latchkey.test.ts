@@ -1,0 +1,140 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'tap';
+import { makeLatchkey } from '../../src/verifier/latchkey.ts';
+import { activeAnswer, fakeLatchkey, type FakeLatchkey } from '../support/fake-latchkey.ts';
+
+const at = ({ url, client }: FakeLatchkey, overrides: Partial<Parameters<typeof makeLatchkey>[0]> = {}) =>
+  makeLatchkey({ issuer: url, url, client, fetch, ...overrides });
+
+test('finds the endpoints by the metadata, once', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  t.strictSame(await latchkey.keys(), { keys: fake.published });
+  fake.introspect = activeAnswer;
+  const token = await fake.sign();
+  t.match(await latchkey.introspect(token), { active: true, sid: 11 });
+  t.strictSame(fake.requests, [
+    'GET /.well-known/oauth-authorization-server',
+    'GET /.well-known/jwks.json',
+    'POST /api/auth/introspect',
+  ]);
+});
+
+test('finds them anew when they have moved', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  await latchkey.keys();
+  fake.refusals.set('/.well-known/jwks.json', 404);
+  await t.rejects(latchkey.keys(), { code: 'unavailable', status: 404 });
+  fake.refusals.clear();
+  await latchkey.keys();
+  t.equal(fake.requests.filter((line) => line.endsWith('oauth-authorization-server')).length, 2);
+});
+
+test('reaches them where Latchkey is reached, whatever its issuer is called', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const issuer = 'https://id.example.com/latchkey';
+  const latchkey = at(fake, {
+    issuer,
+    fetch: async (to, init) => {
+      const response = await fetch(to, init);
+      const text = await response.text();
+      return new Response(text.replaceAll(`"${fake.url}`, `"${issuer}`), { status: response.status });
+    },
+  });
+  t.strictSame(await latchkey.keys(), { keys: fake.published });
+});
+
+test('believes no metadata of another issuer, and sends nothing to a foreign endpoint', async (t) => {
+  const fake = await fakeLatchkey(t);
+  await t.rejects(at(fake, { issuer: 'https://id.example.com' }).keys(), {
+    code: 'unavailable',
+    message: /another issuer/,
+  });
+  const asked: string[] = [];
+  const foreign = at(fake, {
+    fetch: (to) => {
+      asked.push(to instanceof Request ? to.url : to.toString());
+      const body = {
+        issuer: fake.url,
+        jwks_uri: `${fake.url}/keys`,
+        introspection_endpoint: `${fake.url}.evil.example/`,
+      };
+      return Promise.resolve(Response.json(body));
+    },
+  });
+  await t.rejects(foreign.introspect('token'), { code: 'unavailable', message: /introspection_endpoint/ });
+  t.equal(asked.length, 1);
+});
+
+test('shows the client’s secret to introspection and the feed as RFC 6749 says', async (t) => {
+  const fake = await fakeLatchkey(t);
+  t.match(fake.client.secret, '+', 'it holds what has to be encoded');
+  await t.resolves(at(fake).introspect('token'));
+  const hangUp = new AbortController();
+  const response = await at(fake).feed(null, hangUp.signal);
+  t.equal(response.status, 200);
+  hangUp.abort();
+  const stranger = at(fake, { client: { ...fake.client, secret: 'wrong' } });
+  await t.rejects(stranger.introspect('token'), { code: 'unavailable', status: 401 });
+  await t.rejects(stranger.feed(null, hangUp.signal), { code: 'unavailable' });
+});
+
+test('opens the feed on a new connection each time, so that another replica may answer', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  fake.refusals.set('/api/auth/revocations', 503);
+  for (let i = 0; i < 3; i++) {
+    await t.rejects(latchkey.feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable', status: 503 });
+  }
+  t.equal(new Set(fake.feedPorts).size, 3);
+});
+
+test('follows no redirect', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const server = createServer((_request, response) => response.writeHead(307, { location: fake.url }).end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await t.rejects(at(fake, { url }).feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable' });
+  t.strictSame(fake.requests, []);
+});
+
+test('a connection that is closed under a request costs nothing', async (t) => {
+  const fake = await fakeLatchkey(t);
+  let isFirst = true;
+  const latchkey = at(fake, {
+    fetch: (...request) => {
+      if (!isFirst) return fetch(...request);
+      isFirst = false;
+      return Promise.reject(
+        new TypeError('fetch failed', { cause: Object.assign(new Error(), { code: 'UND_ERR_SOCKET' }) }),
+      );
+    },
+  });
+  t.ok(await latchkey.keys());
+});
+
+test('what is away, or answers something else, is unavailable, and the message quotes nothing', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  await latchkey.keys();
+  fake.introspect = () => [];
+  t.strictSame(await latchkey.introspect('secret-token'), []);
+  fake.refusals.set('/api/auth/introspect', 503);
+  await t.rejects(latchkey.introspect('secret-token'), { code: 'unavailable', status: 503 });
+  await fake.stop();
+  await t.rejects(latchkey.keys(), {
+    code: 'unavailable',
+    message: /jwks.json did not answer: ECONNREFUSED/,
+  });
+  await t.rejects(latchkey.introspect('secret-token'), {
+    message: /^\/api\/auth\/introspect did not answer: ECONNREFUSED$/,
+  });
+  const page = at(fake, {
+    fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
+  });
+  await t.rejects(page.keys(), { code: 'unavailable' });
+  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), { message: /no stream of events/ });
+});

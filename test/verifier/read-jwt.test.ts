@@ -1,0 +1,140 @@
+import { createHmac } from 'node:crypto';
+import fc from 'fast-check';
+import { exportJWK, exportSPKI, generateKeyPair, importJWK, type CryptoKey } from 'jose';
+import { test, type Test } from 'tap';
+import { makeKeySet } from '../../src/verifier/key-set.ts';
+import { makeReadJwt } from '../../src/verifier/read-jwt.ts';
+import { fakeLatchkey, longLived } from '../support/fake-latchkey.ts';
+
+const AUDIENCE = 'latchkey';
+
+async function reading(t: Test, overrides: object = {}) {
+  const fake = await fakeLatchkey(t);
+  let time = 0;
+  const keys = makeKeySet({
+    load: () => Promise.resolve({ keys: fake.published }),
+    // It looks again for every kid that it does not know.
+    clock: { now: () => Date.now(), monotonic: () => (time += 2000) },
+    onError: () => undefined,
+  });
+  t.teardown(() => {
+    keys.close();
+  });
+  const clock = { now: () => Date.now() };
+  const settings = {
+    issuer: fake.url,
+    audience: AUDIENCE,
+    clockTolerance: 5,
+    acceptLongLived: true,
+    ...overrides,
+  };
+  return { fake, readJwt: makeReadJwt({ keys, settings, clock }) };
+}
+
+for (const algorithm of ['ES256', 'EdDSA', 'RS256']) {
+  test(`reads access tokens and long-lived ones that are signed with ${algorithm}`, async (t) => {
+    const { fake, readJwt } = await reading(t);
+    await fake.addKey(algorithm);
+    t.match(await readJwt(await fake.sign()), {
+      userId: 7,
+      sid: 11,
+      tokenType: 'access',
+      claims: { sub: '7' },
+    });
+    t.match(await readJwt(await fake.sign(...longLived(12))), { userId: 7, sid: 12, tokenType: 'llt' });
+  });
+}
+
+test('refuses what is signed, addressed, typed or timed wrongly', async (t) => {
+  const { fake, readJwt } = await reading(t);
+  const now = Math.floor(Date.now() / 1000);
+  const stranger = await generateKeyPair('ES256');
+  const good = await fake.sign();
+  const [head = '', body = '', signature = ''] = good.split('.');
+  const other = (await fake.sign({ sub: '8' })).split('.')[1] ?? '';
+  const wrong: Record<string, string> = {
+    'another key': await fake.sign({}, {}, stranger.privateKey),
+    'an unknown key': await fake.sign({}, { kid: 'unknown' }),
+    'no kid': await fake.sign({}, { kid: undefined }),
+    'another issuer': await fake.sign({ iss: 'https://id.example.com' }),
+    'no issuer': await fake.sign({ iss: undefined }),
+    'another audience': await fake.sign({ aud: 'another' }),
+    'no audience': await fake.sign({ aud: undefined }),
+    expired: await fake.sign({ exp: now - 6 }),
+    'not yet': await fake.sign({ nbf: now + 60 }),
+    'a refresh token': await fake.sign({}, { typ: 'rt+jwt' }),
+    'any JWT': await fake.sign({}, { typ: 'JWT' }),
+    'no type': await fake.sign({}, { typ: undefined }),
+    'an access token without an end': await fake.sign({ exp: undefined }),
+    'an end that is no number': await fake.sign({ exp: 'tomorrow' }),
+    'no sid': await fake.sign({ sid: undefined }),
+    'the claims of another': [head, other, signature].join('.'),
+    'no signature': `${head}.${body}.`,
+    empty: '',
+    'no JWT': 'opaque',
+  };
+  await readJwt(good);
+  for (const [name, token] of Object.entries(wrong))
+    await t.rejects(readJwt(token), { code: 'invalid_token' }, name);
+  await readJwt(await fake.sign({ exp: now - 3 }));
+  await t.rejects(readJwt(undefined as unknown as string), { code: 'invalid_token' });
+});
+
+test('the key decides on the algorithm, and not the token', async (t) => {
+  const { fake, readJwt } = await reading(t);
+  const rsa = await fake.addKey('RS256');
+  const body = (await fake.sign()).split('.')[1] ?? '';
+  const encode = (header: object) => Buffer.from(JSON.stringify(header)).toString('base64url');
+  const pem = await exportSPKI((await importJWK(rsa.jwk, 'RS256')) as CryptoKey);
+  const head = encode({ alg: 'HS256', typ: 'at+jwt', kid: rsa.kid });
+  const mac = createHmac('sha256', pem).update(`${head}.${body}`).digest('base64url');
+  await t.rejects(
+    readJwt(`${head}.${body}.${mac}`),
+    { code: 'invalid_token' },
+    'HS256 with the public key as its secret',
+  );
+  const none = encode({ alg: 'none', typ: 'at+jwt', kid: rsa.kid });
+  await t.rejects(readJwt(`${none}.${body}.`), { code: 'invalid_token' }, 'none');
+  // The same RSA key could sign this too.
+  const pss = await importJWK({ ...(await exportJWK(rsa.privateKey)), alg: 'PS256' }, 'PS256');
+  await t.rejects(readJwt(await fake.sign({}, { alg: 'PS256' }, pss)), { code: 'invalid_token' }, 'PS256');
+  const ec = await fake.addKey('ES256');
+  await t.rejects(
+    readJwt(await fake.sign({}, { kid: rsa.kid, alg: 'ES256' }, ec.privateKey)),
+    { code: 'invalid_token' },
+    'a kid of another kind',
+  );
+});
+
+test('refuses long-lived tokens where they are not taken', async (t) => {
+  const { fake, readJwt } = await reading(t, { acceptLongLived: false });
+  await t.rejects(readJwt(await fake.sign(...longLived(12))), { code: 'invalid_token' });
+  await readJwt(await fake.sign());
+});
+
+test('whatever is sent as a token, it is refused and not a fault; the message holds nothing of it', async (t) => {
+  const { fake, readJwt } = await reading(t);
+  const good = await fake.sign({ jti: 'to-be-found' });
+  const flipped = fc
+    .tuple(fc.nat(good.length - 1), fc.constantFrom('A', 'a', '0', '-', '_', '.', '=', 'é', '\0'))
+    .map(([i, char]) => good.slice(0, i) + char + good.slice(i + 1));
+  const anything = fc.oneof(
+    flipped,
+    fc.string(),
+    fc.array(fc.base64String(), { maxLength: 5 }).map((all) => all.join('.')),
+  );
+  const same = Buffer.from(good.split('.')[2] ?? '', 'base64url').toString('hex');
+  await fc.assert(
+    fc.asyncProperty(anything, async (token) => {
+      const outcome = await readJwt(token).catch((error: unknown) => error);
+      // The last character of a signature has bits that mean nothing.
+      const isSame =
+        token.slice(0, -1) === good.slice(0, -1) &&
+        Buffer.from(token.split('.')[2] ?? '', 'base64url').toString('hex') === same;
+      if (isSame) return;
+      t.match(outcome, { code: 'invalid_token' }, token);
+      t.notMatch((outcome as Error).message, /to-be-found|eyJ/);
+    }),
+    { numRuns: 500 },
+  );
+});

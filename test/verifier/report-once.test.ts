@@ -1,0 +1,11 @@
+import { test } from 'tap';
+import { reportOnce } from '../../src/verifier/report-once.ts';
+
+test('reports a failure when it begins, when it changes, and when it comes back', (t) => {
+  const heard: string[] = [];
+  const report = reportOnce(({ message }) => heard.push(message));
+  for (const message of ['a', 'a', 'b', null, null, 'b', 'b'])
+    report(message === null ? null : new Error(message));
+  t.strictSame(heard, ['a', 'b', 'b']);
+  t.end();
+});

@@ -1,0 +1,41 @@
+import { test } from 'tap';
+import { readToken, tokenTypeOf } from '../../src/verifier/verified-token.ts';
+
+const CLAIMS = { iss: 'i', aud: 'a', sub: '7', sid: 11, gen: 90, jti: '11.90', iat: 1, exp: 2 };
+
+test('takes access tokens and long-lived ones by their type', (t) => {
+  t.equal(tokenTypeOf('at+jwt'), 'access');
+  t.equal(tokenTypeOf('llt+jwt'), 'llt');
+  for (const typ of ['rt+jwt', 'JWT', 'AT+JWT', 'constructor', '', undefined, ['at+jwt']])
+    t.equal(tokenTypeOf(typ), null, String(typ));
+  t.end();
+});
+
+test('reads the claims', (t) => {
+  t.strictSame(readToken(CLAIMS, 'access'), { userId: 7, sid: 11, tokenType: 'access', claims: CLAIMS });
+  t.match(readToken({ ...CLAIMS, exp: undefined, gen: undefined }, 'llt'), {
+    userId: 7,
+    sid: 11,
+    tokenType: 'llt',
+  });
+  t.end();
+});
+
+test('refuses what is not shaped like one of Latchkey’s', (t) => {
+  const wrong: object[] = [
+    { sub: 7 },
+    { sub: '07' },
+    { sub: '7e1' },
+    { sub: '9007199254740993' },
+    { sub: undefined },
+    { sid: '11' },
+    { sid: 0 },
+    { sid: 1.5 },
+    { sid: 2 ** 53 },
+    { iat: undefined },
+    { exp: undefined },
+  ];
+  for (const claims of wrong)
+    t.equal(readToken({ ...CLAIMS, ...claims }, 'access'), null, JSON.stringify(claims));
+  t.end();
+});

@@ -1,0 +1,74 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { test, type Test } from 'tap';
+import { authOf } from '../../src/verifier/bearer.ts';
+import { createVerifier, type Verifier } from '../../src/verifier/create-verifier.ts';
+import { verifierMiddleware } from '../../src/verifier/verifier-middleware.ts';
+import { fakeLatchkey } from '../support/fake-latchkey.ts';
+import { until } from '../support/until.ts';
+
+async function aVerifier(t: Test) {
+  const fake = await fakeLatchkey(t);
+  const verifier = createVerifier({ issuer: fake.url, audience: 'latchkey', client: fake.client });
+  t.teardown(() => verifier.close());
+  return { fake, verifier };
+}
+
+async function listening(t: Test, listener: RequestListener) {
+  const server: Server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (path: string, token?: string) =>
+    fetch(url + path, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
+}
+
+test('stands before Express’s routes', async (t) => {
+  const { fake, verifier } = await aVerifier(t);
+  await verifier.ready();
+  const app = express();
+  app.get('/public', (_request, response) => void response.json('anybody'));
+  app.use('/orders', verifierMiddleware(verifier));
+  app.get('/orders', (request, response) => void response.json(authOf(request)));
+  const get = await listening(t, app);
+
+  const token = await fake.sign();
+  const good = await get('/orders', token);
+  t.equal(good.status, 200);
+  t.match(await good.json(), { userId: 7, sid: 11, tokenType: 'access' });
+  t.equal((await get('/public')).status, 200);
+
+  const missing = await get('/orders');
+  t.equal(missing.status, 401);
+  t.equal(missing.headers.get('www-authenticate'), 'Bearer');
+  t.match(missing.headers.get('content-type'), /^application\/problem\+json/);
+  t.match(await missing.json(), { code: 'token_missing' });
+
+  fake.publish('revoked', { token: 11, user: 7 });
+  await until(async () => (await get('/orders', token)).status === 401);
+  t.equal((await get('/orders', token)).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+});
+
+test('what cannot be decided is 503 with Retry-After', async (t) => {
+  const { fake, verifier } = await aVerifier(t);
+  await fake.stop();
+  const app = express().use(verifierMiddleware(verifier));
+  const response = await (await listening(t, app))('/', await fake.sign());
+  t.equal(response.status, 503);
+  t.equal(response.headers.get('retry-after'), '1');
+});
+
+test('needs nothing of Express; a fault goes to whoever handles faults', async (t) => {
+  const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
+  const middleware = verifierMiddleware(faulty as Verifier);
+  const get = await listening(t, (request, response) => {
+    middleware(request, response, (error) => response.writeHead(500).end((error as Error).message));
+  });
+  const response = await get('/', 'token');
+  t.equal(response.status, 500);
+  t.equal(await response.text(), 'a fault');
+});
