@@ -155,17 +155,18 @@ const LAYERS = [
   {
     // The operators' commands: each a few lines over the same parts that serve.
     name: 'cli',
-    files: '^src/cli(-client|-doctor|-keys|-recover|-user|-user-tokens)?\\.ts$',
+    files: '^src/cli(/|\\.ts$)',
     may: [
       '^src/doctor/',
       '^src/(compose-states|config|logger|start-error)\\.ts$',
       '^src/infra/crypto/(generated-keys|key-files|keys)\\.ts$',
-      '^src/infra/postgres/(client|client-store|migrate|purge|recover|token-store|user-status)\\.ts$',
+      '^src/infra/postgres/(client|client-store|migrate|migration-error|purge|recover|token-store|user-status)\\.ts$',
       '^src/infra/redis/(connections|errors|keys|recover)\\.ts$',
       '^src/(system-clock|within)\\.ts$',
       DOMAIN,
       NODE,
     ],
+    mayAsType: [GENERATED],
   },
 ];
 

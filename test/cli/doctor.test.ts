@@ -2,10 +2,10 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { runDoctor } from './support/doctor.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase } from './support/postgres.ts';
-import { redisMissing, testRedis } from './support/redis.ts';
+import { runDoctor } from '../support/doctor.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
 
 test(
   'doctor says a line a check, and with --json the same for machines',

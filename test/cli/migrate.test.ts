@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { prismaLock } from '../src/infra/postgres/migration-lock.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase, withClient } from './support/postgres.ts';
-import { freePort } from './support/redis-server.ts';
-import { bareEnvironment } from './support/service.ts';
-import { until } from './support/until.ts';
+import { prismaLock } from '../../src/infra/postgres/migration-lock.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { freePort } from '../support/redis-server.ts';
+import { bareEnvironment } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
-const CLI = new URL('../src/cli.js', import.meta.url).pathname;
+const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 
 /** `latchkey migrate`, at work. */
 function migrating(t: Test, DATABASE_URL: string) {

@@ -3,13 +3,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
-import { buildTestApp } from './support/app.ts';
-import { call, claimsOf, createLongLived, logIn, pairOf, refresh, signUp, verify } from './support/client.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase, withClient } from './support/postgres.ts';
-import { refused } from './support/problem.ts';
-import { deleteKeys, redisMissing, testRedis } from './support/redis.ts';
-import { until } from './support/until.ts';
+import { buildTestApp } from '../support/app.ts';
+import {
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { refused } from '../support/problem.ts';
+import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
 
 /** A service on a database that can be set back to an earlier point, with a Redis that is not. */
 async function restorable(t: Test) {

@@ -2,16 +2,18 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { keysCommand } from '../src/cli-keys.ts';
-import { countLongLived } from '../src/infra/postgres/key-records.ts';
-import { makePostgres } from '../src/infra/postgres/client.ts';
-import { buildTestApp } from './support/app.ts';
-import { call, createLongLived, signUp } from './support/client.ts';
-import { aSecret, KEYS } from './support/keys.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase } from './support/postgres.ts';
-import { sql } from './support/sql.ts';
-import { until } from './support/until.ts';
+import { parseArguments, UsageError } from '../../src/cli/arguments.ts';
+import { CommandError } from '../../src/cli/command.ts';
+import { run } from '../../src/cli/keys.ts';
+import { countLongLived } from '../../src/infra/postgres/key-records.ts';
+import { makePostgres } from '../../src/infra/postgres/client.ts';
+import { buildTestApp } from '../support/app.ts';
+import { call, createLongLived, signUp } from '../support/client.ts';
+import { aSecret, KEYS } from '../support/keys.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { sql } from '../support/sql.ts';
+import { until } from '../support/until.ts';
 
 interface Listed {
   keys: { kid: string; file: string; state: string; next: string | null; longLived: number }[];
@@ -26,12 +28,21 @@ async function aWorld(t: Test, folder = t.testdir({})) {
   };
   // In this process: a dozen of others would take their time.
   const keys = async (...args: string[]) => {
-    const words = args.filter((arg) => !arg.startsWith('--') && args[args.indexOf(arg) - 1] !== '--alg');
-    const alg = args.includes('--alg') ? (args[args.indexOf('--alg') + 1] ?? '') : 'ES256';
-    const outcome = await keysCommand(env, () => url, words, { alg, force: args.includes('--force') });
-    if (!outcome) return { code: 2, stdout: '', stderr: 'Usage' };
-    const text = args.includes('--json') ? JSON.stringify(outcome.result) : outcome.text;
-    return outcome.ok ? { code: 0, stdout: text, stderr: '' } : { code: 1, stdout: '', stderr: text };
+    const { values, positionals: words } = parseArguments(args);
+    const stopped = () => new AbortController().signal;
+    try {
+      const { result, text } = await run({ env, words, values, stopped });
+      return { code: 0, stdout: values.json ? JSON.stringify(result) : text, stderr: '' };
+    } catch (error) {
+      if (error instanceof UsageError) return { code: 2, stdout: '', stderr: 'Usage' };
+      if (!(error instanceof CommandError)) throw error;
+      const { message, facts } = error;
+      return {
+        code: 1,
+        stdout: '',
+        stderr: values.json ? JSON.stringify({ ...facts, error: message }) : message,
+      };
+    }
   };
   const states = async () =>
     (JSON.parse((await keys('list', '--json')).stdout) as Listed).keys.map(({ state }) => state);

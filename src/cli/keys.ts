@@ -1,21 +1,16 @@
 import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Environment } from './config.ts';
-import { keyConfig, reportKeys } from './doctor/key-report.ts';
-import { checkKeyLife, time, type JudgedKey } from './doctor/key-life.ts';
-import { describe } from './cli-doctor.ts';
-import type { KeyState } from './domain/access-tokens/key-life.ts';
-import type { SigningKey } from './domain/access-tokens/ports.ts';
-import { createOnce } from './infra/crypto/generated-keys.ts';
-import { nextName, pemNames } from './infra/crypto/key-files.ts';
-import { generateSigningKey, parseSigningKey } from './infra/crypto/keys.ts';
-
-/** What a command came to: the lines for a person, the object for a machine, and whether it did it. */
-export interface Outcome {
-  ok: boolean;
-  result: object;
-  text: string;
-}
+import type { Environment } from '../config.ts';
+import { keyConfig, reportKeys } from '../doctor/key-report.ts';
+import { checkKeyLife, time, type JudgedKey } from '../doctor/key-life.ts';
+import type { KeyState } from '../domain/access-tokens/key-life.ts';
+import type { SigningKey } from '../domain/access-tokens/ports.ts';
+import { createOnce } from '../infra/crypto/generated-keys.ts';
+import { nextName, pemNames } from '../infra/crypto/key-files.ts';
+import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
+import { UsageError } from './arguments.ts';
+import { CommandError, databaseOf, type Command, type Outcome } from './command.ts';
+import { describe } from './doctor.ts';
 
 const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const;
 
@@ -31,29 +26,21 @@ const NEXT: Record<KeyState, string> = {
   retirable: 'retirable since',
 };
 
-/**
- * `latchkey keys …`. What the replicas tell each other of their keys stands in the database.
- * @param url of the database, for the commands that need it.
- * @returns null where the words are not understood.
- * @throws AuthError `unavailable`, KeyError, ConfigError
- */
-export async function keysCommand(
-  env: Environment,
-  url: () => string,
-  [action, which, ...rest]: readonly string[],
-  { alg, force }: { alg: string; force: boolean },
-): Promise<Outcome | null> {
-  if (rest.length > 0 || (which !== undefined) !== (action === 'retire')) return null;
-  if (action === 'retire') return retireKey(env, url(), which ?? '', force);
-  if (action === 'list') return listKeys(env, url());
-  if (action === 'doctor') return examineKeys(env, url());
+/** `latchkey keys …`. What the replicas tell each other of their keys stands in the database. */
+export const run: Command = async ({ env, words: [action, which, ...rest], values: { alg, force } }) => {
   const algorithm = ALGORITHMS.find((known) => known === alg);
-  return action === 'add' && algorithm ? addKey(env, algorithm, Date.now()) : null;
-}
+  if (rest.length === 0 && (which !== undefined) === (action === 'retire')) {
+    if (action === 'retire') return retireKey(env, which ?? '', force);
+    if (action === 'list') return listKeys(env);
+    if (action === 'doctor') return examineKeys(env);
+    if (action === 'add' && algorithm) return addKey(env, algorithm, Date.now());
+  }
+  throw new UsageError('keys needs list, add, doctor, or retire with a key; --alg is ES256, EdDSA or RS256');
+};
 
 /** `latchkey keys list`. */
-async function listKeys(env: Environment, url: string): Promise<Outcome> {
-  const { directory, keys } = await reportKeys(env, url);
+async function listKeys(env: Environment): Promise<Outcome> {
+  const { directory, keys } = await reportKeys(env, databaseOf(env).url);
   const lines = keys.map(({ kid, file, algorithm, state, since, next, longLived }) => {
     const when = next === null ? '' : `, ${NEXT[state]} ${time(next)}`;
     const tokens = longLived > 0 ? `, ${longLived} long-lived tokens` : '';
@@ -70,17 +57,16 @@ async function listKeys(env: Environment, url: string): Promise<Outcome> {
     ...{ createdAt: isoOf(key.createdAt), since: isoOf(key.since), next: isoOf(key.next) },
   }));
   return {
-    ok: true,
     result: { directory, keys: shown },
     text: lines.join('\n') || `no keys in ${directory}`,
   };
 }
 
 /** `latchkey keys doctor`. */
-async function examineKeys(env: Environment, url: string): Promise<Outcome> {
-  const { keys, now } = await reportKeys(env, url);
+async function examineKeys(env: Environment): Promise<Outcome> {
+  const { keys, now } = await reportKeys(env, databaseOf(env).url);
   const findings = checkKeyLife(keys, now);
-  return { ok: true, result: { findings }, text: describe(findings) };
+  return { result: { findings }, text: describe(findings) };
 }
 
 /** `latchkey keys add`: a new key with the highest name. It needs no database. @param now ms since 1970. */
@@ -90,7 +76,7 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
   const name = nextName(names, now);
   const file = join(directory, name);
   const pem = generateSigningKey(algorithm);
-  if (!createOnce(file, () => pem)) return failed(`${file} has just been made by somebody else`, {});
+  if (!createOnce(file, () => pem)) throw new CommandError(`${file} has just been made by somebody else`);
   // Made by root, it would be of no use to a service that is not.
   const { uid, gid } = statSync(directory);
   if (process.getuid?.() === 0 && uid !== 0) chownSync(file, uid, gid);
@@ -101,7 +87,6 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
       : `it signs ${lead} s after the last replica has it, not before ${time(now + lead * 1000)}`;
   const signsFrom = names.length === 0 ? null : isoOf(now + lead * 1000);
   return {
-    ok: true,
     result: { kid, algorithm, file, signsFrom },
     text: `${file}: ${algorithm} ${kid}; ${when}`,
   };
@@ -111,24 +96,24 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
  * `latchkey keys retire KID`: takes a key's file away, once nothing that it signed is good any more.
  * @param which its id, or the name of its file. @param force the key has leaked: whatever it signed is to end.
  */
-async function retireKey(env: Environment, url: string, which: string, force: boolean): Promise<Outcome> {
-  const { directory, keys } = await reportKeys(env, url);
+async function retireKey(env: Environment, which: string, force: boolean): Promise<Outcome> {
+  const { directory, keys } = await reportKeys(env, databaseOf(env).url);
   const key = keys.find(({ kid, file }) => kid === which || file === which);
-  if (!key) return failed(`there is no such key in ${directory}`, {});
+  if (!key) throw new CommandError(`there is no such key in ${directory}`);
   const { kid, file, next } = key;
   const facts = { kid, file: join(directory, file) };
   const refusal = keys.length === 1 ? 'it is the only key: `latchkey keys add` first' : reasonToKeep(key);
   if (refusal !== null && (!force || keys.length === 1))
-    return failed(refusal, { ...facts, retired: false, from: isoOf(next) });
+    throw new CommandError(refusal, { ...facts, retired: false, from: isoOf(next) });
   try {
     rmSync(facts.file);
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!READ_ONLY.includes(code)) throw error;
     const todo = `${facts.file} cannot be removed from here (${code}): take ${file} out of the Secret that is mounted there`;
-    return failed(todo, { ...facts, retired: false, remove: file });
+    throw new CommandError(todo, { ...facts, retired: false, remove: file });
   }
-  return { ok: true, result: { ...facts, retired: true }, text: `removed ${facts.file}${broken(key)}` };
+  return { result: { ...facts, retired: true }, text: `removed ${facts.file}${broken(key)}` };
 }
 
 /** Why a key may not go yet, and from when on it may; null where it may. */
@@ -146,10 +131,6 @@ function broken({ state, longLived }: JudgedKey): string {
   if (state !== 'signing' && state !== 'verifying') return '';
   const tokens = longLived > 0 ? `, and ${longLived} long-lived tokens are over for good` : '';
   return `: access tokens that it signed are refused within seconds, and clients refresh them${tokens}`;
-}
-
-function failed(text: string, result: object): Outcome {
-  return { ok: false, result: { ...result, error: text }, text };
 }
 
 function isoOf(at: number | null): string | null {

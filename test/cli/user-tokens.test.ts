@@ -1,8 +1,8 @@
 import { test } from 'tap';
-import { buildTestApp } from './support/app.ts';
-import { anAccount, call, claimsOf, createLongLived, logIn, signUp } from './support/client.ts';
-import { latchkey } from './support/latchkey.ts';
-import { sql } from './support/sql.ts';
+import { buildTestApp } from '../support/app.ts';
+import { anAccount, call, claimsOf, createLongLived, logIn, signUp } from '../support/client.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { sql } from '../support/sql.ts';
 
 interface Listed {
   tokens: Record<string, unknown>[];

@@ -1,8 +1,8 @@
 import { test } from 'tap';
-import { parseClientCommand } from '../src/cli-client.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase } from './support/postgres.ts';
-import { sql } from './support/sql.ts';
+import { parseClientCommand } from '../../src/cli/client.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { sql } from '../support/sql.ts';
 
 test('a client is created, listed, rotated and deleted, for machines', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);

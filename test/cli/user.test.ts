@@ -1,12 +1,12 @@
 import { test } from 'tap';
-import { buildTestApp } from './support/app.ts';
-import { call, createLongLived, logIn, refresh, signUp, verify } from './support/client.ts';
-import { latchkey } from './support/latchkey.ts';
-import { testDatabase, withClient } from './support/postgres.ts';
-import { refused } from './support/problem.ts';
-import { testRecords } from './support/records.ts';
-import { onEachStore } from './support/stores.ts';
-import { until } from './support/until.ts';
+import { buildTestApp } from '../support/app.ts';
+import { call, createLongLived, logIn, refresh, signUp, verify } from '../support/client.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
+import { refused } from '../support/problem.ts';
+import { testRecords } from '../support/records.ts';
+import { onEachStore } from '../support/stores.ts';
+import { until } from '../support/until.ts';
 
 onEachStore('user disable ends what the user has, and lets nobody in', async (t, env) => {
   const target = await buildTestApp(t, { env });

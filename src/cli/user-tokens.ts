@@ -1,0 +1,83 @@
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config.ts';
+import type { EndedToken } from '../domain/tokens/ended-token.ts';
+import { usedSince } from '../domain/tokens/token-record.ts';
+import { listEnded, MAX_ENDED_SHOWN } from '../domain/users/list-tokens.ts';
+import { summarise, type TokenSummary } from '../domain/users/profile.ts';
+import { makeTokenStore } from '../infra/postgres/token-store.ts';
+import { findUserId } from '../infra/postgres/user-status.ts';
+import { systemClock } from '../system-clock.ts';
+import type { Outcome } from './command.ts';
+
+interface UserTokens {
+  userId: number;
+  tokens: Omit<TokenSummary, 'current'>[];
+  ended: EndedToken[];
+  isCut: boolean;
+}
+
+/**
+ * `latchkey user tokens NAME`: what the owner sees, as the record has it. A refresh reaches it about a second later, and
+ * the fast store is not asked.
+ * @returns null when there is no such user.
+ * @throws ConfigError, AuthError `unavailable`
+ */
+export async function showTokens(
+  prisma: PrismaClient,
+  username: string,
+  env: Environment,
+): Promise<Outcome | null> {
+  const { REFRESH_TOKEN_TTL, SESSION_MAX_AGE } = env;
+  const config = loadConfig({ ...databaseVariables(env), REFRESH_TOKEN_TTL, SESSION_MAX_AGE }, NO_HASHES);
+  const lifetimes = {
+    accessToken: config.ACCESS_TOKEN_TTL,
+    refreshToken: config.REFRESH_TOKEN_TTL,
+    session: config.SESSION_MAX_AGE,
+  };
+  const userId = await findUserId(prisma, username);
+  if (userId === null) return null;
+  const store = makeTokenStore(prisma);
+  const now = systemClock.now();
+  const tokens = (await store.list(userId, usedSince(now, lifetimes)))
+    .map((record) => summarise(record, undefined, 0, lifetimes))
+    .filter(({ expiresAt }) => expiresAt === null || expiresAt > now);
+  const found = { userId, tokens, ...(await listEnded(store, userId, lifetimes, now)) };
+  return { result: forMachines(found), text: forPeople(found) };
+}
+
+/** The names and forms of `GET /api/user/tokens`. */
+function forMachines({ userId, tokens, ended, isCut }: UserTokens): object {
+  return {
+    user: userId,
+    tokens: tokens.map((token) => ({ ...common(token), expires_at: iso(token.expiresAt) })),
+    ended: ended.map((token) => ({
+      ...common(token),
+      ended_at: iso(token.endedAt),
+      reason: token.reason,
+    })),
+    ended_cut: isCut,
+  };
+}
+
+function forPeople({ tokens, ended, isCut }: UserTokens): string {
+  const line = (token: TokenSummaryLike, end: string) =>
+    `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${iso(token.createdAt) ?? ''}` +
+    `  last used ${iso(token.lastUsedAt) ?? 'never'}  ${end}`;
+  return [
+    ...(tokens.length === 0 ? ['no live tokens'] : []),
+    ...tokens.map((token) => line(token, `expires ${iso(token.expiresAt) ?? 'never'}`)),
+    ...ended.map((token) => line(token, `ended ${iso(token.endedAt) ?? ''}: ${token.reason}`)),
+    ...(isCut ? [`only the newest ${MAX_ENDED_SHOWN} that have ended`] : []),
+  ].join('\n');
+}
+
+type TokenSummaryLike = Pick<EndedToken, 'id' | 'type' | 'name' | 'createdAt' | 'lastUsedAt'>;
+
+function common({ id, type, name, createdAt, lastUsedAt }: TokenSummaryLike) {
+  return { id, type, name, created_at: iso(createdAt), last_used_at: iso(lastUsedAt) };
+}
+
+/** @param ms milliseconds since 1970. */
+function iso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
