@@ -19,7 +19,7 @@ const INTERVAL = 2000;
 
 /** The registered services: known from memory, and loaded again beside the requests. */
 export function makeClients({ prisma, clock, observe, logger }: ClientsParts) {
-  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
   const directory = makeClientDirectory({ store: makeClientStore(prisma), clock, sleep });
   const background = makeBackground(logger, observe);
   return {

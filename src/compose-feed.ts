@@ -23,7 +23,7 @@ interface FeedParts {
 }
 
 /** Between two looks at the stream, in milliseconds. */
-const POLL = 200;
+export const POLL = 200;
 
 /** The readers of the feed of revocations, and what passes it on to them. */
 export function makeFeed({ feed, prisma, clock, observe, logger, ...parts }: FeedParts) {

@@ -1,7 +1,9 @@
-import { availableMemory, type Environment } from '../config.ts';
+import { availableMemory, type Config, type Environment } from '../config.ts';
 import { checkConfiguration } from '../doctor/configuration.ts';
 import { checkDatabase } from '../doctor/database.ts';
 import type { Finding } from '../doctor/finding.ts';
+import { checkKeyLife } from '../doctor/key-life.ts';
+import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
 import { checkMemory } from '../doctor/memory.ts';
 import { checkRedis } from '../doctor/redis.ts';
@@ -18,13 +20,27 @@ export const run: Command = async ({ env }) => {
 async function examine(env: Environment): Promise<Finding[]> {
   const { config, findings } = checkConfiguration(env);
   if (!config) return findings;
+  const keys = checkKeys(config, env, Date.now());
+  const database = await checkDatabase(config);
   return [
     ...findings,
     checkMemory(config, availableMemory()),
-    ...checkKeys(config, env, Date.now()),
-    ...(await checkDatabase(config)),
+    ...keys,
+    ...(database.every(isUsable) ? await lifeOfKeys(config, env) : []),
+    ...database,
     ...(await checkRedis(config)),
   ];
+}
+
+function isUsable({ check, state }: Finding): boolean {
+  return state === 'ok' || (state === 'warn' && check !== 'migrations');
+}
+
+/** What running replicas know of the keys; nothing before the first start. */
+async function lifeOfKeys({ DATABASE_URL, SIGNING_KEYS_DIR }: Config, env: Environment): Promise<Finding[]> {
+  if (DATABASE_URL === undefined || SIGNING_KEYS_DIR === undefined) return [];
+  const { keys, now } = await reportKeys(env, DATABASE_URL);
+  return keys.some(({ state }) => state !== 'unseen') ? checkKeyLife(keys, now) : [];
 }
 
 /** A line a finding. */

@@ -1,8 +1,7 @@
 import type { KeyLife } from '../domain/access-tokens/key-life.ts';
 import { ok, warn, type Finding } from './finding.ts';
+import { MAX_AGE } from './keys.ts';
 
-/** Days after which the key that signs should have been followed by another. */
-const MAX_AGE = 365;
 const DAY = 86_400_000;
 
 /** A key in the folder, and what the replicas know of it. */

@@ -1,35 +1,35 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config, Environment } from '../config.ts';
 import { FIELDS } from '../config-fields.ts';
-import { readKeyFiles } from '../infra/crypto/key-files.ts';
+import { pemNames, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
-/** Days after which a key that signs should have followed by another. */
-const MAX_AGE = 365;
+/** Days after which a key or secret should have been followed by another. */
+export const MAX_AGE = 365;
 
 /** Looks at the keys and the files that hold them; makes none. @param now ms since 1970. */
 export function checkKeys(config: Config, env: Environment, now: number): Finding[] {
   const directory = config.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys');
   const generatedSecret = join(config.DATA_DIR, 'refresh-token-secret');
   const secret = env.REFRESH_TOKEN_SECRET_FILE ?? (config.readRefreshSecrets ? undefined : generatedSecret);
-  const pems = pemsIn(directory);
+  const names = existsSync(directory) ? pemNames(directory) : [];
+  const pems = names.map((name) => join(directory, name));
   const files = [...pems, ...secretFiles(env), generatedSecret].filter((file) => existsSync(file));
   return [
-    judgeSigningKeys(directory, pems, now),
+    judgeNewestKey(directory, names.length, now),
     judgeRefreshSecret(secret, now),
     judgeFiles([...new Set(files)]),
   ];
 }
 
-function judgeSigningKeys(directory: string, pems: string[], now: number): Finding {
+/** The highest name signs sooner or later; which signs by now the replicas know (key-life.ts). */
+function judgeNewestKey(directory: string, count: number, now: number): Finding {
   const check = 'signing keys';
-  const [newest] = pems;
-  if (newest === undefined) return ok(check, `none yet: the first start makes one in ${directory}`);
-  const [signing] = readKeyFiles(directory);
-  if (!signing) return ok(check, `none in ${directory}`);
-  const { key, name } = signing;
-  const found = `${pems.length} in ${directory}; the one that signs (${key.algorithm}) is`;
+  const [newest] = count === 0 ? [] : readKeyFiles(directory);
+  if (!newest) return ok(check, `none yet: the first start makes one in ${directory}`);
+  const { key, name } = newest;
+  const found = `${count} in ${directory}; ${name}, the highest by name (${key.algorithm}), is`;
   const isDated = key.createdAt !== statSync(join(directory, name)).mtimeMs;
   if (!isDated && isMountedSecret(directory))
     return ok(
@@ -68,16 +68,6 @@ function judgeFiles(files: string[]): Finding {
   if (readable.length > 0)
     return warn(check, `everybody on this machine may read ${readable.join(', ')}`, todo);
   return ok(check, files.length === 0 ? 'none' : `${files.length}, which others may neither read nor change`);
-}
-
-/** The one that signs comes first. */
-function pemsIn(directory: string): string[] {
-  if (!existsSync(directory)) return [];
-  const names = readdirSync(directory).filter((name) => name.endsWith('.pem'));
-  return names
-    .sort()
-    .reverse()
-    .map((name) => join(directory, name));
 }
 
 /** Of every variable that was given as a file. Certificates are no secret. */

@@ -80,7 +80,7 @@ export function makeKeySet({ load, clock, onError }: Parts): KeySet {
   };
 }
 
-/** Keys of a kind that is none of ours are passed over: a later Latchkey may add one. @throws Error where none is left. */
+/** Keys of a kind that is none of ours, or cannot be read, are passed over: a later Latchkey may add one. @throws Error where none is left. */
 async function readKeys(jwks: unknown): Promise<ReadonlyMap<string, VerificationKey>> {
   const { keys } = Object(jwks) as { keys?: unknown };
   const found = new Map<string, VerificationKey>();
@@ -88,8 +88,8 @@ async function readKeys(jwks: unknown): Promise<ReadonlyMap<string, Verification
     const { kid, alg, kty, use, ...rest } = Object(jwk) as JWK;
     const isOurs = kid !== undefined && alg !== undefined && ALGORITHMS.includes(alg);
     if (!isOurs || (use ?? 'sig') !== 'sig' || kty === 'oct' || 'd' in rest) continue;
-    const key = await importJWK({ ...rest, kty } as JWK, alg);
-    if (!(key instanceof Uint8Array)) found.set(kid, { algorithm: alg, key });
+    const key = await importJWK({ ...rest, kty } as JWK, alg).catch(() => null);
+    if (key && !(key instanceof Uint8Array)) found.set(kid, { algorithm: alg, key });
   }
   if (found.size === 0) throw new VerifierError('unavailable', 'the key set holds no key that can be used');
   return found;

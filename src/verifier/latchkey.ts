@@ -29,6 +29,7 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
   const { issuer, url, client, fetch } = settings;
   const authorization = basic(client);
   let endpoints: Endpoints | null = null;
+  let discovering: Promise<Endpoints> | null = null;
 
   /**
    * A redirect could lead the secret or a token astray. A connection that was kept may have been closed under the request:
@@ -70,6 +71,16 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     throw new VerifierError('unavailable', `${METADATA} names no ${name} of this issuer`);
   }
 
+  /** Once for all who wait for it. */
+  function whereTo(): Endpoints | Promise<Endpoints> {
+    return (
+      endpoints ??
+      (discovering ??= discover().finally(() => {
+        discovering = null;
+      }))
+    );
+  }
+
   async function discover(): Promise<Endpoints> {
     const found = await json(url + METADATA);
     // RFC 8414, section 3.3: another issuer's metadata may not be used.
@@ -82,10 +93,10 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
 
   return {
     async keys() {
-      return json((endpoints ?? (await discover())).keys);
+      return json((await whereTo()).keys);
     },
     async introspect(token) {
-      const { introspection } = endpoints ?? (await discover());
+      const { introspection } = await whereTo();
       const body = new URLSearchParams({ token });
       return json(introspection, { method: 'POST', body, headers: { authorization } });
     },

@@ -19,7 +19,7 @@ export interface VerifierOptions {
    * - `refuse`: `unavailable`.
    */
   whenStale?: WhenStale;
-  /** Seconds by which this machine's clock may differ from Latchkey's (5). */
+  /** Seconds by which this machine's clock may differ from Latchkey's (5, at most 30). */
   clockTolerance?: number;
   longLived?: {
     /** `false` refuses long-lived tokens (`true`). */
@@ -46,6 +46,12 @@ export interface Settings {
   fetch: typeof globalThis.fetch;
   onError: (error: Error) => void;
 }
+
+/**
+ * Seconds. A snapshot of revocations looks back a minute further than access tokens live, which is twice as long: clocks
+ * may differ so that a token is taken for younger than it is, and be good for longer.
+ */
+const MAX_TOLERANCE = 30;
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions): Settings {
@@ -87,8 +93,8 @@ function problemsOf(settings: Settings): string[] {
       'whenStale is none of accept, introspect, refuse',
     ],
     [
-      isNumber(clockTolerance) && clockTolerance >= 0 && clockTolerance <= 300,
-      'clockTolerance is not from 0 to 300 seconds',
+      isNumber(clockTolerance) && clockTolerance >= 0 && clockTolerance <= MAX_TOLERANCE,
+      `clockTolerance is not from 0 to ${MAX_TOLERANCE} seconds`,
     ],
     [Number.isSafeInteger(cacheSize) && cacheSize >= 0, 'longLived.cacheSize is not a count'],
   ];

@@ -15,6 +15,8 @@ export function verifierMiddleware(verifier: Verifier) {
         next();
         return;
       }
+      // A time-out of the service's own may have answered while Latchkey was asked.
+      if (response.headersSent) return;
       const { status, headers, body } = outcome.refusal;
       response.writeHead(status, headers).end(body);
     }, next);

@@ -38,14 +38,16 @@ function keys(t: Test, days: number) {
 
 test('keys as they should be', (t) => {
   t.match(keys(t, 12).findings(), {
-    'signing keys': [{ state: 'ok', found: /^2 in .*; the one that signs \(EdDSA\) is 12 days old/ }],
+    'signing keys': [
+      { state: 'ok', found: /^2 in .*; 0002\.pem, the highest by name \(EdDSA\), is 12 days old/ },
+    ],
     'refresh token secret': [{ state: 'ok', found: 'its file is 12 days old' }],
     'files with secrets': [{ state: 'ok', found: /^3, which others/ }],
   });
   t.end();
 });
 
-test('keys that are old: the one that signs counts', (t) => {
+test('keys that are old: the highest by name counts', (t) => {
   const { signing, secret, findings } = keys(t, 400);
   t.match(findings(), {
     'signing keys': [{ state: 'warn', found: /400 days/ }],
@@ -63,7 +65,7 @@ test('a date in the name counts, whenever the file was written', (t) => {
     writeFileSync(join(env.SIGNING_KEYS_DIR, named(days)), KEYS.ES256(), { mode: 0o600 });
     const state = days > 365 ? 'warn' : 'ok';
     t.match(findings(), {
-      'signing keys': [{ state, found: new RegExp(`\\(ES256\\) is ${days} days old by its file's name`) }],
+      'signing keys': [{ state, found: new RegExp(`\\(ES256\\), is ${days} days old by its file's name`) }],
     });
   }
   t.end();

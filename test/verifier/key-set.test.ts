@@ -133,3 +133,11 @@ test('tries again by itself until Latchkey answers, and says so', async (t) => {
   t.equal(server.asked, 2);
   t.match(errors, [{ message: 'away' }, null]);
 });
+
+test('a key that cannot be read keeps no other from being found', async (t) => {
+  const broken = { ...(await aKey('broken')), x: 'no coordinate' };
+  const { keys } = keysOf(t, { keys: [broken, await aKey('good')] });
+  await keys.ready();
+  t.notSame(await keys.find('good'), null);
+  t.equal(await keys.find('broken'), null);
+});

@@ -9,3 +9,14 @@ test('reports a failure when it begins, when it changes, and when it comes back'
   t.strictSame(heard, ['a', 'b', 'b']);
   t.end();
 });
+
+test('a report that throws stops nothing', (t) => {
+  let tries = 0;
+  const report = reportOnce(() => {
+    tries++;
+    throw new Error('the log is full');
+  });
+  for (const message of ['a', 'a', 'b']) report(new Error(message));
+  t.equal(tries, 2);
+  t.end();
+});

@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import { test, type Test } from 'tap';
 import { authOf } from '../../src/verifier/bearer.ts';
@@ -71,4 +72,22 @@ test('needs nothing of Express; a fault goes to whoever handles faults', async (
   const response = await get('/', 'token');
   t.equal(response.status, 500);
   t.equal(await response.text(), 'a fault');
+});
+
+test('what has been answered meanwhile is left alone', async (t) => {
+  const { verifier } = await aVerifier(t);
+  await verifier.ready();
+  const faults: unknown[] = [];
+  process.on('unhandledRejection', (error) => faults.push(error));
+  const guard = verifierMiddleware(verifier);
+  let guarded = 0;
+  const get = await listening(t, (request, response) => {
+    // As a time-out of the service's own does it.
+    response.writeHead(503).end();
+    guard(request, response, () => guarded++);
+  });
+  t.equal((await get('/', 'no token at all')).status, 503);
+  await sleep(50);
+  t.strictSame(faults, []);
+  t.equal(guarded, 0);
 });

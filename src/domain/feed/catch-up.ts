@@ -24,7 +24,7 @@ export interface Step {
 export const PAGE = 1000;
 /** Ids in one part of a snapshot. */
 const PART = 5000;
-/** Seconds by which a snapshot looks back further than it has to. */
+/** Seconds by which a snapshot looks back further than it has to: for a verifier whose clock is up to 30 seconds off. */
 const MARGIN = 60;
 /** Beyond every number. */
 const END = Number.MAX_SAFE_INTEGER;

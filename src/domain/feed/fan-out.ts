@@ -27,6 +27,8 @@ const RETRY = 250;
 const HEARTBEAT = 1000;
 /** Bytes that a reader may be behind; it comes back and goes on where it was. */
 const MAX_BACKLOG = 1024 * 1024;
+/** Within so many milliseconds a reader that was sent away comes back, if it is still there. */
+const COMES_BACK = 15_000;
 
 /**
  * Tells the readers of this replica what is published. The stream is read once for all who have caught up with it; who has
@@ -39,6 +41,8 @@ export function makeFanOut(ports: FanOutPorts) {
   const following = new Map<FeedReader, number>();
   let cursor: FeedPosition | null = null;
   let opening = 0;
+  /** When readers began to be sent away because they could not be told anything, and when it last happened. */
+  let refused: { since: number; last: number } | null = null;
   let isClosed = false;
   /** When the stream was last read for them, and they last heard so. */
   let readAt = 0;
@@ -79,6 +83,15 @@ export function makeFanOut(ports: FanOutPorts) {
     }
   }
 
+  function noteRefusal(): void {
+    const now = clock.monotonic();
+    refused = { since: now - refusedFor(now), last: now };
+  }
+
+  function refusedFor(now: number): number {
+    return refused && now - refused.last < COMES_BACK ? now - refused.since : 0;
+  }
+
   function start(reader: FeedReader, first: Step | null): void {
     follow(reader, first).catch((error: unknown) => {
       ports.onError(error as Error);
@@ -115,15 +128,20 @@ export function makeFanOut(ports: FanOutPorts) {
      * @throws AuthError `unavailable`
      */
     async open(position: FeedPosition | null): Promise<(reader: FeedReader) => void> {
-      if (isClosed || readers.size + opening >= maxReaders) throw new AuthError('unavailable');
+      if (isClosed) throw new AuthError('unavailable');
       opening++;
       let first: Step;
       try {
+        if (readers.size + opening > maxReaders) throw new AuthError('unavailable');
         first = await catchUp.step(position, 'new');
+      } catch (error) {
+        noteRefusal();
+        throw error;
       } finally {
         opening--;
       }
       return (reader) => {
+        refused = null;
         if (readers.size === 0) readAt = clock.monotonic();
         readers.add(reader);
         if (isClosed) end(reader, 'drain');
@@ -165,8 +183,11 @@ export function makeFanOut(ports: FanOutPorts) {
     },
 
     readers: () => readers.size,
-    /** For how long the readers may have missed something, in milliseconds; 0 where there are none. */
-    lag: () => (readers.size === 0 ? 0 : clock.monotonic() - readAt),
+    /** For how long readers, or those sent away that come again, may have missed something, in milliseconds. */
+    lag(): number {
+      const now = clock.monotonic();
+      return Math.max(readers.size === 0 ? 0 : now - readAt, refusedFor(now));
+    },
 
     /** Ends all of them, and takes no more. */
     close(): void {

@@ -58,6 +58,7 @@ export const REDIS_COMMANDS = [
   'put',
   'revoke',
   'last_uses',
+  'feed',
 ] as const;
 export type RedisCommand = (typeof REDIS_COMMANDS)[number];
 

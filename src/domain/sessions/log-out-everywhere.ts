@@ -28,14 +28,14 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
   /**
    * Whatever of the user's is on record as revoked and may not be known to the fast store, from an earlier try too: only
    * then is it said to be done.
-   * @param before no token of the user up to this id is good; null where one may be.
+   * @param before no token of the user up to this id is good; 0 where one may be.
    */
-  async function finish(userId: number, before: number | null): Promise<void> {
+  async function finish(userId: number, before: number): Promise<void> {
     for (;;) {
       const page = await revocations.pending(PAGE, userId);
       await Promise.all(page.map((key) => states.revoke(key)));
-      const covered = page.filter(({ tokenId }) => before !== null && tokenId <= before);
-      if (before !== null && covered.length > 0) await feed.publishUser({ userId, before }, covered);
+      const covered = page.filter(({ tokenId }) => tokenId <= before);
+      if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
       await feed.publish(page);
       await revocations.settle(page.map(({ tokenId }) => tokenId));
       if (page.length < PAGE) return;
@@ -66,7 +66,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
       const tokenIds = ended.filter((record) => isLive(at, record)).map(({ id }) => id);
       // Told now: it has happened, and a retry would find nothing left to tell.
       audit({ event: 'user.logged_out', userId: user.id, by: tokenId, tokenIds, before });
-      await finish(user.id, before);
+      await finish(user.id, before ?? 0);
       return tokenIds.length;
     },
 
@@ -81,7 +81,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
       if (endedAt === null) return false;
       const left = await tokens.list(userId, usedSince(endedAt, lifetimes));
       if (left.some((record) => record.createdAt <= endedAt && isLive(endedAt, record))) return false;
-      await finish(userId, null);
+      await finish(userId, 0);
       return true;
     },
   };

@@ -56,6 +56,8 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
     };
     stream.write(`retry: ${RETRY}\n\n`);
     start(reader);
+    // It has left while its beginning was looked for, and nothing says so any more.
+    if (reply.raw.destroyed) fanOut.leave(reader);
   });
   // Whoever closes the app without a drain waits for no reader either.
   app.addHook('preClose', (closed) => {

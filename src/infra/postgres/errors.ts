@@ -35,6 +35,19 @@ const OUTAGE_KINDS = new Set([
   'TooManyConnections',
 ]);
 
+/**
+ * A column of a statement whose answer counts for what it lacks, too: a standby, or a primary that was replaced, may not
+ * know it yet. The statement has a row in any case (see `refuseStandby`).
+ */
+export const IS_STANDBY = Prisma.sql`current_setting('transaction_read_only') = 'on' AS "isStandby"`;
+
+/** @throws AuthError `unavailable` */
+export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): [Row, ...Row[]] {
+  const [first, ...rest] = rows;
+  if (!first || first.isStandby) throw new AuthError('unavailable');
+  return [first, ...rest];
+}
+
 /** Two transactions stood in each other's way, and this one was given up: deadlock, serialization failure. */
 const CONFLICT_STATES = /^40(001|P01)$/;
 const CONFLICT = 'P2034';

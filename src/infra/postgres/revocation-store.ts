@@ -1,15 +1,18 @@
+import type { TokenKey } from '../../domain/sessions/ports.ts';
 import type { RevocationStore } from '../../domain/tokens/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { IS_STANDBY, orAuthError, refuseStandby } from './errors.ts';
 
 /** The outbox and the history of revocations; each question has an index of its own. */
 export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
   return {
     pending: (limit, userId) =>
       orAuthError(async () => {
-        const where = { pending: true, ...(userId !== undefined && { userId: BigInt(userId) }) };
-        const rows = await prisma.token.findMany({ where, select: { id: true, userId: true }, take: limit });
-        return rows.map(({ id, userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
+        const ofUser = userId === undefined ? Prisma.empty : Prisma.sql`AND user_id = ${BigInt(userId)}`;
+        const rows = await prisma.$queryRaw<Listed[]>`
+          SELECT ${IS_STANDBY}, id, user_id FROM (SELECT) AS one
+          LEFT JOIN (SELECT id, user_id FROM tokens WHERE pending ${ofUser} LIMIT ${limit}) AS found ON true`;
+        return refuseStandby(rows).flatMap(keyOf);
       }),
 
     marksOf: (userIds) =>
@@ -44,13 +47,26 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
           'ago' in from
             ? Prisma.sql`settled_at > statement_timestamp() - ${from.ago} * interval '1 millisecond'`
             : Prisma.sql`(settled_at, id) > (${new Date(from.at)}, ${BigInt(from.id)})`;
-        const rows = await prisma.$queryRaw<{ id: bigint; user_id: bigint; settled_at: Date }[]>`
-          SELECT id, user_id, settled_at FROM tokens
-          WHERE ${after} ORDER BY settled_at, id LIMIT ${limit}`;
-        return rows.map((row) => ({
-          key: { tokenId: Number(row.id), userId: Number(row.user_id) },
-          at: row.settled_at.getTime(),
-        }));
+        const rows = await prisma.$queryRaw<(Listed & { settled_at: Date })[]>`
+          SELECT ${IS_STANDBY}, id, user_id, settled_at FROM (SELECT) AS one
+          LEFT JOIN (
+            SELECT id, user_id, settled_at FROM tokens WHERE ${after} ORDER BY settled_at, id LIMIT ${limit}
+          ) AS found ON true
+          ORDER BY settled_at, id`;
+        return refuseStandby(rows).flatMap((row) =>
+          keyOf(row).map((key) => ({ key, at: row.settled_at.getTime() })),
+        );
       }),
   };
+}
+
+interface Listed {
+  isStandby: boolean;
+  /** Null in the one row of a list that is empty. */
+  id: bigint | null;
+  user_id: bigint;
+}
+
+function keyOf({ id, user_id: userId }: Listed): TokenKey[] {
+  return id === null ? [] : [{ tokenId: Number(id), userId: Number(userId) }];
 }

@@ -3,7 +3,7 @@ import type { EndReason } from '../../domain/tokens/ended-token.ts';
 import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
 import type { Prisma, PrismaClient, Token as TokenRow } from '../../generated/prisma/client.ts';
 import { endTokens, findEnded } from './ended-tokens.ts';
-import { orAuthError } from './errors.ts';
+import { IS_STANDBY, orAuthError, refuseStandby } from './errors.ts';
 import { toRecord, toUser } from './rows.ts';
 
 /** The token records in PostgreSQL. */
@@ -37,14 +37,14 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
 
     find: (id) =>
       orAuthError(async () => {
-        const [row] = await prisma.$queryRaw<[FoundRow]>`
-          SELECT current_setting('transaction_read_only') = 'on' AS "isStandby", tokens.id, type::text,
+        const rows = await prisma.$queryRaw<FoundRow[]>`
+          SELECT ${IS_STANDBY}, tokens.id, type::text,
             tokens.user_id AS "userId", tokens.name, tokens.created_at AS "createdAt",
             last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", latest, parent, first, confirmed, client,
             username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt"
           FROM (SELECT) AS one
           LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
-        if (row.isStandby) throw new AuthError('unavailable');
+        const [row] = refuseStandby(rows);
         return row.id === null ? null : { record: toRecord(row), user: userOf(row) };
       }),
 

@@ -13,7 +13,7 @@ export interface RedisFeedOptions {
   prefix: string;
   /** Nothing is read before a new connection has been given the revocations that it may have forgotten. */
   gate: Pick<ReplayGate, 'passage'>;
-  observe?: Pick<Observe, 'redisFailed' | 'feedPublished'>;
+  observe?: Pick<Observe, 'redisAnswered' | 'redisFailed' | 'feedPublished'>;
   /** Events that are kept, about. */
   kept?: number;
 }
@@ -41,10 +41,12 @@ export function makeRedisRevocationFeed(
     observe.redisFailed(failureOf(cause));
   };
   const run = async (rest: (string | number)[]) => {
+    const start = performance.now();
     const [epoch, last, added, isThere, entries] = await orUnavailable(
       redis.feed(...names, randomUUID(), TTL, kept, ONCE, ...rest),
       failed,
     );
+    observe.redisAnswered('feed', (performance.now() - start) / 1000);
     observe.feedPublished(added);
     return { epoch, last: Number(last), events: isThere === 1 ? entries.map(readEntry) : null };
   };

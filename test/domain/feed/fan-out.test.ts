@@ -202,6 +202,31 @@ test('while the stream cannot be read nobody hears anything, and the lag says so
   t.equal(world.fanOut.lag(), 0, 'nobody waits');
 });
 
+test('readers that hang up and are sent away go on being late', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  world.stores({ redis: true });
+  world.fanOut.leave(one.reader);
+  for (let i = 0; i < 12; i++) {
+    await t.rejects(world.fanOut.open(one.position()), { code: 'unavailable' });
+    t.equal(world.fanOut.lag(), i * 1000);
+    world.clock.pass(1000);
+  }
+  world.stores({ redis: false });
+  const again = await follows(world);
+  t.equal(world.fanOut.lag(), 0);
+  world.fanOut.leave(again.reader);
+
+  world.stores({ redis: true });
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  world.clock.pass(14_000);
+  t.equal(world.fanOut.lag(), 14_000);
+  world.clock.pass(1000);
+  t.equal(world.fanOut.lag(), 0, 'nobody waits any more');
+  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  t.equal(world.fanOut.lag(), 0, 'this one has only just come');
+});
+
 test('while the record is away who needs it hears nothing, and a new reader is refused', async (t) => {
   const world = aWorld();
   const one = await follows(world);

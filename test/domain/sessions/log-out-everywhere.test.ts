@@ -19,11 +19,19 @@ async function aWorld() {
   const tokens = makeMemoryTokenStore([user, aUser({ id: 2 })]);
   const states = makeMemorySessionState({ cacheTtl: 3600, now: clock.micros });
   const events: AuditEvent[] = [];
+  /** What happens each time after the commit, before it is looked at. */
+  const meanwhile: (() => Promise<unknown>)[] = [];
   const feed = aFeed();
   let isAway = false;
   const everywhere = makeLogOutEverywhere({
     tokens,
-    revocations: tokens,
+    revocations: {
+      settle: (tokenIds) => tokens.settle(tokenIds),
+      pending: async (...asked) => {
+        await meanwhile.shift()?.();
+        return tokens.pending(...asked);
+      },
+    },
     states: {
       revoke: (key) => (isAway ? Promise.reject(new AuthError('unavailable')) : states.revoke(key)),
     },
@@ -51,13 +59,31 @@ async function aWorld() {
   const cutOff = (away: boolean) => {
     isAway = away;
   };
-  return { clock, tokens, events, feed, everywhere, open, other, asking, llt, asks, bearer, stateOf, cutOff };
+  return {
+    clock,
+    tokens,
+    events,
+    feed,
+    meanwhile,
+    everywhere,
+    open,
+    other,
+    asking,
+    llt,
+    asks,
+    bearer,
+    stateOf,
+    cutOff,
+  };
 }
 
 test('all of it ends in the record and the store, and is told once', async (t) => {
-  const { tokens, events, everywhere, other, asking, llt, asks, stateOf } = await aWorld();
+  const { clock, tokens, events, everywhere, other, asking, llt, asks, stateOf } = await aWorld();
   t.equal(await everywhere.end(asks(), false), 3);
   t.strictSame(await tokens.list(1), []);
+  const lifetimes = { accessToken: 900, refreshToken: HOUR, session: 0 };
+  const ended = await tokens.listEnded(1, { since: 0, now: clock.now(), limit: 9 }, lifetimes);
+  t.strictSame(new Set(ended.map(({ reason }) => reason)), new Set(['logout']));
   for (const id of [other, asking, llt]) t.equal(await stateOf(id), 'revoked');
   t.strictSame(await tokens.pending(9), []);
   t.strictSame(events, [
@@ -91,6 +117,7 @@ test('it is not said to be done before the store has all of it, and a retry fini
 test('what had expired is not counted, and what may still be in use is ended', async (t) => {
   const { tokens, events, everywhere, open, other, asking, llt, asks, stateOf } = await aWorld();
   const stale = await open(2 * HOUR);
+  await open(HOUR);
   const old = await open(26 * HOUR);
   t.equal(await everywhere.end(asks(), false), 3);
   t.match(events, [{ tokenIds: [other, asking, llt], before: old }]);
@@ -140,4 +167,31 @@ test('services are told of all of it by one event, or of each where one token st
   late.cutOff(false);
   t.equal(await late.everywhere.hasHappened(late.bearer()), true);
   t.strictSame(await published(late.feed), [`1/${late.other}`, `1/${late.asking}`, `1/${late.llt}`]);
+});
+
+test('what is ended after the commit is told by itself', async (t) => {
+  const { everywhere, tokens, feed, meanwhile, open, llt, asks, clock } = await aWorld();
+  let newer = 0;
+  meanwhile.push(async () => {
+    newer = await open();
+    await tokens.revoke(1, newer, clock.now());
+  });
+  await everywhere.end(asks(), false);
+  t.strictSame(await published(feed), [`1<=${llt}`, `1/${newer}`]);
+});
+
+test('however many there are, each page is told once', async (t) => {
+  const { everywhere, tokens, feed, clock, asks } = await aWorld();
+  for (let i = 0; i < 1997; i++) {
+    await tokens.addLongLived(1, { name: 'x', createdAt: clock.now(), kid: 'a key' }, 2000);
+  }
+  const told: number[] = [];
+  const real = { ...feed };
+  feed.publishUser = (mark, keys) => {
+    told.push(keys.length);
+    return real.publishUser(mark, keys);
+  };
+  t.equal(await everywhere.end(asks(), false), 2000);
+  t.strictSame(await tokens.pending(1), []);
+  t.strictSame(told, [1000, 1000]);
 });

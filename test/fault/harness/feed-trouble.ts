@@ -1,3 +1,4 @@
+import { createVerifier, type Verifier } from '../../../src/verifier/main.ts';
 import { anAccount } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { until } from '../../support/until.ts';
@@ -11,9 +12,16 @@ interface Reader {
   leave(): void;
 }
 
-/** A service that reads the feed from this replica, and is more patient than it should be. */
-export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Reader> {
-  return read(replica, await aServiceClient(site, 'patient'));
+/** A service that verifies by itself, and follows the feed of this replica as it should. */
+export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Verifier> {
+  const authorization = await aServiceClient(site, 'shop');
+  const [id = '', secret = ''] = atob(authorization.slice('Basic '.length)).split(':');
+  const verifier = createVerifier({
+    ...{ issuer: 'http://localhost:3000', url: replica.url, audience: 'latchkey' },
+    client: { id, secret },
+  });
+  await verifier.ready();
+  return verifier;
 }
 
 /** A service that comes back again and again, and each time after more than is kept. */

@@ -72,7 +72,7 @@ export async function storesAway(
     withoutDatabase.database.set('pass');
     withoutRedis.redis.set('pass');
     await site.calm(USUAL, ...WHILE_AWAY);
-    reader.leave();
+    await reader.close();
     expect(401, await stranded.verify(access));
   };
 }

@@ -1,6 +1,8 @@
 import type { AddressInfo } from 'node:net';
-import type { Test } from 'tap';
+import { promisify } from 'node:util';
+import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
+import { POLL } from '../../../src/compose-feed.ts';
 import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
@@ -11,6 +13,7 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
 import { valueOf } from '../../support/exposition.ts';
 import { aFeedClient, type FeedClient } from '../../support/feed-reader.ts';
+import { withClient } from '../../support/postgres.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { claimsOf } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
@@ -216,4 +219,34 @@ onEachStore('a stream is no slow request', async (t, env) => {
   t.equal(valueOf(after, 'http_request_duration_seconds', route), 1);
   t.equal(valueOf(after, 'latchkey_feed_ends_total', { reason: 'left' }), 1);
   t.equal(lines().length, 1);
+});
+
+onEachStore('a reader that leaves while its beginning is looked for is not kept', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const ops = await buildOpsApp(target.composition.ops);
+  t.teardown(() => ops.close());
+  const metric = async (name: string, labels?: Record<string, string>) =>
+    valueOf((await ops.inject('/metrics')).body, name, labels);
+  await isTold(read());
+  await withClient(target.databaseUrl, async (client) => {
+    await client.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE');
+    const reader = read();
+    await until(async () => {
+      const query = `SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%json_agg%'`;
+      return (await client.query(query)).rowCount !== 0;
+    });
+    reader.stop();
+    const open = promisify(target.app.server.getConnections.bind(target.app.server));
+    await until(async () => (await open()) === 1);
+    await client.query('ROLLBACK');
+  });
+  await until(async () => (await metric('latchkey_feed_ends_total', { reason: 'left' })) === 1);
+  t.equal(await metric('latchkey_feed_readers'), 1, 'the other one');
+  t.equal(await metric('latchkey_feed_ends_total', { reason: 'slow' }), 0);
+});
+
+test('it is looked at several times within the second in which services are to know', (t) => {
+  t.equal(Math.max(POLL, 250), 250);
+  t.end();
 });

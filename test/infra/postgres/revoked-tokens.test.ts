@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
+import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeRevokedTokens } from '../../../src/infra/postgres/revoked-tokens.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
@@ -54,4 +56,22 @@ test('only a disabled user has a mark, and it is their newest token', async (t) 
   t.strictSame(await revocations.marksOf(users), [{ userId: one.userId, before: newest }]);
   t.strictSame(await revocations.marksOf([other.userId]), []);
   t.strictSame(await revocations.marksOf([]), []);
+});
+
+test('a standby is not asked: what it lacks would be missing', async (t) => {
+  const { url, aSession, tokens, revocations } = await testRecords(t);
+  const key = await aSession();
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  await revocations.settle([key.tokenId]);
+  const standby = makePostgres({
+    url: `${url}?options=-c%20default_transaction_read_only%3Don`,
+    pool: 1,
+    timeout: 10_000,
+  });
+  t.teardown(() => standby.close());
+  const asked = makeRevocationStore(standby.prisma);
+  await t.rejects(makeRevokedTokens(standby.prisma).within(1000), { code: 'unavailable' });
+  await t.rejects(asked.pending(10), { code: 'unavailable' });
+  await t.rejects(asked.pending(10, key.userId), { code: 'unavailable' });
+  await t.rejects(asked.settledSince({ ago: 1000 }, 10), { code: 'unavailable' });
 });

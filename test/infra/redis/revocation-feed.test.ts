@@ -75,7 +75,11 @@ test(
 test('what was added is counted', { skip: redisMissing }, async (t) => {
   const { redis, prefix } = await open(t);
   const added: number[] = [];
-  const observe = { redisFailed: () => undefined, feedPublished: (count: number) => added.push(count) };
+  const observe = {
+    redisAnswered: () => undefined,
+    redisFailed: () => undefined,
+    feedPublished: (count: number) => added.push(count),
+  };
   const feed = makeRedisRevocationFeed(redis, { prefix, gate: openGate, observe });
   const other = { userId: 7, tokenId: 12 };
   await feed.publish([key, other]);
@@ -131,7 +135,11 @@ test(
     const gated = makeRedisRevocationFeed(redis, {
       prefix,
       gate: { passage: () => passages.shift() ?? null },
-      observe: { redisFailed: (reason) => failures.push(reason), feedPublished: () => undefined },
+      observe: {
+        redisFailed: (reason) => failures.push(reason),
+        redisAnswered: () => undefined,
+        feedPublished: () => undefined,
+      },
     });
     await t.rejects(gated.read(0, 10), { code: 'unavailable' });
     await t.rejects(gated.read(0, 10), { code: 'unavailable' });
