@@ -48,23 +48,42 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       connection.abort(new Error('the feed is closed'));
     };
     closing.signal.addEventListener('abort', hangUp);
+    const ended = (reason: unknown): unknown =>
+      connection.signal.aborted ? connection.signal.reason : reason;
     const timer = setTimeout(giveUp, silence).unref();
     try {
-      const { body } = await open(lastEventId, connection.signal);
-      if (!body) return new Error('the feed is empty');
+      const response = await openOrAbort(lastEventId, connection.signal);
+      if (!response.body) return new Error('the feed is empty');
       onConnect();
-      for await (const event of readEvents(body)) {
+      for await (const event of readEvents(chunksOf(response.body, connection.signal))) {
         timer.refresh();
         take(event);
       }
-      return new Error('the feed ended');
+      return ended(new Error('the feed ended'));
     } catch (error) {
-      return connection.signal.aborted ? connection.signal.reason : error;
+      return ended(error);
     } finally {
       clearTimeout(timer);
       closing.signal.removeEventListener('abort', hangUp);
       connection.abort();
     }
+  }
+
+  /**
+   * A fetch may forget its signal: undici holds it weakly, and once garbage has been collected an abort reaches neither
+   * request nor body. So both ends are watched here.
+   */
+  function openOrAbort(from: string | null, signal: AbortSignal): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      const abandon = () => {
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener('abort', abandon);
+      open(from, signal).then((response) => {
+        if (signal.aborted) void response.body?.cancel().catch(() => undefined);
+        resolve(response);
+      }, reject);
+    });
   }
 
   function take(event: Parameters<typeof readMessage>[0]): void {
@@ -111,4 +130,19 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
 /** Of this client itself. Whatever else is answered may be a proxy's word, and pass. */
 function isRefusal(error: unknown): boolean {
   return error instanceof RefusedError && [401, 403].includes(error.status);
+}
+
+/** Ends when it is aborted, and then hangs up. */
+async function* chunksOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  const hangUp = () => {
+    reader.cancel().catch(() => undefined);
+  };
+  signal.addEventListener('abort', hangUp);
+  while (!signal.aborted) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+  hangUp();
 }

@@ -1,9 +1,12 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { SYSTEM_CLOCK } from '../../src/verifier/clock.ts';
 import { createVerifier, makeVerifier } from '../../src/verifier/create-verifier.ts';
 import type { VerifierOptions } from '../../src/verifier/options.ts';
 import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
 import { activeAnswer, fakeLatchkey, longLived, type FakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
@@ -295,4 +298,44 @@ test('closed, it lets go of Latchkey and goes on with what it knows', async (t) 
 test('a wrong option is told at the start', (t) => {
   t.throws(() => createVerifier({} as VerifierOptions), TypeError);
   t.end();
+});
+
+test('after garbage was collected it still notices a dead connection, and hangs up', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, errors } = verifierOf(t, fake);
+  await verifier.ready();
+  await collectGarbage();
+  fake.beats = false;
+  await until(() => fake.resumed.length > 1);
+  t.match(errors, [{ message: /silent/ }]);
+  fake.beats = true;
+  await until(() => fake.readers() === 1);
+  await collectGarbage();
+  await verifier.close();
+  await until(() => fake.readers() === 0);
+});
+
+test('after garbage was collected it hangs up on whoever never answers', async (t) => {
+  const fake = await fakeLatchkey(t);
+  let given = 0;
+  const server = createServer((request) => {
+    given++;
+    request.socket.on('close', () => given--);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const verifier = createVerifier({
+    issuer: fake.url,
+    url: `http://127.0.0.1:${port}`,
+    audience: 'latchkey',
+    client: fake.client,
+  });
+  await until(() => given > 1);
+  await collectGarbage();
+  await verifier.close();
+  await until(() => given === 0);
 });
