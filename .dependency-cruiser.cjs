@@ -97,7 +97,7 @@ const LAYERS = [
 
   {
     name: 'compose',
-    files: '^src/compose(-clients|-durability|-feed|-hashing|-services|-states)?\\.ts$',
+    files: '^src/compose(-clients|-durability|-feed|-hashing|-keys|-services|-states)?\\.ts$',
     may: [
       DOMAIN,
       '^src/infra/(?!embedded/)',

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { makeBackground } from './background.ts';
 import { CLOCK_TOLERANCE } from './domain/access-tokens/claims.ts';
+import type { ServiceIdentity } from './domain/clients/service-client.ts';
 import type { Clock } from './domain/clock.ts';
 import { makeCatchUp } from './domain/feed/catch-up.ts';
 import { makeFanOut } from './domain/feed/fan-out.ts';
@@ -16,7 +17,7 @@ interface FeedParts {
   accessTokenTtl: number;
   /** REVOCATION_READERS_MAX. */
   maxReaders: number;
-  isClient: (clientId: string) => boolean;
+  isClient: (client: ServiceIdentity) => boolean;
   clock: Clock;
   observe: Observe;
   logger: FastifyBaseLogger;

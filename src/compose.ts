@@ -1,29 +1,21 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from './app.ts';
-import { reasonOf } from './background.ts';
 import { makeClients } from './compose-clients.ts';
 import { makeDurability } from './compose-durability.ts';
 import { makeFeed } from './compose-feed.ts';
 import { makeHashing } from './compose-hashing.ts';
+import { followClientHash, openKeyRing } from './compose-keys.ts';
 import { openStates } from './compose-states.ts';
 import type { Config } from './config.ts';
 import { jwksMaxAge } from './domain/access-tokens/key-life.ts';
-import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Tracer } from './domain/tracing/tracer.ts';
 import type { Lifetimes } from './domain/tokens/token-record.ts';
-import { makeClientHash, type ClientHash } from './infra/crypto/client-hash.ts';
-import { generatedRefreshSecret, generatedSigningKeysDir } from './infra/crypto/generated-keys.ts';
-import { makeKeyRing } from './infra/crypto/key-ring.ts';
 import { makeMetrics } from './infra/metrics/metrics.ts';
 import { makePostgres } from './infra/postgres/client.ts';
-import { makeKeyRegistry } from './infra/postgres/key-registry.ts';
 import { makeTokenStore } from './infra/postgres/token-store.ts';
-import type { PrismaClient } from './generated/prisma/client.ts';
 import { makeReadiness } from './readiness.ts';
-import { StartError } from './start-error.ts';
 import { makeServices } from './compose-services.ts';
 import { systemClock } from './system-clock.ts';
-import { within } from './within.ts';
 
 export interface Composition {
   app: AppOptions;
@@ -34,12 +26,6 @@ export interface Composition {
   drain(): void;
   close(): Promise<void>;
 }
-
-/** How often the keys are looked at, in milliseconds. */
-const KEY_INTERVAL = 5000;
-
-/** A start waits that long to hear which key signs, in milliseconds; without an answer it is the oldest. */
-const KEY_PATIENCE = 1000;
 
 /** Builds clients, stores and services. Nothing connects before it is used. @param databaseUrl given or embedded. */
 export async function compose(
@@ -85,7 +71,7 @@ export async function compose(
     prisma,
     accessTokenTtl: lifetimes.accessToken,
     maxReaders: config.REVOCATION_READERS_MAX,
-    isClient: (clientId) => clients.clients.isRegistered(clientId),
+    isClient: (client) => clients.clients.isStillGood(client),
     clock: systemClock,
     observe,
     logger,
@@ -168,52 +154,4 @@ export async function compose(
       await postgres.close();
     },
   };
-}
-
-/** Its key is taken from the newest refresh secret: all replicas share that, and it changes while we run. */
-function followClientHash(keyRing: KeyRing): ClientHash {
-  let hash = makeClientHash(firstOf(keyRing.current().refresh).secret);
-  keyRing.onChange((keys) => {
-    hash = makeClientHash(firstOf(keys.refresh).secret);
-    return Promise.resolve();
-  });
-  return (address, userAgent) => hash(address, userAgent);
-}
-
-async function openKeyRing(config: Config, prisma: PrismaClient, logger: FastifyBaseLogger) {
-  const { DATA_DIR: dataDir, readRefreshSecrets } = config;
-  const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
-  const keyRing = makeKeyRing({
-    registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
-    signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
-    readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
-    interval: KEY_INTERVAL,
-    onError: (error) => {
-      logger.error({ err: error }, 'the keys cannot be used; those in use stay');
-    },
-    onRegistry: (error) => {
-      if (error) logger.warn({ reason: reasonOf(error) }, 'which key may sign cannot be asked; it stays');
-      else logger.info('which key may sign can be asked again');
-    },
-  });
-  await within(keyRing.settle(), KEY_PATIENCE).catch(() => undefined);
-  return keyRing;
-}
-
-/** @throws StartError where the data folder cannot be used */
-function inDataDir(dataDir: string, generate: (dataDir: string) => string): string {
-  try {
-    return generate(dataDir);
-  } catch (error) {
-    const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    throw new StartError(
-      `cannot keep generated keys in ${dataDir} (${code}): give SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET, or another DATA_DIR`,
-    );
-  }
-}
-
-function firstOf<Item>(items: readonly Item[]): Item {
-  const [first] = items;
-  if (first === undefined) throw new Error('the key ring is empty');
-  return first;
 }

@@ -55,7 +55,7 @@ export const FIELDS = {
   SIGNING_KEYS_DIR: field(z.string().optional(), 'generated in DATA_DIR'),
   KEY_PUBLISH_LEAD: integer(0, 86_400, 600),
   REFRESH_TOKEN_SECRET: field(z.string().optional(), 'generated in DATA_DIR'),
-  ISSUER: field(url(['http:', 'https:']).default('http://localhost:3000'), 'http://localhost:3000'),
+  ISSUER: field(issuer().default('http://localhost:3000'), 'http://localhost:3000'),
   AUDIENCE: field(z.string().default('latchkey'), 'latchkey'),
   ACCESS_TOKEN_TTL: integer(10, 86_400, 900),
   REFRESH_TOKEN_TTL: integer(60, 366 * 86_400, 2_592_000),
@@ -133,6 +133,11 @@ function url(protocols: string[]) {
   return z
     .string()
     .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), message);
+}
+
+/** RFC 8414, section 2. */
+function issuer() {
+  return url(['http:', 'https:']).refine((value) => !/[?#]/.test(value), 'must hold no query or fragment');
 }
 
 /** `count/seconds`; `0` is off and read as null. */

@@ -20,7 +20,8 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user tokens NAME                    the user's sessions and long-lived tokens, and why others ended in the last 30 days
   client create NAME                  register a service that may ask about tokens; its secret is shown this once
   client list                         the registered services
-  client rotate NAME                  a new secret beside the newest one; an older one is over
+  client rotate NAME                  a new secret beside the one in use; both are good
+  client rotate NAME --again          another in its place: it was lost
   client rotate NAME --finish         only the newest secret is good from now on
   client delete NAME                  refuse the service`;
 
@@ -34,6 +35,7 @@ const OPTIONS = {
   force: { type: 'boolean', default: false },
   'end-all': { type: 'boolean', default: false },
   wait: { type: 'string', default: '120' },
+  again: { type: 'boolean', default: false },
   finish: { type: 'boolean', default: false },
   'resolve-rolled-back': { type: 'string' },
   'resolve-applied': { type: 'string' },

@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
-import { parseClientName, type ServiceClient } from '../domain/clients/service-client.ts';
+import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
-import { UsageError } from './arguments.ts';
+import { UsageError, type Values } from './arguments.ts';
 import { CommandError, databaseOf, type Command, type Outcome } from './command.ts';
 
 export interface ClientCommand {
-  action: 'create' | 'list' | 'rotate' | 'finish' | 'delete';
+  action: 'create' | 'list' | 'rotate' | 'again' | 'finish' | 'delete';
   /** Empty for `list`. */
   name: string;
 }
 
 /** `latchkey client …`. Replicas know of it within seconds; of what was created or rotated at once. */
 export const run: Command = async ({ env, words, values }) => {
-  const command = parseClientCommand(words, values.finish);
+  const command = parseClientCommand(words, values);
   if (typeof command === 'string') throw new UsageError(command);
   const postgres = makePostgres({ ...databaseOf(env), pool: 1 });
   try {
@@ -27,18 +27,22 @@ export const run: Command = async ({ env, words, values }) => {
 };
 
 /**
- * Reads `create NAME`, `list`, `rotate NAME`, `rotate NAME --finish` and `delete NAME`.
+ * Reads `create NAME`, `list`, `rotate NAME`, `rotate NAME --again`, `rotate NAME --finish` and `delete NAME`.
  * @returns what is wrong, in words, where it is none of these.
  */
-export function parseClientCommand(words: readonly string[], finish: boolean): ClientCommand | string {
+export function parseClientCommand(
+  words: readonly string[],
+  { again, finish }: Pick<Values, 'again' | 'finish'>,
+): ClientCommand | string {
   const [action = '', rawName, ...rest] = words;
-  if (finish && action !== 'rotate') return '--finish belongs to client rotate';
+  if ((again || finish) && action !== 'rotate') return '--again and --finish belong to client rotate';
+  if (again && finish) return 'rotate --again or rotate --finish';
   if (action === 'list' && rawName === undefined) return { action, name: '' };
   if ((action !== 'create' && action !== 'rotate' && action !== 'delete') || rest.length > 0)
     return 'client needs create, list, rotate or delete, and a name';
   const name = parseClientName(rawName ?? '');
   if (name === null) return 'a client has a name of 1 to 64 printable characters';
-  return { action: finish ? 'finish' : action, name };
+  return { action: finish ? 'finish' : again ? 'again' : action, name };
 }
 
 const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: string) => Promise<Outcome>> =
@@ -49,7 +53,12 @@ const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: 
       return shown(name, created);
     },
     async rotate(registry, name) {
-      const rotated = await registry.rotate(name);
+      const rotated = await registry.rotate(name).catch(orTold);
+      if (!rotated) throw notFound();
+      return shown(name, rotated);
+    },
+    async again(registry, name) {
+      const rotated = await registry.rotate(name, true);
       if (!rotated) throw notFound();
       return shown(name, rotated);
     },
@@ -76,6 +85,13 @@ const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: 
       return { result: { clients }, text: lines.length === 0 ? 'there are no clients' : lines.join('\n') };
     },
   };
+
+function orTold(error: unknown): never {
+  if (!(error instanceof TwoSecretsError)) throw error;
+  throw new CommandError(
+    'two secrets are good already: --finish ends the older one; --again replaces the newer one, if that was lost',
+  );
+}
 
 function notFound(): CommandError {
   return new CommandError('there is no such client');

@@ -6,7 +6,7 @@ import { checkKeyLife, time, type JudgedKey } from '../doctor/key-life.ts';
 import type { KeyState } from '../domain/access-tokens/key-life.ts';
 import type { SigningKey } from '../domain/access-tokens/ports.ts';
 import { createOnce } from '../infra/crypto/generated-keys.ts';
-import { nextName, pemNames } from '../infra/crypto/key-files.ts';
+import { nextName, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, databaseOf, type Command, type Outcome } from './command.ts';
@@ -41,7 +41,7 @@ export const run: Command = async ({ env, words: [action, which, ...rest], value
 /** `latchkey keys list`. */
 async function listKeys(env: Environment): Promise<Outcome> {
   const { directory, keys } = await reportKeys(env, databaseOf(env).url);
-  const lines = keys.map(({ kid, file, algorithm, state, since, next, longLived }) => {
+  const lines = keys.map(({ kid, files, algorithm, state, since, next, longLived }) => {
     const when = next === null ? '' : `, ${NEXT[state]} ${time(next)}`;
     const tokens = longLived > 0 ? `, ${longLived} long-lived tokens` : '';
     const from =
@@ -50,7 +50,7 @@ async function listKeys(env: Environment): Promise<Outcome> {
         : state === 'verifying'
           ? ` (signed until ${time(since)})`
           : ` since ${time(since)}`;
-    return `${kid}  ${algorithm}  ${file}  ${state}${from}${when}${tokens}`;
+    return `${kid}  ${algorithm}  ${files.join(' = ')}  ${state}${from}${when}${tokens}`;
   });
   const shown = keys.map((key) => ({
     ...key,
@@ -72,7 +72,8 @@ async function examineKeys(env: Environment): Promise<Outcome> {
 /** `latchkey keys add`: a new key with the highest name. It needs no database. @param now ms since 1970. */
 function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: number): Outcome {
   const { directory, KEY_PUBLISH_LEAD: lead } = keyConfig(env);
-  const names = existsSync(directory) ? pemNames(directory) : [];
+  // One that cannot be read would keep the replicas from taking the new one up.
+  const names = existsSync(directory) ? readKeyFiles(directory).map(({ name }) => name) : [];
   const name = nextName(names, now);
   const file = join(directory, name);
   const pem = generateSigningKey(algorithm);
@@ -98,22 +99,26 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
  */
 async function retireKey(env: Environment, which: string, force: boolean): Promise<Outcome> {
   const { directory, keys } = await reportKeys(env, databaseOf(env).url);
-  const key = keys.find(({ kid, file }) => kid === which || file === which);
+  const key = keys.find(({ kid, files }) => kid === which || files.includes(which));
   if (!key) throw new CommandError(`there is no such key in ${directory}`);
-  const { kid, file, next } = key;
-  const facts = { kid, file: join(directory, file) };
+  const { kid, file, files, next } = key;
+  const facts = { kid, file: join(directory, file), files };
   const refusal = keys.length === 1 ? 'it is the only key: `latchkey keys add` first' : reasonToKeep(key);
   if (refusal !== null && (!force || keys.length === 1))
     throw new CommandError(refusal, { ...facts, retired: false, from: isoOf(next) });
   try {
-    rmSync(facts.file);
+    // All of them: under any one it would go on signing.
+    for (const name of files) rmSync(join(directory, name));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!READ_ONLY.includes(code)) throw error;
-    const todo = `${facts.file} cannot be removed from here (${code}): take ${file} out of the Secret that is mounted there`;
-    throw new CommandError(todo, { ...facts, retired: false, remove: file });
+    const todo = `${files.join(', ')} cannot be removed from ${directory} (${code}): take ${files.join(', ')} out of the Secret that is mounted there`;
+    throw new CommandError(todo, { ...facts, retired: false, remove: files });
   }
-  return { result: { ...facts, retired: true }, text: `removed ${facts.file}${broken(key)}` };
+  return {
+    result: { ...facts, retired: true },
+    text: `removed ${files.map((name) => join(directory, name)).join(', ')}${broken(key)}`,
+  };
 }
 
 /** Why a key may not go yet, and from when on it may; null where it may. */

@@ -1,8 +1,8 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config.ts';
-import type { EndedToken } from '../domain/tokens/ended-token.ts';
+import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
 import { usedSince } from '../domain/tokens/token-record.ts';
-import { listEnded, MAX_ENDED_SHOWN } from '../domain/users/list-tokens.ts';
+import { listEnded } from '../domain/users/list-tokens.ts';
 import { summarise, type TokenSummary } from '../domain/users/profile.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { findUserId } from '../infra/postgres/user-status.ts';
@@ -13,7 +13,6 @@ interface UserTokens {
   userId: number;
   tokens: Omit<TokenSummary, 'current'>[];
   ended: EndedToken[];
-  isCut: boolean;
 }
 
 /**
@@ -41,12 +40,18 @@ export async function showTokens(
   const tokens = (await store.list(userId, usedSince(now, lifetimes)))
     .map((record) => summarise(record, undefined, 0, lifetimes))
     .filter(({ expiresAt }) => expiresAt === null || expiresAt > now);
-  const found = { userId, tokens, ...(await listEnded(store, userId, lifetimes, now)) };
+  const found: UserTokens = { userId, tokens, ended: [] };
+  for (let before: EndedPosition | undefined, isLast = false; !isLast;) {
+    const { ended, next } = await listEnded(store, userId, lifetimes, now, before);
+    found.ended.push(...ended);
+    isLast = next === null;
+    before = next ?? undefined;
+  }
   return { result: forMachines(found), text: forPeople(found) };
 }
 
 /** The names and forms of `GET /api/user/tokens`. */
-function forMachines({ userId, tokens, ended, isCut }: UserTokens): object {
+function forMachines({ userId, tokens, ended }: UserTokens): object {
   return {
     user: userId,
     tokens: tokens.map((token) => ({ ...common(token), expires_at: iso(token.expiresAt) })),
@@ -55,11 +60,10 @@ function forMachines({ userId, tokens, ended, isCut }: UserTokens): object {
       ended_at: iso(token.endedAt),
       reason: token.reason,
     })),
-    ended_cut: isCut,
   };
 }
 
-function forPeople({ tokens, ended, isCut }: UserTokens): string {
+function forPeople({ tokens, ended }: UserTokens): string {
   const line = (token: TokenSummaryLike, end: string) =>
     `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${iso(token.createdAt) ?? ''}` +
     `  last used ${iso(token.lastUsedAt) ?? 'never'}  ${end}`;
@@ -67,7 +71,6 @@ function forPeople({ tokens, ended, isCut }: UserTokens): string {
     ...(tokens.length === 0 ? ['no live tokens'] : []),
     ...tokens.map((token) => line(token, `expires ${iso(token.expiresAt) ?? 'never'}`)),
     ...ended.map((token) => line(token, `ended ${iso(token.endedAt) ?? ''}: ${token.reason}`)),
-    ...(isCut ? [`only the newest ${MAX_ENDED_SHOWN} that have ended`] : []),
   ].join('\n');
 }
 

@@ -6,8 +6,10 @@ const DAY = 86_400_000;
 
 /** A key in the folder, and what the replicas know of it. */
 export interface JudgedKey extends KeyLife {
-  /** Its name in the folder. */
+  /** Its highest name in the folder. */
   file: string;
+  /** All of its names: there may be two while it is renamed. */
+  files: string[];
   algorithm: string;
   createdAt: number;
 }

@@ -43,10 +43,11 @@ export async function reportKeys(env: Environment, url: string): Promise<KeysRep
       longLived: await countLongLived(postgres.prisma),
     });
     const keys = lives.flatMap((life) => {
-      const file = files.find(({ key }) => key.kid === life.kid);
+      const [file, ...others] = files.filter(({ key }) => key.kid === life.kid);
       if (!file) return [];
-      const { algorithm, createdAt } = file.key;
-      return [{ ...life, file: file.name, algorithm, createdAt }];
+      const { name, key } = file;
+      const names = [name, ...others.map((other) => other.name)];
+      return [{ ...life, file: name, files: names, algorithm: key.algorithm, createdAt: key.createdAt }];
     });
     return { directory: config.directory, now, keys };
   } finally {

@@ -24,6 +24,10 @@ test('a client is created, listed, rotated and deleted, for machines', async (t)
   t.match(rotated, { code: 0, answer: { client_id, client_secret: /^lks_/ } });
   t.not(rotated.answer.client_secret, client_secret);
   t.match(await listed(), [{ secrets: 2, rotated_at: /Z$/ }]);
+  t.match(await run('rotate', 'billing'), { code: 1, answer: { error: /two secrets are good already/ } });
+  const again = await run('rotate', 'billing', '--again');
+  t.match(again, { code: 0, answer: { client_secret: /^lks_/ } });
+  t.not(again.answer.client_secret, rotated.answer.client_secret);
   t.match(await run('rotate', 'billing', '--finish'), { code: 0, answer: { client_id, secrets: 1 } });
   t.notMatch(JSON.stringify(await listed()), /lks_|hash/, 'shown once');
 
@@ -66,11 +70,22 @@ test('what is not understood is usage, and an outage is a failure that says noth
     ['delete'],
     ['finish', 'a'],
   ])
-    t.type(parseClientCommand(args, false), 'string', args.join(' '));
+    t.type(parseClientCommand(args, { again: false, finish: false }), 'string', args.join(' '));
   for (const args of [['create', 'a'], ['delete', 'a'], ['list'], ['rotate']])
-    t.type(parseClientCommand(args, true), 'string', args.join(' '));
-  t.strictSame(parseClientCommand(['rotate', ' a '], false), { action: 'rotate', name: 'a' });
-  t.strictSame(parseClientCommand(['rotate', 'a'], true), { action: 'finish', name: 'a' });
+    for (const options of [
+      { again: false, finish: true },
+      { again: true, finish: false },
+    ])
+      t.type(parseClientCommand(args, options), 'string', args.join(' '));
+  t.type(parseClientCommand(['rotate', 'a'], { again: true, finish: true }), 'string');
+  t.strictSame(parseClientCommand(['rotate', ' a '], { again: false, finish: false }), {
+    action: 'rotate',
+    name: 'a',
+  });
+  t.strictSame(parseClientCommand(['rotate', 'a'], { again: false, finish: true }), {
+    action: 'finish',
+    name: 'a',
+  });
 
   const DATABASE_URL = 'postgres://user:sesame@127.0.0.1:1/none';
   t.match(await latchkey(['client', 'create'], { DATABASE_URL }), { code: 2, stderr: /Usage: latchkey/ });

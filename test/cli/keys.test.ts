@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
@@ -140,6 +140,25 @@ test('a key that has leaked goes at once, and the answer says what that breaks',
   const forced = await keys('retire', '0001.pem', '--force');
   t.match(forced, { code: 0, stdout: /clients refresh them, and 1 long-lived tokens are over/ });
   t.equal(readdirSync(folder).length, 1);
+});
+
+test('a key under two names goes with both', async (t) => {
+  const { folder, keys, serve } = await aWorld(t);
+  const leaked = KEYS.ES256();
+  writeFileSync(join(folder, '0001.pem'), leaked);
+  await serve();
+  writeFileSync(join(folder, '0002.pem'), KEYS.ES256());
+  writeFileSync(join(folder, '0003.pem'), leaked);
+  t.match(await keys('list'), { stdout: / {2}0003\.pem = 0001\.pem {2}/ });
+  t.match(await keys('retire', '0001.pem', '--force'), { code: 0, stdout: /0003\.pem, .*0001\.pem/ });
+  t.strictSame(readdirSync(folder), ['0002.pem']);
+});
+
+test('beside a file that cannot be read no key is added: no replica would be sure to take it', async (t) => {
+  const { folder, keys } = await aWorld(t);
+  mkdirSync(join(folder, '0001.pem'));
+  await t.rejects(keys('add'), { name: 'KeyError', message: '0001.pem cannot be read (EISDIR)' });
+  t.strictSame(readdirSync(folder), ['0001.pem']);
 });
 
 test('from a mounted Secret nothing is removed, and the answer says what to take out', async (t) => {

@@ -7,6 +7,7 @@ import { sql } from '../support/sql.ts';
 interface Listed {
   tokens: Record<string, unknown>[];
   ended: Record<string, unknown>[];
+  ended_next?: null;
 }
 
 test('user tokens shows an operator what the owner sees', async (t) => {
@@ -24,7 +25,8 @@ test('user tokens shows an operator what the owner sees', async (t) => {
     DATABASE_URL,
   });
   t.equal(code, 0);
-  const seen = (await call(target, 'GET /api/user/tokens', { token })).json<Listed>();
+  const { ended_next, ...seen } = (await call(target, 'GET /api/user/tokens', { token })).json<Listed>();
+  t.equal(ended_next, null);
   const owners = seen.tokens.map(({ current: _current, ...rest }) => rest);
   t.strictSame(JSON.parse(stdout), { user: stolen.user.id, ...seen, tokens: owners });
   t.notMatch(stdout, account.email);
@@ -62,4 +64,24 @@ test('user tokens says whom it does not find, and what it does not understand', 
   }
   for (const args of [['tokens'], ['tokens', 'ada', 'bob']])
     t.equal((await latchkey(['user', ...args], { DATABASE_URL })).code, 2);
+});
+
+test('user tokens shows all that has ended, of however many pages', async (t) => {
+  const target = await buildTestApp(t);
+  const { databaseUrl: DATABASE_URL } = target;
+  const account = anAccount();
+  const { user } = await signUp(target, account);
+  await sql(
+    DATABASE_URL,
+    `INSERT INTO tokens (user_id, type, name, created_at, revoked_at, end_reason)
+     SELECT $1, 'llt', n::text, now() - interval '1 day', now() - n * interval '1 minute', 'reuse'
+     FROM generate_series(1, 250) AS n`,
+    [user.id],
+  );
+  const { stdout } = await latchkey(['user', 'tokens', account.username, '--json'], { DATABASE_URL });
+  const { ended } = JSON.parse(stdout) as Listed;
+  t.strictSame(
+    ended.map(({ name }) => name),
+    Array.from({ length: 250 }, (_, i) => String(i + 1)),
+  );
 });

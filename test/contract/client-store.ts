@@ -1,4 +1,5 @@
 import { test, type Test } from 'tap';
+import { TwoSecretsError } from '../../src/domain/clients/service-client.ts';
 import type { ClientStore } from '../../src/domain/clients/ports.ts';
 
 const CREATED = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
@@ -32,26 +33,31 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.same((await store.list()).map(plain), [plain(stored('a'))]);
   });
 
-  void holds('a rotation keeps the newest two secrets, until it is finished', async (t, store) => {
+  void holds('a rotation keeps the secret in use, until it is finished', async (t, store) => {
     await store.add(aClient('a'));
     await store.add(aClient('b'));
     const rotated = { ...stored('a'), secretHash: hash(2), previousHash: hash(1), rotatedAt: CREATED + 5 };
-    t.same(plain(await store.rotate('a', hash(2), CREATED + 5)), plain(rotated));
-    const again = { ...stored('a'), secretHash: hash(3), previousHash: hash(2), rotatedAt: CREATED + 6 };
-    t.same(plain(await store.rotate('a', hash(3), CREATED + 6)), plain(again));
+    t.same(plain(await store.rotate('a', hash(2), { at: CREATED + 5, again: false })), plain(rotated));
+    await t.rejects(store.rotate('a', hash(9), { at: CREATED + 6, again: false }), TwoSecretsError);
+    const again = { ...rotated, secretHash: hash(3), rotatedAt: CREATED + 6 };
+    t.same(plain(await store.rotate('a', hash(3), { at: CREATED + 6, again: true })), plain(again));
     const finished = { ...again, previousHash: null };
     t.same(plain(await store.finishRotation('a')), plain(finished));
     t.same(plain(await store.finishRotation('a')), plain(finished), 'and again');
     t.same((await store.list()).map(plain), [plain(finished), plain(stored('b'))], 'nobody else');
   });
 
-  void holds('of rotations at once the last two survive', async (t, store) => {
+  void holds('of rotations at once one is done', async (t, store) => {
     await store.add(aClient('a'));
-    const rotations = await Promise.all([2, 3, 4, 5].map((byte) => store.rotate('a', hash(byte), CREATED)));
+    const rotations = await Promise.all(
+      [2, 3, 4, 5].map((byte) =>
+        store.rotate('a', hash(byte), { at: CREATED, again: false }).catch(() => null),
+      ),
+    );
     const [client] = await store.list();
-    const newest = rotations.filter((rotated) => rotated?.secretHash[0] === client?.secretHash[0]);
-    t.equal(newest.length, 1);
-    t.same(plain(newest[0] ?? null), plain(client ?? null), 'what the last one was told is what there is');
+    const done = rotations.filter((rotated) => rotated !== null);
+    t.equal(done.length, 1);
+    t.same(plain(done[0] ?? null), plain(client ?? null), 'what it was told is what there is');
   });
 
   void holds('what was removed is gone, and its name is free', async (t, store) => {
@@ -63,7 +69,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
   });
 
   void holds('nobody of that name is null', async (t, store) => {
-    t.equal(await store.rotate('a', hash(2), CREATED), null);
+    t.equal(await store.rotate('a', hash(2), { at: CREATED, again: false }), null);
     t.equal(await store.finishRotation('a'), null);
   });
 }

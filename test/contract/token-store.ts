@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
+import type { EndedPosition } from '../../src/domain/tokens/ended-token.ts';
 import type { TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/users/user.ts';
 
@@ -155,6 +156,22 @@ export function tokenStoreContract(
     (await tokens.listEnded(user.id, { since: 0, now: AT, limit: 10, ...range }, times)).map(
       ({ id, endedAt, reason }) => [id, endedAt - AT, reason],
     );
+
+  contract('lists what has ended page by page, however many ended at once', async (t, { tokens, ada }) => {
+    const ids = [];
+    for (let i = 0; i < 5; i++) ids.push((await addSession(tokens, ada)).id);
+    const [last, ...others] = ids as [number, ...number[]];
+    for (const id of others) await tokens.revoke(ada.id, id, AT);
+    await tokens.revoke(ada.id, last, AT + 1);
+    const found: number[] = [];
+    for (let before: EndedPosition | undefined; ;) {
+      const page = await tokens.listEnded(ada.id, { since: 0, now: AT + 1, limit: 2, before }, lifetimes);
+      found.push(...page.map(({ id }) => id));
+      before = page.at(-1);
+      if (!before) break;
+    }
+    t.strictSame(found, [last, ...others.reverse()]);
+  });
 
   contract('ends all of one user at once, and says what', async (t, { tokens, ada, bob }) => {
     const session = (await addSession(tokens, ada)).id;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,6 +54,18 @@ test('a port that is taken ends the start in one line', async (t) => {
     t.equal(code, 1);
     t.match(stderr, /^cannot listen: .*EADDRINUSE.*\n$/);
   }
+});
+
+test('a signing key that cannot be used ends the start in one line', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  mkdirSync(join(folder, 'keys/2027.pem'), { recursive: true });
+  const { code, stderr } = await failedStart(t, { DATABASE_URL: url, DATA_DIR: folder });
+  t.equal(code, 1);
+  t.equal(stderr, 'the signing keys cannot be used: 2027.pem cannot be read (EISDIR)\n');
 });
 
 test('a data folder that cannot be used ends the start in one line', async (t) => {

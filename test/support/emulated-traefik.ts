@@ -18,7 +18,7 @@ const FOLDER = new URL('../../../deploy/traefik/', import.meta.url).pathname;
 interface ForwardAuth {
   address: string;
   authRequestHeaders: string[];
-  authResponseHeaders: string[];
+  authResponseHeadersRegex: string;
 }
 
 interface Middleware {
@@ -108,7 +108,7 @@ async function apply(middleware: Middleware | undefined, message: Message): Prom
 
 /** A GET with some of the headers, and with what was asked for in X-Forwarded-*; not 2xx is passed on as it is. */
 async function ask(
-  { address, authRequestHeaders, authResponseHeaders }: ForwardAuth,
+  { address, authRequestHeaders, authResponseHeadersRegex }: ForwardAuth,
   message: Message,
 ): Promise<Message | Reply> {
   const sent = message.headers.filter(([name]) => authRequestHeaders.some((one) => isSame(one, name)));
@@ -130,10 +130,11 @@ async function ask(
   // Whoever does not answer at all is 500 with Traefik.
   const answer = await forward(origin, question).catch(() => ({ status: 500, headers: [], body: '' }));
   if (answer.status < 200 || answer.status > 299) return answer;
-  let { headers } = message;
-  for (const name of authResponseHeaders)
-    headers = setHeader(headers, name, ...valuesOf(answer.headers, name));
-  return { ...message, headers };
+  // Go's names are canonical by then, as in the pattern.
+  const pattern = new RegExp(authResponseHeadersRegex, 'i');
+  const isTheirs = ([name]: Header) => pattern.test(name);
+  const own = message.headers.filter((header) => !isTheirs(header));
+  return { ...message, headers: [...own, ...answer.headers.filter(isTheirs)] };
 }
 
 function isMatch(rule: string, path: string): boolean {
@@ -147,7 +148,7 @@ function isMatch(rule: string, path: string): boolean {
 }
 
 function checkKnown({ forwardAuth, headers, ...others }: Middleware): void {
-  const known = ['address', 'authRequestHeaders', 'authResponseHeaders', 'customRequestHeaders'];
+  const known = ['address', 'authRequestHeaders', 'authResponseHeadersRegex', 'customRequestHeaders'];
   const unknown = Object.keys({ ...forwardAuth, ...headers }).filter((key) => !known.includes(key));
   if (unknown.length > 0 || Object.keys(others).length > 0) throw new Error('an option that is not emulated');
 }

@@ -1,5 +1,5 @@
 import type { ClientStore } from '../../src/domain/clients/ports.ts';
-import type { ServiceClient } from '../../src/domain/clients/service-client.ts';
+import { TwoSecretsError, type ServiceClient } from '../../src/domain/clients/service-client.ts';
 
 /** The registered services in a map: passes the same contract as the ones in PostgreSQL (test/contract/client-store.ts). */
 export function makeMemoryClientStore(): ClientStore {
@@ -18,13 +18,15 @@ export function makeMemoryClientStore(): ClientStore {
       clients.set(client.name, { ...client, previousHash: null, rotatedAt: null });
       return Promise.resolve(true);
     },
-    rotate: (name, secretHash, at) =>
-      change(name, (client) => ({
+    rotate: async (name, secretHash, { at, again }) => {
+      if (!again && clients.get(name)?.previousHash) throw new TwoSecretsError();
+      return change(name, (client) => ({
         ...client,
         secretHash,
-        previousHash: client.secretHash,
+        previousHash: client.previousHash ?? client.secretHash,
         rotatedAt: at,
-      })),
+      }));
+    },
     finishRotation: (name) => change(name, (client) => ({ ...client, previousHash: null })),
     remove: (name) => Promise.resolve(clients.delete(name)),
   };

@@ -1,5 +1,5 @@
 import { AuthError } from '../../src/domain/errors.ts';
-import { asEnded, type EndReason } from '../../src/domain/tokens/ended-token.ts';
+import { asEnded, type EndedPosition, type EndReason } from '../../src/domain/tokens/ended-token.ts';
 import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
@@ -93,13 +93,14 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     list: (userId, usedSince = -1) => promised(() => inUse(userId, usedSince)),
 
-    listEnded: (userId, { since, now, limit }, lifetimes) =>
+    listEnded: (userId, { since, now, limit, before }, lifetimes) =>
       promised(() =>
         [...records.values()]
           .filter((record) => record.userId === userId)
           .flatMap((record) => asEnded(record, reasons.get(record.id) ?? null, lifetimes, now) ?? [])
           .filter(({ endedAt }) => endedAt > since)
-          .sort((one, other) => other.endedAt - one.endedAt || other.id - one.id)
+          .sort(newestFirst)
+          .filter((ended) => !before || newestFirst(before, ended) < 0)
           .slice(0, limit),
       ),
 
@@ -165,4 +166,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       if (user) users.set(userId, { ...user, disabled: true });
     },
   };
+}
+
+function newestFirst(one: EndedPosition, other: EndedPosition): number {
+  return other.endedAt - one.endedAt || other.id - one.id;
 }

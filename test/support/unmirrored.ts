@@ -11,6 +11,7 @@ export const UNMIRRORED: Readonly<Record<string, string>> = {
   'compose-feed.ts': 'test/http/auth/revocations.test.ts',
   'compose-clients.ts': 'test/http/auth/introspect.test.ts',
   'compose-hashing.ts': 'test/http/plugins/load-shedding.test.ts',
+  'compose-keys.ts': 'test/http/plugins/jwt-keys.test.ts',
   'compose-services.ts': 'test/http/auth/log-in.test.ts',
   'compose-states.ts': 'test/http/auth/refresh.test.ts',
   'doctor/key-report.ts': 'test/cli/keys.test.ts',

@@ -1,14 +1,14 @@
 import { AuthError } from '../errors.ts';
 import type { ClientDirectory } from './directory.ts';
-import { isSecretOf } from './secret.ts';
+import { hashSecret, isHashOf } from './secret.ts';
 import type { ServiceIdentity } from './service-client.ts';
 
 /** The registered services, as those who serve them see them. */
 export interface ServiceClients {
   /** @throws AuthError `invalid_client`, `unavailable` */
   authenticate(clientId: string, secret: string): Promise<ServiceIdentity>;
-  /** Whether it is still registered: for connections that outlive their authentication. */
-  isRegistered(clientId: string): boolean;
+  /** Whether its secret is still good: for connections that outlive their authentication. */
+  isStillGood(identity: ServiceIdentity): boolean;
 }
 
 /**
@@ -19,7 +19,8 @@ export interface ServiceClients {
 export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 'refresh'>): ServiceClients {
   function check(clientId: string, secret: string): ServiceIdentity | null {
     const client = directory.find(clientId);
-    return isSecretOf(client, secret) && client ? { clientId, name: client.name } : null;
+    const secretHash = hashSecret(secret);
+    return isHashOf(client, secretHash) && client ? { clientId, name: client.name, secretHash } : null;
   }
   return {
     async authenticate(clientId, secret) {
@@ -30,6 +31,6 @@ export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 're
       if (!found) throw new AuthError('invalid_client');
       return found;
     },
-    isRegistered: (clientId) => directory.find(clientId) !== undefined,
+    isStillGood: ({ clientId, secretHash }) => isHashOf(directory.find(clientId), secretHash),
   };
 }

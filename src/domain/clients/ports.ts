@@ -9,10 +9,16 @@ export interface ClientStore {
   add(client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt'>): Promise<boolean>;
 
   /**
-   * Puts a secret's hash in front; what was the newest becomes the previous one, and what was that is over.
+   * Puts a secret's hash in front, beside the one that was alone until then.
+   * @param again where there are two already: instead of the newer one, which nobody may have seen.
    * @returns the client as it is then; null when there is none of this name.
+   * @throws TwoSecretsError
    */
-  rotate(name: string, secretHash: Uint8Array, at: number): Promise<ServiceClient | null>;
+  rotate(
+    name: string,
+    secretHash: Uint8Array,
+    options: { at: number; again: boolean },
+  ): Promise<ServiceClient | null>;
 
   /** Drops the previous hash. @returns as `rotate`. */
   finishRotation(name: string): Promise<ServiceClient | null>;

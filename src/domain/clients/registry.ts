@@ -29,10 +29,14 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
       return isNew ? { clientId, secret } : null;
     },
 
-    /** A new secret beside the newest one; both are good. @returns null when there is no such client. */
-    async rotate(name: string): Promise<Credentials | null> {
+    /**
+     * A new secret beside the one in use; both are good.
+     * @param again instead of the newer of two: it was lost before anybody used it.
+     * @returns null when there is no such client. @throws TwoSecretsError where there are two already.
+     */
+    async rotate(name: string, again = false): Promise<Credentials | null> {
       const secret = newSecret(randomBytes);
-      const client = await store.rotate(name, hashSecret(secret), clock.now());
+      const client = await store.rotate(name, hashSecret(secret), { at: clock.now(), again });
       return client && { clientId: client.clientId, secret };
     },
 

@@ -32,14 +32,13 @@ export function hashSecret(secret: string): Buffer {
 const NO_HASH = new Uint8Array(32);
 
 /**
- * Whether the secret is one of the client's, in a time that depends on neither: an unknown client, one secret and two cost
+ * Whether this is the hash of one of the client's secrets, in a time that depends on neither: an unknown client, one secret and two cost
  * the same.
  */
-export function isSecretOf(
+export function isHashOf(
   client: Pick<ServiceClient, 'secretHash' | 'previousHash'> | undefined,
-  secret: string,
+  hash: Uint8Array,
 ): boolean {
-  const hash = hashSecret(secret);
   const isNewest = timingSafeEqual(hash, client?.secretHash ?? NO_HASH);
   const isPrevious = timingSafeEqual(hash, client?.previousHash ?? NO_HASH);
   return isNewest || isPrevious;

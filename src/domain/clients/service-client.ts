@@ -14,10 +14,17 @@ export interface ServiceClient {
   rotatedAt: number | null;
 }
 
+/** A client has two secrets already: one more would have to end one that may be in use. */
+export class TwoSecretsError extends Error {
+  override name = 'TwoSecretsError';
+}
+
 /** Who is asking: a service whose secret has been found right. */
 export interface ServiceIdentity {
   clientId: string;
   name: string;
+  /** Of the secret that was found right. */
+  secretHash: Uint8Array;
 }
 
 /** Controls, lone surrogates, unassigned and private characters, line separators: what a terminal would not show. */

@@ -1,3 +1,4 @@
+import type { ServiceIdentity } from '../clients/service-client.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
@@ -14,8 +15,8 @@ interface FanOutPorts {
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after so many milliseconds. */
   wait: (ms: number) => Promise<void>;
-  /** Whether there still is such a service client. */
-  isClient: (clientId: string) => boolean;
+  /** Whether the secret by which it came is still good. */
+  isClient: (client: ServiceIdentity) => boolean;
   observe: Pick<Observe, 'feedEnded'>;
   /** A fault of ours has ended a reader. */
   onError: (error: Error) => void;
@@ -177,9 +178,9 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of following.keys()) reader.send(messages);
     },
 
-    /** Ends the readers of clients that there are no more. */
+    /** Ends the readers whose client or secret is gone. */
     endStrangers(): void {
-      for (const reader of readers) if (!ports.isClient(reader.clientId)) end(reader, 'client');
+      for (const reader of readers) if (!ports.isClient(reader.client)) end(reader, 'client');
     },
 
     readers: () => readers.size,

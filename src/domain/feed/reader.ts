@@ -1,3 +1,4 @@
+import type { ServiceIdentity } from '../clients/service-client.ts';
 import type { FeedEvent, FeedPosition, UserMark } from './ports.ts';
 
 /** What a reader is sent. `position` is where it is then; null where more has to come first. */
@@ -15,7 +16,7 @@ export type FeedMessage = { position: FeedPosition | null } & (
 
 /** A connection of a service client. */
 export interface FeedReader {
-  clientId: string;
+  client: ServiceIdentity;
   /** Never waits, whatever becomes of it. */
   send(messages: readonly FeedMessage[]): void;
   /** Bytes that were sent and have not left us. */

@@ -71,16 +71,17 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
     },
 
     /**
-     * Whether a session that is over ended together with all that its user had then: the answer was lost, and its client
-     * asks again. A session that ended alone ends no other.
+     * Whether a session that is over is told that everything is: the answer was lost, and its client asks again. It may end
+     * nothing any more, so that this is true only where nothing of the user's lives.
      */
     async hasHappened({ userId, tokenId, type }: Bearer): Promise<boolean> {
       if (type === 'llt') return false;
       const found = await tokens.find(tokenId);
-      const endedAt = found?.record.userId === userId && !found.user.disabled ? found.record.revokedAt : null;
-      if (endedAt === null) return false;
-      const left = await tokens.list(userId, usedSince(endedAt, lifetimes));
-      if (left.some((record) => record.createdAt <= endedAt && isLive(endedAt, record))) return false;
+      const isOver = found?.record.userId === userId && found.record.revokedAt !== null;
+      if (!isOver || found.user.disabled) return false;
+      const at = clock.now();
+      const left = await tokens.list(userId, usedSince(at, lifetimes));
+      if (left.some((record) => isLive(at, record))) return false;
       await finish(userId, 0);
       return true;
     },

@@ -14,6 +14,9 @@ export type ShownReason = (typeof SHOWN_REASONS)[number];
 /** For how long owner and operators can see what became of a token, in milliseconds. */
 export const ENDED_SHOWN = 30 * 86_400_000;
 
+/** Where a list of them was left. */
+export type EndedPosition = Pick<EndedToken, 'endedAt' | 'id'>;
+
 /** Times in milliseconds since 1970. */
 export interface EndedToken {
   id: number;

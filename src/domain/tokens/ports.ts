@@ -2,7 +2,7 @@ import type { UserMark } from '../feed/ports.ts';
 import type { User } from '../users/user.ts';
 import type { TokenKey } from '../sessions/ports.ts';
 import type { SessionState } from '../sessions/rotation.ts';
-import type { EndedToken, EndReason } from './ended-token.ts';
+import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
 import type { Lifetimes, TokenRecord } from './token-record.ts';
 
 export interface NewSession {
@@ -86,10 +86,13 @@ export interface TokenStore {
    */
   list(userId: number, usedSince?: number): Promise<TokenRecord[]>;
 
-  /** What has ended since `since` (ms): revoked, or expired by `now` as far as the record knows. The newest first. */
+  /**
+   * What has ended since `since` (ms): revoked, or expired by `now` as far as the record knows. The newest first.
+   * @param range.before only what comes after this one in that order.
+   */
   listEnded(
     userId: number,
-    range: { since: number; now: number; limit: number },
+    range: { since: number; now: number; limit: number; before?: EndedPosition | undefined },
     lifetimes: Lifetimes,
   ): Promise<EndedToken[]>;
 }

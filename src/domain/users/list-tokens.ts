@@ -1,6 +1,6 @@
 import type { Principal } from '../access-tokens/principal.ts';
 import type { Clock } from '../clock.ts';
-import { ENDED_SHOWN, type EndedToken } from '../tokens/ended-token.ts';
+import { ENDED_SHOWN, type EndedPosition, type EndedToken } from '../tokens/ended-token.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { Lifetimes } from '../tokens/token-record.ts';
 import type { Profile, TokenSummary } from './profile.ts';
@@ -12,41 +12,44 @@ interface ListTokensPorts {
   clock: Clock;
 }
 
-/** More than a person reads, and less than a script that logs in all day leaves behind. */
-export const MAX_ENDED_SHOWN = 100;
+/** A page of what has ended. */
+export const ENDED_PAGE = 100;
 
 export interface TokenList {
   tokens: TokenSummary[];
   /** The newest first. */
   ended: EndedToken[];
-  /** There are more than MAX_ENDED_SHOWN. */
-  isCut: boolean;
+  /** From where the list goes on; null at its end. */
+  next: EndedPosition | null;
 }
 
 /**
  * The owner's live tokens, and what became of those that ended in the last 30 days.
+ * @param before where the list of those was left.
  * @throws AuthError `unavailable`
  */
 export function makeListTokens({ profile, tokens, lifetimes, clock }: ListTokensPorts) {
-  return async function listTokens(principal: Principal): Promise<TokenList> {
+  return async function listTokens(principal: Principal, before?: EndedPosition): Promise<TokenList> {
     const { tokens: live } = await profile(principal);
-    const { ended, isCut } = await listEnded(tokens, principal.user.id, lifetimes, clock.now());
+    const { ended, next } = await listEnded(tokens, principal.user.id, lifetimes, clock.now(), before);
     // A refresh reaches the record later: what the fast store knows to be alive has not expired.
     const alive = new Set(live.map(({ id }) => id));
-    return { tokens: live, ended: ended.filter(({ id }) => !alive.has(id)), isCut };
+    return { tokens: live, ended: ended.filter(({ id }) => !alive.has(id)), next };
   };
 }
 
 export type ListTokens = ReturnType<typeof makeListTokens>;
 
-/** The newest of what has ended in the last 30 days. */
+/** A page of what has ended in the last 30 days. */
 export async function listEnded(
   tokens: Pick<TokenStore, 'listEnded'>,
   userId: number,
   lifetimes: Lifetimes,
   now: number,
-): Promise<Pick<TokenList, 'ended' | 'isCut'>> {
-  const range = { since: now - ENDED_SHOWN, now, limit: MAX_ENDED_SHOWN + 1 };
-  const ended = await tokens.listEnded(userId, range, lifetimes);
-  return { ended: ended.slice(0, MAX_ENDED_SHOWN), isCut: ended.length > MAX_ENDED_SHOWN };
+  before?: EndedPosition,
+): Promise<Pick<TokenList, 'ended' | 'next'>> {
+  const range = { since: now - ENDED_SHOWN, now, limit: ENDED_PAGE + 1, before };
+  const found = await tokens.listEnded(userId, range, lifetimes);
+  const ended = found.slice(0, ENDED_PAGE);
+  return { ended, next: found.length > ENDED_PAGE ? (ended.at(-1) ?? null) : null };
 }

@@ -36,7 +36,7 @@ const RETRY = 1000;
 
 export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = (app, { fanOut }, done) => {
   app.get('/api/auth/revocations', { schema, onRequest: app.auth.client }, async (request, reply) => {
-    const { clientId } = serviceClientOf(request);
+    const client = serviceClientOf(request);
     const lastId = request.headers['last-event-id'];
     const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId));
 
@@ -46,7 +46,7 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
     });
     app.streamBegins(request);
     const reader: FeedReader = {
-      clientId,
+      client,
       send: (messages) => {
         stream.write(textOf(messages));
       },

@@ -24,7 +24,7 @@ function readBasic(header: string): { id: string; secret: string } | null {
   const colon = text?.indexOf(':') ?? -1;
   if (text === null || colon === -1) return null;
   const [id, secret] = [decodeFormText(text.slice(0, colon)), decodeFormText(text.slice(colon + 1))];
-  return id === null || secret === null ? null : { id, secret };
+  return id === null || id === '' || secret === null ? null : { id, secret };
 }
 
 /** The service that the route's hook has found; a route that forgot its hook fails here, and not open. */

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Bearer } from '../../domain/access-tokens/principal.ts';
 import type { LogOutEverywhere } from '../../domain/sessions/log-out-everywhere.ts';
-import { SHOWN_REASONS, type EndedToken } from '../../domain/tokens/ended-token.ts';
+import { SHOWN_REASONS, type EndedPosition, type EndedToken } from '../../domain/tokens/ended-token.ts';
 import type { ListTokens } from '../../domain/users/list-tokens.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
@@ -39,12 +39,27 @@ const listSchema = operation({
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],
+  querystring: Type.Object(
+    {
+      ended_before: Type.Optional(
+        Type.String({
+          pattern: '^\\d{1,15}\\.\\d{1,15}$',
+          description: 'The `ended_next` of the page before',
+          examples: ['1795306833335.155'],
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
   response: {
     200: Type.Object(
       {
         tokens: Type.Array(TokenSchema, { description: 'What may act for the user' }),
-        ended: Type.Array(EndedSchema, { description: 'The newest first, at most 100' }),
-        ended_cut: Type.Boolean({ description: 'More have ended than are shown', examples: [false] }),
+        ended: Type.Array(EndedSchema, { description: 'The newest first, 100 a page' }),
+        ended_next: Type.Union([Type.String(), Type.Null()], {
+          description: 'Give it as `ended_before` for the next page; null on the last',
+          examples: [null],
+        }),
       },
       {
         title: 'Tokens',
@@ -87,8 +102,9 @@ export const tokensRoutes: FastifyPluginCallbackTypebox<TokensRoute> = (app, opt
   const { listTokens, logOutEverywhere } = options;
 
   app.get('/api/user/tokens', { schema: listSchema, onRequest: app.auth.principal }, async (request) => {
-    const { tokens, ended, isCut } = await listTokens(principalOf(request));
-    return { tokens: tokens.map(tokenBody), ended: ended.map(endedBody), ended_cut: isCut };
+    const before = positionOf(request.query.ended_before);
+    const { tokens, ended, next } = await listTokens(principalOf(request), before);
+    return { tokens: tokens.map(tokenBody), ended: ended.map(endedBody), ended_next: positionText(next) };
   });
 
   /** One that kept itself is alive to ask again. Read before validation: whatever is not plainly nothing counts as more. */
@@ -107,6 +123,15 @@ export const tokensRoutes: FastifyPluginCallbackTypebox<TokensRoute> = (app, opt
   );
   done();
 };
+
+function positionOf(text: string | undefined): EndedPosition | undefined {
+  const [endedAt = NaN, id = NaN] = text?.split('.').map(Number) ?? [];
+  return text === undefined ? undefined : { endedAt, id };
+}
+
+function positionText(position: EndedPosition | null): string | null {
+  return position && `${position.endedAt}.${position.id}`;
+}
 
 function endedBody({ id, type, name, createdAt, lastUsedAt, endedAt, reason }: EndedToken) {
   return {

@@ -18,22 +18,56 @@ export function pemNames(directory: string): string[] {
     .sort((one, other) => (stem(one) > stem(other) ? -1 : 1));
 }
 
-/** The keys of a folder, the highest file name first. @throws KeyError, and the file system's errors */
+/** The keys of a folder, the highest file name first. @throws KeyError */
 export function readKeyFiles(directory: string): KeyFile[] {
-  return pemNames(directory).map((name) => {
-    const path = join(directory, name);
-    return { name, key: parseSigningKey(readFileSync(path, 'utf8'), name, statSync(path).mtimeMs) };
-  });
+  const { files, problems } = readFolder(directory, []);
+  if (problems[0]) throw problems[0];
+  return files;
 }
 
 /**
- * The keys of a folder that serves, the highest file name first.
- * @throws KeyError, and the file system's errors
+ * The same of a folder that changes while it is used. A file that cannot be read holds nothing else back: what was read under
+ * its name stays, since tokens of that key are about.
+ * @throws KeyError where the folder itself cannot be read.
  */
+export function readFolder(
+  directory: string,
+  before: readonly KeyFile[],
+): { files: KeyFile[]; problems: KeyError[] } {
+  const problems: KeyError[] = [];
+  const files = orKeyError(directory, () => pemNames(directory)).flatMap((name) => {
+    try {
+      return [readKeyFile(directory, name)];
+    } catch (error) {
+      problems.push(error as KeyError);
+      return before.filter((file) => file.name === name);
+    }
+  });
+  return { files, problems };
+}
+
+function readKeyFile(directory: string, name: string): KeyFile {
+  const path = join(directory, name);
+  const [pem, { mtimeMs }] = orKeyError(name, () => [readFileSync(path, 'utf8'), statSync(path)] as const);
+  return { name, key: parseSigningKey(pem, name, mtimeMs) };
+}
+
+function orKeyError<Result>(what: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw new KeyError(`${what} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+  }
+}
+
+/** The keys of a folder that serves, the highest file name first. @throws KeyError */
 export function readSigningKeys(directory: string): SigningKey[] {
-  const files = readKeyFiles(directory);
+  return keysOf(readKeyFiles(directory));
+}
+
+/** The same key may be there under two names, while it is renamed. @throws KeyError where there is none. */
+export function keysOf(files: readonly KeyFile[]): SigningKey[] {
   if (files.length === 0) throw new KeyError('the folder holds no .pem file');
-  // The same key may be there under two names, while it is renamed.
   const keys = files.map(({ key }) => key);
   return keys.filter(({ kid }, i) => keys.findIndex((key) => key.kid === kid) === i);
 }

@@ -1,6 +1,6 @@
 import { signerFirst, signerOf } from '../../domain/access-tokens/key-life.ts';
 import type { KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
-import { readSigningKeys } from './key-files.ts';
+import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
 
 export interface KeyRingOptions {
@@ -12,7 +12,7 @@ export interface KeyRingOptions {
   registry: KeyRegistry;
   /** Milliseconds between two looks. */
   interval: number;
-  /** Told when keys that have appeared cannot be used; those in use stay. */
+  /** Told once of each key or secret that has appeared and cannot be used; what was in use in its place stays. */
   onError: (error: Error) => void;
   /** Told when the registry cannot be asked, and with null when it can again; the key that signs stays. */
   onRegistry: (error: Error | null) => void;
@@ -30,7 +30,10 @@ const MIN_RELOAD_INTERVAL = 1000;
 export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void>; close(): void } {
   const { registry, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
-  let read = readKeys(options);
+  let files = readKeyFiles(options.signingKeysDir);
+  let read: KeySet = { signing: keysOf(files), refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
+  /** What was wrong at the last look. */
+  let problems: Error[] = [];
   /** What may sign, as of the last time that the registry answered. */
   let active: ReadonlySet<string> | null = null;
   /** The keys that it has been told of. */
@@ -59,11 +62,27 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
 
   async function look(): Promise<void> {
     lastLook = performance.now();
-    try {
-      read = readKeys(options);
-    } catch (error) {
-      onError(error as Error);
-    }
+    const found: Error[] = [];
+    const attempt = (step: () => void) => {
+      try {
+        step();
+      } catch (error) {
+        found.push(error as Error);
+      }
+    };
+    // What is wrong with one file keeps no other from being taken up, or away.
+    attempt(() => {
+      const folder = readFolder(options.signingKeysDir, files);
+      found.push(...folder.problems);
+      read = { ...read, signing: keysOf(folder.files) };
+      ({ files } = folder);
+    });
+    attempt(() => {
+      read = { ...read, refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
+    });
+    const known = problems.map(({ message }) => message);
+    problems = found;
+    for (const problem of found) if (!known.includes(problem.message)) onError(problem);
     await apply();
   }
 
@@ -116,10 +135,6 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
       clearInterval(timer);
     },
   };
-}
-
-function readKeys({ signingKeysDir, readRefreshSecrets }: KeyRingOptions): KeySet {
-  return { signing: readSigningKeys(signingKeysDir), refresh: parseRefreshSecrets(readRefreshSecrets()) };
 }
 
 function inOrder({ signing, refresh }: KeySet, active: ReadonlySet<string> | null): KeySet {

@@ -1,5 +1,5 @@
 import type { ClientStore } from '../../domain/clients/ports.ts';
-import type { ServiceClient } from '../../domain/clients/service-client.ts';
+import { TwoSecretsError, type ServiceClient } from '../../domain/clients/service-client.ts';
 import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
 import { orAuthError } from './errors.ts';
 
@@ -23,15 +23,17 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
       }),
 
     // One statement: of two rotations at once neither may lose the other's secret.
-    rotate: (name, secretHash, at) =>
+    rotate: (name, secretHash, { at, again }) =>
       orAuthError(async () => {
         const [row] = await prisma.$queryRaw<Row[]>`
-          UPDATE service_clients SET previous_hash = secret_hash, secret_hash = ${new Uint8Array(secretHash)},
-            rotated_at = ${new Date(at)}
-          WHERE name = ${name}
+          UPDATE service_clients SET previous_hash = coalesce(previous_hash, secret_hash),
+            secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
+          WHERE name = ${name} AND (${again} OR previous_hash IS NULL)
           RETURNING client_id AS "clientId", name, secret_hash AS "secretHash", previous_hash AS "previousHash",
             created_at AS "createdAt", rotated_at AS "rotatedAt"`;
-        return row ? toServiceClient(row) : null;
+        if (row) return toServiceClient(row);
+        if ((await prisma.serviceClient.count({ where: { name } })) > 0) throw new TwoSecretsError();
+        return null;
       }),
 
     finishRotation: (name) =>

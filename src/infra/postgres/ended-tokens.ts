@@ -1,6 +1,6 @@
 import { AuthError } from '../../domain/errors.ts';
 import { asEnded, type EndedToken } from '../../domain/tokens/ended-token.ts';
-import type { Ending } from '../../domain/tokens/ports.ts';
+import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { Lifetimes, TokenRecord } from '../../domain/tokens/token-record.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
 import { toRecord } from './rows.ts';
@@ -43,9 +43,12 @@ export async function endTokens(
 export async function findEnded(
   prisma: PrismaClient,
   userId: number,
-  { since, now, limit }: { since: number; now: number; limit: number },
+  { since, now, limit, before }: Parameters<TokenStore['listEnded']>[1],
   lifetimes: Lifetimes,
 ): Promise<EndedToken[]> {
+  const isAfter = before
+    ? Prisma.sql`AND (ended.at, tokens.id) < (${new Date(before.endedAt)}, ${BigInt(before.id)})`
+    : Prisma.empty;
   const maxAge = lifetimes.session === 0 ? null : lifetimes.session;
   const rows = await prisma.$queryRaw<Row[]>`
     SELECT ${COLUMNS} FROM tokens
@@ -59,7 +62,7 @@ export async function findEnded(
     ) AS ended
     WHERE user_id = ${BigInt(userId)}
       AND (revoked_at > ${new Date(since)} OR (revoked_at IS NULL AND ended.at <= ${new Date(now)}))
-      AND ended.at > ${new Date(since)}
+      AND ended.at > ${new Date(since)} ${isAfter}
     ORDER BY ended.at DESC, tokens.id DESC LIMIT ${limit}`;
   return rows.flatMap((row) => asEnded(toRecord(row), row.endReason, lifetimes, now) ?? []);
 }

@@ -31,10 +31,12 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
 test('a known client is let in without a look at the record', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const clients = makeServiceClients(directory);
-  t.strictSame(await clients.authenticate('a', 'secret'), { clientId: 'a', name: 'name of a' });
+  const secretHash = hashSecret('secret');
+  t.same(await clients.authenticate('a', 'secret'), { clientId: 'a', name: 'name of a', secretHash });
   t.equal(directory.refreshes(), 0);
-  t.equal(clients.isRegistered('a'), true);
-  t.equal(clients.isRegistered('b'), false);
+  t.equal(clients.isStillGood({ clientId: 'a', name: '', secretHash }), true);
+  t.equal(clients.isStillGood({ clientId: 'b', name: '', secretHash }), false);
+  t.equal(clients.isStillGood({ clientId: 'a', name: '', secretHash: hashSecret('another') }), false);
 });
 
 test('nobody is refused before the record has been asked, unknown or with a wrong secret', async (t) => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { TwoSecretsError } from '../../../src/domain/clients/service-client.ts';
 import { test } from 'tap';
 import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
@@ -54,8 +55,9 @@ test('two secrets are good while one takes over from the other', async (t) => {
   await registry.finishRotation('billing');
   t.strictSame(await goodOnes(first.secret, second?.secret), [false, true]);
   const third = await registry.rotate('billing');
-  const fourth = await registry.rotate('billing');
-  t.strictSame(await goodOnes(second?.secret, third?.secret, fourth?.secret), [false, true, true]);
+  await t.rejects(registry.rotate('billing'), TwoSecretsError, 'it would end the one in use');
+  const fourth = await registry.rotate('billing', true);
+  t.strictSame(await goodOnes(second?.secret, third?.secret, fourth?.secret), [true, false, true]);
 });
 
 test('what was deleted is let in no more, and does not come back with its name', async (t) => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { test } from 'tap';
-import { hashSecret, isSecretOf, newClientId, newSecret } from '../../../src/domain/clients/secret.ts';
+import { hashSecret, isHashOf, newClientId, newSecret } from '../../../src/domain/clients/secret.ts';
 
 test('a secret holds 256 bits, an id 128, and neither needs an escape', (t) => {
   for (const [make, form, bytes] of [
@@ -21,6 +21,8 @@ test('a secret holds 256 bits, an id 128, and neither needs an escape', (t) => {
 });
 
 test('the newest secret and the one before are good, and no other', (t) => {
+  const isSecretOf = (client: Parameters<typeof isHashOf>[0], secret: string) =>
+    isHashOf(client, hashSecret(secret));
   const [newest, previous, older] = ['lks_c', 'lks_b', 'lks_a'];
   const rotating = { secretHash: hashSecret(newest), previousHash: hashSecret(previous) };
   const settled = { ...rotating, previousHash: null };

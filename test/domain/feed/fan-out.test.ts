@@ -38,7 +38,7 @@ function aWorld({ maxReaders = 10 } = {}) {
     maxReaders,
     clock,
     wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
-    isClient: (clientId) => clients.has(clientId),
+    isClient: ({ clientId }) => clients.has(clientId),
     observe: { feedEnded: (reason) => ends.push(reason) },
     onError: ({ message }) => faults.push(message),
   });
@@ -78,7 +78,7 @@ function aReader(clientId = 'shop') {
   let backlog = 0;
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
-    clientId,
+    client: { clientId, name: clientId, secretHash: new Uint8Array(32) },
     send: (messages) => {
       for (const message of messages) {
         if (message.type === 'event') told.push(eventText(message.event));

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
 import { POLL } from '../../../src/compose-feed.ts';
-import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
+import { makeClientRegistry, type Credentials } from '../../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { disableUser } from '../../../src/infra/postgres/user-status.ts';
@@ -31,10 +31,15 @@ async function aWorld(t: Test, env: Environment) {
   const registry = makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } });
   const created = await registry.create('shop');
   if (!created) throw new Error('no client');
-  const authorization = `Basic ${Buffer.from(`${created.clientId}:${created.secret}`).toString('base64')}`;
-  const read = (options: { lastEventId?: string; comesBack?: boolean } = {}) =>
+  const authorization = basic(created);
+  const read = (options: { lastEventId?: string; comesBack?: boolean; authorization?: string } = {}) =>
     aFeedClient(t, { url: () => url, authorization, ...options });
   return { target, url, prisma: postgres.prisma, registry, authorization, read };
+}
+
+function basic(credentials: Credentials | null): string {
+  const { clientId = '', secret = '' } = credentials ?? {};
+  return `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`;
 }
 
 const idOf = (token: string) => Number(claimsOf(token).sid);
@@ -156,8 +161,14 @@ onEachStore('only registered services read it, and no longer than they are', asy
   }
   const reader = read();
   await isTold(reader);
-  await registry.remove('shop');
+  const newer = await registry.rotate('shop');
+  const renewed = read({ authorization: basic(newer) });
+  await isTold(renewed);
+  await registry.finishRotation('shop');
   await until(() => !reader.isConnected());
+  t.equal(renewed.isConnected(), true, 'the secret that is left is good');
+  await registry.remove('shop');
+  await until(() => !renewed.isConnected());
 });
 
 onEachStore('readers beyond the limit are sent away, and those there stay', async (t, env) => {

@@ -25,21 +25,22 @@ function aRoute(authenticate: ServiceClients['authenticate']) {
   return { tried, get };
 }
 
-const anyone = (clientId: string) => Promise.resolve({ clientId, name: 'billing' });
+const anyone = (clientId: string) =>
+  Promise.resolve({ clientId, name: 'billing', secretHash: new Uint8Array() });
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
 
 test('id and secret are taken from Basic, each form-encoded', async (t) => {
   const { tried, get } = aRoute(anyone);
   const response = await get(basic('lkc_a:lks_b'));
   t.equal(response.statusCode, 200);
-  t.strictSame(response.json(), { clientId: 'lkc_a', name: 'billing' });
+  t.match(response.json(), { clientId: 'lkc_a', name: 'billing' });
   for (const header of [
     basic('lkc%5Fa:lks%5Fb'),
     basic('lkc_a:lks_b').replace('Basic ', 'bAsIc   '),
     `${basic('lkc_a:lks_b')}  `,
     basic('a:b+c%3A:d'),
     basic('日%C3%A9:b').replace(/=+$/, ''),
-    basic(':'),
+    basic('a:'),
   ])
     await get(header);
   t.strictSame(tried, [
@@ -49,7 +50,7 @@ test('id and secret are taken from Basic, each form-encoded', async (t) => {
     ['lkc_a', 'lks_b'],
     ['a', 'b c::d'],
     ['日é', 'b'],
-    ['', ''],
+    ['a', ''],
   ]);
 });
 

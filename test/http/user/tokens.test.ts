@@ -33,7 +33,7 @@ interface Ended {
 interface Listed {
   tokens: { id: number; current: boolean }[];
   ended: Ended[];
-  ended_cut: boolean;
+  ended_next: string | null;
 }
 
 const idOf = ({ access_token: token }: Pair) => Number(claimsOf(token).sid);
@@ -66,7 +66,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
 
     const response = await call(target, LIST, { token });
     t.equal(response.headers['cache-control'], 'no-store');
-    const { tokens, ended, ended_cut } = response.json<Listed>();
+    const { tokens, ended, ended_next } = response.json<Listed>();
     t.strictSame(tokens, (await call(target, 'GET /api/user', { token })).json<Listed>().tokens);
     t.strictSame(
       ended.map(({ id, type, reason }) => [id, type, reason]),
@@ -77,7 +77,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
         [idOf(stolen), 'refresh', 'reuse'],
       ],
     );
-    t.equal(ended_cut, false);
+    t.equal(ended_next, null);
     const keys = ['created_at', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
     const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
     for (const each of ended) {
@@ -152,7 +152,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     );
   });
 
-  await t.test('no more than a hundred are shown, and that is said', async (t) => {
+  await t.test('all of them are shown, a hundred a page', async (t) => {
     const pair = await signUp(target);
     const { id } = pair.user;
     await sql(
@@ -163,13 +163,29 @@ onEachStore('the owner’s tokens', async (t, env) => {
       [id],
     );
     const first = await list(pair.access_token);
-    t.strictSame([first.ended.length, first.ended_cut], [100, false]);
+    t.strictSame([first.ended.length, first.ended_next], [100, null]);
     const { id: llt } = await createLongLived(target, pair.access_token);
     await call(target, `DELETE /api/auth/llt/${llt}`, { token: pair.access_token });
     const then = await list(pair.access_token);
-    t.strictSame([then.ended.length, then.ended_cut], [100, true]);
+    t.equal(then.ended.length, 100);
     t.equal(then.ended[0]?.id, llt);
     t.equal(then.ended.at(-1)?.name, '99');
+    const page = await call(target, `${LIST}?ended_before=${then.ended_next}`, { token: pair.access_token });
+    t.match(page.json(), { ended: [{ name: '100' }], ended_next: null, tokens: [{ current: true }] });
+    for (const query of [
+      'ended_before=',
+      'ended_before=x',
+      'ended_before=1',
+      'ended_before=-1.1',
+      'page=2',
+    ]) {
+      refused(
+        t,
+        await call(target, `${LIST}?${query}`, { token: pair.access_token }),
+        400,
+        'validation_failed',
+      );
+    }
   });
 
   await t.test('a session whose last refresh the record does not know yet has not expired', async (t) => {
@@ -236,11 +252,13 @@ onEachStore('logout everywhere', async (t, env) => {
   await t.test('may be asked again after its answer was lost, and then ends nothing more', async (t) => {
     const { username, asking } = await anOwner();
     await call(target, END, { token: asking.access_token });
-    const later = await logIn(target, username);
     for (const options of [{}, { headers: { 'content-type': 'application/json' } }]) {
       const response = await call(target, END, { token: asking.access_token, ...options });
       t.strictSame(response.json(), { msg: 'logged out everywhere', ended: 0 });
     }
+    const later = await logIn(target, username);
+    const late = await call(target, END, { token: asking.access_token });
+    refused(t, late, 401, 'invalid_token');
     await lives(t, later.access_token);
     refused(
       t,

@@ -229,3 +229,20 @@ test('a key that cannot be used is reported, and those in use stay', async (t) =
   t.match(opened.errors[0]?.message, /0002\.pem/);
   t.strictSame(kids(opened), [good]);
 });
+
+test('a file that cannot be used keeps no other from coming or going, nor the key that had its name', async (t) => {
+  const folder = aFolder(t);
+  const [a, b] = [folder.add('0001.pem'), folder.add('0002.pem')];
+  const opened = open(t, folder.directory, unreachable);
+  folder.spoil('0001.pem');
+  folder.remove('0002.pem');
+  const c = folder.add('0003.pem');
+  await until(() => kids(opened).includes(c));
+  t.notOk(kids(opened).includes(b), 'a leaked key is gone');
+  t.ok(kids(opened).includes(a), 'tokens of this one are about');
+  const looks = opened.errors.length;
+  t.equal(looks, 1);
+  await opened.ring.settle();
+  await opened.ring.settle();
+  t.equal(opened.errors.length, looks, 'it is told once');
+});

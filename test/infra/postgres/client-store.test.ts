@@ -22,7 +22,7 @@ test('a database that is away is an outage', async (t) => {
   const calls: Promise<unknown>[] = [
     store.list(),
     store.add(client),
-    store.rotate('a', client.secretHash, 1),
+    store.rotate('a', client.secretHash, { at: 1, again: false }),
     store.finishRotation('a'),
     store.remove('a'),
   ];
