@@ -46,6 +46,49 @@ export const mutations = [
     ['any secret of a known client is right', 'return isNewest || isPrevious', 'return client !== undefined'],
   ),
   ...inFile(
+    'infra/postgres/errors.ts',
+    ['infra/postgres/revoked-tokens'],
+    ['a standby is believed', 'if (!first || first.isStandby)', 'if (!first)'],
+  ),
+  ...inFile(
+    'verifier/feed.ts',
+    ['verifier/create-verifier'],
+    [
+      'only the fetch hears that it is given up',
+      "  signal.addEventListener('abort', hangUp);\n  while",
+      '  while',
+    ],
+  ),
+  ...inFile(
+    'domain/feed/fan-out.ts',
+    ['domain/feed/fan-out'],
+    [
+      'those sent away are not late',
+      '      } catch (error) {\n        noteRefusal();',
+      '      } catch (error) {',
+    ],
+    ['a reader whose secret is gone stays', 'if (!ports.isClient(reader.client)) ', 'if (false) '],
+  ),
+  ...inFile(
+    'domain/access-tokens/key-life.ts',
+    ['domain/access-tokens/key-life'],
+    ['long-lived tokens keep no key', 'now >= next && tokens === 0', 'now >= next'],
+    ['a key is retirable at once', 'signedLast + LATE + accessTokenTtl * 1000', 'signedLast'],
+    ['older long-lived tokens count for no key', '(isOlder ? count : 0)', '0'],
+    ['a key that may not sign signs', '({ kid }) => active?.has(kid)', '() => true'],
+    ['verifiers keep the JWKS for as long as the lead', 'Math.floor(lead / 2)', 'lead'],
+  ),
+  ...inFile(
+    'infra/postgres/key-registry.ts',
+    ['infra/postgres/key-registry'],
+    ['a key that is gone keeps its times', 'if (vanished.length > 0)', 'if (false)'],
+    [
+      'nobody says which key signs',
+      'if (signing !== null && rows.some(({ isSilent }) => isSilent))',
+      'if (false)',
+    ],
+  ),
+  ...inFile(
     'domain/clients/directory.ts',
     ['domain/clients/directory'],
     ['a load that had begun before is believed', 'next = null;\n        return', 'return'],
@@ -233,12 +276,16 @@ export const mutations = [
     ],
     [
       'a session that ended alone counts as all',
-      'record.createdAt <= endedAt && ',
-      'record.createdAt < 0 && ',
+      'if (left.some((record) => isLive(at, record))) return false;',
+      '',
     ],
     ['one of another user counts', 'found?.record.userId === userId && ', ''],
-    ['it has happened before it is finished', '      await finish(userId, null);\n', ''],
-    ['stale records are left out', 'usedSince(at, lifetimes)', '(at - lifetimes.refreshToken * 1000) * 1000'],
+    ['it has happened before it is finished', '      await finish(userId, 0);\n', ''],
+    [
+      'stale records are left out',
+      'usedSince: usedSince(at, lifetimes)',
+      'usedSince: (at - lifetimes.refreshToken * 1000) * 1000',
+    ],
   ),
   ...inFile(
     'domain/access-tokens/verify.ts',
