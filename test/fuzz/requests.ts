@@ -30,9 +30,11 @@ export interface Request {
 export function aRequest(dice: Dice, contract: Contract, world: World): { known: Known; request: Request } {
   const wanted = dice.pick(contract.operations);
   const takesToken = has(wanted.operation, 'bearer') || isFormOf(wanted.operation);
-  const session = takesToken ? world.borrow(dice.below(1000), wanted.path === '/api/user/tokens') : null;
+  const borrowed = takesToken ? world.borrow(dice.below(1000), wanted.path === '/api/user/tokens') : null;
   const signUp = contract.operations.find(({ operation }) => operation.operationId === 'signUp');
-  const known = (takesToken && !session) || world.accounts.length === 0 ? (signUp ?? wanted) : wanted;
+  const known = (takesToken && !borrowed) || world.accounts.length === 0 ? (signUp ?? wanted) : wanted;
+  const session = known === wanted ? borrowed : null;
+  if (borrowed && !session) world.giveBack(borrowed);
   const { method, path, operation } = known;
   const isForm = isFormOf(operation);
   const form = isForm && session ? formOf(dice, session) : null;
