@@ -13,6 +13,8 @@ import { closingLines, makeBriefly, readTap } from './tap-summary.mjs';
 const root = new URL('..', import.meta.url).pathname;
 const suites = ['fault', 'container'];
 const suite = suites.find((name) => process.argv[2] === `--${name}`);
+/** The longest of the fault tests go first: begun last, one of them would run alone for minutes. */
+const longest = ['replicas', 'revocations', 'rolling', 'upgrade', 'alerts'];
 const filters = process.argv.slice(suite ? 3 : 2);
 
 await import('./build.mjs');
@@ -78,5 +80,10 @@ function testFiles(folder) {
     .filter((name) => name.endsWith('.test.js'))
     .map((name) => join('dist/test', name))
     .filter((name) => existsSync(join(root, name.replace(/^dist\//, '').replace(/\.js$/, '.ts'))))
-    .sort();
+    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
+}
+
+function rank(file) {
+  const found = longest.indexOf(/^dist\/test\/fault\/(\w+)\.test\.js$/.exec(file)?.[1]);
+  return found === -1 ? longest.length : found;
 }
