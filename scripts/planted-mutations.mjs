@@ -279,7 +279,11 @@ export const mutations = [
       'if (left.some((record) => isLive(at, record))) return false;',
       '',
     ],
-    ['one of another user counts', 'found?.record.userId === userId && ', ''],
+    [
+      'one of another user counts',
+      'found?.record.userId !== userId || found.user.disabled',
+      '!found || found.user.disabled',
+    ],
     ['it has happened before it is finished', '      await finish(userId, 0);\n', ''],
     [
       'stale records are left out',

@@ -77,8 +77,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
     async hasHappened({ userId, tokenId, type }: Bearer): Promise<boolean> {
       if (type === 'llt') return false;
       const found = await tokens.find(tokenId);
-      const isOver = found?.record.userId === userId && found.record.revokedAt !== null;
-      if (!isOver || found.user.disabled) return false;
+      if (found?.record.userId !== userId || found.user.disabled) return false;
       const at = clock.now();
       const left = await tokens.list(userId, usedSince(at, lifetimes));
       if (left.some((record) => isLive(at, record))) return false;
