@@ -1,8 +1,6 @@
 import type { KeyLife } from '../domain/access-tokens/key-life.ts';
 import { ok, warn, type Finding } from './finding.ts';
-import { MAX_AGE } from './keys.ts';
-
-const DAY = 86_400_000;
+import { daysSince, MAX_AGE } from './keys.ts';
 
 /** A key in the folder, and what the replicas know of it. */
 export interface JudgedKey extends KeyLife {
@@ -23,7 +21,7 @@ function judgeSigner(keys: readonly JudgedKey[], now: number): Finding {
   const check = 'the key that signs';
   const signer = keys.find(({ state }) => state === 'signing');
   if (!signer) return warn(check, 'no replica has said which it is', 'start the service on this folder');
-  const age = Math.max(0, Math.floor((now - signer.createdAt) / DAY));
+  const age = daysSince(signer.createdAt, now);
   const found = `${signer.file} (${signer.algorithm}), ${age} days old by its file`;
   const hasNext = keys.some(({ state, next }) => state === 'published' && next !== null);
   if (age <= MAX_AGE || hasNext) return ok(check, found);

@@ -82,6 +82,6 @@ function isMountedSecret(directory: string): boolean {
   return existsSync(join(directory, '..data'));
 }
 
-function daysSince(time: number, now: number): number {
+export function daysSince(time: number, now: number): number {
   return Math.max(0, Math.floor((now - time) / 86_400_000));
 }

@@ -32,8 +32,8 @@ export function hashSecret(secret: string): Buffer {
 const NO_HASH = new Uint8Array(32);
 
 /**
- * Whether this is the hash of one of the client's secrets, in a time that depends on neither: an unknown client, one secret and two cost
- * the same.
+ * Whether this is the hash of one of the client's secrets, in a time that depends on neither: an unknown client, one secret
+ * and two cost the same.
  */
 export function isHashOf(
   client: Pick<ServiceClient, 'secretHash' | 'previousHash'> | undefined,

@@ -93,6 +93,6 @@ export type Task = (typeof TASKS)[number];
 export const FEED_SNAPSHOT_REASONS = ['new', 'epoch', 'trimmed'] as const;
 export type FeedSnapshotReason = (typeof FEED_SNAPSHOT_REASONS)[number];
 
-/** It went, did not keep up, its client was deleted, we stop, or a fault of ours. */
+/** It went, did not keep up, its client or secret is gone, we stop, or a fault of ours. */
 export const FEED_ENDS = ['left', 'slow', 'client', 'drain', 'fault'] as const;
 export type FeedEnd = (typeof FEED_ENDS)[number];

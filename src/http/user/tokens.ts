@@ -75,7 +75,7 @@ const endSchema = operation({
   summary:
     'End every session and long-lived token of the user; all but the session that asks with keep=current',
   description:
-    'For a user who has lost a device, or trusts none. Repeating it is 200 again. A long-lived token may not.',
+    'For a user who has lost a device, or trusts none. Repeating it is 200 again, until somebody has logged in. A long-lived token may not.',
   tags: ['Sessions'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_not_allowed'],

@@ -21,7 +21,7 @@ export function makeFeedMetrics(registry: Registry) {
 
   return {
     feedPublished: (count) => {
-      for (let i = 0; i < count; i++) published.inc();
+      published.inc(count);
     },
     feedSnapshot: (reason) => {
       snapshots[reason].inc();
