@@ -23,8 +23,8 @@ RUN rm -r node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/t
   && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \
   -o -name 'query_compiler_*' ! -name 'query_compiler_fast_bg.postgresql.*' \) -delete
 
-# All that runs of the base image: Node, the libraries that it is linked with, and who is who. What Debian says of these
-# libraries stays with them: their licences, and the versions that vulnerability scanners look for in status.d.
+# The final image: Node, the libraries that it is linked with, /etc/passwd, and Debian's licences and package records
+# of these libraries, which vulnerability scanners read in status.d.
 FROM ${NODE_IMAGE} AS runtime
 WORKDIR /runtime
 RUN cp --parents --dereference "$(command -v node)" $(ldd "$(command -v node)" | grep -o '/[^ ]*') . \

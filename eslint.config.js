@@ -35,7 +35,7 @@ export default tseslint.config(
     files: [
       'src/server.ts',
       'src/cli.ts',
-      'src/config.ts',
+      'src/config/config.ts',
       'src/environment.ts',
       'test/**/*.ts',
       'prisma.config.ts',

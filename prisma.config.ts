@@ -1,4 +1,4 @@
 import { defineConfig } from 'prisma/config';
 
-// Read by `prisma generate` only. Migrations run through src/infra/postgres/migrate.ts, which downloads nothing.
+// Read by `prisma generate` only. src/infra/postgres/migrate.ts applies the migrations.
 export default defineConfig({ schema: 'prisma/schema.prisma' });

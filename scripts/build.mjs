@@ -1,11 +1,26 @@
-// Builds dist/: the Prisma client, TypeScript, and the Lua scripts that tsc does not copy.
-// `--if-missing` builds only where no finished build newer than its sources exists.
+// Builds dist/: the Prisma client, TypeScript, and what tsc does not copy: the Lua scripts and the breached passwords. Skips
+// a step if its inputs have not changed since the last build and its outputs exist.
+// Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
+// types: those of some packages are missing.
+// `--if-missing` builds only if no finished build is newer than its sources.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 const root = new URL('..', import.meta.url).pathname;
 const stamp = join(root, 'dist/.built');
+/** Folders that the compiled code reads as they are. */
+const COPIED = ['src/infra/redis/lua', 'src/infra/crypto/breached-passwords'];
 const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json'];
 
 if (!process.argv.includes('--if-missing') || isStale()) build();
@@ -28,19 +43,77 @@ function newest(path) {
 }
 
 function build() {
-  // `generate` needs no engine, but the CLI downloads one unless it is told of an executable.
-  run('prisma', ['generate', '--no-hints'], {
-    PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
-    CHECKPOINT_DISABLE: '1',
-  });
-  run('tsc', []);
-  // Types for those who import latchkey/verifier.
-  run('tsc', ['-p', 'src/verifier']);
-  cpSync(join(root, 'src/infra/redis/lua'), join(root, 'dist/src/infra/redis/lua'), { recursive: true });
+  const packages = ['package-lock.json', 'tsconfig.json'];
+  step(
+    'prisma',
+    [...packages, 'prisma/schema.prisma', 'prisma.config.ts'],
+    'src/generated/prisma/client.ts',
+    () => {
+      // `generate` needs no engine, but the CLI downloads one unless this variable names an executable.
+      run('prisma', ['generate', '--no-hints'], {
+        PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+        CHECKPOINT_DISABLE: '1',
+      });
+    },
+  );
+  if (hasDevelopmentDependencies()) buildAll(packages);
+  else buildService(packages);
+  for (const folder of COPIED) cpSync(join(root, folder), join(root, 'dist', folder), { recursive: true });
   writeFileSync(stamp, '');
 }
 
+/** Checks one package for all: every test imports it. */
+function hasDevelopmentDependencies() {
+  return existsSync(join(root, 'node_modules/tap'));
+}
+
+function buildAll(packages) {
+  // tsc rewrites its build info whenever it writes output.
+  step('tsc', [...packages, 'src', 'test', 'prisma.config.ts'], 'dist/.tsbuildinfo', () => run('tsc', []));
+  // Type declarations for importers of latchkey/verifier.
+  step('verifier', [...packages, 'src/verifier'], 'dist/src/verifier/main.d.ts', () => {
+    rmSync(join(root, 'dist/.tsbuildinfo-verifier'), { force: true });
+    run('tsc', ['-p', 'src/verifier']);
+  });
+}
+
+function buildService(packages) {
+  const config = 'tsconfig.service.json';
+  step('service', [...packages, config, 'src'], 'dist/.tsbuildinfo-service', () =>
+    run('tsc', ['-p', config]),
+  );
+}
+
+/** Runs `work` unless its inputs and its output are unchanged since its last run. */
+function step(name, inputs, output, work) {
+  const file = join(root, 'dist/.steps', name);
+  const digest = digestOf(inputs);
+  const state = () => `${digest} ${statSync(join(root, output), { throwIfNoEntry: false })?.mtimeMs}`;
+  if (existsSync(file) && readFileSync(file, 'utf8') === state()) return;
+  work();
+  mkdirSync(join(root, 'dist/.steps'), { recursive: true });
+  writeFileSync(file, state());
+}
+
+function digestOf(inputs) {
+  const hash = createHash('sha256');
+  const add = (path) => {
+    if (!existsSync(path)) return;
+    if (statSync(path).isDirectory()) for (const name of readdirSync(path).sort()) add(join(path, name));
+    else hash.update(`${path.slice(root.length)}\0`).update(readFileSync(path));
+  };
+  for (const input of inputs) add(join(root, input));
+  return hash.digest('hex');
+}
+
 function run(tool, args, env = {}) {
+  if (!existsSync(bin(tool))) {
+    // Optional peers of @prisma/client, so they come without development dependencies too (ADR 6).
+    process.stderr.write(
+      `${tool} is not installed, and building needs it: run npm ci without --omit=optional\n`,
+    );
+    process.exit(1);
+  }
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin(tool), ...args], {
     cwd: root,
     env: { ...process.env, ...env },

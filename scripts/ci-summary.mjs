@@ -1,9 +1,13 @@
-// `node scripts/ci-summary.mjs FOLDER`: adds up what .ci/run's steps left in FOLDER, one NAME.json
-// ({ kind, code, seconds }) and one NAME.log a step, and ends with the line `N passed, N failed, N skipped`.
-// A step counts as one; a step of kind `tests` counts with the numbers of its last closing line as well, and is red
-// without one: tests that did not run have not passed.
+// `node scripts/ci-summary.mjs FOLDER` adds up the results of .ci/run's steps in FOLDER: one NAME.json
+// ({ kind, code, seconds }) and one NAME.log a step. Its last line is `N passed, N failed, N skipped`.
+// Each step counts as one. A step of kind `tests` also adds the counts of its last closing line. Without that line it
+// fails, because its tests did not run. A failed step also shows the lines of its log that name a failure.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+
+const FAILURE = /SURVIVED|\bnot ok\b|\bFAIL|✗|\b[A-Za-z]*Error\b|without any mutation/;
+const SHOWN_LINES = 8;
+const SHOWN_WIDTH = 300;
 
 const folder = process.argv[2] ?? '.';
 const steps = readdirSync(folder)
@@ -12,6 +16,9 @@ const steps = readdirSync(folder)
   .map((name) => readStep(name.slice(0, -'.json'.length)));
 
 for (const step of steps) process.stdout.write(`${describe(step)}\n`);
+for (const step of steps.filter(({ failed }) => failed > 0)) {
+  for (const line of failuresOf(step)) process.stdout.write(`${step.name}: ${line}\n`);
+}
 const total = { passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') };
 const ranTests = steps.some(({ kind, passed }) => kind === 'tests' && passed > 1);
 if (!ranTests) {
@@ -28,6 +35,16 @@ function readStep(name) {
   if (code === 0 && step.failed === 0) step.passed += 1;
   else step.failed = Math.max(step.failed, 1);
   return step;
+}
+
+/** The last lines of a step's log that name a failure, or else its last lines. */
+function failuresOf({ name }) {
+  const lines = readFileSync(join(folder, `${name}.log`), 'utf8')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);
+  const named = lines.filter((line) => FAILURE.test(line));
+  return (named.length > 0 ? named : lines).slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_WIDTH));
 }
 
 function addCounts(step, log) {

@@ -1,5 +1,5 @@
-// `node scripts/dashboard-copy.mjs` copies the dashboard into k8s/, for kustomize reads no file from outside its folder; without
-// its whitespace, since `kubectl apply` writes it into an annotation as well. `--print` prints it instead; a test compares the two.
+// `node scripts/dashboard-copy.mjs` copies the dashboard into k8s/, because kustomize reads no file outside its folder. The
+// copy has no whitespace, because `kubectl apply` repeats it in an annotation. `--print` prints it; a test compares the two.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,20 +1,23 @@
-// Every small mistake in the Lua scripts, made by rule: an operator for its neighbour, a number off by one, a text
-// emptied, a statement or an early return left out. mutations.mjs runs them beside the planted ones.
+// Makes every small mistake in the Lua scripts by rule: a neighbouring operator, a number off by one, an empty string, a
+// statement or an early return removed. mutations.mjs runs them together with the planted ones.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 const MODEL = 'model/rotation';
-const REDIS = 'infra/redis/session-state';
+const REDIS = 'infra/redis/token-states';
 const FEED = 'infra/redis/revocation-feed';
+const ATTEMPTS = 'infra/redis/attempt-slots';
 
-/** Where others than the store's contract have a say. */
+/** Scripts that other tests than the store's contract cover. */
 const TESTS = {
   'rotate.lua': [REDIS, MODEL],
   'check-access.lua': [REDIS, MODEL],
   'feed.lua': [FEED],
+  'reserve.lua': [ATTEMPTS],
+  'release.lua': [ATTEMPTS],
 };
 
-/** A token of Lua and what may stand there instead. */
+/** A token of Lua and its replacements. */
 const RULES = [
   [/(?<=\s)==(?=\s)/g, () => ['~=']],
   [/(?<=\s)~=(?=\s)/g, () => ['==']],
@@ -35,7 +38,7 @@ const RULES = [
   [/^\s*if .* then return .*$/gm, () => ['']],
 ];
 
-/** Mistakes that change nothing that anybody can see: the reason, the change, and the line (trimmed). */
+/** Mistakes without a visible effect: the reason, the change, and the line (trimmed). */
 const HARMLESS = [
   ...[
     ['rotate.lua', "if not token[1] or not user[1] then return { 'missing', print53(now) } end"],
@@ -64,6 +67,19 @@ const HARMLESS = [
     '1000 -> 1001',
     'local now = time[1] * 1000 + math.floor(time[2] / 1000)',
   ],
+  [
+    'a key that is about to expire',
+    'release.lua',
+    '1 -> 2',
+    "redis.call('SET', KEYS[1], table.concat(held, ' '), 'PX', math.max(1, redis.call('PTTL', KEYS[1])))",
+  ],
+  ['one ms in the window', 'reserve.lua', '> -> >=', 'if at + window > now then'],
+  [
+    'neither is an attempt',
+    'reserve.lua',
+    "'' -> 'x'",
+    "for at, id in string.gmatch(redis.call('GET', KEYS[1]) or '', '(%d+):(%S+)') do",
+  ],
   ['the detail is not read', 'rotate.lua', "'' -> 'x'", "return reply('reused', '')"],
   [
     'the detail is not read',
@@ -84,7 +100,7 @@ const HARMLESS = [
     "if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end",
   ],
   [
-    'the same number once more',
+    'writes the same number again',
     'feed.lua',
     '> -> >=',
     "if last > before then redis.call('HSET', KEYS[1], 'last', string.format('%.0f', last)) end",
@@ -109,12 +125,12 @@ const HARMLESS = [
     "local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1][1]",
   ],
   [
-    'what is no mark is a token',
+    'any other kind is a token',
     'feed.lua',
     "'token' -> ''",
     "kind == 'user' and 'user' or 'token', user .. ':' .. number)",
   ],
-  ["'clock' is the other one", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
+  ["the decoder checks for 'clock' only", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
 ];
 
 /** @returns mutations as in planted-mutations.mjs, but with the whole mutant. */
@@ -135,13 +151,16 @@ export function luaMutants(root) {
       .filter(isHarmful)
       .map((mutant) => ({ file: `${folder}/${name}`, tests, ...mutant }));
   });
-  if (unused.size > 0) throw new Error(`no such mutant any more: ${[...unused].join('\n')}`);
+  if (unused.size > 0)
+    throw new Error(
+      `these harmless mutants no longer exist, remove them from the list: ${[...unused].join('\n')}`,
+    );
   return mutants;
 }
 
 function mutantsOf(source) {
-  // Comments keep their places but match nothing.
-  const code = source.replace(/--.*$/gm, (comment) => '#'.repeat(comment.length));
+  // Blanks out comments, so that line numbers stay and comments do not match.
+  const code = source.replace(/--\[\[[^]*?\]\]|--.*$/gm, (comment) => comment.replace(/[^\n]/g, '#'));
   return RULES.flatMap(([pattern, replacements]) =>
     [...code.matchAll(pattern)].flatMap(({ 0: found, index }) =>
       replacements(found).map((instead) => ({

@@ -1,6 +1,6 @@
-// `npm run test:mutations [-- NAME…]`: plants one mistake at a time and expects some test to fail. Works on copies of
-// dist/: the tree itself is never touched. The mistakes stand in planted-mutations.mjs; those in Lua, which Stryker does
-// not know, are also made by rule (lua-mutants.mjs).
+// `npm run test:mutations [-- NAME…]`: plants one mistake at a time and expects a test to fail. Works on copies of dist/,
+// never on the tree itself. planted-mutations.mjs lists the mistakes; lua-mutants.mjs makes more of them in the Lua
+// scripts by rule, because Stryker does not know Lua.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { luaMutants } from './lua-mutants.mjs';
 import { mutations } from './planted-mutations.mjs';
+import { testEnvironment } from './test-environment.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const filters = process.argv.slice(2);
@@ -51,7 +52,7 @@ function makeCopy() {
   return copy;
 }
 
-/** Plants a mutation, runs its tests, takes it back. @returns the first that failed. */
+/** Plants a mutation, runs its tests, restores the file. @returns the first test that failed. */
 async function plant(copy, { file, tests, ...mutation }) {
   const mutant = mutation.mutant ?? replaceOnce(file, mutation);
   const target = join(copy, 'dist/src', file.replace(/\.ts$/, '.js'));
@@ -73,7 +74,7 @@ function replaceOnce(file, { find, replace }) {
   return source.replace(find, () => replace);
 }
 
-/** Types are not looked at: the mistake is to be found by a test. */
+/** Ignores types: a test has to catch the mistake. */
 function compile(source) {
   const compilerOptions = {
     target: ts.ScriptTarget.ES2023,
@@ -84,11 +85,11 @@ function compile(source) {
   return ts.transpileModule(source, { compilerOptions }).outputText;
 }
 
-/** With CI=true nothing is left out, and the seed makes the model test play the same histories every time. */
+/** CI=true skips nothing, and the seed makes the model test repeat the same histories. */
 async function run(copy, test) {
   const child = spawn(process.execPath, [`dist/test/${test}.test.js`], {
     cwd: copy,
-    env: { ...process.env, CI: 'true', TAP_BAIL: '1', TEST_SCALE: '0.05', TEST_SEED: '1' },
+    env: { ...testEnvironment(process.env), CI: 'true', TAP_BAIL: '1', TEST_SCALE: '0.05', TEST_SEED: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,
   });

@@ -1,4 +1,4 @@
-// `npm run openapi` writes docs/openapi.json as the service serves it at /docs/json; a test compares the two.
+// `npm run openapi` writes docs/openapi.json, the document that the service serves at /docs/json. A test compares them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,5 +1,5 @@
-// `node scripts/prometheus-rule.mjs` writes the PrometheusRule of k8s/ from the rules that Prometheus itself reads, for
-// kustomize can put no file into a resource. `--print` prints it instead; a test compares the two.
+// `node scripts/prometheus-rule.mjs` writes the PrometheusRule of k8s/ from deploy/prometheus/rules.yaml, because kustomize
+// cannot put a file into a resource. `--print` prints it; a test compares the two.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,89 +1,103 @@
-// `npm test [NAME…]`: builds, then runs the compiled tests with tap; says at the end what was left out and why.
-// Names are matched against the compiled files: `npm test -- rotation`.
-// `npm run test:fault [NAME…]` does the same with the tests of test/fault, and `npm run test:container` with those of
-// test/container; `npm test` leaves both out.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+// `npm test [NAME…]` builds, runs the compiled tests, and lists skipped tests with their reasons at the end.
+// `npm test -- rotation` runs all test files whose path contains the name, except the fault and container suites.
+// `--SUITE` runs another suite of test-suites.mjs, `--all` all except fault and container. Names may follow.
+// With TEST_RAN=FILE it appends a line for each passed test: its file, a tab, its name.
+import { appendFileSync, existsSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { closingLines, makeBriefly, readTap } from './tap-summary.mjs';
+import { runFiles } from './run-files.mjs';
+import { briefly, closingLines } from './tap-summary.mjs';
+import { openTestDatabase } from './test-database.mjs';
+import { testEnvironment } from './test-environment.mjs';
+import { isIn, rank, readArguments, timeoutOf } from './test-suites.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
-const suites = ['fault', 'container'];
-const suite = suites.find((name) => process.argv[2] === `--${name}`);
-/** The longest of the fault tests go first: begun last, one of them would run alone for minutes. */
-const longest = ['replicas', 'revocations', 'rolling', 'upgrade', 'alerts'];
-const filters = process.argv.slice(suite ? 3 : 2);
+const { suite, filters } = readArguments(process.argv.slice(2));
+const environment = testEnvironment(process.env, { network: suite === 'container' });
+// This process must not see the other variables either: the database driver reads PGSSLMODE, for example.
+for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 
 await import('./build.mjs');
 
 const files = testFiles(join(root, 'dist/test')).filter(
   (file) =>
-    suites.find((name) => file.startsWith(`dist/test/${name}/`)) === suite &&
+    isIn(suite, file, filters.length > 0) &&
     (filters.length === 0 || filters.some((filter) => file.includes(filter))),
 );
 if (files.length === 0) {
-  process.stderr.write('no test file matches\n');
+  process.stderr.write('no test file matches; names are parts of a path below test/\n');
   process.exit(1);
 }
-process.exit(await run(files));
+const database = await openTestDatabase(environment);
+const code = await run(files);
+await database.close();
+process.exit(code);
 
 async function run(names) {
-  const { status, output } = await (process.stdout.isTTY ? runWatched(names) : runUnwatched(names));
-  const result = readTap(output);
-  // What a suite needs and cannot find is a failure in CI.
-  const refused = process.env.CI === 'true' ? result.leftOut : [];
-  process.stdout.write(`\n${closingLines(result).join('\n')}\n`);
-  if (refused.length > 0) process.stderr.write(`CI=true, and ${refused.length} tests were left out\n`);
-  const ranSome = (result.counts?.pass ?? 0) > 0;
-  return status === 0 && ranSome && refused.length === 0 ? 0 : 1;
-}
-
-/** On a terminal tap shows its own progress, and writes what it says to a file as well. */
-async function runWatched(names) {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-tap-'));
-  const file = join(folder, 'output.tap');
-  const [status] = await once(startTap([`--output-file=${file}`, ...names], 'inherit'), 'close');
-  const output = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  rmSync(folder, { recursive: true, force: true });
-  return { status, output };
-}
-
-/** Elsewhere a line a file and the failures are enough. */
-async function runUnwatched(names) {
-  const child = startTap(['--reporter=tap', ...names], 'pipe');
-  const ended = once(child, 'close');
-  const isWorthShowing = makeBriefly();
-  let output = '';
-  for await (const line of createInterface({ input: child.stdout })) {
-    output += `${line}\n`;
-    if (isWorthShowing(line)) process.stdout.write(`${line}\n`);
-  }
-  const [status] = await ended;
-  return { status, output };
-}
-
-function startTap(args, stdout) {
-  const tap = join(root, 'node_modules/tap/dist/esm/run.mjs');
-  const stdio = ['ignore', stdout, 'inherit'];
-  const patience = suite ? ['--timeout=900'] : [];
-  // Most of the time tests wait for a store or a process, those of faults above all; tap would leave cores unused.
+  const progress = makeProgress(names.length);
+  // Tests mostly wait for a store or a process.
   const cores = Math.max(2, Math.min(availableParallelism(), 8));
-  const jobs = `--jobs=${{ container: 1, fault: cores + 1 }[suite] ?? cores}`;
-  return spawn(process.execPath, [tap, 'run', jobs, ...patience, ...args], { cwd: root, stdio });
+  const results = await runFiles(names, {
+    jobs: suite === 'container' ? 1 : cores + 1,
+    timeoutOf,
+    env: {
+      ...environment,
+      ...(database.url && { TEST_DATABASE_URL: database.url }),
+    },
+    cwd: root,
+    onStart: progress.start,
+    onEnd: progress.end,
+  });
+  // In CI, a missing program is a failure.
+  const refused = process.env.CI === 'true' ? results.flatMap(({ leftOut }) => leftOut) : [];
+  const wrong = results.filter(({ problem }) => problem !== null);
+  if (environment.TEST_RAN) recordPassed(environment.TEST_RAN, results);
+  process.stdout.write(`\n${closingLines(results).join('\n')}\n`);
+  if (wrong.length > 0) process.stderr.write(`failed: ${wrong.map(({ file }) => file).join(' ')}\n`);
+  if (refused.length > 0)
+    process.stderr.write(`CI=true does not allow skipped tests, and ${refused.length} were skipped\n`);
+  const ranSome = results.some(({ counts }) => counts.pass > 0);
+  return wrong.length === 0 && ranSome && refused.length === 0 ? 0 : 1;
+}
+
+function recordPassed(path, results) {
+  const lines = results.flatMap(({ file, passed }) => passed.map((name) => `${sourceOf(file)}\t${name}\n`));
+  appendFileSync(path, lines.join(''));
+}
+
+/** Prints a block of lines for each ended file, and on a terminal a line that names the running files. */
+function makeProgress(count) {
+  const running = new Set();
+  let ended = 0;
+  const isTerminal = process.stdout.isTTY;
+  const clear = isTerminal ? '\r\x1b[K' : '';
+  const show = () => {
+    const names = [...running].map((file) => file.replace(/^dist\/test\/|\.test\.js$/g, '')).join(', ');
+    const line = `${ended} of ${count}; running: ${names}`;
+    if (isTerminal) process.stdout.write(`${clear}${line.slice(0, (process.stdout.columns ?? 80) - 1)}`);
+  };
+  return {
+    start(file) {
+      running.add(file);
+      show();
+    },
+    end(result) {
+      running.delete(result.file);
+      ended++;
+      process.stdout.write(`${clear}${briefly(result).join('\n')}\n`);
+      if (running.size > 0) show();
+    },
+  };
 }
 
 function testFiles(folder) {
   return readdirSync(folder, { recursive: true })
     .filter((name) => name.endsWith('.test.js'))
     .map((name) => join('dist/test', name))
-    .filter((name) => existsSync(join(root, name.replace(/^dist\//, '').replace(/\.js$/, '.ts'))))
+    .filter((name) => existsSync(join(root, sourceOf(name))))
     .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
 }
 
-function rank(file) {
-  const found = longest.indexOf(/^dist\/test\/fault\/(\w+)\.test\.js$/.exec(file)?.[1]);
-  return found === -1 ? longest.length : found;
+function sourceOf(file) {
+  return file.replace(/^dist\//, '').replace(/\.js$/, '.ts');
 }

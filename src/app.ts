@@ -1,10 +1,10 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
-import type { Observe } from './domain/metrics/observe.ts';
-import type { Services } from './domain/services.ts';
-import type { Tracer } from './domain/tracing/tracer.ts';
-import type { Lifetimes } from './domain/tokens/token-record.ts';
+import type { Observe } from './telemetry/observe.ts';
+import type { UseCases } from './domain/use-cases.ts';
+import type { Tracer } from './telemetry/tracer.ts';
+import type { Lifetimes } from './domain/tokens/claims.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -14,42 +14,52 @@ import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations
 import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
 import { verifyRoute } from './http/auth/verify.ts';
-import { makeClientOf, type HashClient } from './http/client.ts';
+import { makeNetworkOf } from './http/caller/network.ts';
+import {
+  makeCallerFingerprint,
+  makeCallerFingerprints,
+  type HashCaller,
+  type HashCallerEach,
+} from './http/caller/fingerprint.ts';
+import { makeHiddenCallers } from './http/caller/hidden-callers.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
+import { makeGuessOriginOf } from './http/caller/guess-origin.ts';
 import { healthRoutes, type Readiness } from './http/ops/health.ts';
 import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
-import { makePairBody } from './http/pair.ts';
+import { makeTokenPairResponse } from './http/token-pair-response.ts';
 import authenticate from './http/plugins/authenticate.ts';
-import { makeClientHook } from './http/plugins/authenticate-client.ts';
+import { makeClientHooks } from './http/plugins/authenticate-client.ts';
 import jsonBody from './http/plugins/json-body.ts';
-import { makeTokenCodec } from './http/plugins/jwt.ts';
+import { makeTokenCodec } from './http/token-codec.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import openapi from './http/plugins/openapi.ts';
 import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { endRequest, requestIdOf } from './http/plugins/request-context.ts';
-import { answerClientError, answerExpectations } from './http/raw-errors.ts';
+import { answerClientError, answerExpectations } from './http/socket-errors.ts';
+import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
 import { profileRoute } from './http/user/profile.ts';
 import { tokensRoutes } from './http/user/tokens.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 
 export interface AppOptions {
-  services: Services;
+  useCases: UseCases;
   keyRing: KeyRing;
   /** How long verifiers may keep our public keys, in seconds. */
   jwksMaxAge: number;
   issuer: string;
   audience: string;
   lifetimes: Lifetimes;
-  hashClient: HashClient;
+  hashCaller: HashCaller;
+  hashCallerEach: HashCallerEach;
   rateLimit: Omit<RateLimitOptions, 'observe'>;
-  limits: { logIn: Limit; signUp: Limit };
+  limits: { logIn: Limit; signUp: Limit; isNetworkCounted: boolean };
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
-  /** Whose X-Forwarded-For counts; null for nobody's. */
+  /** Proxies whose X-Forwarded-For counts; null for none. */
   trustProxy: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
   requestTimeout: number;
@@ -59,7 +69,7 @@ export interface AppOptions {
   clock: Clock;
   logger: FastifyBaseLogger;
   observe: Observe;
-  /** null where nobody asked for spans. */
+  /** null if tracing is off. */
   tracer: Tracer | null;
 }
 
@@ -67,7 +77,7 @@ export interface OpsOptions {
   readiness: () => Promise<Readiness>;
   /** Prometheus's text format. */
   metrics: () => Promise<string>;
-  /** Its level can be changed. */
+  /** The log-level route changes its level. */
   logger: Pick<FastifyBaseLogger, 'level' | 'warn'>;
 }
 
@@ -75,31 +85,33 @@ const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { services, keyRing, lifetimes, clock, logger, observe } = options;
+  const { keyRing, lifetimes, clock, logger, observe } = options;
+  const { signUp, logIn, refresh, verify, introspect, logOut, endToken, revokeToken } = options.useCases;
+  const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
-    trustProxy: options.trustProxy ?? false,
+    trustProxy: options.trustProxy ? makeTrustedProxies(options.trustProxy) : false,
     bodyLimit: BODY_LIMIT,
     requestTimeout: options.requestTimeout,
-    // Node looks for requests that are late only this often, and by default every 30 s.
-    // It also refuses a request without Host by itself, in a shape of its own; request-context.ts does so in ours.
+    // How often Node checks for requests past their timeout; its default is 30 s.
+    // Node's own 400 for a missing Host has another format than ours: request-context.ts sends it instead.
     http: {
       connectionsCheckingInterval: 1000,
       requireHostHeader: false,
-      // By default 60 s; where it is the longer of the two Node swaps them, and a body may take its time.
+      // The default is 60 s. If it exceeds requestTimeout, Node swaps the two, and a body may take 60 s.
       headersTimeout: options.requestTimeout,
     },
-    // However long an id is, it is refused as one: after authentication, and with 400.
+    // An overlong id gets the same answer as any invalid id: 400, after authentication.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
-    // A HEAD on refresh would rotate the pair and throw it away.
+    // HEAD on refresh would rotate the pair and discard it.
     exposeHeadRoutes: false,
-    // While draining we go on serving; Fastify would answer 503 in a shape of its own.
+    // A draining replica keeps serving; Fastify would answer 503 in its own format.
     return503OnClosing: false,
-    // Closed bodies, and 5 is no string.
+    // Refuse unknown properties instead of removing them, and do not convert types: 5 is not a string.
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: true } },
-    // What fails before there is a route passes no hook: it gets here what the hooks do.
+    // An error before routing runs no hooks, so this handler does their work.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       if (options.isDraining()) reply.header('connection', 'close');
@@ -128,28 +140,55 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(authenticate, {
     codec,
-    verify: services.verify,
-    client: makeClientHook(services.clients),
+    verify,
+    clock,
+    client: makeClientHooks(clients),
   });
 
-  const pairBody = makePairBody(codec, lifetimes);
-  const clientOf = makeClientOf(options.hashClient, (request) => {
+  const tokenPairResponse = makeTokenPairResponse(codec, lifetimes);
+  const callerFingerprint = makeCallerFingerprint(options.hashCaller, (request) => {
     request.log.warn(
       'X-Forwarded-For from a peer that TRUST_PROXY does not list: the address of clients is unknown',
     );
   });
+  const guessOriginOf = makeGuessOriginOf({
+    codec,
+    callerFingerprints: makeCallerFingerprints(options.hashCallerEach),
+    networkOf: options.limits.isNetworkCounted
+      ? makeNetworkOf({
+          allow: options.rateLimit.allow,
+          warn: (request) => {
+            request.log.warn(
+              'logins come from private addresses: RATE_LIMIT_NETWORK does not count them (docs/operating.md)',
+            );
+          },
+        })
+      : () => null,
+  });
   if (options.docs) await app.register(openapi);
-  await app.register(signUpRoute, { ...services, pairBody, clientOf, limit: options.limits.signUp });
-  await app.register(logInRoute, { ...services, pairBody, clientOf, limit: options.limits.logIn });
-  await app.register(refreshRoute, { ...services, pairBody, clientOf, codec });
-  await app.register(logOutRoute, services);
-  await app.register(longLivedTokenRoutes, { ...services, codec });
+  await app.register(signUpRoute, {
+    signUp,
+    tokenPairResponse,
+    callerFingerprint,
+    limit: options.limits.signUp,
+  });
+  await app.register(logInRoute, {
+    logIn,
+    tokenPairResponse,
+    callerFingerprint,
+    guessOriginOf,
+    noteLogin: makeHiddenCallers({ allow: options.rateLimit.allow, logger }),
+    limit: options.limits.logIn,
+  });
+  await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
+  await app.register(logOutRoute, { logOut, endToken });
+  await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec });
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
-  await app.register(introspectRoute, { ...services, codec });
-  await app.register(revokeRoute, { ...services, codec });
-  await app.register(profileRoute, services);
-  await app.register(tokensRoutes, services);
+  await app.register(introspectRoute, { introspect, codec });
+  await app.register(revokeRoute, { revokeToken, codec });
+  await app.register(profileRoute, { profile });
+  await app.register(tokensRoutes, { listTokens, logOutEverywhere });
   await app.register(jwksRoute, { keyRing, maxAge: options.jwksMaxAge });
   await app.register(metadataRoute, { issuer: options.issuer, maxAge: options.jwksMaxAge });
 
@@ -157,7 +196,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Health, metrics and the log's level on a port of their own, never routed to the outside. */
+/** Health, metrics and log level, on a separate port that stays private. */
 export async function buildOpsApp({ readiness, metrics, logger }: OpsOptions): Promise<FastifyInstance> {
   const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
   await app.register(healthRoutes, { readiness });

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
+import type { CommandTrail } from './cli/audit.ts';
 import { parseArguments, USAGE, UsageError } from './cli/arguments.ts';
-import { CommandError, type Command } from './cli/command.ts';
-import { ConfigError } from './config.ts';
+import { CommandError, type Command, type Facts } from './cli/command.ts';
+import { ConfigError } from './config/config.ts';
 import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
+import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
 import { MigrationError, MigrationStopped } from './infra/postgres/migration-error.ts';
 
-/** Each is loaded when it is called: together they take longer to load than most of them run. */
+/** Each command is loaded when it is called: loading all takes longer than most of them run. */
 const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   client: () => import('./cli/client.ts'),
   doctor: () => import('./cli/doctor.ts'),
@@ -17,12 +19,13 @@ const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   user: () => import('./cli/user.ts'),
 };
 
-/** Those of several words. */
+/** Commands of several words. */
 const GROUPS = ['client', 'keys', 'user'];
 
-/** Aborted with the exit code by a signal, where the command ends by itself. */
+/** For commands that end cleanly on a signal. The reason of the abort is the exit code. */
 const stopping = new AbortController();
 let endsItself = false;
+let trail: CommandTrail | undefined;
 
 /** @returns the exit code. */
 async function main(args: string[]): Promise<number> {
@@ -31,13 +34,19 @@ async function main(args: string[]): Promise<number> {
     const [name = '', ...words] = positionals;
     if (values.help) return say({ usage: USAGE }, USAGE, values.json);
     const load = COMMANDS[name];
-    if (!load) throw new UsageError(name === '' ? 'a command is needed' : 'there is no such command');
-    if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError('one command is needed');
+    if (!load) throw new UsageError(name === '' ? 'give a command' : 'unknown command');
+    if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError('give one command only');
     const { run } = await load();
-    const { result, text, isWell = true } = await run({ env: process.env, words, values, stopped });
+    const { openCommandTrail } = await import('./cli/audit.ts');
+    trail = openCommandTrail(positionals, values, process.env);
+    const note = (facts: Facts) => trail?.note(facts);
+    const outcome = await run({ env: process.env, words, values, note, stopped });
+    trail.done(outcome);
+    const { result, text, isWell = true } = outcome;
     say(result, text, values.json);
     return isWell ? 0 : 1;
   } catch (error) {
+    trail?.failed(error);
     return fail(error, args.includes('--json'));
   }
 }
@@ -47,22 +56,31 @@ function say(result: object, text: string, json: boolean): number {
   return 0;
 }
 
-/** @returns the exit code. @throws what is no fault of the arguments, the surroundings or the moment. */
+/** @returns the exit code. @throws any error that arguments, settings or an outage do not explain: a bug. */
 function fail(error: unknown, json: boolean): number {
   const { message, code = 1, facts = {} } = describe(error);
   process.stderr.write(`${json ? JSON.stringify({ ...facts, error: message }) : message}\n`);
   return code;
 }
 
+/** Errors whose messages say what is wrong and what to do. */
+const REASONS = [MigrationError, ConfigError, KeyError, EmbeddedDatabaseError];
+
 function describe(error: unknown): { message: string; code?: number; facts?: object } {
   if (error instanceof UsageError) return { message: `${error.message}\n\n${USAGE}`, code: 2 };
   if (error instanceof CommandError) return error;
-  if (error instanceof AuthError) return { message: 'the database or Redis cannot be reached' };
+  if (error instanceof AuthError) return { message: outageOf(error) };
   if (error instanceof MigrationStopped)
     return { message: error.message, code: stopping.signal.reason as number };
-  if (error instanceof MigrationError || error instanceof ConfigError || error instanceof KeyError)
-    return { message: error.message };
+  if (REASONS.some((kind) => error instanceof kind)) return { message: (error as Error).message };
   throw error;
+}
+
+/** The message holds the driver's, which names no secret. */
+function outageOf({ cause }: AuthError): string {
+  const { name, code, message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
+  const said = message ? `: ${[name, code].filter(Boolean).join(' ')}: ${message}` : '';
+  return `the database or Redis cannot be reached${said}`;
 }
 
 function stopped(): AbortSignal {
@@ -70,7 +88,7 @@ function stopped(): AbortSignal {
   return stopping.signal;
 }
 
-// The kernel hands process 1, which a command is in a container, no signal that it does not handle itself.
+// In a container the command is process 1, which gets only the signals that it handles.
 process.on('SIGTERM', () => {
   stop(143);
 });
@@ -78,11 +96,14 @@ process.once('SIGINT', () => {
   stop(130);
 });
 
-/** A command that may not be cut off anywhere ends by itself: what it waits for, it waits for no longer. */
+/** Ends the process, or aborts the wait of a command that must not be interrupted at any point. */
 function stop(code: number): void {
-  if (!endsItself) process.exit(code);
+  if (!endsItself) {
+    trail?.stopped();
+    process.exit(code);
+  }
   stopping.abort(code);
 }
 
-// Last, since everything above has to be there by then.
+// Last, because it uses everything above.
 process.exitCode = await main(process.argv.slice(2));

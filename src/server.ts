@@ -1,14 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp, buildOpsApp } from './app.ts';
-import { compose } from './compose.ts';
-import { ConfigError, loadConfig, type Config } from './config.ts';
-import { openDatabase } from './embedded.ts';
+import { compose } from './composition/compose.ts';
+import { ConfigError, loadConfig, type Config } from './config/config.ts';
+import { transportWarnings } from './config/transport.ts';
+import { openDatabase } from './composition/open-database.ts';
 import { openTracing } from './infra/tracing/open-tracing.ts';
-import { makeLogger } from './logger.ts';
-import { StartError } from './start-error.ts';
+import { makeLogger } from './runtime/logger.ts';
+import { StartError } from './runtime/start-error.ts';
 
-/** However late it is, the stores get this long to say goodbye; milliseconds. */
+/** The stores get at least this long to close, even after the deadline; milliseconds. */
 const CLOSE_GRACE = 1000;
 
 try {
@@ -22,15 +23,17 @@ try {
 
 /** Runs the service until a signal ends it. */
 async function serve(config: Config): Promise<void> {
-  // From the first moment on: a signal during the start must not leave the embedded database behind.
+  // Listen for signals first: a signal during startup must not leave the embedded database running.
   const signal = firstSignal();
-  const { logger, tracing } = await openTelemetry(config);
-  for (const line of config.embedded) logger.warn(line);
+  const { logger, output, tracing } = await openTelemetry(config);
+  for (const line of [...config.embedded, ...config.warnings]) logger.warn(line);
+  for (const { variable, found, todo } of transportWarnings(config))
+    logger.warn(`${variable}: ${found}. To do: ${todo}`);
   const database = await openDatabase(config, logger, () => {
     process.exitCode = 1;
     process.kill(process.pid, 'SIGTERM');
   });
-  const composition = await compose(config, database.url, logger, tracing?.tracer);
+  const composition = await compose(config, database.url, logger, output, tracing?.tracer);
   const app = await buildApp(composition.app);
   const ops = await buildOpsApp(composition.ops);
 
@@ -48,11 +51,11 @@ async function serve(config: Config): Promise<void> {
   logger.info('stopping: draining first');
   composition.drain();
   const deadline = performance.now() + config.SHUTDOWN_TIMEOUT * 1000;
-  // Nobody routes traffic to a process at a terminal, and Ctrl-C should not take five seconds.
+  // Ctrl-C skips the drain delay: a process at a terminal is behind no load balancer.
   if (received !== 'SIGINT') await sleep(config.DRAIN_DELAY * 1000, deadline);
   await closeWithin(app, deadline - performance.now());
   await ops.close();
-  // What a store that hangs still owes us does not keep us; what can be written behind is.
+  // A store that hangs must not block the exit. Pending writes are flushed if the stores answer in time.
   await Promise.race([
     composition.close().then(() => tracing?.close()),
     pause(Math.max(deadline - performance.now(), CLOSE_GRACE)),
@@ -62,18 +65,18 @@ async function serve(config: Config): Promise<void> {
   process.exit();
 }
 
-/** The log, and spans where somebody asked for them: each knows of the other. */
+/** Opens the log and, if configured, tracing. Log lines carry trace ids, and tracing logs its failures. */
 async function openTelemetry(config: Config) {
   const tracing = await openTracing(
     config.tracing && {
       protocol: config.tracing,
       onError: (error) => {
-        logger.warn({ reason: error.name }, 'spans cannot be sent');
+        log.logger.warn({ reason: error.name }, 'spans cannot be sent');
       },
     },
   );
-  const logger = makeLogger(config.LOG_LEVEL, process.stdout.isTTY, tracing?.tracer);
-  return { tracing, logger };
+  const log = makeLogger(config.LOG_LEVEL, process.stdout.isTTY, tracing?.tracer);
+  return { ...log, tracing };
 }
 
 function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, logger: Logger): void {
@@ -90,7 +93,7 @@ function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, lo
   logger.info(`try it: ${curl}`);
 }
 
-/** Two may be one Ctrl-C, passed on by npm as well. A third ends the process at once: somebody is waiting. */
+/** One Ctrl-C may arrive twice, since npm passes it on too. A third signal ends the process at once. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let seen = 0;
@@ -103,7 +106,7 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Takes no more connections, lets what is under way finish, and cuts what is left at the deadline. */
+/** Takes no new connections, waits for requests in flight, and closes the remaining connections after `ms`. */
 async function closeWithin(app: FastifyInstance, ms: number): Promise<void> {
   const timer = setTimeout(
     () => {

@@ -1,31 +1,35 @@
 import { parseArgs } from 'node:util';
 
-/** Exit codes: 0 done, 1 failed, 2 not understood. */
+/** Exit codes: 0 success, 1 failure, 2 wrong arguments. */
 export const USAGE = `Usage: latchkey COMMAND [--json]
 
-  migrate                             apply what is missing to DATABASE_URL
-  migrate --wait SECONDS              wait for so long for a database that is not there yet (120)
+  migrate                             apply missing migrations to DATABASE_URL
+  migrate --wait SECONDS              wait this long for a database that is not up yet (120)
   migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
   migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
   doctor                              check configuration, stores, clocks and keys, and say what to do
   keys list                           the signing keys: which signs, since when, and what comes next
   keys add [--alg ES256|EdDSA|RS256]  make the next signing key
-  keys retire KID|FILE [--force]      take a key away that nothing needs; --force: it has leaked
-  keys doctor                         what is to be done about them
-  purge                               delete the records of sessions long expired and of tokens long revoked
-  recover                             the database was restored from a backup: end what is newer, before the service starts
+  keys retire KID|FILE [--force]      remove a key that is no longer needed; --force: it has leaked
+  keys doctor                         check the signing keys, and say what to do
+  purge                               delete records of sessions and tokens that ended long ago
+  recover [--yes]                     after a restore from a backup: end newer tokens, while no replica serves;
+                                      --yes: do not ask
   recover --end-all                   end every session and long-lived token as well
+  recover --skip-ids NUMBER           leave out this many ids that may have been assigned since (20000000)
   user disable NAME                   refuse the user's logins, and end all their tokens
   user enable NAME                    let the user log in again
   user tokens NAME                    the user's sessions and long-lived tokens, and why others ended in the last 30 days
-  client create NAME                  register a service that may ask about tokens; its secret is shown this once
+                                      NAME is a username or an e-mail address; --id N names the user by id
+  user skeletons                      after an upgrade: find old usernames that look alike
+  client create NAME                  register a service that may ask about tokens; shows its secret once
   client list                         the registered services
-  client rotate NAME                  a new secret beside the one in use; both are good
-  client rotate NAME --again          another in its place: it was lost
-  client rotate NAME --finish         only the newest secret is good from now on
+  client rotate NAME                  add a new secret; the one in use stays good
+  client rotate NAME --again          replace the new secret, if it was lost
+  client rotate NAME --finish         end the older secret
   client delete NAME                  refuse the service`;
 
-/** The arguments are not understood. */
+/** The arguments are wrong. */
 export class UsageError extends Error {}
 
 const OPTIONS = {
@@ -34,9 +38,12 @@ const OPTIONS = {
   alg: { type: 'string', default: 'ES256' },
   force: { type: 'boolean', default: false },
   'end-all': { type: 'boolean', default: false },
+  'skip-ids': { type: 'string', default: '20000000' },
+  yes: { type: 'boolean', default: false },
   wait: { type: 'string', default: '120' },
   again: { type: 'boolean', default: false },
   finish: { type: 'boolean', default: false },
+  id: { type: 'string' },
   'resolve-rolled-back': { type: 'string' },
   'resolve-applied': { type: 'string' },
 } as const;
@@ -50,5 +57,5 @@ export function parseArguments(args: string[]) {
   }
 }
 
-/** The options, with what they are where they are not given. */
+/** The options with their defaults. */
 export type Values = ReturnType<typeof parseArguments>['values'];

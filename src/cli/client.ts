@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
 import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
-import { makePostgres } from '../infra/postgres/client.ts';
 import { UsageError, type Values } from './arguments.ts';
-import { CommandError, databaseOf, type Command, type Outcome } from './command.ts';
+import { CommandError, withPostgres, type Command, type Outcome } from './command.ts';
 
 export interface ClientCommand {
   action: 'create' | 'list' | 'rotate' | 'again' | 'finish' | 'delete';
@@ -12,31 +11,29 @@ export interface ClientCommand {
   name: string;
 }
 
-/** `latchkey client …`. Replicas know of it within seconds; of what was created or rotated at once. */
+/** `latchkey client …`. Replicas see new clients and secrets at once, and other changes within seconds. */
 export const run: Command = async ({ env, words, values }) => {
   const command = parseClientCommand(words, values);
   if (typeof command === 'string') throw new UsageError(command);
-  const postgres = makePostgres({ ...databaseOf(env), pool: 1 });
-  try {
+  return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
-    const registry = makeClientRegistry({ store: makeClientStore(postgres.prisma), randomBytes, clock });
-    return await ACTIONS[command.action](registry, command.name);
-  } finally {
-    await postgres.close();
-  }
+    const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });
+    return ACTIONS[command.action](registry, command.name);
+  });
 };
 
 /**
  * Reads `create NAME`, `list`, `rotate NAME`, `rotate NAME --again`, `rotate NAME --finish` and `delete NAME`.
- * @returns what is wrong, in words, where it is none of these.
+ * @returns an error message for any other arguments.
  */
 export function parseClientCommand(
   words: readonly string[],
   { again, finish }: Pick<Values, 'again' | 'finish'>,
 ): ClientCommand | string {
   const [action = '', rawName, ...rest] = words;
-  if ((again || finish) && action !== 'rotate') return '--again and --finish belong to client rotate';
-  if (again && finish) return 'rotate --again or rotate --finish';
+  if ((again || finish) && action !== 'rotate')
+    return '--again and --finish are options of client rotate only';
+  if (again && finish) return 'use either --again or --finish, not both';
   if (action === 'list' && rawName === undefined) return { action, name: '' };
   if ((action !== 'create' && action !== 'rotate' && action !== 'delete') || rest.length > 0)
     return 'client needs create, list, rotate or delete, and a name';
@@ -49,7 +46,7 @@ const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: 
   {
     async create(registry, name) {
       const created = await registry.create(name);
-      if (!created) throw new CommandError('there is a client of this name already');
+      if (!created) throw new CommandError('a client with this name exists already');
       return shown(name, created);
     },
     async rotate(registry, name) {
@@ -65,7 +62,11 @@ const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: 
     async finish(registry, name) {
       const client = await registry.finishRotation(name);
       if (!client) throw notFound();
-      return { result: described(client), text: 'only the newest secret is good' };
+      return {
+        result: described(client),
+        text: 'only the newest secret is good',
+        audited: { clientId: client.clientId },
+      };
     },
     async delete(registry, name) {
       if (!(await registry.remove(name))) throw notFound();
@@ -89,18 +90,19 @@ const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: 
 function orTold(error: unknown): never {
   if (!(error instanceof TwoSecretsError)) throw error;
   throw new CommandError(
-    'two secrets are good already: --finish ends the older one; --again replaces the newer one, if that was lost',
+    'two secrets are good already: --finish ends the older one; --again replaces the newer one, if it was lost',
   );
 }
 
 function notFound(): CommandError {
-  return new CommandError('there is no such client');
+  return new CommandError('no client has this name');
 }
 
 function shown(name: string, { clientId, secret }: Credentials): Outcome {
   return {
     result: { name, client_id: clientId, client_secret: secret },
-    text: `client_id      ${clientId}\nclient_secret  ${secret}\nThe secret is shown this once.`,
+    audited: { clientId },
+    text: `client_id      ${clientId}\nclient_secret  ${secret}\nThe secret will not be shown again.`,
   };
 }
 

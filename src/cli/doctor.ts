@@ -1,8 +1,8 @@
-import { availableMemory, type Config, type Environment } from '../config.ts';
+import { availableMemory, type Config, type Environment } from '../config/config.ts';
 import { checkConfiguration } from '../doctor/configuration.ts';
 import { checkDatabase } from '../doctor/database.ts';
 import type { Finding } from '../doctor/finding.ts';
-import { checkKeyLife } from '../doctor/key-life.ts';
+import { checkKeyLife } from '../doctor/key-lifecycle.ts';
 import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
 import { checkMemory } from '../doctor/memory.ts';
@@ -16,7 +16,7 @@ export const run: Command = async ({ env }) => {
   return { result: { healthy, findings }, text: describe(findings), isWell: healthy };
 };
 
-/** Everything that can be looked at from here, with what to do about it. Changes nothing. */
+/** Runs all checks. Each finding says what to do. Changes nothing. */
 async function examine(env: Environment): Promise<Finding[]> {
   const { config, findings } = checkConfiguration(env);
   if (!config) return findings;
@@ -26,7 +26,7 @@ async function examine(env: Environment): Promise<Finding[]> {
     ...findings,
     checkMemory(config, availableMemory()),
     ...keys,
-    ...(database.every(isUsable) ? await lifeOfKeys(config, env) : []),
+    ...(database.every(isUsable) ? await checkKeyRecords(config, env) : []),
     ...database,
     ...(await checkRedis(config)),
   ];
@@ -36,14 +36,17 @@ function isUsable({ check, state }: Finding): boolean {
   return state === 'ok' || (state === 'warn' && check !== 'migrations');
 }
 
-/** What running replicas know of the keys; nothing before the first start. */
-async function lifeOfKeys({ DATABASE_URL, SIGNING_KEYS_DIR }: Config, env: Environment): Promise<Finding[]> {
+/** Checks what the running replicas have recorded about the keys; nothing before the first start. */
+async function checkKeyRecords(
+  { DATABASE_URL, SIGNING_KEYS_DIR }: Config,
+  env: Environment,
+): Promise<Finding[]> {
   if (DATABASE_URL === undefined || SIGNING_KEYS_DIR === undefined) return [];
   const { keys, now } = await reportKeys(env, DATABASE_URL);
   return keys.some(({ state }) => state !== 'unseen') ? checkKeyLife(keys, now) : [];
 }
 
-/** A line a finding. */
+/** Formats findings, one line each. */
 export function describe(findings: Finding[]): string {
   return findings
     .map(({ check, state, found, todo }) => {

@@ -1,28 +1,48 @@
 import { migrate, resolveMigration } from '../infra/postgres/migrate.ts';
 import { UsageError } from './arguments.ts';
-import { databaseOf, type Command } from './command.ts';
+import { withDatabase, type Command, type CommandDatabase, type Outcome } from './command.ts';
 
 /** `latchkey migrate`. */
-export const run: Command = async ({ env, values, stopped }) => {
+export const run: Command = (invocation) =>
+  withDatabase(invocation.env, (database) => migrateDatabase(database, invocation));
+
+async function migrateDatabase(
+  { url, ca }: CommandDatabase,
+  { values, stopped }: Parameters<Command>[0],
+): Promise<Outcome> {
   const { 'resolve-rolled-back': rolledBack, 'resolve-applied': done, wait, json } = values;
   if (!/^\d{1,5}$/.test(wait)) throw new UsageError('--wait is a number of seconds');
-  const { url } = databaseOf(env);
   if (rolledBack !== undefined) {
-    await resolveMigration(url, rolledBack, 'rolled-back');
-    return { result: { resolved: rolledBack }, text: `${rolledBack} will be run again by the next migrate` };
+    await resolveMigration(url, rolledBack, 'rolled-back', { ca });
+    return {
+      result: { resolved: rolledBack },
+      text: `the next \`latchkey migrate\` runs ${rolledBack} again`,
+      audited: { resolved: rolledBack },
+    };
   }
   if (done !== undefined) {
-    await resolveMigration(url, done, 'applied');
-    return { result: { resolved: done }, text: `${done} counts as applied` };
+    await resolveMigration(url, done, 'applied', { ca });
+    return {
+      result: { resolved: done },
+      text: `${done} is recorded as applied`,
+      audited: { resolved: done },
+    };
   }
-  const { applied } = await migrate(url, {
-    patience: Number(wait) * 1000,
+  const { applied, changed } = await migrate(url, {
+    ca,
+    timeout: Number(wait) * 1000,
     onWait: (reason) => {
       const text = `waiting: ${reason}`;
       process.stderr.write(`${json ? JSON.stringify({ error: text }) : text}\n`);
     },
     signal: stopped(),
   });
-  const lines = applied.map((name) => `applied ${name}`);
-  return { result: { applied }, text: lines.join('\n') || 'nothing to apply' };
-};
+  const lines = [
+    ...applied.map((name) => `applied ${name}`),
+    ...(applied.length === 0 ? ['nothing to apply'] : []),
+    ...changed.map(
+      (name) => `warning: the file of ${name} has changed since it was applied to this database`,
+    ),
+  ];
+  return { result: { applied, changed }, text: lines.join('\n'), audited: { applied: applied.length } };
+}

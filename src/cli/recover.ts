@@ -1,81 +1,141 @@
-import { makeSessionRedis } from '../compose-states.ts';
-import { ConfigError, loadConfig, NO_HASHES, type Environment } from '../config.ts';
-import { makePostgres } from '../infra/postgres/client.ts';
-import { endAgain, endAll, skipLostIds, withoutRecord } from '../infra/postgres/recover.ts';
-import { makeConnections } from '../infra/redis/connections.ts';
-import { orUnavailable } from '../infra/redis/errors.ts';
-import { makeKeys } from '../infra/redis/keys.ts';
-import { visitTokens } from '../infra/redis/recover.ts';
-import { within } from '../within.ts';
-import type { Command } from './command.ts';
+import { ConfigError, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
+import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
+import { endAgain, endAll, lastIds, skipIds, withoutRecord } from '../infra/postgres/recover.ts';
+import { makeConnections } from '../infra/redis/connection/connections.ts';
+import { orUnavailable } from '../infra/redis/connection/errors.ts';
+import { openRedis } from '../infra/redis/connection/open-redis.ts';
+import { makeHeartbeat, type Heartbeat } from '../infra/redis/heartbeat.ts';
+import { highestIds, visitTokens } from '../infra/redis/recover.ts';
+import { makeTokenKeys } from '../infra/redis/token-states.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
+import type { Values } from './arguments.ts';
+import { CommandError, type Command } from './command.ts';
+import { confirm, requireConfirmation } from './confirm.ts';
+import { describePlan, planRecovery, readSkipIds, type RecoveryPlan } from './recovery-plan.ts';
 
 /** Milliseconds. */
 const CONNECT_TIMEOUT = 10_000;
 
 interface Recovered {
-  /** What Redis knew. */
+  /** Tokens in Redis. */
   tokens: number;
-  /** Revoked after the backup, and now on record as revoked again. */
+  /** Tokens revoked after the backup, whose record is now revoked again. */
   revoked: number;
-  /** Created after the backup: without a record, and over. */
+  /** Tokens created after the backup: they have no record, and are ended. */
   lost: number;
-  /** By --end-all. */
+  /** Tokens ended by --end-all. */
   ended: number;
 }
 
-/** `latchkey recover`. */
-export const run: Command = async ({ env, values: { 'end-all': all } }) => {
-  const recovered = await recover(env, all);
-  const { tokens, revoked, lost, ended } = recovered;
-  const lines = [
-    `Redis knew ${tokens} tokens`,
-    `${revoked} were revoked after the backup, and are on record as revoked again`,
-    `${lost} were created after the backup, and are over`,
-    ...(all ? [`${ended} others have been ended`] : []),
-    ...(tokens === 0 && !all
-      ? ['If Redis has lost its data too, revocations are unknown: use --end-all']
-      : []),
-  ];
-  return { result: recovered, text: lines.join('\n') };
-};
+interface Stores {
+  config: Config;
+  prisma: Postgres['prisma'];
+  redis: ReturnType<typeof openRedis>;
+  heartbeat: Heartbeat;
+}
 
 /**
- * Makes a database that was restored from a backup safe to serve from, while no replica runs: ids that were given after
- * the backup are never given again, what Redis knows to be revoked is revoked in the record, and what has no record is
- * ended in Redis. May be repeated.
- * @throws ConfigError, AuthError `unavailable`
+ * `latchkey recover`: makes a database that was restored from a backup safe to use. Never reuses ids assigned after the
+ * backup, revokes in the record the tokens that Redis knows as revoked, and ends in Redis the tokens without a record.
+ * May be repeated.
  */
-async function recover(env: Environment, all: boolean): Promise<Recovered> {
+export const run: Command = async ({ env, values }) => {
+  const skip = readSkipIds(values['skip-ids']);
+  requireConfirmation('recover', values.yes);
+  return withStores(env, async (stores) => {
+    await refuseWhileServing(stores.heartbeat, 'Nothing has changed');
+    const ids = planRecovery(
+      await lastIds(stores.prisma),
+      await highestIds(stores.redis, stores.config.REDIS_PREFIX),
+      skip,
+    );
+    await agree(ids, values);
+    // The answer may have taken long.
+    await refuseWhileServing(stores.heartbeat, 'Nothing has changed');
+    const recovered = await recover(stores, ids, values['end-all']);
+    await refuseWhileServing(stores.heartbeat, 'It has started meanwhile, so the recovery is not complete');
+    return {
+      result: { ids, ...recovered },
+      text: describe(recovered, values['end-all']),
+      audited: { ...recovered },
+    };
+  });
+};
+
+/** @throws CommandError if the operator does not agree. */
+async function agree(ids: RecoveryPlan, { yes, json, 'end-all': all }: Values): Promise<void> {
+  if (!yes || !json) process.stderr.write(`${describePlan(ids, all)}\n`);
+  if (!yes && !(await confirm('Continue?'))) throw new CommandError('Nothing has changed', { ids });
+}
+
+/** @throws CommandError: a replica would assign ids and write records meanwhile. */
+async function refuseWhileServing(heartbeat: Heartbeat, state: string): Promise<void> {
+  const replica = await heartbeat.servingReplica();
+  if (replica === null) return;
+  const todo = 'stop every replica, wait 5 s, and run recover again';
+  throw new CommandError(`A replica serves (${replica}): ${todo}. ${state}`, { replica });
+}
+
+async function recover(
+  { config, prisma, redis }: Stores,
+  ids: RecoveryPlan,
+  all: boolean,
+): Promise<Recovered> {
+  const keys = makeTokenKeys(config.REDIS_PREFIX);
+  const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
+  await skipIds(prisma, { users: ids.users.after, tokens: ids.tokens.after });
+  recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
+    recovered.revoked += await endAgain(prisma, tombstones);
+    const lost = await withoutRecord(prisma, states);
+    await orUnavailable(
+      Promise.all(lost.map((key) => redis.revoke(keys.token(key), 2 * config.SESSION_CACHE_TTL, '1'))),
+    );
+    recovered.lost += lost.length;
+  });
+  if (all) recovered.ended = await endAll(prisma);
+  return recovered;
+}
+
+function describe({ tokens, revoked, lost, ended }: Recovered, all: boolean): string {
+  const lines = [
+    `Redis holds ${tokens} tokens`,
+    `${revoked} were revoked after the backup, and are revoked in the database again`,
+    `${lost} were created after the backup, and have ended`,
+    ...(all ? [`${ended} others have been ended`] : []),
+    ...(tokens === 0 && !all
+      ? ['If Redis has lost its data too, newer revocations are unknown: run it again with --end-all']
+      : []),
+  ];
+  return lines.join('\n');
+}
+
+/** @throws ConfigError, AuthError `unavailable` */
+async function withStores<Result>(
+  env: Environment,
+  work: (stores: Stores) => Promise<Result>,
+): Promise<Result> {
   const names = Object.keys(env).filter((name) => /^(DATABASE|REDIS)_|^SESSION_CACHE_TTL$/.test(name));
   const config = loadConfig(Object.fromEntries(names.map((name) => [name, env[name]])), NO_HASHES);
   const { DATABASE_URL, REDIS_URL, REDIS_PREFIX: prefix } = config;
   if (DATABASE_URL === undefined || REDIS_URL === undefined)
     throw new ConfigError([
-      'DATABASE_URL and REDIS_URL are required: Redis knows what came after the backup',
+      'DATABASE_URL and REDIS_URL are required: only Redis knows the tokens after the backup',
     ]);
 
-  const postgres = makePostgres({ url: DATABASE_URL, pool: 1, timeout: config.DATABASE_TIMEOUT });
-  const redis = makeSessionRedis(config, REDIS_URL);
+  const postgres = makePostgres({
+    url: DATABASE_URL,
+    ca: config.DATABASE_CA,
+    pool: 1,
+    timeout: config.DATABASE_TIMEOUT,
+  });
+  const redis = openRedis({ ...config, REDIS_URL });
   redis.on('error', () => undefined);
-  const { prisma } = postgres;
-  const keys = makeKeys(prefix);
-  const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   try {
-    // It goes on trying for as long as no Sentinel answers.
-    await orUnavailable(within(redis.connect(), CONNECT_TIMEOUT));
-    // That none is away whose part would be left out.
+    // ioredis keeps trying as long as no Sentinel answers.
+    await orUnavailable(withTimeout(redis.connect(), CONNECT_TIMEOUT));
+    // Fails if a master is down: its tokens would be left out.
     await makeConnections(redis, prefix).check();
-    await skipLostIds(prisma);
-    recovered.tokens = await visitTokens(redis, prefix, async (states, tombstones) => {
-      recovered.revoked += await endAgain(prisma, tombstones);
-      const lost = await withoutRecord(prisma, states);
-      await orUnavailable(
-        Promise.all(lost.map((key) => redis.revoke(keys.token(key), 2 * config.SESSION_CACHE_TTL, '1'))),
-      );
-      recovered.lost += lost.length;
-    });
-    if (all) recovered.ended = await endAll(prisma);
-    return recovered;
+    return await work({ config, prisma: postgres.prisma, redis, heartbeat: makeHeartbeat(redis, prefix) });
   } finally {
     redis.disconnect();
     await postgres.close();

@@ -1,12 +1,12 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
-import { usedSince } from '../domain/tokens/token-record.ts';
+import { usedSince } from '../domain/tokens/claims.ts';
 import { listEnded } from '../domain/users/list-tokens.ts';
 import { summarise, type TokenSummary } from '../domain/users/profile.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
-import { findUserId } from '../infra/postgres/user-status.ts';
-import { systemClock } from '../system-clock.ts';
+import { findUserId, type UserKey } from '../infra/postgres/user-status.ts';
+import { systemClock } from '../runtime/system-clock.ts';
 import type { Outcome } from './command.ts';
 
 interface UserTokens {
@@ -16,14 +16,14 @@ interface UserTokens {
 }
 
 /**
- * `latchkey user tokens NAME`: what the owner sees, as the record has it. A refresh reaches it about a second later, and
- * the fast store is not asked.
- * @returns null when there is no such user.
+ * `latchkey user tokens`: the owner's token list, from the database alone, without Redis. A refresh shows up about
+ * a second later.
+ * @returns null if there is no such user.
  * @throws ConfigError, AuthError `unavailable`
  */
 export async function showTokens(
   prisma: PrismaClient,
-  username: string,
+  user: UserKey,
   env: Environment,
 ): Promise<Outcome | null> {
   const { REFRESH_TOKEN_TTL, SESSION_MAX_AGE } = env;
@@ -33,7 +33,7 @@ export async function showTokens(
     refreshToken: config.REFRESH_TOKEN_TTL,
     session: config.SESSION_MAX_AGE,
   };
-  const userId = await findUserId(prisma, username);
+  const userId = await findUserId(prisma, user);
   if (userId === null) return null;
   const store = makeTokenStore(prisma);
   const now = systemClock.now();
@@ -47,10 +47,10 @@ export async function showTokens(
     isLast = next === null;
     before = next ?? undefined;
   }
-  return { result: forMachines(found), text: forPeople(found) };
+  return { result: forMachines(found), text: forPeople(found), audited: { userId } };
 }
 
-/** The names and forms of `GET /api/user/tokens`. */
+/** The fields and formats of `GET /api/user/tokens`. */
 function forMachines({ userId, tokens, ended }: UserTokens): object {
   return {
     user: userId,
@@ -66,6 +66,7 @@ function forMachines({ userId, tokens, ended }: UserTokens): object {
 function forPeople({ tokens, ended }: UserTokens): string {
   const line = (token: TokenSummaryLike, end: string) =>
     `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${iso(token.createdAt) ?? ''}` +
+    (token.createdBy === null ? '' : ` by session ${token.createdBy}`) +
     `  last used ${iso(token.lastUsedAt) ?? 'never'}  ${end}`;
   return [
     ...(tokens.length === 0 ? ['no live tokens'] : []),
@@ -74,10 +75,13 @@ function forPeople({ tokens, ended }: UserTokens): string {
   ].join('\n');
 }
 
-type TokenSummaryLike = Pick<EndedToken, 'id' | 'type' | 'name' | 'createdAt' | 'lastUsedAt'>;
+type TokenSummaryLike = Pick<EndedToken, 'id' | 'type' | 'name' | 'createdAt' | 'createdBy' | 'lastUsedAt'>;
 
-function common({ id, type, name, createdAt, lastUsedAt }: TokenSummaryLike) {
-  return { id, type, name, created_at: iso(createdAt), last_used_at: iso(lastUsedAt) };
+function common({ id, type, name, createdAt, createdBy, lastUsedAt }: TokenSummaryLike) {
+  return {
+    ...{ id, type, name, created_at: iso(createdAt), created_by: createdBy },
+    last_used_at: iso(lastUsedAt),
+  };
 }
 
 /** @param ms milliseconds since 1970. */

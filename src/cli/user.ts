@@ -1,52 +1,72 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { parseUsername } from '../domain/users/identifiers.ts';
-import { makePostgres } from '../infra/postgres/client.ts';
-import { disableUser, enableUser, pendingOf } from '../infra/postgres/user-status.ts';
+import { parseLoginName } from '../domain/users/identifiers.ts';
+import { disableUser, enableUser, pendingOf, type UserKey } from '../infra/postgres/user-status.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, databaseOf, type Command, type Outcome } from './command.ts';
+import { CommandError, withPostgres, type Command, type Invocation, type Outcome } from './command.ts';
+import { giveSkeletons } from './user-skeletons.ts';
 import { showTokens } from './user-tokens.ts';
 
-/** Every replica sets the tombstones each second; with one running this is plenty. In milliseconds. */
-const PATIENCE = 10_000;
+/** Milliseconds. Each running replica sets pending tombstones every second, so this is ample. */
+const TOMBSTONE_TIMEOUT = 10_000;
 
-/** `latchkey user disable|enable|tokens NAME`. */
-export const run: Command = async ({ env, words: [action, name, ...rest] }) => {
+/** `latchkey user disable|enable|tokens NAME`, or `--id N` instead of NAME; `latchkey user skeletons`. */
+export const run: Command = async ({ env, words: [action, ...names], values: { id }, note }) => {
+  if (action === 'skeletons' && names.length === 0 && id === undefined)
+    return withPostgres(env, ({ prisma }) => giveSkeletons(prisma));
   const act = ACTIONS[action ?? ''];
-  if (!act || name === undefined || rest.length > 0)
-    throw new UsageError('user needs disable, enable or tokens, and a username');
-  const postgres = makePostgres({ ...databaseOf(env), pool: 1 });
-  try {
-    const username = parseUsername(name);
-    const outcome = username.ok ? await act(postgres.prisma, username.value, env) : null;
-    if (!outcome) throw new CommandError('there is no such user');
-    return outcome;
-  } finally {
-    await postgres.close();
-  }
+  const [name, ...rest] = names;
+  if (!act || rest.length > 0 || (name === undefined) === (id === undefined))
+    throw new UsageError(
+      'use user disable, enable or tokens with a username, an e-mail address or --id N, or user skeletons',
+    );
+  const key = keyOf(name, id);
+  const outcome = key && (await withPostgres(env, ({ prisma }) => act(prisma, key, { env, note })));
+  if (!outcome) throw new CommandError('there is no such user');
+  return outcome;
 };
 
-/** Each has no outcome when there is no such user. */
-const ACTIONS: Partial<Record<string, typeof showTokens>> = {
-  tokens: showTokens,
+/** Never guesses an id: a username may consist of digits. @returns null if no account can have this name. */
+function keyOf(name: string | undefined, id: string | undefined): UserKey | null {
+  if (id === undefined) return parseLoginName(name ?? '');
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw new UsageError('--id is the number of a user, such as 7');
+  return { id: Number(id) };
+}
+
+type Act = (
+  prisma: PrismaClient,
+  user: UserKey,
+  invocation: Pick<Invocation, 'env' | 'note'>,
+) => Promise<Outcome | null>;
+
+/** Each action returns null if there is no such user. */
+const ACTIONS: Partial<Record<string, Act>> = {
+  tokens: (prisma, user, { env }) => showTokens(prisma, user, env),
   enable,
   disable,
 };
 
-async function enable(prisma: PrismaClient, username: string): Promise<Outcome | null> {
-  const enabled = await enableUser(prisma, username);
-  return enabled && { result: { user: enabled.userId, ended: enabled.ended, done: true }, text: 'enabled' };
+async function enable(prisma: PrismaClient, user: UserKey): Promise<Outcome | null> {
+  const enabled = await enableUser(prisma, user);
+  if (!enabled) return null;
+  const { userId, ended } = enabled;
+  return { result: { user: userId, ended, done: true }, text: 'enabled', audited: { userId } };
 }
 
 /**
- * The record says so at once; what tokens were ended is refused as soon as a replica has set their tombstones, which is
- * waited for.
+ * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
+ * this waits for that.
  */
-async function disable(prisma: PrismaClient, username: string): Promise<Outcome | null> {
-  const disabled = await disableUser(prisma, username);
+async function disable(
+  prisma: PrismaClient,
+  user: UserKey,
+  { note }: Pick<Invocation, 'note'>,
+): Promise<Outcome | null> {
+  const disabled = await disableUser(prisma, user);
   if (!disabled) return null;
   const { userId, ended } = disabled;
-  const deadline = performance.now() + PATIENCE;
+  note({ userId, ended });
+  const deadline = performance.now() + TOMBSTONE_TIMEOUT;
   let pending = await pendingOf(prisma, userId);
   while (pending > 0 && performance.now() < deadline) {
     await sleep(100);
@@ -58,5 +78,6 @@ async function disable(prisma: PrismaClient, username: string): Promise<Outcome 
     result: { user: userId, ended, done },
     text: `disabled, ${ended} tokens ended${doubt}`,
     isWell: done,
+    audited: { done },
   };
 }

@@ -1,10 +1,10 @@
-/** What one check came to. Neither text ever holds a secret, or a URL that may hold one. */
+/** The result of one check. Its texts never contain a secret, or a URL that may contain one. */
 export interface Finding {
   check: string;
-  /** `warn` where it may be meant so, or where it cannot be told; `fail` where a promise is broken. */
+  /** `warn` if it may be intended or is unknown; `fail` if it breaks a promise of the service. */
   state: 'ok' | 'warn' | 'fail';
   found: string;
-  /** What to do; not where all is well. */
+  /** What to do; absent if the state is `ok`. */
   todo?: string;
 }
 

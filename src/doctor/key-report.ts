@@ -1,22 +1,22 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config.ts';
-import { judgeKeys } from '../domain/access-tokens/key-life.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { describeKeys } from '../domain/access-tokens/key-lifecycle.ts';
 import { readKeyFiles } from '../infra/crypto/key-files.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
 import { countLongLived, readKeyRecords } from '../infra/postgres/key-records.ts';
-import type { JudgedKey } from './key-life.ts';
+import type { JudgedKey } from './key-lifecycle.ts';
 
 export interface KeysReport {
   directory: string;
-  /** The database's clock, by which all is judged. */
+  /** The time of the report, by the database's clock. */
   now: number;
   /** The highest file name first. */
   keys: JudgedKey[];
 }
 
-/** The folder of the keys, and what their life depends on; the other variables need not be right. */
+/** The settings of keys and token lifetimes; ignores errors in other variables. */
 export function keyConfig(env: Environment) {
   const { DATA_DIR, KEY_PUBLISH_LEAD, ACCESS_TOKEN_TTL } = env;
   const config = loadConfig(
@@ -27,18 +27,18 @@ export function keyConfig(env: Environment) {
 }
 
 /**
- * Every key of SIGNING_KEYS_DIR, and how it stands with it.
- * @param url of the database: what the replicas tell each other of their keys stands there.
+ * Every key of SIGNING_KEYS_DIR with its state.
+ * @param url of the database, where the replicas record the state of their keys.
  * @throws AuthError `unavailable`, KeyError, ConfigError
  */
 export async function reportKeys(env: Environment, url: string): Promise<KeysReport> {
   const config = keyConfig(env);
   if (!existsSync(config.directory)) throw new KeyError(`${config.directory} does not exist`);
   const files = readKeyFiles(config.directory);
-  const postgres = makePostgres({ url, pool: 1, timeout: config.DATABASE_TIMEOUT });
+  const postgres = makePostgres({ url, ca: config.DATABASE_CA, pool: 1, timeout: config.DATABASE_TIMEOUT });
   try {
     const { now, records } = await readKeyRecords(postgres.prisma);
-    const lives = judgeKeys([...new Set(files.map(({ key }) => key.kid))], {
+    const lives = describeKeys([...new Set(files.map(({ key }) => key.kid))], {
       ...{ records, now, lead: config.KEY_PUBLISH_LEAD, accessTokenTtl: config.ACCESS_TOKEN_TTL },
       longLived: await countLongLived(postgres.prisma),
     });

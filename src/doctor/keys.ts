@@ -1,14 +1,14 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Config, Environment } from '../config.ts';
-import { FIELDS } from '../config-fields.ts';
+import type { Config, Environment } from '../config/config.ts';
+import { FIELDS } from '../config/fields.ts';
 import { pemNames, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
-/** Days after which a key or secret should have been followed by another. */
+/** Days after which a key or secret should have a successor. */
 export const MAX_AGE = 365;
 
-/** Looks at the keys and the files that hold them; makes none. @param now ms since 1970. */
+/** Checks the keys and their files. Creates none. @param now ms since 1970. */
 export function checkKeys(config: Config, env: Environment, now: number): Finding[] {
   const directory = config.SIGNING_KEYS_DIR ?? join(config.DATA_DIR, 'keys');
   const generatedSecret = join(config.DATA_DIR, 'refresh-token-secret');
@@ -23,18 +23,18 @@ export function checkKeys(config: Config, env: Environment, now: number): Findin
   ];
 }
 
-/** The highest name signs sooner or later; which signs by now the replicas know (key-life.ts). */
+/** The key with the highest name will sign. key-lifecycle.ts reports which one signs now. */
 function judgeNewestKey(directory: string, count: number, now: number): Finding {
   const check = 'signing keys';
   const [newest] = count === 0 ? [] : readKeyFiles(directory);
-  if (!newest) return ok(check, `none yet: the first start makes one in ${directory}`);
+  if (!newest) return ok(check, `none yet: the first start creates one in ${directory}`);
   const { key, name } = newest;
   const found = `${count} in ${directory}; ${name}, the highest by name (${key.algorithm}), is`;
   const isDated = key.createdAt !== statSync(join(directory, name)).mtimeMs;
   if (!isDated && isMountedSecret(directory))
     return ok(
       check,
-      `${found} of an age that cannot be told: a mounted Secret is written anew with every pod, and ${name} does not begin with a date`,
+      `${found} of unknown age: a mounted Secret is written again for every pod, and ${name} does not begin with a date`,
     );
   const age = daysSince(key.createdAt, now);
   const aged = `${found} ${age} days old by its file${isDated ? "'s name" : ''}`;
@@ -42,42 +42,49 @@ function judgeNewestKey(directory: string, count: number, now: number): Finding 
   return warn(
     check,
     aged,
-    'add a new one with a higher file name; old ones stay until nothing they signed is in use',
+    'add one with a higher file name; keep old ones until no good token is signed with them',
   );
 }
 
 function judgeRefreshSecret(file: string | undefined, now: number): Finding {
   const check = 'refresh token secret';
-  if (file === undefined) return ok(check, 'given as a variable: its age cannot be told');
-  if (!existsSync(file)) return ok(check, 'none yet: the first start makes one');
+  if (file === undefined) return ok(check, 'set as a variable: its age is unknown');
+  if (!existsSync(file)) return ok(check, 'none yet: the first start creates one');
   if (isMountedSecret(dirname(file)))
-    return ok(check, 'its age cannot be told: a mounted Secret is written anew with every pod');
+    return ok(check, 'its age is unknown: a mounted Secret is written again for every pod');
   const age = daysSince(statSync(file).mtimeMs, now);
   const found = `its file is ${age} days old`;
   if (age <= MAX_AGE) return ok(check, found);
-  return warn(check, found, 'put a new secret in front, and take the old one away after REFRESH_TOKEN_TTL');
+  return warn(
+    check,
+    found,
+    'put a new secret in front of it, and remove the old one after REFRESH_TOKEN_TTL',
+  );
 }
 
 function judgeFiles(files: string[]): Finding {
   const check = 'files with secrets';
   const modes = files.map((file) => ({ file, mode: statSync(file).mode }));
   const writable = modes.filter(({ mode }) => (mode & 0o022) !== 0).map(({ file }) => file);
-  if (writable.length > 0) return fail(check, `others may change ${writable.join(', ')}`, 'chmod go-w');
+  if (writable.length > 0) return fail(check, `other users may change ${writable.join(', ')}`, 'chmod go-w');
   const readable = modes.filter(({ mode }) => (mode & 0o004) !== 0).map(({ file }) => file);
-  const todo = 'chmod o-r; of a Kubernetes Secret, set defaultMode 0440';
+  const todo = 'chmod o-r; for a Kubernetes Secret, set defaultMode 0440';
   if (readable.length > 0)
-    return warn(check, `everybody on this machine may read ${readable.join(', ')}`, todo);
-  return ok(check, files.length === 0 ? 'none' : `${files.length}, which others may neither read nor change`);
+    return warn(check, `every user of this machine may read ${readable.join(', ')}`, todo);
+  return ok(
+    check,
+    files.length === 0 ? 'none' : `${files.length}, which other users may neither read nor change`,
+  );
 }
 
-/** Of every variable that was given as a file. Certificates are no secret. */
+/** The files of all variables that were set as files. Certificates are not secret. */
 function secretFiles(env: Environment): string[] {
   return Object.keys(FIELDS)
     .filter((name) => name !== 'REDIS_CA')
     .flatMap((name) => env[`${name}_FILE`] ?? []);
 }
 
-/** Kubernetes keeps what it mounts in a folder beside, to which this name leads. */
+/** Kubernetes keeps the mounted files in a sibling folder, and `..data` is a link to it. */
 function isMountedSecret(directory: string): boolean {
   return existsSync(join(directory, '..data'));
 }

@@ -1,10 +1,10 @@
-import { memoryOf, type Config } from '../config.ts';
+import { memoryOf, type Config } from '../config/config.ts';
 import { ok, warn, type Finding } from './finding.ts';
 
-/** Above this share of the limit nothing is left for requests and connections. */
+/** Above this share of the limit, too little is left for requests and connections. */
 const FULL = 0.8;
 
-/** What does not fit at all is a problem of the configuration. @param limit bytes. */
+/** Warns of too little headroom. Above the limit itself, the configuration check fails. @param limit bytes. */
 export function checkMemory(config: Config, limit: number): Finding {
   const { one, needed } = memoryOf(config);
   const found =

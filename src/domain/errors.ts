@@ -1,6 +1,6 @@
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
- * change meaning. The README's table documents each; `http/problem.ts` gives each its status and title.
+ * change meaning. The table in docs/api.md documents each; `http/problem.ts` gives each its status and title.
  */
 export const ERROR_CODES = [
   // 400
@@ -21,6 +21,8 @@ export const ERROR_CODES = [
   // 403
   'token_not_allowed',
   'signup_disabled',
+  'llt_disabled',
+  'login_too_old',
   // the protocol's own
   'not_found',
   'method_not_allowed',
@@ -49,11 +51,11 @@ export interface AuthErrorOptions {
   cause?: unknown;
   /** The refused fields; each is shown to the client, so it may hold no value that the client sent. */
   errors?: FieldError[];
-  /** Seconds after which a retry makes sense. */
+  /** Seconds after which the client may retry. */
   retryAfter?: number;
 }
 
-/** A refused use case. Everything else that is thrown is a fault of ours and answered 500. */
+/** An expected refusal. Any other error is a bug and is answered with 500. */
 export class AuthError extends Error {
   readonly code: ErrorCode;
   readonly errors: FieldError[] | undefined;
@@ -66,4 +68,15 @@ export class AuthError extends Error {
     this.errors = errors;
     this.retryAfter = retryAfter;
   }
+}
+
+/** The message, with the name and code of the cause: `unavailable` alone does not say why. */
+export function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message}: ${cause.name}${codeOf(cause)}` : message;
+}
+
+function codeOf(error: Error): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === undefined ? '' : ` ${code}`;
 }

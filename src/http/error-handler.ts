@@ -3,7 +3,7 @@ import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts'
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { PROBLEMS, problemHeaders, problemOf } from './problem.ts';
 
-/** What Fastify itself refuses, in our words. */
+/** Our codes for Fastify's own errors. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_VALIDATION: 'validation_failed',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -15,16 +15,16 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_ASYNC_CONSTRAINT: 'bad_request',
 };
 
-/** However many properties were wrong, a client reads the first few. */
+/** Limits the errors in one answer: a client needs only the first few. */
 const MAX_FIELD_ERRORS = 10;
 
-/** Registers the one place that turns errors into answers. */
+/** Registers the only place that turns errors into answers. */
 export function registerErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler<FastifyError | AuthError>((error, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler((request, reply) => sendError(new AuthError('not_found'), request, reply));
 }
 
-/** Answers with the problem that the error stands for, and logs what an operator has to know of it. */
+/** Answers an error with its problem details. Logs bugs and failed dependencies. */
 export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
@@ -53,7 +53,7 @@ function translate(error: FastifyError | Error): AuthError {
   });
 }
 
-/** The validator's findings, without any value that was sent. */
+/** The validator's errors, without any value that the client sent. */
 function fieldErrors({ validation, validationContext }: FastifyError): FieldError[] | undefined {
   return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
     const where =
@@ -68,7 +68,7 @@ function fieldErrors({ validation, validationContext }: FastifyError): FieldErro
   });
 }
 
-/** A driver's message may quote a query or a URL: its name and code are all that the log gets. */
+/** Name and code only: a driver's message may quote a query or a URL. */
 function reasonOf(cause: unknown): string {
   const { name, code } = cause as { name?: string; code?: string };
   return [name, code].filter(Boolean).join(' ');

@@ -1,22 +1,22 @@
 import type { ServerResponse } from 'node:http';
 
-/** Milliseconds that what was sent may take to leave us. */
-const PATIENCE = 10_000;
+/** How long a flush may take, in milliseconds. */
+const FLUSH_TIMEOUT = 10_000;
 
 export interface EventStream {
   write: (text: string) => void;
-  /** Bytes that were written and have not left us. */
+  /** Bytes that were written and not flushed yet. */
   backlog: () => number;
-  /** Resolves once they have. @returns false where that takes too long, or nobody reads any more. */
+  /** Resolves once all bytes are flushed. @returns false if that takes too long, or the stream is closed. */
   flushed: () => Promise<boolean>;
   end: () => void;
 }
 
 /**
- * Server-Sent Events on a response of Node's own. The connection is not used again: whoever comes back may come to
- * another replica.
- * @param headers those that every answer has.
- * @param onClose the reader has gone, or the stream was ended.
+ * Server-Sent Events on a raw Node response. The connection is not reused: a reader that reconnects may reach another
+ * replica.
+ * @param headers the common headers of every answer.
+ * @param onClose called when the reader disconnects or the stream is ended.
  */
 export function openEventStream(
   response: ServerResponse,
@@ -24,13 +24,13 @@ export function openEventStream(
   onClose: () => void,
 ): EventStream {
   response.on('close', onClose);
-  // A reader that goes while it is written to is nothing to talk about.
+  // A reader may disconnect during a write: this is no error.
   response.on('error', () => undefined);
   response.writeHead(200, {
     ...headers,
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',
-    // nginx would gather what should leave at once.
+    // Turns off buffering in nginx.
     'x-accel-buffering': 'no',
     connection: 'close',
   });
@@ -53,11 +53,11 @@ export function openEventStream(
           response.off('drain', done).off('close', done);
           resolve(isOpen() && !response.writableNeedDrain);
         };
-        const timer = setTimeout(done, PATIENCE).unref();
+        const timer = setTimeout(done, FLUSH_TIMEOUT).unref();
         response.on('drain', done).on('close', done);
       }),
     end() {
-      // One that does not read would never let it be ended.
+      // `end` waits for the backlog, and a reader that does not read would block it.
       if (response.writableLength > 0) response.destroy();
       else response.end();
     },

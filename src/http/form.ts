@@ -2,7 +2,7 @@
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** @returns null where an escape is malformed or what it says is not UTF-8. */
+/** @returns null if an escape is malformed, or the decoded text is not UTF-8. */
 export function decodeFormText(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -11,7 +11,7 @@ export function decodeFormText(text: string): string | null {
   }
 }
 
-/** Bytes that are UTF-8, or null. */
+/** @returns null if the bytes are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | null {
   try {
     return utf8.decode(bytes);
@@ -20,12 +20,12 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
   }
 }
 
-/** A form's parameters, or why it is none. */
+/** A form's parameters, or its error. */
 export type Form = { parameters: Record<string, string> } | { fault: 'malformed' | 'repeated' };
 
 /**
- * RFC 6749, section 3.1: a parameter without a value counts as omitted, and none may come more than once. Node's own
- * parser would take a malformed escape as it is, and of two values the last.
+ * RFC 6749, section 3.1: a parameter without a value counts as omitted, and no parameter may be repeated. Node's own
+ * parser would accept a malformed escape, and keep the last of two values.
  */
 export function parseForm(body: Uint8Array): Form {
   const text = decodeUtf8(body);
@@ -42,6 +42,6 @@ export function parseForm(body: Uint8Array): Form {
     seen.add(name);
     if (value !== '') parameters.set(name, value);
   }
-  // With fromEntries even `__proto__` is a property like any other.
+  // fromEntries creates `__proto__` as an ordinary property.
   return { parameters: Object.fromEntries(parameters) };
 }

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 
-/** RFC 9457 problem details: the shape of every error that leaves the service. */
+/** RFC 9457 problem details: the format of every error answer. */
 export interface Problem {
   type: string;
   title: string;
@@ -12,7 +12,7 @@ export interface Problem {
   errors?: FieldError[];
 }
 
-/** Status, title and detail of each code; a code without one does not compile. The README's table shows all three. */
+/** Status, title and detail of each code; the compiler demands all. The table in docs/api.md shows status and code. */
 export const PROBLEMS = {
   bad_request: [400, 'Bad request', 'The request is not well-formed HTTP.'],
   malformed_json: [400, 'Malformed JSON', 'The body is not JSON in UTF-8.'],
@@ -23,7 +23,7 @@ export const PROBLEMS = {
   too_many_tokens: [
     400,
     'Too many tokens',
-    'The account has as many long-lived tokens as it may; delete one first.',
+    'The account has reached its limit of long-lived tokens; delete one first.',
   ],
   token_missing: [401, 'Token missing', 'The request carries no bearer token.'],
   invalid_token: [
@@ -34,7 +34,7 @@ export const PROBLEMS = {
   token_reused: [
     401,
     'Token reused',
-    'A refresh token had been exchanged already: its session has been ended.',
+    'The refresh token was already exchanged, so its session has been ended.',
   ],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
@@ -45,44 +45,50 @@ export const PROBLEMS = {
   ],
   token_not_allowed: [403, 'Token not allowed', 'A long-lived token may not do this.'],
   signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],
+  llt_disabled: [403, 'Long-lived tokens disabled', 'Long-lived tokens cannot be created here.'],
+  login_too_old: [
+    403,
+    'Login too old',
+    'The session was opened too long ago for this; log in again and use the new session.',
+  ],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
-  method_not_allowed: [405, 'Method not allowed', 'The path does not know this method; see Allow.'],
+  method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
   body_too_large: [413, 'Body too large', 'The body is larger than 16 KiB.'],
-  unsupported_media_type: [
-    415,
-    'Unsupported media type',
-    'The body is of a type that this path does not read.',
+  unsupported_media_type: [415, 'Unsupported media type', 'This path does not accept a body of this type.'],
+  expectation_failed: [417, 'Expectation failed', 'The Expect header has an unknown value.'],
+  rate_limited: [
+    429,
+    'Too many requests',
+    'Too many requests from this address, or too many failed logins; see Retry-After.',
   ],
-  expectation_failed: [417, 'Expectation failed', 'The Expect header asks for something unknown.'],
-  rate_limited: [429, 'Too many requests', 'Too many requests from this address; see Retry-After.'],
   headers_too_large: [431, 'Headers too large', 'The headers are larger than 16 KiB.'],
   internal_error: [500, 'Internal error', 'Something went wrong on our side.'],
   unavailable: [
     503,
     'Unavailable',
-    'The service cannot answer for now; it is safe to repeat the request. See Retry-After.',
+    'The service cannot answer now; it is safe to repeat the request. See Retry-After.',
   ],
   overloaded: [503, 'Overloaded', 'Too many passwords are being checked; see Retry-After.'],
   refresh_overlap: [
     503,
     'Refresh overlap',
-    'Another refresh of this session came first a moment ago; see Retry-After.',
+    'Another refresh of this session was a moment earlier; see Retry-After.',
   ],
 } as const satisfies Record<ErrorCode, readonly [status: number, title: string, detail: string]>;
 
-/** The same shape for the reference. */
+/** The schema of a problem, for the reference. */
 export const ProblemSchema = Type.Object(
   {
-    type: Type.String({ description: 'The code as a URI. It leads nowhere.', format: 'uri' }),
+    type: Type.String({ description: 'The code as a URI, which cannot be fetched', format: 'uri' }),
     title: Type.String({ description: 'The code in words' }),
     status: Type.Integer({ description: 'The HTTP status' }),
     detail: Type.String({ description: 'What is wrong, for people' }),
     code: Type.Enum(ERROR_CODES, {
       type: 'string',
-      description: 'What is wrong, for programs: the only member to branch on',
+      description: 'What is wrong, for programs. Branch on this member only',
     }),
-    request_id: Type.String({ description: 'What the answer’s `X-Request-Id` says' }),
+    request_id: Type.String({ description: 'The answer’s `X-Request-Id`' }),
     errors: Type.Optional(
       Type.Array(
         Type.Object(
@@ -103,7 +109,7 @@ export const ProblemSchema = Type.Object(
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** The body of an error. `type` names the code as a URI and leads nowhere, as RFC 9457, section 3.1.1, allows. */
+/** The body of an error. `type` is a URI that cannot be fetched, as RFC 9457, section 3.1.1, allows. */
 export function problemOf(code: ErrorCode, requestId: string, errors?: FieldError[]): Problem {
   const [status, title, detail] = PROBLEMS[code];
   return {
@@ -117,7 +123,7 @@ export function problemOf(code: ErrorCode, requestId: string, errors?: FieldErro
   };
 }
 
-/** The headers that go with an error: the challenge of RFC 6750, section 3, and when to come back. */
+/** The headers that go with an error: the challenge of RFC 6750, section 3, and when to retry. */
 export function problemHeaders({
   code,
   retryAfter,
@@ -129,10 +135,10 @@ export function problemHeaders({
   return headers;
 }
 
-/** A service shows its secret, everybody else a token. */
+/** The challenge for services, which send a secret; all other callers send a token. */
 export const BASIC_CHALLENGE = 'Basic realm="latchkey", charset="UTF-8"';
 
-/** `invalid_token` only where the token itself is the reason: a client that is told `invalid_token` refreshes and tries again. */
+/** `invalid_token` only if the token itself is the reason: on `invalid_token`, a client refreshes and retries. */
 function challengeOf(code: ErrorCode): string {
   if (code === 'invalid_client') return BASIC_CHALLENGE;
   return code === 'invalid_token' || code === 'token_reused' ? 'Bearer error="invalid_token"' : 'Bearer';

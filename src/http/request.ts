@@ -1,4 +1,6 @@
-import type { Bearer, Principal } from '../domain/access-tokens/principal.ts';
+import type { PresentedIdentity } from '../domain/tokens/claims.ts';
+import type { Bearer, Caller, Principal } from '../domain/access-tokens/principal.ts';
+import type { Source } from '../domain/audit/source.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 
@@ -7,14 +9,18 @@ declare module 'fastify' {
     /** When the request's head was complete, by the monotonic clock in milliseconds. */
     receivedAt: number;
     /** The bearer token, once its signature and claims have been verified. */
-    bearer: Bearer | null;
-    /** Who asks, once the token's session has been found good. */
+    bearer: (Bearer & PresentedIdentity) | null;
+    /** The token's owner, once its session was checked. */
     principal: Principal | null;
-    /** Which registered service asks, once its secret has been found right. */
+    /** The owner who requests a change, once the session was checked after the whole request had arrived. */
+    caller: Caller | null;
+    /** The registered service, once it has authenticated. */
     serviceClient: ServiceIdentity | null;
+    /** Where it came from, for the audit trail: computed when it is read. */
+    readonly source: Source;
     /** Why the request was refused, for the log. */
     errorCode: ErrorCode | null;
-    /** Its line and figures are there already: a stream has begun (see request-context.ts). */
+    /** A stream has begun: the request's log line and metrics are already written (see request-context.ts). */
     isStreamed: boolean;
     /** The trace (W3C Trace Context): the caller's, or one of our own while tracing is on. For the log. */
     traceId: string | null;

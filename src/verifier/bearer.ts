@@ -2,14 +2,14 @@ import type { Verifier } from './create-verifier.ts';
 import type { VerifiedToken } from './verified-token.ts';
 import { VerifierError } from './verifier-error.ts';
 
-/** An answer that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
+/** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
 export interface Refusal {
   status: 401 | 503;
   headers: Record<string, string>;
   body: string;
 }
 
-/** Code → status, challenge or Retry-After, title, detail; as Latchkey itself answers. */
+/** Code → status, challenge or Retry-After, title, detail; the same as Latchkey's own. */
 const REFUSALS = {
   token_missing: [401, 'Bearer', 'Token missing', 'The request carries no bearer token.'],
   invalid_token: [401, 'Bearer error="invalid_token"', 'Invalid token', 'The token is not good (any more).'],
@@ -24,8 +24,8 @@ const REFUSALS = {
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /**
- * Reads the token from the Authorization header (RFC 6750, section 2.1) and from nowhere else.
- * @throws what is none of the verifier's errors
+ * Reads the token only from the Authorization header (RFC 6750, section 2.1).
+ * @throws any error that is not a VerifierError
  */
 export async function authenticate(
   { verify }: Pick<Verifier, 'verify'>,
@@ -55,9 +55,9 @@ function refuse(code: keyof typeof REFUSALS): Refusal {
   };
 }
 
-/** What the plugin or the middleware has set. @throws Error where neither has: a route that forgot it fails here, not open. */
+/** The token that plugin or middleware has verified. @throws Error on a route without either: it fails closed. */
 export function authOf(request: object): VerifiedToken {
   const { auth } = request as { auth?: VerifiedToken | null };
-  if (!auth) throw new Error('no verifier stands before this route');
+  if (!auth) throw new Error('this route has no verifier: register the plugin or the middleware before it');
   return auth;
 }

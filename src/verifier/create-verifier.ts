@@ -13,34 +13,34 @@ import { VerifierError } from './verifier-error.ts';
 
 export interface Verifier {
   /**
-   * Is this access token or long-lived token good, as far as is known here? Answers from memory, but for a long-lived
-   * token that is new here, a key that is new, and where `whenStale` says to ask.
+   * Checks an access token or long-lived token. Answers from memory, except for the first check of a long-lived token,
+   * for a new key, and if `whenStale` demands introspection.
    * @throws VerifierError `invalid_token` (answer 401), `unavailable` (answer 503)
    */
   verify(token: string): Promise<VerifiedToken>;
   /**
-   * Seconds for which a revocation may by now have gone unheard: since the feed last said that everything published was
-   * sent. About one second at most while all is well; Infinity before the first snapshot of revocations.
+   * How far this verifier may be behind, in seconds: since the feed last confirmed that it had sent all revocations.
+   * Usually at most about one second; Infinity before the first snapshot.
    */
   staleness(): number;
   /**
-   * Resolves once keys and revocations are known. Nobody has to wait for it: before that, `whenStale` decides. It stays
-   * pending for as long as Latchkey is away.
+   * Resolves when keys and revocations have been loaded. Waiting for it is optional: until then, `whenStale` decides.
+   * It stays pending as long as Latchkey is down.
    */
   ready(): Promise<void>;
-  /** Ends the connection to Latchkey, which would keep the process alive. `verify` then goes on with what is known. */
+  /** Closes the connection to Latchkey, which would keep the process alive. `verify` then uses the last data. */
   close(): Promise<void>;
 }
 
 /**
- * Starts to follow Latchkey at once, and never stops trying.
- * @throws TypeError where an option is wrong
+ * Connects to Latchkey at once, and reconnects until it is closed.
+ * @throws TypeError if an option is wrong
  */
 export function createVerifier(options: VerifierOptions): Verifier {
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
-/** The same, by a clock that a test moves. */
+/** For tests, which pass a clock. */
 export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Verifier {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, onError } = settings;
@@ -65,7 +65,7 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
     onError: reportOnce(onError),
   });
 
-  /** Whether what is known can tell of this token. What was revoked longer ago than is kept may be forgotten. */
+  /** Whether our list of revocations can cover this token: older revocations have been dropped. */
   function isFresh({ tokenType, claims: { iat } }: VerifiedToken): boolean {
     const staleness = revocations.staleness();
     if (staleness === Infinity || staleness > maxStaleness) return false;
@@ -75,12 +75,12 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   async function askIfNeeded(token: string, verified: VerifiedToken): Promise<void> {
     const isFreshNow = isFresh(verified);
     if (!isFreshNow && whenStale === 'refuse')
-      throw new VerifierError('unavailable', 'nothing has been heard of Latchkey for too long');
+      throw new VerifierError('unavailable', 'Latchkey has been unreachable for too long');
     const mayTrust = isFreshNow || whenStale === 'accept';
     if (verified.tokenType === 'access') {
       if (!mayTrust) await introspect(token, verified);
     } else if (!mayTrust || !longLived.isKnown(verified)) {
-      // Not even `accept` takes one unseen: who knows for how long it has been revoked.
+      // Even with `accept`, ask at the first check: the token may have been revoked long ago.
       await longLived.ask(token, verified);
     }
   }
@@ -94,7 +94,7 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
       const verified = await readJwt(token);
       refuseRevoked(verified);
       await askIfNeeded(token, verified);
-      // Revoked while Latchkey was being asked.
+      // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
       return verified;
     },

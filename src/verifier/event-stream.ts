@@ -2,17 +2,17 @@
 export interface StreamEvent {
   event: string;
   data: string;
-  /** Undefined where the event has none of its own. */
+  /** Undefined if the event has no id of its own. */
   id: string | undefined;
 }
 
-/** Characters of one event: many times what the largest part of a snapshot takes. */
+/** Characters of one event: many times the largest part of a snapshot. */
 const MAX_EVENT = 4_000_000;
 
 /**
- * Reads events from a stream's bytes. The reading half of the standard, for lines that end in LF or CRLF: `retry` is left
- * out, since the pace of reconnecting is the feed's own matter.
- * @throws Error where one event is longer than any of ours.
+ * Reads events from a stream's bytes, as the standard says, for lines that end in LF or CRLF. Ignores `retry`: feed.ts
+ * sets the pace of reconnecting.
+ * @throws Error if one event is longer than any of Latchkey's.
  */
 export async function* readEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder();
@@ -22,7 +22,7 @@ export async function* readEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenera
   for await (const chunk of bytes) {
     text += decoder.decode(chunk, { stream: true });
     const lines = text.split('\n');
-    // The last one has not ended yet.
+    // The last line may be incomplete.
     text = lines.pop() ?? '';
     for (const line of lines) {
       length += line.length;

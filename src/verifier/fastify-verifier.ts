@@ -3,8 +3,8 @@ import { authenticate } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
 
 /**
- * For Fastify 5: every route of the context in which it is registered asks for a good token, and finds it by
- * `authOf(request)`. Public routes belong into another context.
+ * For Fastify 5: every route of the registering context requires a good token, and reads it with `authOf(request)`.
+ * Register public routes in another context.
  */
 export function fastifyVerifier(
   app: FastifyInstance,
@@ -24,7 +24,7 @@ export function fastifyVerifier(
   done();
 }
 
-// What the package fastify-plugin does: its hook is to stand in the context that registers it, not in one of its own.
+// The same as the package fastify-plugin does: the hook applies to the registering context, not to a new child context.
 Object.assign(fastifyVerifier, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'latchkey-verifier',

@@ -1,7 +1,7 @@
 import type { StreamEvent } from './event-stream.ts';
 import { isId } from './verified-token.ts';
 
-/** Every token of the user whose id is not above `before`. */
+/** All tokens of the user with an id up to and including `before`. */
 export interface UserMark {
   user: number;
   before: number;
@@ -14,14 +14,14 @@ export type FeedMessage =
   | { type: 'heartbeat' };
 
 /**
- * @returns null for an event that this version does not know, which a later Latchkey may send.
- * @throws Error where one that it knows cannot be read: passing over it could miss a revocation.
+ * @returns null for an unknown event, which a later version of Latchkey may send.
+ * @throws Error if a known event is malformed: skipping it could miss a revocation.
  */
 export function readMessage({ event, data }: StreamEvent): FeedMessage | null {
   if (event === 'heartbeat') return { type: 'heartbeat' };
   if (event !== 'snapshot' && event !== 'revoked' && event !== 'user_revoked') return null;
   const message = readData(event, data);
-  if (!message) throw new Error(`the feed sent a ${event} event that cannot be read`);
+  if (!message) throw new Error(`the feed sent a ${event} event that is malformed`);
   return message;
 }
 

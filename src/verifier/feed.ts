@@ -8,37 +8,37 @@ export interface Feed {
 }
 
 interface Parts {
-  /** Opens it where it was left. */
+  /** Opens the feed after the last event. */
   open: (lastEventId: string | null, signal: AbortSignal) => Promise<Response>;
   onConnect: () => void;
   onMessage: (message: FeedMessage) => void;
-  /** Hears null when it is followed again. */
+  /** Called with null when the feed works again. */
   onError: (error: Error | null) => void;
   /** Milliseconds. */
   times?: Partial<typeof TIMES>;
 }
 
 const TIMES = {
-  /** A connection that has been silent for so long is dead: Latchkey sends a heartbeat every second. */
+  /** A connection without an event for this long is dead: Latchkey sends a heartbeat every second. */
   silence: 3000,
-  /** The pause before the second try; it doubles with each. The first is made at once. */
+  /** The pause before the second retry; it doubles with each. The first retry follows at once. */
   pause: 100,
-  /** The longest: with one replica of two gone, a second is not to pass. */
+  /** The longest pause: if one of two replicas is down, a reader should be back within a second. */
   maxPause: 1000,
-  /** After Latchkey refused us: no other try will go better soon. */
+  /** The pause after Latchkey refused us: an early retry would fail too. */
   refusedPause: 10_000,
-  /** A connection that lasted for so long was a good one. */
+  /** A connection that lasted this long resets the pause. */
   good: 5000,
 };
 
-/** Follows the feed until it is closed, over as many connections as that takes. Starts at once. */
+/** Reads the feed until it is closed, and reconnects as needed. Starts at once. */
 export function followFeed({ open, onConnect, onMessage, onError, times }: Parts): Feed {
   const { silence, pause, maxPause, refusedPause, good } = { ...TIMES, ...times };
   const closing = new AbortController();
   const isClosed = () => closing.signal.aborted;
   let lastEventId: string | null = null;
 
-  /** @returns what ended it. */
+  /** @returns the reason why the connection ended. */
   async function follow(): Promise<unknown> {
     const connection = new AbortController();
     const giveUp = () => {
@@ -70,8 +70,8 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
   }
 
   /**
-   * A fetch may forget its signal: undici holds it weakly, and once garbage has been collected an abort reaches neither
-   * request nor body. So both ends are watched here.
+   * A fetch may ignore its signal: undici holds it weakly, and after a garbage collection an abort reaches neither
+   * request nor body. So this code watches the signal for both.
    */
   function openOrAbort(from: string | null, signal: AbortSignal): Promise<Response> {
     return new Promise((resolve, reject) => {
@@ -92,11 +92,11 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       if (message) onMessage(message);
       if (message?.type === 'heartbeat') onError(null);
     } catch (error) {
-      // Whatever it was, a snapshot has it too.
+      // Ask for a snapshot, which contains the lost event too.
       lastEventId = null;
       throw error;
     }
-    // Only now: what was not taken is to come again.
+    // Set the id only now, so that an event that was not applied is sent again.
     if (event.id !== undefined) lastEventId = event.id === '' ? null : event.id;
   }
 
@@ -108,7 +108,7 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       onError(error as Error);
       failures = performance.now() - since >= good ? 0 : failures + 1;
       const longest = isRefusal(error) ? refusedPause : pauseAfter(failures);
-      // Less than that by chance, so that not all verifiers come at once; cut short when it is closed.
+      // Jitter, so that not all verifiers reconnect at once. Closing ends the pause.
       const options = { ref: false, signal: closing.signal };
       await sleep(longest * (0.5 + Math.random() / 2), null, options).catch(() => null);
     }
@@ -127,12 +127,12 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
   };
 }
 
-/** Of this client itself. Whatever else is answered may be a proxy's word, and pass. */
+/** Whether Latchkey refused this client. Other statuses may come from a proxy, and be temporary. */
 function isRefusal(error: unknown): boolean {
   return error instanceof RefusedError && [401, 403].includes(error.status);
 }
 
-/** Ends when it is aborted, and then hangs up. */
+/** Ends on abort, and then cancels the body. */
 async function* chunksOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const hangUp = () => {

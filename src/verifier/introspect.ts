@@ -4,7 +4,7 @@ import type { VerifiedToken } from './verified-token.ts';
 import { VerifierError } from './verifier-error.ts';
 
 /**
- * Asks Latchkey whether a token is good right now; once for all who want to know it of the same token meanwhile.
+ * Asks Latchkey whether a token is good right now. Concurrent calls for the same token share one request.
  * @throws VerifierError `invalid_token`, `unavailable`
  */
 export type Introspect = (token: string, verified: VerifiedToken) => Promise<void>;
@@ -16,8 +16,8 @@ export function makeIntrospect({ introspect: ask }: Pick<Latchkey, 'introspect'>
     const answer = asking.get(token) ?? ask(token).finally(() => asking.delete(token));
     asking.set(token, answer);
     const { active, ...said } = await answer;
-    if (active === false) throw invalid('Latchkey says that it is over');
+    if (active === false) throw invalid('Latchkey says that it is not active');
     if (active !== true || said.sid !== sid || said.sub !== claims.sub || said.token_use !== tokenType)
-      throw new VerifierError('unavailable', 'introspection gave an answer that cannot be read');
+      throw new VerifierError('unavailable', 'introspection returned a malformed answer');
   };
 }

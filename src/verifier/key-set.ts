@@ -2,7 +2,7 @@ import { importJWK, type CryptoKey, type JWK } from 'jose';
 import type { VerifierClock } from './clock.ts';
 import { VerifierError } from './verifier-error.ts';
 
-/** Latchkey's; nothing else is ever believed, whatever a token's header says. */
+/** The algorithms of Latchkey's keys. A token's header cannot choose another. */
 export const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'];
 
 export interface VerificationKey {
@@ -10,11 +10,11 @@ export interface VerificationKey {
   key: CryptoKey;
 }
 
-/** The keys that Latchkey publishes. Once they have been read they stay for as long as Latchkey is away. */
+/** The keys that Latchkey publishes. Loaded keys stay in use while Latchkey is down. */
 export interface KeySet {
-  /** Looks again where the kid is unknown. @returns null when Latchkey has no such key. @throws VerifierError `unavailable` */
+  /** Reloads for an unknown kid. @returns null if Latchkey has no such key. @throws VerifierError `unavailable` */
   find(kid: string): Promise<VerificationKey | null>;
-  /** Resolves once they have been read. */
+  /** Resolves when the keys have been loaded. */
   ready(): Promise<void>;
   close(): void;
 }
@@ -25,10 +25,10 @@ interface Parts {
   onError: (error: Error | null) => void;
 }
 
-/** Milliseconds: between two looks; after one that failed; and between two for the sake of kids that nobody knows. */
+/** Milliseconds between two reloads; after a failed one; and between two reloads for unknown kids. */
 const [EVERY, RETRY, COOLDOWN] = [300_000, 1000, 1000];
 
-/** @param onError hears null when they have been read again. */
+/** @param onError called with null when the keys can be loaded again. */
 export function makeKeySet({ load, clock, onError }: Parts): KeySet {
   let keys: ReadonlyMap<string, VerificationKey> | null = null;
   let loading: Promise<void> | null = null;
@@ -69,7 +69,7 @@ export function makeKeySet({ load, clock, onError }: Parts): KeySet {
       if (loading !== null || clock.monotonic() - lookedAt >= COOLDOWN) await reload();
       const found = keys?.get(kid);
       if (found) return found;
-      if (hasFailed || !keys) throw new VerifierError('unavailable', 'the keys cannot be read');
+      if (hasFailed || !keys) throw new VerifierError('unavailable', 'the keys cannot be loaded');
       return null;
     },
     ready: () => (keys ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
@@ -80,7 +80,7 @@ export function makeKeySet({ load, clock, onError }: Parts): KeySet {
   };
 }
 
-/** Keys of a kind that is none of ours, or cannot be read, are passed over: a later Latchkey may add one. @throws Error where none is left. */
+/** Skips keys of unknown kinds: a later version of Latchkey may add one. @throws VerifierError if no key is usable. */
 async function readKeys(jwks: unknown): Promise<ReadonlyMap<string, VerificationKey>> {
   const { keys } = Object(jwks) as { keys?: unknown };
   const found = new Map<string, VerificationKey>();
@@ -91,6 +91,6 @@ async function readKeys(jwks: unknown): Promise<ReadonlyMap<string, Verification
     const key = await importJWK({ ...rest, kty } as JWK, alg).catch(() => null);
     if (key && !(key instanceof Uint8Array)) found.set(kid, { algorithm: alg, key });
   }
-  if (found.size === 0) throw new VerifierError('unavailable', 'the key set holds no key that can be used');
+  if (found.size === 0) throw new VerifierError('unavailable', 'the key set contains no usable key');
   return found;
 }

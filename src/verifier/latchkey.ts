@@ -1,13 +1,13 @@
 import type { Settings } from './options.ts';
 import { VerifierError } from './verifier-error.ts';
 
-/** What is asked of Latchkey. Everything here fails with `VerifierError` `unavailable`. */
+/** Requests to Latchkey. Each fails with `VerifierError` `unavailable`. */
 export interface Latchkey {
-  /** The JWK Set (RFC 7517), as it came. */
+  /** The JWK Set (RFC 7517), unchecked. */
   keys(): Promise<unknown>;
-  /** RFC 7662: whether the token is good right now, and what Latchkey says of it. */
+  /** RFC 7662: whether the token is good right now, and its claims. */
   introspect(token: string): Promise<Record<string, unknown>>;
-  /** Opens the feed where it was left. The caller ends it by the signal. */
+  /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
 }
 
@@ -18,13 +18,13 @@ interface Endpoints {
   introspection: string;
 }
 
-/** Milliseconds; the feed, which goes on for ever, has its own way of noticing that nothing comes. */
+/** Milliseconds. Not for the feed, which never ends and detects silence itself. */
 const TIMEOUT = 2000;
 
 const METADATA = '/.well-known/oauth-authorization-server';
 const FEED = '/api/auth/revocations';
 
-/** The endpoints are found by RFC 8414, once. */
+/** Discovers the endpoints once (RFC 8414). */
 export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client' | 'fetch'>): Latchkey {
   const { issuer, url, client, fetch } = settings;
   const authorization = basic(client);
@@ -32,8 +32,8 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
   let discovering: Promise<Endpoints> | null = null;
 
   /**
-   * A redirect could lead the secret or a token astray. A connection that was kept may have been closed under the request:
-   * that is tried once more, since nothing here changes anything.
+   * Refuses redirects, which could send the secret or a token to another server. Retries once, because the server may
+   * have closed a keep-alive connection; all these requests only read.
    */
   async function send(to: string, init: RequestInit): Promise<Response> {
     const { pathname } = new URL(to);
@@ -48,7 +48,7 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
       });
     if (response.status === 200) return response;
     await response.body?.cancel().catch(() => undefined);
-    // Found anew, if it has moved.
+    // The endpoint may have moved: discover again.
     if (response.status === 404) endpoints = null;
     throw new RefusedError(response.status, pathname);
   }
@@ -60,18 +60,21 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     try {
       return Object(await response.json()) as Record<string, unknown>;
     } catch (error) {
-      throw new VerifierError('unavailable', `${new URL(to).pathname} was not read: ${reasonOf(error)}`);
+      throw new VerifierError(
+        'unavailable',
+        `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`,
+      );
     }
   }
 
-  /** Where Latchkey is reached under another address than its issuer, its endpoints are too. */
+  /** Moves an endpoint from the issuer's address to `url`, if they differ. */
   function endpoint(name: string, value: unknown): string {
     const base = `${issuer.replace(/\/+$/, '')}/`;
     if (typeof value === 'string' && value.startsWith(base)) return `${url}/${value.slice(base.length)}`;
     throw new VerifierError('unavailable', `${METADATA} names no ${name} of this issuer`);
   }
 
-  /** Once for all who wait for it. */
+  /** Concurrent calls share one discovery. */
   function whereTo(): Endpoints | Promise<Endpoints> {
     return (
       endpoints ??
@@ -104,7 +107,7 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
       const headers = {
         authorization,
         accept: 'text/event-stream',
-        // On a connection of its own: one that was kept would lead back to the replica that had just refused us.
+        // A new connection: a keep-alive connection would lead back to the replica that has just refused us.
         connection: 'close',
         ...(lastEventId !== null && { 'last-event-id': lastEventId }),
       };
@@ -114,13 +117,13 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
       await response.body?.cancel().catch(() => undefined);
       throw new VerifierError(
         'unavailable',
-        `${FEED} answered with ${type || 'nothing'}, which is no stream of events`,
+        `${FEED} returned content type ${type || 'none'}, not text/event-stream`,
       );
     },
   };
 }
 
-/** Latchkey answered, but not with what it was asked for. */
+/** Latchkey answered with a status other than 200. */
 export class RefusedError extends VerifierError {
   readonly status: number;
 
@@ -130,13 +133,13 @@ export class RefusedError extends VerifierError {
   }
 }
 
-/** RFC 6749, section 2.3.1: both are form-encoded first. */
+/** RFC 6749, section 2.3.1: id and secret are form-encoded first. */
 function basic({ id, secret }: Settings['client']): string {
   const [user, password] = [id, secret].map((text) => new URLSearchParams({ _: text }).toString().slice(2));
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 }
 
-/** The code that tells a refused connection from a time-out; a whole message might quote an address with a password. */
+/** The error code, for example of a refused connection. Not the message: it might contain a URL with a password. */
 function reasonOf(error: unknown): string {
   const { name, code, cause } = Object(error) as { name?: string; code?: string; cause?: { code?: string } };
   return cause?.code ?? (typeof code === 'string' ? code : undefined) ?? name ?? 'unknown';

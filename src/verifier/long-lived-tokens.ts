@@ -4,12 +4,12 @@ import type { Revocations } from './revocations.ts';
 import type { VerifiedToken } from './verified-token.ts';
 
 /**
- * Long-lived tokens never expire, so no list of revocations that is bounded by time can tell which are good. Latchkey is
- * asked about each when it is first seen; from then on the feed tells of its end.
+ * Most long-lived tokens never expire, so a list of revocations that drops old entries cannot tell which are good. The
+ * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation.
  */
 export interface LongLivedTokens {
   learn(message: FeedMessage): void;
-  /** Found good before, and nothing else heard since. */
+  /** Whether the token was found good before, and no revocation has arrived since. */
   isKnown(verified: VerifiedToken): boolean;
   /** @throws VerifierError `invalid_token`, `unavailable` */
   ask(token: string, verified: VerifiedToken): Promise<void>;
@@ -18,12 +18,12 @@ export interface LongLivedTokens {
 interface Parts {
   introspect: Introspect;
   revocations: Pick<Revocations, 'includes'>;
-  /** How many are kept; the one unused for longest makes room. */
+  /** The most tokens to keep; the least recently used makes room. */
   size: number;
 }
 
 export function makeLongLivedTokens({ introspect, revocations, size }: Parts): LongLivedTokens {
-  /** Token id → its user's; the one used last is the last. */
+  /** Token id → user id, the least recently used first. */
   const good = new Map<number, number>();
   let snapshots = 0;
 
@@ -41,7 +41,8 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
         for (const [sid, userId] of good)
           if (userId === message.user && sid <= message.before) good.delete(sid);
       } else if (message.type === 'snapshot' && message.isLast) {
-        // Something may have gone unheard, and the snapshot names only what can still expire.
+        // The verifier may have missed revocations, and the snapshot contains only those of tokens that can still
+        // expire.
         snapshots++;
         good.clear();
       }
@@ -54,7 +55,7 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
     async ask(token, verified) {
       const before = snapshots;
       await introspect(token, verified);
-      // What the feed said while the answer was under way may be newer than the answer.
+      // The feed may have reported something newer than this answer.
       if (snapshots === before && !revocations.includes(verified)) keep(verified);
     },
   };

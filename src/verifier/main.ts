@@ -1,4 +1,4 @@
-/** `latchkey/verifier`: what other services import. Nothing else in this folder is meant for them. */
+/** `latchkey/verifier`: the public API for other services. Everything else in this folder is internal. */
 export { authOf } from './bearer.ts';
 export { createVerifier, type Verifier } from './create-verifier.ts';
 export { fastifyVerifier } from './fastify-verifier.ts';

@@ -1,35 +1,36 @@
-/** What to do where the feed has been out of reach for longer than `maxStaleness`. */
+/** What to do if the feed has been unreachable for longer than `maxStaleness`. */
 export type WhenStale = 'accept' | 'introspect' | 'refuse';
 
 export interface VerifierOptions {
-  /** Latchkey's ISSUER, as it stands in its tokens. */
+  /** Latchkey's ISSUER, exactly as in its tokens. */
   issuer: string;
   /** Latchkey's AUDIENCE. */
   audience: string;
-  /** This service's own client: it opens the feed and asks introspection. */
+  /** This service's client credentials, for the feed and for introspection. */
   client: { id: string; secret: string };
-  /** Where Latchkey is reached, if not at its issuer: an address inside the cluster, for example. */
+  /** Latchkey's address, if it differs from the issuer: an address inside the cluster, for example. */
   url?: string;
-  /** Seconds for which what is known counts without a word from Latchkey (120). */
+  /** Seconds without contact to Latchkey for which the last known revocations are enough (default 120). */
   maxStaleness?: number;
   /**
-   * What then (`introspect`), and before the first word. Revoked tokens that are known stay refused in each case.
-   * - `accept`: access tokens go on until they expire; long-lived tokens go on if they were found good before.
-   * - `introspect`: Latchkey is asked about each token; where it does not answer, `unavailable`.
-   * - `refuse`: `unavailable`.
+   * What to do after that time, and before the first contact (default `introspect`). Known revoked tokens are always
+   * refused.
+   * - `accept`: accepts access tokens until they expire, and long-lived tokens that were found good before.
+   * - `introspect`: asks Latchkey about each token; throws `unavailable` if it does not answer.
+   * - `refuse`: throws `unavailable`.
    */
   whenStale?: WhenStale;
-  /** Seconds by which this machine's clock may differ from Latchkey's (5, at most 30). */
+  /** Seconds by which this machine's clock may differ from Latchkey's (default 5, at most 30). */
   clockTolerance?: number;
   longLived?: {
-    /** `false` refuses long-lived tokens (`true`). */
+    /** `false` refuses long-lived tokens (default `true`). */
     accept?: boolean;
-    /** How many that were found good are kept; one more, and the one unused for longest is asked about again (10,000). */
+    /** How many good tokens to remember (default 10,000). Above that, the least recently used is checked again. */
     cacheSize?: number;
   };
-  /** Instead of the global one: for a proxy, a private CA, a client certificate. */
+  /** Replaces the global `fetch`: for a proxy, a private CA or a client certificate. */
   fetch?: typeof globalThis.fetch;
-  /** Hears of what fails in the background: the feed, the keys. Once until it has worked again, and never a secret. */
+  /** Called if the feed or the keys fail in the background: once per outage, and never with a secret. */
   onError?: (error: Error) => void;
 }
 
@@ -48,14 +49,14 @@ export interface Settings {
 }
 
 /**
- * Seconds. A snapshot of revocations looks back a minute further than access tokens live, which is twice as long: clocks
- * may differ so that a token is taken for younger than it is, and be good for longer.
+ * Seconds. A snapshot of revocations looks back a minute further than the lifetime of access tokens. The tolerance
+ * counts twice, at the issue and at the expiry of a token, so it may be at most half of that minute.
  */
 const MAX_TOLERANCE = 30;
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions): Settings {
-  // A service need not be written in TypeScript.
+  // Services in JavaScript may pass anything.
   const url: unknown = options.url ?? options.issuer;
   const { issuer, audience, client, longLived = {} } = options;
   const settings: Settings = {
@@ -68,7 +69,7 @@ export function readOptions(options: VerifierOptions): Settings {
     clockTolerance: options.clockTolerance ?? 5,
     acceptLongLived: longLived.accept ?? true,
     cacheSize: longLived.cacheSize ?? 10_000,
-    // Looked up at each call, so that a service may still replace the global one.
+    // Read the global at each call, so that a service may replace it later.
     fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
     onError: options.onError ?? (() => undefined),
   };
@@ -83,20 +84,20 @@ function problemsOf(settings: Settings): string[] {
   const isNumber = (value: unknown) => typeof value === 'number';
   const { id, secret } = Object(client) as Record<string, unknown>;
   const checks: [isRight: boolean, problem: string][] = [
-    [isHttpUrl(issuer), 'issuer is not an http(s) URL'],
-    [isHttpUrl(url), 'url is not an http(s) URL'],
+    [isHttpUrl(issuer), 'issuer must be an http(s) URL'],
+    [isHttpUrl(url), 'url must be an http(s) URL'],
     [isText(audience), 'audience is missing'],
     [isText(id) && isText(secret), 'client needs an id and a secret'],
-    [isNumber(maxStaleness) && maxStaleness >= 0, 'maxStaleness is not a number of seconds'],
+    [isNumber(maxStaleness) && maxStaleness >= 0, 'maxStaleness must be a number of seconds'],
     [
       ['accept', 'introspect', 'refuse'].includes(whenStale),
-      'whenStale is none of accept, introspect, refuse',
+      'whenStale must be accept, introspect or refuse',
     ],
     [
       isNumber(clockTolerance) && clockTolerance >= 0 && clockTolerance <= MAX_TOLERANCE,
-      `clockTolerance is not from 0 to ${MAX_TOLERANCE} seconds`,
+      `clockTolerance must be from 0 to ${MAX_TOLERANCE} seconds`,
     ],
-    [Number.isSafeInteger(cacheSize) && cacheSize >= 0, 'longLived.cacheSize is not a count'],
+    [Number.isSafeInteger(cacheSize) && cacheSize >= 0, 'longLived.cacheSize must be a whole number from 0'],
   ];
   return checks.filter(([isRight]) => !isRight).map(([, problem]) => problem);
 }

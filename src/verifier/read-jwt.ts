@@ -11,7 +11,7 @@ interface Parts {
   clock: Pick<VerifierClock, 'now'>;
 }
 
-/** Everything that a token says of itself: signature, type, issuer, audience, expiry. Whether it is revoked is not. */
+/** Verifies signature, type, issuer, audience and expiry of a token. Does not check revocation. */
 export function makeReadJwt({ keys, settings, clock }: Parts) {
   const { issuer, audience, clockTolerance, acceptLongLived } = settings;
 
@@ -24,9 +24,10 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
         async ({ typ, kid, alg }) => {
           const tokenType = tokenTypeOf(typ);
           if (tokenType === null) throw invalid('it is neither an access token nor a long-lived one');
-          if (tokenType === 'llt' && !acceptLongLived) throw invalid('long-lived tokens are not taken here');
+          if (tokenType === 'llt' && !acceptLongLived)
+            throw invalid('this service does not accept long-lived tokens');
           const found = typeof kid === 'string' ? await keys.find(kid) : null;
-          // The key decides, and not the token.
+          // The key decides on the algorithm, not the token.
           if (found?.algorithm !== alg) throw invalid('it is signed with an unknown key');
           return found.key;
         },
@@ -34,11 +35,11 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
       );
       const tokenType = tokenTypeOf(protectedHeader.typ);
       const verified = tokenType && readToken(payload, tokenType);
-      if (!verified) throw invalid('it is not shaped like one of Latchkey’s');
+      if (!verified) throw invalid('its claims are not those of a Latchkey token');
       return verified;
     } catch (error) {
       if (error instanceof VerifierError) throw error;
-      // Its message, and the payload that it carries, may hold what a client sent.
+      // Only the code: the message and the payload of the error may contain data from the client.
       if (error instanceof errors.JOSEError) throw invalid(error.code);
       throw new VerifierError('unavailable', `the signature could not be checked: ${(error as Error).name}`);
     }

@@ -1,6 +1,6 @@
 /**
- * Reports a failure when it begins and not each time that it is met again; null says that it is over. What follows Latchkey
- * in the background goes on whatever the report does.
+ * Reports a failure once per outage; null ends the outage. An error thrown by the report itself is ignored, so that it
+ * cannot stop the background work.
  */
 export function reportOnce(report: (error: Error) => void): (error: Error | null) => void {
   let last: string | null = null;
@@ -10,7 +10,7 @@ export function reportOnce(report: (error: Error) => void): (error: Error | null
     try {
       if (isNew) report(error);
     } catch {
-      // Nobody is left who could be told.
+      // There is no other place to report this.
     }
   };
 }

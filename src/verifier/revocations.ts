@@ -2,22 +2,22 @@ import type { VerifierClock } from './clock.ts';
 import type { FeedMessage, UserMark } from './feed-message.ts';
 import type { VerifiedToken } from './verified-token.ts';
 
-/** What the feed has told, for as long as it matters. */
+/** The revocations from the feed that still matter. */
 export interface Revocations {
-  /** To be said of every new connection: a snapshot that was cut off is not gone on with, but begun anew. */
+  /** Call this for every new connection: an incomplete snapshot is discarded and starts again. */
   connected(): void;
   learn(message: FeedMessage): void;
-  /** Whether it is known to be revoked. */
+  /** Whether the token is known to be revoked. */
   includes(token: Pick<VerifiedToken, 'sid' | 'userId'>): boolean;
-  /** Seconds since everything that had been published was known; Infinity before the first whole snapshot. */
+  /** Seconds since we knew all published revocations; Infinity before the first complete snapshot. */
   staleness(): number;
-  /** Seconds for which a revocation is kept: an access token that is older may have been forgotten. */
+  /** Seconds for which a revocation is kept. The revocation of an older access token may have been dropped. */
   kept(): number;
-  /** How many are kept. */
+  /** Number of revocations in memory. */
   size(): number;
 }
 
-/** What was told within a sixteenth of the time for which it is kept. */
+/** The revocations that arrived within one sixteenth of the time for which they are kept. */
 interface Bucket {
   /** Milliseconds of the monotonic clock. */
   closes: number;
@@ -37,9 +37,9 @@ interface Moment {
 const BUCKETS = 16;
 
 /**
- * Memory follows the number of revocations within the lifetime of an access token, and nothing else: whole buckets are
- * dropped when no access token of theirs can be unexpired.
- * @param clockTolerance seconds for which an expired token is still taken: as much longer is kept.
+ * Memory depends only on the number of revocations within the lifetime of an access token: a whole bucket is dropped
+ * when all its access tokens must have expired.
+ * @param clockTolerance seconds for which expired tokens are still accepted; revocations are kept for as much longer.
  */
 export function makeRevocations(clock: VerifierClock, clockTolerance: number): Revocations {
   const buckets: Bucket[] = [];
@@ -65,7 +65,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
     return bucket;
   }
 
-  // What is told again moves on to the newest bucket, so that nothing is kept twice.
+  // A repeated revocation moves to the newest bucket, so that none is kept twice.
   function addToken(token: number): void {
     const bucket = newest();
     for (const { tokens } of buckets) tokens.delete(token);
@@ -79,7 +79,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
     bucket.users.set(user, upTo);
   }
 
-  /** A snapshot is as old as its first part; until its last part is there, something is missing. */
+  /** A snapshot is as old as its first part, and incomplete until its last part. */
   function addSnapshot(snapshot: FeedMessage & { type: 'snapshot' }): void {
     began ??= moment();
     kept = snapshot.remember + clockTolerance;
@@ -99,7 +99,8 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
       if (message.type === 'snapshot') addSnapshot(message);
       else if (message.type === 'revoked') addToken(message.token);
       else if (message.type === 'user_revoked') addUser(message);
-      // Any other event may be an old one that is caught up on; and amid a snapshot a heartbeat vouches for nothing.
+      // Only a heartbeat proves that we are up to date: other events may be old ones, sent to catch up. During a
+      // snapshot a heartbeat proves nothing.
       else if (known && !began) known = moment();
     },
     includes({ sid, userId }) {
@@ -108,7 +109,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
     staleness() {
       if (!known) return Infinity;
       const { now, monotonic } = moment();
-      // The calendar's clock goes on while a machine is suspended, the monotonic one does not go back.
+      // The wall clock includes the time for which a machine was suspended; the monotonic clock never goes back.
       return Math.max(now - known.now, monotonic - known.monotonic) / 1000;
     },
     kept: () => kept,

@@ -1,13 +1,13 @@
-/** What a good token says. */
+/** The contents of a good token. */
 export interface VerifiedToken {
   userId: number;
-  /** Of the session or long-lived token: the id by which it is revoked. */
+  /** Id of the session or long-lived token; revocations name this id. */
   sid: number;
   tokenType: 'access' | 'llt';
   claims: TokenClaims;
 }
 
-/** RFC 9068, and two of Latchkey's own: `sid`, and `gen` (the pair's generation; not on long-lived tokens). */
+/** Claims of RFC 9068, and two of Latchkey's: `sid`, and `gen` (the pair's generation; not on long-lived tokens). */
 export interface TokenClaims {
   iss: string;
   aud: string | string[];
@@ -18,20 +18,20 @@ export interface TokenClaims {
   jti: string;
   /** Seconds since 1970. */
   iat: number;
-  /** Seconds since 1970; not on long-lived tokens. */
+  /** Seconds since 1970; absent on long-lived tokens that do not expire. */
   exp?: number;
 }
 
 const TYPES: Readonly<Record<string, VerifiedToken['tokenType']>> = { 'at+jwt': 'access', 'llt+jwt': 'llt' };
 
-/** The type that a token's header names; null for a refresh token and for what is none of Latchkey's. */
+/** The token type by the `typ` header; null for refresh tokens and for tokens of other issuers. */
 export function tokenTypeOf(typ: unknown): VerifiedToken['tokenType'] | null {
   return typeof typ === 'string' && Object.hasOwn(TYPES, typ) ? (TYPES[typ] ?? null) : null;
 }
 
 /**
  * Reads a payload whose signature, issuer, audience and expiry have been verified.
- * @returns null when it is not shaped like one of Latchkey's.
+ * @returns null if its claims are not those of a Latchkey token.
  */
 export function readToken(payload: object, tokenType: VerifiedToken['tokenType']): VerifiedToken | null {
   const claims = payload as Partial<Record<keyof TokenClaims, unknown>>;
@@ -39,7 +39,7 @@ export function readToken(payload: object, tokenType: VerifiedToken['tokenType']
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
   const userId = Number(sub);
   if (!isId(userId) || !isId(sid) || typeof iat !== 'number') return null;
-  // An access token without an end would outlive the memory of its revocation.
+  // An access token without an expiry would outlive the entry of its revocation.
   if (tokenType === 'access' && typeof exp !== 'number') return null;
   return { userId, sid, tokenType, claims: claims as TokenClaims };
 }

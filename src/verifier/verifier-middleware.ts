@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { authenticate } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
 
-/** For Express and Connect: passes a request on only with a good token, which `authOf(request)` (or `request.auth`) gives. */
+/** For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`. */
 export function verifierMiddleware(verifier: Verifier) {
   return function verifyBearer(
     request: IncomingMessage,
@@ -15,7 +15,7 @@ export function verifierMiddleware(verifier: Verifier) {
         next();
         return;
       }
-      // A time-out of the service's own may have answered while Latchkey was asked.
+      // A timeout of the service may have answered while we waited for Latchkey.
       if (response.headersSent) return;
       const { status, headers, body } = outcome.refusal;
       response.writeHead(status, headers).end(body);

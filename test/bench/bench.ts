@@ -1,29 +1,37 @@
 /**
  * `npm run bench`: verify and refresh, in requests a second, as ratios to the floor (floor.ts) in the same run.
- * Then, in an open loop: how much later verify is in a flood of logins than without (flood.ts).
- * Exit code 1 where a ratio is below BENCH_MIN_VERIFY or BENCH_MIN_REFRESH, or above BENCH_MAX_FLOOD.
+ * Then an open loop: the latency of verify during a flood of logins, compared with an idle server (flood.ts).
+ * Then a timing test: whether the duration of a failed login reveals why it failed (login-times.ts).
+ * Then the memory of a replica under both loads, compared with what the configuration check assumes (memory.ts).
+ * Exit code 1 if a ratio is below BENCH_MIN_VERIFY or BENCH_MIN_REFRESH, or above BENCH_MAX_FLOOD; if the times of failed
+ * logins differ; if the power to find a difference of 5% is below BENCH_MIN_POWER (0 turns this check off); or if the
+ * memory exceeds the assumption.
  *
- * --json             one line for machines, every round included
+ * --json             one line of JSON, with every round
  * --profile FOLDER   CPU profiles of both servers
- * --floor SCRIPT     another server in the floor's place: dist/src/server.js of an older build shows what a change did
+ * --floor SCRIPT     a server to compare with instead of the floor, such as dist/src/server.js of an older build
  */
 import { parseArgs } from 'node:util';
 import { measureFlood } from './flood.ts';
 import { runLoad, type Caller } from './load.ts';
+import { measureLoginTimes } from './login-times.ts';
+import { measureMemory } from './memory.ts';
 import { median, printReport, type KindReport, type Round } from './report.ts';
 import { startServer, type ServerProcess } from './server-process.ts';
 import { makeWorld, type World } from './world.ts';
 
 const CONNECTIONS = 64;
-/** Tokens that verify is asked about in turn: more than connections, few enough for every cache. */
+/** Tokens that the load verifies in turn: more than connections, few enough for every cache. */
 const VERIFY_SESSIONS = 200;
-/** Many and short: what else the machine does comes in bursts of seconds, and should fall on both servers alike. */
+/** Many short rounds: other work on the machine comes in bursts of seconds, and should hit both servers alike. */
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 35);
 const ROUND_SECONDS = Number(process.env.BENCH_SECONDS ?? 0.5);
 const WARM_UP_SECONDS = 3;
-/** Fewer and longer: a p99 needs a thousand answers. */
+/** Fewer, longer rounds: a p99 needs a thousand answers. */
 const FLOOD_ROUNDS = Math.min(ROUNDS, 9);
 const FLOOD_SECONDS = Number(process.env.BENCH_FLOOD_SECONDS ?? 3);
+const MEMORY_SECONDS = Number(process.env.BENCH_MEMORY_SECONDS ?? 15);
+const LOGIN_ROUNDS = Number(process.env.BENCH_LOGIN_ROUNDS ?? 90);
 
 const { values: flags } = parseArgs({
   options: {
@@ -39,7 +47,7 @@ const SERVERS = {
 type ServerName = keyof typeof SERVERS;
 type Servers = Record<ServerName, ServerProcess>;
 
-// Ctrl-C reaches the servers too; without them the load fails, and what follows cleans up as after any failure.
+// Ctrl-C also ends the servers. Then the load fails, and the usual cleanup runs.
 process.once('SIGINT', () => undefined);
 
 const world = await makeWorld();
@@ -50,9 +58,14 @@ try {
     seconds: FLOOD_SECONDS,
     maximum: limit('BENCH_MAX_FLOOD', 3),
   });
-  printReport(speed, flood, { json: flags.json, connections: CONNECTIONS });
+  const logins = await measureLoginTimes(world, {
+    rounds: LOGIN_ROUNDS,
+    minPower: limit('BENCH_MIN_POWER', 0.9),
+  });
+  const memory = await measureMemory(world, { seconds: MEMORY_SECONDS });
+  printReport({ speed, flood, logins, memory }, { json: flags.json, connections: CONNECTIONS });
   const isTooSlow = speed.some(({ ratio, minimum }) => ratio < minimum) || flood.ratio > flood.maximum;
-  if (isTooSlow) process.exitCode = 1;
+  if (isTooSlow || logins.tells || logins.isBlind || memory.isOver) process.exitCode = 1;
 } finally {
   await world.close();
 }
@@ -86,7 +99,7 @@ async function startServers({ folder, env }: World, profile: string | undefined)
   }
 }
 
-/** Both servers are asked about the same sessions. */
+/** Both servers verify the same sessions. */
 async function verifyCallers(world: World): Promise<Record<ServerName, Caller[]>> {
   const pairs = await world.signUpMany(VERIFY_SESSIONS);
   let next = 0;
@@ -97,7 +110,7 @@ async function verifyCallers(world: World): Promise<Record<ServerName, Caller[]>
   return { floor: callers, service: callers };
 }
 
-/** Every connection owns a session, and always presents its newest refresh token. */
+/** Every connection owns a session and always presents its newest refresh token. */
 async function refreshCallers(world: World): Promise<Record<ServerName, Caller[]>> {
   const callers = async () =>
     (await world.signUpMany(CONNECTIONS)).map(({ refresh_token: first }) => {
@@ -112,7 +125,7 @@ async function refreshCallers(world: World): Promise<Record<ServerName, Caller[]
   return { floor: await callers(), service: await callers() };
 }
 
-/** Rounds in turn, in an order that changes each time. */
+/** Runs rounds on both servers in turn, in an order that changes each time. */
 async function measure(
   kind: 'verify' | 'refresh',
   servers: Servers,

@@ -10,20 +10,20 @@ import type { World } from './world.ts';
 
 const OPEN_LOOP = new URL('./open-loop.js', import.meta.url).pathname;
 
-/** Far below what one core can do: the question is how late answers are, not how many there can be. */
+/** Far below the capacity of one core: the test measures latency, not throughput. */
 const VERIFY_PER_SECOND = 500;
-/** Ten times what two cores can hash. */
+/** Ten times the number that two cores can hash. */
 const LOGINS_PER_SECOND = 100;
 const SESSIONS = 100;
 const WARM_UP_SECONDS = 2;
-/** The flood runs for so long before the measurement starts, and after it ends. */
+/** How long the flood runs before and after the measurement. */
 const MARGIN_SECONDS = 0.5;
 
 export interface FloodRound {
   idle: OpenLoopResult;
   flooded: OpenLoopResult;
   logins: OpenLoopResult;
-  /** Cores that the whole machine used while there was no flood: what is not ours makes the idle p99 meaningless. */
+  /** Cores that the whole machine used without a flood. Other work makes the idle p99 meaningless. */
   idleCores: number;
 }
 
@@ -32,38 +32,32 @@ export interface FloodReport {
   /** The median of the rounds' ratios of p99, flooded to idle. */
   ratio: number;
   ratios: number[];
-  /** The ratio that is allowed. */
+  /** The highest ratio allowed. */
   maximum: number;
   perSecond: { verify: number; logins: number };
   rounds: FloodRound[];
 }
 
 /**
- * How late verify is while more passwords come in than can be checked, in rounds of idle and flooded on one server with
- * a production's hashes.
- * @throws Error where a verify is not answered 200, or a login neither refused nor shed.
+ * The latency of verify while more passwords arrive than the service can check. Each round measures one server idle and
+ * flooded, with a production's hashes.
+ * @throws Error if a verify is not answered 200, or a login is neither refused nor shed.
  */
 export async function measureFlood(
   world: World,
   { rounds: count, seconds, maximum }: { rounds: number; seconds: number; maximum: number },
 ): Promise<FloodReport> {
   const tokens = (await world.signUpMany(SESSIONS)).map(({ access_token }) => access_token);
-  // A flood from many addresses: no limit by address would hold it back.
+  // A flood from many addresses with many names, which no limit stops.
   const server = await startServer({
     script: new URL('../../src/server.js', import.meta.url).pathname,
     nodeOptions: [],
-    env: { ...world.env, RATE_LIMIT_LOGIN: '0' },
+    env: { ...world.env, RATE_LIMIT_LOGIN: '0', RATE_LIMIT_ACCOUNT: '0' },
     logFile: `${world.folder}/flooded.log`,
   });
   try {
     const origin = server.url;
     const verify = { origin, requests: tokens.map(verifyRequest), perSecond: VERIFY_PER_SECOND, seconds };
-    const flood = {
-      origin,
-      requests: Array.from({ length: 100 }, (_, i) => loginRequest(`nobody-${i}`)),
-      perSecond: LOGINS_PER_SECOND,
-      seconds: seconds + 2 * MARGIN_SECONDS,
-    };
     await queueEmpty(origin);
     await load({ ...verify, seconds: WARM_UP_SECONDS }, ['200']);
 
@@ -73,7 +67,7 @@ export async function measureFlood(
       const cores = coresUsed();
       const idle = await load(verify, ['200']);
       const idleCores = cores();
-      const flooding = load(flood, ['401', '503']);
+      const flooding = loginFlood(origin, seconds + 2 * MARGIN_SECONDS, ['401', '503']);
       await sleep(MARGIN_SECONDS * 1000);
       const flooded = await load(verify, ['200']);
       rounds.push({ idle, flooded, logins: await flooding, idleCores });
@@ -86,8 +80,14 @@ export async function measureFlood(
   }
 }
 
-/** A generator in a process of its own. @param expected the only statuses that may come. */
-async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLoopResult> {
+/** Sends more logins than a replica can check. @param expected as in `load`. */
+export function loginFlood(origin: string, seconds: number, expected: string[]): Promise<OpenLoopResult> {
+  const requests = Array.from({ length: 100 }, (_, i) => loginRequest(`unknown-${i}`));
+  return load({ origin, requests, perSecond: LOGINS_PER_SECOND, seconds }, expected);
+}
+
+/** Runs a load generator in its own process. @param expected the only statuses that may occur. */
+export async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLoopResult> {
   const child = spawn(process.execPath, [OPEN_LOOP], { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(job));
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
@@ -99,17 +99,17 @@ async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLoopResul
   return result;
 }
 
-/** Passwords are checked in turn: when one more has been, so have all before it, and the stores answer. */
+/** Waits for an empty queue. Passwords are checked in order: once a new one is checked, all earlier ones are too. */
 async function queueEmpty(origin: string): Promise<void> {
-  const body = JSON.stringify(LOGIN('nobody'));
+  const body = JSON.stringify(LOGIN('unknown'));
   const headers = { 'content-type': 'application/json' };
   while ((await fetch(`${origin}/api/auth`, { method: 'POST', headers, body })).status === 503)
     await sleep(100);
 }
 
-const LOGIN = (username: string) => ({ username, password: 'a password of nobody' });
+const LOGIN = (username: string) => ({ username, password: 'a wrong password' });
 
-function verifyRequest(token: string): string {
+export function verifyRequest(token: string): string {
   return `GET /api/auth/verify HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 }
 
@@ -118,7 +118,7 @@ function loginRequest(username: string): string {
   return `POST /api/auth HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** @returns how many cores the whole machine has used since then. */
+/** @returns how many cores the whole machine has used since that time. */
 function coresUsed(): () => number {
   const times = () => {
     const all = os.cpus().map(({ times }) => times);

@@ -1,7 +1,7 @@
 /**
  * The floor: the smallest server that does the same crypto and the same Redis calls for verify and refresh as the
- * service. One static key, no checks, limits, logs or metrics. It says what these two requests cost at the very least
- * in this stack; the service is measured as a share of it (see bench.ts).
+ * service. One static key, no checks, limits, logs or metrics. It measures the least cost of these two requests in
+ * this stack; the service is measured as a share of it (see bench.ts).
  */
 import fastifyJwt from '@fastify/jwt';
 import fastify, { type FastifyRequest } from 'fastify';
@@ -9,8 +9,8 @@ import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSigningKey } from '../../src/infra/crypto/keys.ts';
-import { defineScripts } from '../../src/infra/redis/scripts.ts';
-import { PairSchema } from '../../src/http/schemas.ts';
+import { defineScripts } from '../../src/infra/redis/connection/scripts.ts';
+import { PairSchema } from '../../src/http/token-pair-response.ts';
 
 interface FloorClaims {
   sub: string;

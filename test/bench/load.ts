@@ -1,25 +1,25 @@
 import { connect, type Socket } from 'node:net';
 
-/** One keep-alive connection's share of the load: what to ask next, and what came back. */
+/** One keep-alive connection's share of the load: its next request, and a callback for each answer. */
 export interface Caller {
   /** The bearer token of the next request. */
   token(): string;
-  /** Told the body of each answer. */
+  /** Receives the body of each answer. */
   answered(body: string): void;
 }
 
 export interface LoadResult {
   requests: number;
   seconds: number;
-  /** The load generator's own share of one core: near 1, it is the bottleneck, and not the server. */
+  /** The load generator's share of one core; near 1, the generator is the bottleneck, not the server. */
   cpu: number;
 }
 
 /**
- * A closed loop: every caller has a connection of its own and asks again as soon as it is answered. Written on plain
- * sockets because a full HTTP client costs as much as the servers measured here, and because refreshes are a chain,
+ * A closed loop: every caller has its own connection and sends the next request after each answer. It uses plain
+ * sockets because a full HTTP client costs as much as the servers measured here. Refreshes form a chain,
  * which the usual load tools cannot follow.
- * @throws Error at the first answer that is not 200: a fast refusal is not speed.
+ * @throws Error at the first answer other than 200: a fast refusal is not speed.
  */
 export async function runLoad(
   origin: string,
@@ -40,7 +40,7 @@ export async function runLoad(
   };
 }
 
-/** Asks, answer by answer, until the time is over. @returns how many answers came. */
+/** Sends requests until the time is over. @returns the number of answers. */
 function callUntil(end: number, { hostname, port, host, pathname }: URL, caller: Caller): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
@@ -76,7 +76,7 @@ function callUntil(end: number, { hostname, port, host, pathname }: URL, caller:
   });
 }
 
-/** The body of a complete answer, or null while there is more to come. */
+/** The body of a complete answer; null if the answer is not complete. */
 export function bodyOf(received: string): string | null {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd === -1) return null;

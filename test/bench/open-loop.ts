@@ -1,10 +1,10 @@
 /**
- * An open loop: requests leave at a steady rate, whether or not earlier ones have been answered, and each is timed from
- * the moment at which it was due. A server that stalls, or a generator that is held up, makes every request late that
- * was due meanwhile; a closed loop would wait with them, and see a single slow answer.
+ * An open loop: requests leave at a steady rate, whether or not earlier ones have been answered. Each is timed from
+ * the moment at which it was due. If a server or the generator stalls, every request due meanwhile is late.
+ * A closed loop would stall too, and see a single slow answer.
  *
- * A process of its own, so that neither the bench nor another generator can hold it up: told its job as JSON on standard
- * input, it says what it saw on standard output.
+ * It runs in its own process, so that neither the bench nor another generator delays it. It reads its job as JSON from
+ * standard input and writes its results to standard output.
  */
 import { connect, type Socket } from 'node:net';
 import os from 'node:os';
@@ -20,18 +20,18 @@ export interface OpenLoopJob {
 }
 
 export interface OpenLoopResult {
-  /** Answers by status; `failed` where the connection was lost. */
+  /** Answers by status; `failed` counts lost connections. */
   statuses: Record<string, number>;
   /** From the due time to the answer, in milliseconds. */
   p50: number;
   p99: number;
-  /** From the due time to the sending: how late the generator itself was. */
+  /** From the due time to the sending: the generator's own delay. */
   lateP99: number;
   /** The generator's share of one core. */
   cpu: number;
 }
 
-/** Connections that are free; more are opened when none is. */
+/** Idle connections; if there is none, the generator opens another. */
 type Pool = Socket[];
 
 async function runOpenLoop({ origin, requests, perSecond, seconds }: OpenLoopJob): Promise<OpenLoopResult> {
@@ -105,15 +105,15 @@ function percentile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** Where we may, before everything else: what is measured is how late the server is, not how late we are. */
-function hurry(): void {
+/** Raises the priority if allowed: the bench measures the server's delay, not the generator's. */
+function raisePriority(): void {
   try {
     os.setPriority(-10);
   } catch {
-    // Only root may; `lateP99` says what it costs.
+    // Only root may; `lateP99` shows the cost.
   }
 }
 
-hurry();
+raisePriority();
 const job = JSON.parse(await text(process.stdin)) as OpenLoopJob;
 process.stdout.write(JSON.stringify(await runOpenLoop(job)));

@@ -1,10 +1,12 @@
 import os from 'node:os';
 import type { FloodReport } from './flood.ts';
+import type { LoginTimesReport } from './login-times.ts';
+import type { MemoryReport } from './memory.ts';
 
-/** One server under load for some seconds. Processor shares are of one core. */
+/** One server under load for some seconds. CPU shares are of one core. */
 export interface Round {
   perSecond: number;
-  /** Processor time of the server, in microseconds a request: the figure that other work on the machine moves least. */
+  /** CPU time of the server in microseconds a request: the figure that other work on the machine disturbs least. */
   serverMicros: number;
   generatorCpu: number;
   serverCpu: number;
@@ -15,16 +17,16 @@ export interface KindReport {
   /** The median of the rounds' ratios. */
   ratio: number;
   ratios: number[];
-  /** The ratio that is asked for. */
+  /** The ratio required. */
   minimum: number;
   rounds: { floor: Round; service: Round }[];
 }
 
-/** Beyond this share of a core the generator is what limits the faster server, and flatters the slower one. */
+/** Above this share of a core the generator limits the faster server, which flatters the slower one. */
 const SATURATED = 0.9;
-/** Beyond so many cores somebody else had the machine while it was to be idle. */
+/** Above this many cores, other work used the machine while it should have been idle. */
 const BUSY = 0.6;
-/** Below this share of a core somebody else had the machine, and requests a second say little. */
+/** Below this share of a core, other work used the machine, and requests per second mean little. */
 const STARVED = 0.8;
 
 export function median(values: readonly number[]): number {
@@ -34,9 +36,15 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
 }
 
+interface Reports {
+  speed: readonly KindReport[];
+  flood: FloodReport;
+  logins: LoginTimesReport;
+  memory: MemoryReport;
+}
+
 export function printReport(
-  reports: readonly KindReport[],
-  flood: FloodReport,
+  { speed: reports, flood, logins, memory }: Reports,
   { json, connections }: { json: boolean; connections: number },
 ): void {
   const machine = { node: process.version, cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown' };
@@ -50,7 +58,9 @@ export function printReport(
     service: summary(report.rounds.map(({ service }) => service)),
   }));
   if (json) {
-    process.stdout.write(`${JSON.stringify({ machine, connections, kinds, reports, flood })}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ machine, connections, kinds, reports, flood, logins, memory })}\n`,
+    );
     return;
   }
   const lines = kinds.flatMap(({ kind, ratio, min, max, minimum, floor, service }) => [
@@ -64,7 +74,9 @@ export function printReport(
   ]);
   lines.push(
     ...floodLines(flood),
-    `Node ${machine.node}, ${machine.cores} cores (${machine.cpu}), ${connections} connections; medians of ${reports[0]?.ratios.length ?? 0} and ${flood.rounds.length} rounds`,
+    ...loginLines(logins),
+    ...memoryLines(memory),
+    `Node ${machine.node}, ${machine.cores} cores (${machine.cpu}), ${connections} connections; medians of ${reports[0]?.ratios.length ?? 0}, ${flood.rounds.length} and ${logins.rounds.length} rounds`,
   );
   process.stdout.write(`${lines.join('\n')}\n`);
 }
@@ -80,7 +92,31 @@ function floodLines({ kind, ratio, ratios, maximum, perSecond, rounds }: FloodRe
     `  idle     p50 ${of(({ idle }) => idle.p50)} ms, p99 ${of(({ idle }) => idle.p99)} ms at ${perSecond.verify}/s; cores used: generator ${of(({ idle }) => idle.cpu)}, the whole machine ${idleCores.toFixed(2)}` +
       (idleCores > BUSY ? ' (BUSY: not idle at all, which flatters the ratio)' : ''),
     `  flooded  p50 ${of(({ flooded }) => flooded.p50)} ms, p99 ${of(({ flooded }) => flooded.p99)} ms; of ${perSecond.logins} logins/s ${logins('401')} were checked and ${logins('503')} shed`,
-    `  late by itself, p99: generator ${of(({ idle }) => idle.lateP99)} ms idle, ${of(({ flooded }) => flooded.lateP99)} ms flooded`,
+    `  generator's own delay, p99: ${of(({ idle }) => idle.lateP99)} ms idle, ${of(({ flooded }) => flooded.lateP99)} ms flooded`,
+  ];
+}
+
+function loginLines(report: LoginTimesReport): string[] {
+  const { rounds, comparisons, alpha, shift, power, minPower, tells, isBlind } = report;
+  const verdict = tells ? 'THEY TELL' : isBlind ? 'TOO NOISY: this run says nothing' : 'ok';
+  const names = { known: 'wrong password', disabled: 'disabled user', planted: `planted ${shift * 100}%` };
+  return [
+    `failed logins, old hashes stored: unknown name ${median(rounds.map(({ unknown }) => unknown)).toFixed(0)} ms; would find ${shift * 100}% with power ${power.toFixed(2)}, at least ${minPower}, at p < ${alpha}: ${verdict}`,
+    ...comparisons.map(({ kind, difference, p }) => {
+      const percent = `${difference < 0 ? '' : '+'}${(100 * difference).toFixed(1)}%`;
+      return `  ${names[kind].padEnd(14)} ${percent.padStart(7)}, p ${p < alpha ? p.toExponential(0) : p.toFixed(3)}: ${p < alpha ? 'differs' : 'no difference found'}`;
+    }),
+  ];
+}
+
+function memoryLines({ rounds, budget, isOver }: MemoryReport): string[] {
+  const mib = (bytes: number) => `${Math.round(bytes / 1024 ** 2)} MiB`;
+  return [
+    `memory in a flood of logins beside verifies: at most ${mib(budget)} besides the hashes: ${isOver ? 'TOO MUCH' : 'ok'}`,
+    ...rounds.map(
+      ({ concurrency, tracing, peak, base }) =>
+        `  HASH_CONCURRENCY ${concurrency}${tracing ? ', with tracing' : ''}: ${mib(peak)}, ${mib(base)} besides the hashes`,
+    ),
   ];
 }
 

@@ -2,12 +2,14 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A server that is measured: a process of its own, its log in a file, as a container runtime would keep it. */
+/** A server under measurement: its own process, with its log in a file as in a container. */
 export interface ServerProcess {
   url: string;
-  /** Processor time used so far, in seconds; 0 where the system does not tell (only Linux does). */
+  /** CPU time used so far, in seconds; 0 if the system does not report it (only Linux does). */
   cpuSeconds(): number;
-  /** Forgets what was logged: minutes of load fill a disk. */
+  /** Anonymous memory in bytes: heap, buffers and hashes, without mapped files; 0 if the system does not report it. */
+  anonymousMemory(): number;
+  /** Truncates the log: minutes of load fill a disk. */
   emptyLog(): void;
   stop(): Promise<void>;
 }
@@ -19,7 +21,7 @@ interface ServerOptions {
   logFile: string;
 }
 
-const START_TIMEOUT = 15_000;
+const START_TIMEOUT = 60_000;
 
 /** Clock ticks a second in /proc (USER_HZ, 100 on every Linux that Node supports). */
 const TICKS = 100;
@@ -46,10 +48,11 @@ export async function startServer({
   try {
     const url = await servingAt(logFile, () => child.exitCode !== null || child.signalCode !== null);
     const cpuSeconds = () => cpuSecondsOf(child.pid ?? 0);
+    const anonymousMemory = () => anonymousMemoryOf(child.pid ?? 0);
     const emptyLog = () => {
       truncateSync(logFile);
     };
-    return { url, cpuSeconds, emptyLog, stop };
+    return { url, cpuSeconds, anonymousMemory, emptyLog, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -73,6 +76,15 @@ function cpuSecondsOf(pid: number): number {
       .replace(/^.*\) /s, '')
       .split(' ');
     return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  } catch {
+    return 0;
+  }
+}
+
+function anonymousMemoryOf(pid: number): number {
+  try {
+    const kib = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return Number(kib ?? 0) * 1024;
   } catch {
     return 0;
   }

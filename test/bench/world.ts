@@ -2,29 +2,29 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import type { Test } from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { compose } from '../../src/compose.ts';
-import { loadConfig, type Environment } from '../../src/config.ts';
+import { compose } from '../../src/composition/compose.ts';
+import { loadConfig, type Environment } from '../../src/config/config.ts';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
 import { signUp, type Pair } from '../support/client.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silentLogger, silentOutput } from '../support/silent-log.ts';
 import { toolsMissing } from '../support/tools.ts';
 
-/** What a run works in: a database, a corner of Redis, keys and a folder, all its own and gone afterwards. */
+/** The surroundings of a run: a database, a Redis prefix, keys and a folder, all removed afterwards. */
 export interface World {
   folder: string;
-  /** The environment of both servers: a production's, with every default. */
+  /** The environment of both servers: production, with every default. */
   env: NodeJS.ProcessEnv;
-  /** Makes accounts, each with one session. */
+  /** Creates accounts, each with one session. */
   signUpMany(count: number): Promise<Pair[]>;
   close(): Promise<void>;
 }
 
-/** @throws Error where PostgreSQL or Redis cannot be reached: the embedded stores are not what is measured. */
+/** @throws Error if PostgreSQL or Redis is unreachable: the bench does not measure the embedded stores. */
 export async function makeWorld(): Promise<World> {
   const closers: (() => unknown)[] = [];
   const scope = { teardown: (closer: () => unknown) => closers.unshift(closer) } as unknown as Test;
@@ -65,8 +65,8 @@ export async function makeWorld(): Promise<World> {
 }
 
 /**
- * The one at TEST_REDIS_URL, or one of our own where it can be started: a kernel that shares out its cores by session
- * keeps a Redis of another session waiting for up to 200 ms while hashes fill all cores.
+ * Uses TEST_REDIS_URL, or starts its own Redis if possible. A kernel that shares its cores by login session keeps the
+ * Redis of another session waiting for up to 200 ms while hashes fill all cores.
  */
 async function redisOf(t: Test): Promise<{ url: string; prefix: string }> {
   if (process.env.TEST_REDIS_URL === undefined && !toolsMissing('bash', 'redis-server'))
@@ -75,10 +75,15 @@ async function redisOf(t: Test): Promise<{ url: string; prefix: string }> {
   return testRedis(t);
 }
 
-/** Signs up in this process with the cheapest hash: it is part of neither path that is measured. */
+/** Signs up in this process with the cheapest hash: signup is not part of the measurement. */
 async function signUpMany(env: Environment, count: number): Promise<Pair[]> {
-  const config = loadConfig({ ...env, SCRYPT_LOG_N: '4', RATE_LIMIT_SIGNUP: '0', SHED_LAG: '0' });
-  const composition = await compose(config, config.DATABASE_URL ?? '', pino({ level: 'silent' }));
+  const config = loadConfig({
+    ...env,
+    SCRYPT_LOG_N: '4',
+    RATE_LIMIT_SIGNUP: '0',
+    SHED_LAG: '0',
+  });
+  const composition = await compose(config, config.DATABASE_URL ?? '', silentLogger, silentOutput);
   const app = await buildApp(composition.app);
   while (!(await composition.ops.readiness()).ready);
   const pairs: Pair[] = [];

@@ -5,24 +5,24 @@ import { TOOLS } from '../support/tools.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
-/** A program is started by its name, or is Node itself: `spawn('curl', …)`, `spawn(process.execPath, …)`. */
+/** Matches programs started by name or by Node's own path: `spawn('curl', …)`, `spawn(process.execPath, …)`. */
 const STARTS = /(?<!\.)\b(?:spawn|spawnSync|exec|execSync|execFile|execFileSync)\(\s*([^,)\s]+)/g;
 
-test('suites start only programs that the list of tools knows', (t) => {
+test('suites start only programs in the list of tools', (t) => {
   const started = readdirSync(join(ROOT, 'test'), { recursive: true })
     .map(String)
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => programsIn(name, readFileSync(join(ROOT, 'test', name), 'utf8')));
-  t.ok(started.length > 0, 'some suite starts a program');
+  t.ok(started.length > 0, 'at least one suite starts a program');
   for (const { name, program } of started) {
     const quoted = /^'(.+)'$/.exec(program)?.[1];
     const known = program === 'process.execPath' || (quoted !== undefined && quoted in TOOLS);
-    t.ok(known, `${program}, started in test/${name}, is in test/support/tools.ts`);
+    t.ok(known, `${program}, started in test/${name}, is listed in test/support/tools.ts`);
   }
   t.end();
 });
 
-test('.ci/run installs the tools that suites start, and no others', (t) => {
+test('.ci/run installs exactly the tools that suites start', (t) => {
   const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
   const list = /^TOOLS=\(\n([^)]+)\)/m.exec(script)?.[1] ?? '';
   const installed = list.trim().split(/\s+/).sort();

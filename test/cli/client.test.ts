@@ -4,7 +4,7 @@ import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
 
-test('a client is created, listed, rotated and deleted, for machines', async (t) => {
+test('client creates, lists, rotates and deletes, with JSON output', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const run = async (...args: string[]) => {
     const { code, stdout, stderr } = await latchkey(['client', ...args, '--json'], { DATABASE_URL });
@@ -35,29 +35,29 @@ test('a client is created, listed, rotated and deleted, for machines', async (t)
   for (const { client_secret: secret } of [created.answer, rotated.answer]) {
     t.notMatch(JSON.stringify(kept), String(secret));
     const inHex = Buffer.from(String(secret)).toString('hex');
-    t.notMatch(JSON.stringify(kept), inHex, 'nor as bytes');
+    t.notMatch(JSON.stringify(kept), inHex, 'not as bytes either');
   }
 
   t.match(await run('delete', 'billing'), { code: 0, answer: { deleted: 'billing' } });
   t.strictSame(await listed(), []);
   for (const args of [['delete'], ['rotate'], ['rotate', '--finish']])
-    t.match(await run(...args, 'billing'), { code: 1, answer: { error: /no such client/ } });
+    t.match(await run(...args, 'billing'), { code: 1, answer: { error: /no client has this name/ } });
 });
 
-test('a person reads the same', async (t) => {
+test('client prints the same for people', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const run = (...args: string[]) => latchkey(['client', ...args], { DATABASE_URL });
   t.match(await run('list'), { code: 0, stdout: 'there are no clients\n' });
   const { code, stdout, stderr } = await run('create', 'shop front');
   t.match({ code, stderr }, { code: 0, stderr: '' });
-  t.match(stdout, /^client_id {6}lkc_\S+\nclient_secret {2}lks_\S+\n.*once/);
+  t.match(stdout, /^client_id {6}lkc_\S+\nclient_secret {2}lks_\S+\n.*not be shown again/);
   t.match(await run('list'), { code: 0, stdout: /^shop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\n$/ });
   t.match(await run('rotate', 'shop front'), { code: 0, stdout: /^client_secret {2}lks_/m });
   t.match(await run('list'), { stdout: /\t2 secrets\t/ });
   t.match(await run('delete', 'shop front'), { code: 0, stdout: 'deleted shop front\n' });
 });
 
-test('what is not understood is usage, and an outage is a failure that says nothing of the database', async (t) => {
+test('client answers bad usage with exit code 2, and an outage with 1 and no details of the database', async (t) => {
   for (const args of [
     [],
     ['frobnicate', 'a'],
@@ -92,5 +92,8 @@ test('what is not understood is usage, and an outage is a failure that says noth
   const away = await latchkey(['client', 'create', 'a'], { DATABASE_URL });
   t.equal(away.code, 1);
   t.notMatch(away.stdout + away.stderr, /sesame|\n {4}at |lks_/);
-  t.match(await latchkey(['client', 'list']), { code: 1, stderr: /DATABASE_URL is required/ });
+  t.match(await latchkey(['client', 'list'], { NODE_ENV: 'production' }), {
+    code: 1,
+    stderr: /DATABASE_URL is required/,
+  });
 });

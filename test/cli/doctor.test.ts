@@ -8,14 +8,14 @@ import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 
 test(
-  'doctor says a line a check, and with --json the same for machines',
+  'doctor prints one line per check, and the same as JSON with --json',
   { skip: redisMissing },
   async (t) => {
     const { url: DATABASE_URL } = await testDatabase(t);
     const { url: REDIS_URL, prefix: REDIS_PREFIX } = testRedis(t);
     const env = { DATABASE_URL, REDIS_URL, REDIS_PREFIX };
     const { code, healthy, findings } = await runDoctor(env);
-    t.equal(code, 0, 'there are warnings, and nothing failed');
+    t.equal(code, 0, 'warnings, but no failure');
     t.equal(healthy, true);
     t.match(findings, {
       configuration: [{ state: 'warn' }],
@@ -30,16 +30,19 @@ test(
     t.equal(lines.length, Object.values(findings).flat().length);
     for (const line of lines) t.match(line, /^(ok {2}|warn|fail) {2}[a-z].*: .+/);
     const todos = lines.filter((line) => line.includes('. To do: '));
-    t.ok(todos.every((line) => !line.startsWith('ok')) && todos.length > 0, 'what is well needs nothing');
+    t.ok(
+      todos.every((line) => !line.startsWith('ok')) && todos.length > 0,
+      'a check that passes asks for nothing',
+    );
     t.equal(
       todos.length,
       lines.filter((line) => !line.startsWith('ok')).length,
-      'everything else says what to do',
+      'every other check says what to do',
     );
   },
 );
 
-test('doctor that finds something broken ends with 1, and shows no secret', async (t) => {
+test('doctor exits with 1 if a check fails, and shows no secret', async (t) => {
   const away = {
     DATABASE_URL: 'postgres://ada:sesame@127.0.0.1:1/none',
     REDIS_URL: 'redis://ada:sesame@127.0.0.1:1',
@@ -70,7 +73,11 @@ test('doctor that finds something broken ends with 1, and shows no secret', asyn
     UV_THREADPOOL_SIZE: '66',
   });
   t.equal(unusable.code, 1);
-  t.strictSame(Object.keys(unusable.findings), ['configuration'], 'nothing else could be looked at');
+  t.strictSame(
+    Object.keys(unusable.findings),
+    ['configuration'],
+    'without a configuration no other check runs',
+  );
   t.match(unusable.findings, {
     configuration: [
       { state: 'fail', found: /^REFRESH_TOKEN_SECRET: / },
@@ -80,18 +87,18 @@ test('doctor that finds something broken ends with 1, and shows no secret', asyn
   t.notMatch(unusable.stdout, /sesame/);
 });
 
-test('doctor on a fresh machine names what is embedded, and leaves nothing behind', async (t) => {
+test('doctor on a fresh machine names the embedded stores and leaves no files behind', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'lk-doctor-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
   });
   const { code, findings } = await runDoctor({ DATA_DIR: join(folder, 'data') });
   t.equal(code, 0);
-  t.match(findings, { database: [{ found: /embedded/ }], redis: [{ found: /own process/ }] });
+  t.match(findings, { database: [{ found: /embedded/ }], redis: [{ found: /memory of the service/ }] });
   t.strictSame(readdirSync(folder), []);
 });
 
-test('doctor takes nothing else', async (t) => {
+test('doctor refuses other arguments', async (t) => {
   for (const args of [
     ['doctor', 'twice'],
     ['doctor', '--frobnicate'],

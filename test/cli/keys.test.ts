@@ -19,19 +19,19 @@ interface Listed {
   keys: { kid: string; file: string; state: string; next: string | null; longLived: number }[];
 }
 
-/** A folder of keys and a database; nothing serves yet. */
+/** A folder of keys and a database, without a running service. */
 async function aWorld(t: Test, folder = t.testdir({})) {
   const { url } = await testDatabase(t);
   const env = {
     ...{ DATABASE_URL: url, SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET: aSecret() },
     KEY_PUBLISH_LEAD: '600',
   };
-  // In this process: a dozen of others would take their time.
+  // Runs in this process: starting a dozen processes is slow.
   const keys = async (...args: string[]) => {
     const { values, positionals: words } = parseArguments(args);
     const stopped = () => new AbortController().signal;
     try {
-      const { result, text } = await run({ env, words, values, stopped });
+      const { result, text } = await run({ env, words, values, note: () => undefined, stopped });
       return { code: 0, stdout: values.json ? JSON.stringify(result) : text, stderr: '' };
     } catch (error) {
       if (error instanceof UsageError) return { code: 2, stdout: '', stderr: 'Usage' };
@@ -52,7 +52,7 @@ async function aWorld(t: Test, folder = t.testdir({})) {
     keys,
     states,
     serve: () => buildTestApp(t, { databaseUrl: url, env }),
-    /** Everything that was noted becomes an hour older. */
+    /** Ages all recorded times by an hour. */
     pass: () =>
       sql(
         url,
@@ -63,8 +63,8 @@ async function aWorld(t: Test, folder = t.testdir({})) {
   };
 }
 
-/** Does it without root's right to write everywhere. */
-async function asAnybody<Result>(act: () => Promise<Result>): Promise<Result> {
+/** Runs as an unprivileged user: root may write everywhere. */
+async function withoutRoot<Result>(act: () => Promise<Result>): Promise<Result> {
   if (process.geteuid?.() !== 0) return act();
   process.seteuid?.(65_534);
   try {
@@ -74,23 +74,25 @@ async function asAnybody<Result>(act: () => Promise<Result>): Promise<Result> {
   }
 }
 
-test('add makes the next key for its owner alone, and says when it signs', async (t) => {
+test('keys add makes a file that only its owner can read, and says when the key starts signing', async (t) => {
   const { folder, keys } = await aWorld(t);
-  t.match(await keys('add'), { code: 0, stdout: /ES256 .*; it is the only one, and signs at once/ });
+  t.match(await keys('add'), { code: 0, stdout: /ES256 .*; it is the only key, and signs at once/ });
   const second = await keys('add', '--alg', 'EdDSA', '--json');
   t.match(JSON.parse(second.stdout), { algorithm: 'EdDSA', file: /-b\.pem$/, signsFrom: /Z$/ });
-  t.match(await keys('add', '--alg', 'RS256'), { stdout: /RS256 .* 600 s after the last replica has it/ });
+  t.match(await keys('add', '--alg', 'RS256'), {
+    stdout: /RS256 .* 600 s after the last replica has loaded it/,
+  });
   t.equal(readdirSync(folder).length, 3);
   for (const name of readdirSync(folder)) t.equal(statSync(join(folder, name)).mode & 0o777, 0o600);
 });
 
-test('a key goes through its states, and goes when nothing needs it', async (t) => {
+test('a key goes through its states, and can be retired once nothing needs it', async (t) => {
   const { folder, keys, states, serve, pass, url } = await aWorld(t);
   writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
   t.strictSame(await states(), ['unseen']);
-  t.match(await keys('doctor'), { code: 0, stdout: /warn .* no replica has 0001/ });
+  t.match(await keys('doctor'), { code: 0, stdout: /warn .* no replica has loaded 0001/ });
   writeFileSync(join(folder, '0000.pem'), KEYS.ES256());
-  t.match(await keys('retire', '0000.pem'), { code: 1, stderr: /cannot be told/ });
+  t.match(await keys('retire', '0000.pem'), { code: 1, stderr: /unknown whether/ });
   rmSync(join(folder, '0000.pem'));
   const target = await serve();
   const { keyRing } = target.composition.app;
@@ -105,12 +107,12 @@ test('a key goes through its states, and goes when nothing needs it', async (t) 
   t.match(await keys('list'), { stdout: /published since .*Z, signs from .*Z/ });
   t.match(await keys('doctor'), { stdout: /signs from .*Z/ });
   const llt = await createLongLived(target, token);
-  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /0001\.pem signs/ });
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /0001\.pem is the signing key/ });
 
   await pass();
   await until(async () => (await states())[0] === 'signing');
   t.strictSame(await states(), ['signing', 'verifying']);
-  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /needed for 1 long-lived tokens/ });
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /needed for 1 good long-lived tokens/ });
   t.match(await keys('doctor'), { stdout: /needed for 1 long-lived/ });
   t.equal((await call(target, `DELETE /api/auth/llt/${llt.id}`, { token })).statusCode, 200);
   const refused = await keys('retire', '0001.pem', '--json');
@@ -131,18 +133,18 @@ test('a key goes through its states, and goes when nothing needs it', async (t) 
   );
 });
 
-test('a key that has leaked goes at once, and the answer says what that breaks', async (t) => {
+test('keys retire --force removes a leaked key at once and says what that breaks', async (t) => {
   const { folder, keys, serve } = await aWorld(t);
   writeFileSync(join(folder, '0001.pem'), KEYS.ES256());
   const target = await serve();
   await createLongLived(target, (await signUp(target)).access_token);
   await keys('add');
   const forced = await keys('retire', '0001.pem', '--force');
-  t.match(forced, { code: 0, stdout: /clients refresh them, and 1 long-lived tokens are over/ });
+  t.match(forced, { code: 0, stdout: /clients refresh them, and 1 long-lived tokens have ended/ });
   t.equal(readdirSync(folder).length, 1);
 });
 
-test('a key under two names goes with both', async (t) => {
+test('retiring a key that has two file names removes both', async (t) => {
   const { folder, keys, serve } = await aWorld(t);
   const leaked = KEYS.ES256();
   writeFileSync(join(folder, '0001.pem'), leaked);
@@ -154,15 +156,15 @@ test('a key under two names goes with both', async (t) => {
   t.strictSame(readdirSync(folder), ['0002.pem']);
 });
 
-test('beside a file that cannot be read no key is added: no replica would be sure to take it', async (t) => {
+test('keys add refuses to run beside an unreadable file: replicas might not load the new key', async (t) => {
   const { folder, keys } = await aWorld(t);
   mkdirSync(join(folder, '0001.pem'));
   await t.rejects(keys('add'), { name: 'KeyError', message: '0001.pem cannot be read (EISDIR)' });
   t.strictSame(readdirSync(folder), ['0001.pem']);
 });
 
-test('from a mounted Secret nothing is removed, and the answer says what to take out', async (t) => {
-  // Whoever may not write here may still come here, unlike where the project lies perhaps.
+test('keys retire removes nothing from a mounted Secret, and says which entry to remove', async (t) => {
+  // The unprivileged user must be able to enter this folder; the project's own folder may be closed to it.
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
@@ -173,13 +175,13 @@ test('from a mounted Secret nothing is removed, and the answer says what to take
   await keys('add');
   for (const file of readdirSync(folder)) chmodSync(join(folder, file), 0o444);
   chmodSync(folder, 0o555);
-  const retired = await asAnybody(() => keys('retire', '0001.pem', '--force'));
+  const retired = await withoutRoot(() => keys('retire', '0001.pem', '--force'));
   chmodSync(folder, 0o755);
-  t.match(retired, { code: 1, stderr: /take 0001\.pem out of the Secret/ });
+  t.match(retired, { code: 1, stderr: /remove 0001\.pem from the Secret/ });
   t.equal(readdirSync(folder).length, 2);
 });
 
-test('what is not understood, or cannot be answered', async (t) => {
+test('keys answers bad usage with 2 and a failure with 1', async (t) => {
   const { folder, keys } = await aWorld(t);
   for (const args of [
     [],
@@ -194,23 +196,29 @@ test('what is not understood, or cannot be answered', async (t) => {
   t.match(await keys('retire', 'none'), { code: 1, stderr: /no such key/ });
   writeFileSync(join(folder, '0001.pem'), 'not a key');
   await t.rejects(keys('list'), { name: 'KeyError', message: /0001\.pem is not/ });
-  t.match(await latchkey(['keys', 'list'], {}), { code: 1, stderr: /DATABASE_URL is required/ });
+  t.match(await latchkey(['keys', 'list'], { NODE_ENV: 'production' }), {
+    code: 1,
+    stderr: /DATABASE_URL is required/,
+  });
   t.match(await latchkey(['keys', 'add', '--alg', 'HS256']), { code: 2, stderr: /Usage/ });
 });
 
-test('long-lived tokens are counted page by page, by the key that signed them', async (t) => {
+test('good long-lived tokens are counted page by page, by their signing key', async (t) => {
   const { url } = await testDatabase(t);
   await sql(url, "INSERT INTO users (username, email, name, password_hash) VALUES ('ada', 'a@b', 'Ada', '')");
   await sql(
     url,
-    `INSERT INTO tokens (user_id, type, name, created_at, revoked_at, kid)
+    `INSERT INTO tokens (user_id, type, name, created_at, revoked_at, kid, expires_at)
      SELECT 1, (CASE WHEN n % 5 = 0 THEN 'session' ELSE 'llt' END)::token_type, 'x', to_timestamp(n),
-       CASE WHEN n % 7 = 0 THEN now() END, CASE n % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END
+       CASE WHEN n % 7 = 0 THEN now() END, CASE n % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END,
+       CASE WHEN n % 11 = 0 THEN now() - interval '1 second' WHEN n % 2 = 0 THEN now() + interval '1 hour' END
      FROM generate_series(1, 100) AS n`,
   );
   const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
   t.teardown(() => postgres.close());
-  const good = Array.from({ length: 100 }, (_, i) => i + 1).filter((n) => n % 5 !== 0 && n % 7 !== 0);
+  const good = Array.from({ length: 100 }, (_, i) => i + 1).filter((n) =>
+    [5, 7, 11].every((of) => n % of !== 0),
+  );
   const count = (rest: number) => good.filter((n) => n % 3 === rest).length;
   const expected = {
     signedBy: new Map([

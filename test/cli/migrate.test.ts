@@ -6,15 +6,17 @@ import { test, type Test } from 'tap';
 import { prismaLock } from '../../src/infra/postgres/migration-lock.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
-import { freePort } from '../support/redis-server.ts';
-import { bareEnvironment } from '../support/service.ts';
+import { freePort } from '../support/free-port.ts';
+import { bareEnvironment } from '../support/environment.ts';
 import { until } from '../support/until.ts';
 
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 
-/** `latchkey migrate`, at work. */
+/** A running `latchkey migrate`. */
 function migrating(t: Test, DATABASE_URL: string) {
-  const child = spawn(process.execPath, [CLI, 'migrate'], { env: bareEnvironment({ DATABASE_URL }) });
+  const child = spawn(process.execPath, [CLI, 'migrate'], {
+    env: bareEnvironment({ DATABASE_URL, AUDIT_LOG: 'none' }),
+  });
   const said = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk: Buffer) => (said.stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (said.stderr += chunk.toString()));
@@ -23,24 +25,24 @@ function migrating(t: Test, DATABASE_URL: string) {
   return { child, said, code: async () => (await closed)[0] };
 }
 
-/** Resolves once somebody on the database is at what the condition says. */
+/** Resolves once a connection to the database meets the condition. */
 function seen(url: string, condition: string): Promise<void> {
   const query = `SELECT 1 FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND ${condition}`;
   return withClient(url, (client) => until(async () => (await client.query(query)).rowCount !== 0));
 }
 
-test('a migration under way is finished when it is told to stop', async (t) => {
+test('a signal lets a running migration finish', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const { code, said } = await withClient(url, async (client) => {
-    // It waits to see whether this name is taken.
+    // The migration waits here for the lock on this name.
     await client.query('BEGIN; CREATE TABLE "tokens" (id int)');
     const run = migrating(t, url);
     await seen(url, `wait_event_type = 'Lock'`);
     run.child.kill('SIGTERM');
     run.child.kill('SIGTERM');
     await sleep(500);
-    t.equal(run.child.exitCode, null, 'it is still at work');
+    t.equal(run.child.exitCode, null, 'the migration still runs');
     await client.query('ROLLBACK');
     return { code: await run.code(), said: run.said };
   });
@@ -48,7 +50,7 @@ test('a migration under way is finished when it is told to stop', async (t) => {
   t.match(await latchkey(['migrate'], { DATABASE_URL: url }), { code: 0, stdout: 'nothing to apply\n' });
 });
 
-test('what waits for another process ends when it is told to, and leaves nothing behind', async (t) => {
+test('a migrate that waits for another process ends on a signal and leaves nothing behind', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   for (const [signal, expected] of [
     ['SIGTERM', 143],
@@ -66,7 +68,7 @@ test('what waits for another process ends when it is told to, and leaves nothing
   t.match(await latchkey(['migrate'], { DATABASE_URL: url }), { code: 0, stdout: /^applied / });
 });
 
-test('a database that is there late is waited for', async (t) => {
+test('migrate waits for a database that starts late', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const there = new URL(url);
   const late = new URL(url);
@@ -78,7 +80,7 @@ test('a database that is there late is waited for', async (t) => {
 
   let turnedAway = 0;
   const server = net.createServer((socket) => {
-    // As a server that is starting does.
+    // A starting server answers like this.
     if (turnedAway++ === 0) {
       socket.once('data', () => socket.end(startingUp()));
       return;
@@ -93,8 +95,8 @@ test('a database that is there late is waited for', async (t) => {
   t.match(run.said, { stdout: /^applied /, stderr: /the database system is starting up/ });
 });
 
-test('who waits for a database ends when told to, and after --wait', async (t) => {
-  const DATABASE_URL = `postgres://nobody@127.0.0.1:${await freePort()}/none`;
+test('a migrate that waits for a database ends on a signal, and after --wait', async (t) => {
+  const DATABASE_URL = `postgres://unknown@127.0.0.1:${await freePort()}/none`;
   const run = migrating(t, DATABASE_URL);
   await until(() => run.said.stderr !== '');
   run.child.kill('SIGTERM');
@@ -104,11 +106,11 @@ test('who waits for a database ends when told to, and after --wait', async (t) =
   t.equal((await latchkey(['migrate', '--wait', 'long'], { DATABASE_URL })).code, 2);
 });
 
-test('a database that turns us away is not waited for', async (t) => {
+test('migrate does not wait for a database that refuses the connection', async (t) => {
   const { url } = await testDatabase(t);
   for (const DATABASE_URL of [
     url.replace(/\/[^/]+$/, '/no_such_database'),
-    url.replace(/\/\/.*@/, '//nobody_here:sesame@'),
+    url.replace(/\/\/.*@/, '//no_such_role:sesame@'),
   ]) {
     const { code, stderr } = await latchkey(['migrate'], { DATABASE_URL });
     t.equal(code, 1);
@@ -116,7 +118,21 @@ test('a database that turns us away is not waited for', async (t) => {
   }
 });
 
-/** An ErrorResponse of the protocol. */
+test('migrate warns about a file that changed after it was applied', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  await withClient(DATABASE_URL, (client) =>
+    client.query(`UPDATE _prisma_migrations SET checksum = 'other' WHERE migration_name LIKE '%_init'`),
+  );
+  t.match(await latchkey(['migrate'], { DATABASE_URL }), {
+    code: 0,
+    stdout:
+      /^nothing to apply\nwarning: the file of \d+_init has changed since it was applied to this database\n$/,
+  });
+  const { stdout } = await latchkey(['migrate', '--json'], { DATABASE_URL });
+  t.match(JSON.parse(stdout), { applied: [], changed: [/_init$/] });
+});
+
+/** An ErrorResponse of the PostgreSQL protocol. */
 function startingUp(): Buffer {
   const fields = Buffer.from('SFATAL\0C57P03\0Mthe database system is starting up\0\0');
   const head = Buffer.alloc(5);

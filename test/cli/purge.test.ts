@@ -3,8 +3,9 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
+import { sql } from '../support/sql.ts';
 
-test('purge says how many records went', async (t) => {
+test('purge prints the number of deleted records', async (t) => {
   const { url } = await testDatabase(t);
   t.match(await latchkey(['purge'], { DATABASE_URL: url }), { code: 0, stdout: 'purged 0 records\n' });
   t.strictSame(JSON.parse((await latchkey(['purge', '--json'], { DATABASE_URL: url })).stdout), {
@@ -12,7 +13,22 @@ test('purge says how many records went', async (t) => {
   });
 });
 
-test('purge keeps for 30 days what has ended, however short a lifetime is', async (t) => {
+test('purge keeps an expired long-lived token for 30 days', async (t) => {
+  const { url: DATABASE_URL, aSession, tokens } = await testRecords(t);
+  const { userId } = await aSession(initialState(Date.now() * 1000, ''));
+  const expiredFor = async (days: number) => {
+    const expiresAt = Date.now() - days * 86_400_000;
+    const token = { name: 'x', createdAt: 1, kid: 'a key', expiresAt, createdBy: null };
+    return (await tokens.addLongLived(userId, token, 9)) ?? 0;
+  };
+  const [kept, gone] = [await expiredFor(29), await expiredFor(31)];
+  const purged = await latchkey(['purge', '--json'], { DATABASE_URL });
+  t.strictSame(JSON.parse(purged.stdout), { purged: 1 });
+  t.not(await tokens.find(kept), null);
+  t.equal(await tokens.find(gone), null);
+});
+
+test('purge keeps ended records for 30 days, even with short lifetimes', async (t) => {
   const { url: DATABASE_URL, aSession, tokens } = await testRecords(t);
   const unusedFor = (days: number, hours = 0) =>
     aSession(initialState((Date.now() - days * 86_400_000 - hours * 3_600_000) * 1000, ''));
@@ -27,5 +43,14 @@ test('purge keeps for 30 days what has ended, however short a lifetime is', asyn
   t.match(await latchkey(['purge'], { DATABASE_URL, REFRESH_TOKEN_TTL: TTL }), {
     stdout: 'purged 0 records\n',
   });
-  t.not(await tokens.find(long.tokenId), null, 'two lifetimes, where that is longer');
+  t.not(await tokens.find(long.tokenId), null, 'kept for two lifetimes if that is longer');
+});
+
+test('purge deletes devices that are no longer known', async (t) => {
+  const { url: DATABASE_URL, aSession } = await testRecords(t);
+  const { userId } = await aSession();
+  const add = "INSERT INTO known_devices VALUES ($1, 'old', now() - interval '91 days'), ($1, 'new', now())";
+  await sql(DATABASE_URL, add, [userId]);
+  t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
+  t.strictSame(await sql(DATABASE_URL, 'SELECT client FROM known_devices'), [{ client: 'new' }]);
 });

@@ -20,10 +20,10 @@ import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
-/** A service on a database that can be set back to an earlier point, with a Redis that is not. */
-async function restorable(t: Test) {
+/** A service on a database that can be reset to an earlier point; its Redis is not reset. */
+async function aRestorableService(t: Test) {
   const redis = testRedis(t);
-  // The same keys however often it is started.
+  // All runs share these keys.
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-recover-'));
   t.teardown(() => {
     rmSync(dataDir, { recursive: true });
@@ -33,6 +33,11 @@ async function restorable(t: Test) {
   const env = { REDIS_URL: redis.url, REDIS_PREFIX: `${redis.prefix}x[?*]:`, DATA_DIR: dataDir };
   // The service's own prefix: buildTestApp adds the database's name.
   const cli = { DATABASE_URL: url, REDIS_URL: redis.url, REDIS_PREFIX: `${env.REDIS_PREFIX}/${name}:` };
+  const inRedis = async (work: (client: Redis) => Promise<unknown>) => {
+    const client = new Redis(redis.url);
+    await work(client);
+    client.disconnect();
+  };
   const onServer = (statement: string) =>
     withClient(new URL('/postgres', url).href, (client) => client.query(statement));
   const copy = async (from: string, to: string) => {
@@ -41,7 +46,7 @@ async function restorable(t: Test) {
   };
   t.teardown(() => onServer(`DROP DATABASE IF EXISTS ${name}_backup WITH (FORCE)`));
 
-  /** Runs the service on the database, and ends it. */
+  /** Runs the service on the database, then stops it, and does not wait until its heartbeat has expired. */
   const serve = async <Result>(
     work: (target: Awaited<ReturnType<typeof buildTestApp>>) => Promise<Result>,
   ) => {
@@ -51,24 +56,21 @@ async function restorable(t: Test) {
       return await work(await buildTestApp(scope, { env, databaseUrl: url }));
     } finally {
       for (const closer of closers) await closer();
+      await inRedis((client) => client.del(`${cli.REDIS_PREFIX}serving`));
     }
   };
   return {
     serve,
     backUp: () => copy(name, `${name}_backup`),
     restore: () => copy(`${name}_backup`, name),
-    recover: (...args: string[]) => latchkey(['recover', '--json', ...args], cli),
-    emptyRedis: async () => {
-      const client = new Redis(redis.url);
-      await deleteKeys(client, redis.prefix);
-      client.disconnect();
-    },
+    recover: (...args: string[]) => latchkey(['recover', '--yes', '--json', ...args], cli),
+    emptyRedis: () => inRedis((client) => deleteKeys(client, redis.prefix)),
     cli,
   };
 }
 
 test('recover after a restored backup', { skip: redisMissing }, async (t) => {
-  const { serve, backUp, restore, recover, emptyRedis } = await restorable(t);
+  const { serve, backUp, restore, recover, emptyRedis } = await aRestorableService(t);
   const before = await serve(async (target) => {
     const kept = await signUp(target);
     const ended = await logIn(target, kept.user.username);
@@ -84,9 +86,19 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
   });
   await restore();
 
+  const tooFew = await recover('--skip-ids', '1');
+  t.equal(tooFew.code, 1, 'Redis knows an id that would be assigned again');
+  t.match(JSON.parse(tooFew.stderr), { error: /--skip-ids 3\. Nothing has changed$/ });
+
   const { code, stdout, stderr } = await recover();
   t.equal(code, 0, stderr);
-  t.strictSame(JSON.parse(stdout), { tokens: 5, revoked: 1, lost: 2, ended: 0 });
+  t.strictSame(JSON.parse(stdout), {
+    ids: {
+      users: { postgres: 1, redis: 2, after: 20_000_001 },
+      tokens: { postgres: 3, redis: 5, after: 20_000_003 },
+    },
+    ...{ tokens: 5, revoked: 1, lost: 2, ended: 0 },
+  });
 
   await serve(async (target) => {
     for (const over of [before.ended, after.session, after.user]) {
@@ -99,14 +111,14 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
     pairOf(await refresh(target, after.kept.refresh_token));
 
     const next = await signUp(target);
-    t.ok(next.user.id > after.user.user.id, 'no id of a lost user is given again');
+    t.ok(next.user.id > after.user.user.id, 'no id of a lost user is reused');
     t.ok(Number(claimsOf(next.access_token).sid) > Number(claimsOf(after.user.access_token).sid));
     t.equal((await verify(target, next.access_token)).headers['x-auth-username'], next.user.username);
   });
 
-  t.match(JSON.parse((await recover()).stdout), { revoked: 0, lost: 0 }, 'again, there is nothing to do');
+  t.match(JSON.parse((await recover()).stdout), { revoked: 0, lost: 0 }, 'a second run finds nothing to do');
 
-  // What Redis knew is on record now.
+  // The record now contains everything that Redis knew.
   await emptyRedis();
   await serve(async (target) => {
     for (const over of [before.ended, after.session, after.user])
@@ -115,8 +127,8 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
   });
 });
 
-test('recover where Redis is lost too', { skip: redisMissing }, async (t) => {
-  const { serve, backUp, restore, recover, emptyRedis, cli } = await restorable(t);
+test('recover after the loss of Redis as well', { skip: redisMissing }, async (t) => {
+  const { serve, backUp, restore, recover, emptyRedis, cli } = await aRestorableService(t);
   const before = await serve(async (target) => {
     const pair = await signUp(target);
     return { ...pair, llt: await createLongLived(target, pair.access_token) };
@@ -126,7 +138,7 @@ test('recover where Redis is lost too', { skip: redisMissing }, async (t) => {
   await restore();
   await emptyRedis();
 
-  t.match((await latchkey(['recover'], cli)).stdout, /use --end-all/);
+  t.match((await latchkey(['recover', '--yes'], cli)).stdout, /with --end-all/);
   t.match(JSON.parse((await recover('--end-all')).stdout), { tokens: 0, ended: 2 });
   await serve(async (target) => {
     for (const token of [before.access_token, before.llt.longlived_token, lost.access_token])
@@ -137,8 +149,8 @@ test('recover where Redis is lost too', { skip: redisMissing }, async (t) => {
   });
 });
 
-test('recover ends every token that is alive, in Redis as well', { skip: redisMissing }, async (t) => {
-  const { serve, recover } = await restorable(t);
+test('recover ends every good token, in Redis as well', { skip: redisMissing }, async (t) => {
+  const { serve, recover } = await aRestorableService(t);
   const pair = await serve((target) => signUp(target));
   t.match(JSON.parse((await recover('--end-all')).stdout), { tokens: 1, ended: 1 });
   await serve(async (target) => {
@@ -147,23 +159,26 @@ test('recover ends every token that is alive, in Redis as well', { skip: redisMi
   });
 });
 
-test('recover does not wait for ever for Sentinels that do not answer', { skip: redisMissing }, async (t) => {
-  const { cli } = await restorable(t);
-  const nobody = {
+test('recover gives up on Sentinels that do not answer', { skip: redisMissing }, async (t) => {
+  const { cli } = await aRestorableService(t);
+  const unreachable = {
     REDIS_MODE: 'sentinel',
     REDIS_URL: 'redis://main',
     REDIS_NODES: '127.0.0.1:1',
     REDIS_SENTINEL_NAME: 'main',
   };
-  t.match(await latchkey(['recover'], { ...cli, ...nobody }), { code: 1, stderr: /cannot be reached/ });
+  t.match(await latchkey(['recover', '--yes'], { ...cli, ...unreachable }), {
+    code: 1,
+    stderr: /cannot be reached/,
+  });
 });
 
-test('recover that cannot do its work says so', { skip: redisMissing }, async (t) => {
-  const { cli } = await restorable(t);
-  const without = await latchkey(['recover'], { DATABASE_URL: cli.DATABASE_URL });
+test('recover reports a failure', { skip: redisMissing }, async (t) => {
+  const { cli } = await aRestorableService(t);
+  const without = await latchkey(['recover', '--yes'], { DATABASE_URL: cli.DATABASE_URL });
   t.match(without, { code: 1, stderr: /REDIS_URL/ });
   const away = { ...cli, REDIS_URL: 'redis://:sesame@127.0.0.1:1' };
-  const { code, stderr } = await latchkey(['recover'], away);
+  const { code, stderr } = await latchkey(['recover', '--yes'], away);
   t.equal(code, 1);
   t.match(stderr, /cannot be reached/);
   t.notMatch(stderr, /sesame|\n {4}at /);

@@ -10,13 +10,14 @@ interface Listed {
   ended_next?: null;
 }
 
-test('user tokens shows an operator what the owner sees', async (t) => {
+test('user tokens shows an operator the owner’s view', async (t) => {
   const target = await buildTestApp(t);
   const { databaseUrl: DATABASE_URL } = target;
   const account = anAccount();
   const stolen = await signUp(target, account);
   const { access_token: token } = await logIn(target, account.username);
   const { id: llt } = await createLongLived(target, token);
+  const session = Number(claimsOf(token).sid);
   await call(target, 'DELETE /api/auth', { token: stolen.access_token });
   const ended = Number(claimsOf(stolen.access_token).sid);
   await sql(DATABASE_URL, `UPDATE tokens SET end_reason = 'reuse' WHERE id = $1`, [ended]);
@@ -34,7 +35,9 @@ test('user tokens shows an operator what the owner sees', async (t) => {
   const text = (await latchkey(['user', 'tokens', account.username], { DATABASE_URL })).stdout;
   t.match(text.split('\n'), [
     /^\d+ {2}refresh {2}".*" {2}created .* {2}expires /,
-    new RegExp(`^${llt} {2}llt {2}"Kitchen tablet" {2}created .* {2}last used never {2}expires never$`),
+    new RegExp(
+      `^${llt} {2}llt {2}"Kitchen tablet" {2}created .* by session ${session} {2}last used never {2}expires never$`,
+    ),
     new RegExp(`^${ended} {2}refresh {2}.* {2}ended .*: reuse$`),
   ]);
 
@@ -44,7 +47,7 @@ test('user tokens shows an operator what the owner sees', async (t) => {
     (await latchkey(['user', 'tokens', account.username, '--json'], later)).stdout,
   ) as Listed;
   t.match(expired, { tokens: [{ id: llt }], ended: [{ reason: 'reuse' }, { reason: 'expired' }] });
-  t.equal(expired.tokens.length, 1, 'by the lifetimes of the service');
+  t.equal(expired.tokens.length, 1, 'expired by the lifetimes of the service');
   const aged = { DATABASE_URL, SESSION_MAX_AGE: '60' };
   await sql(
     DATABASE_URL,
@@ -56,17 +59,20 @@ test('user tokens shows an operator what the owner sees', async (t) => {
   t.match(old.tokens, [{ id: llt }]);
 });
 
-test('user tokens says whom it does not find, and what it does not understand', async (t) => {
+test('user tokens reports an unknown user and bad usage', async (t) => {
   const target = await buildTestApp(t);
   const { databaseUrl: DATABASE_URL } = target;
-  for (const name of ['nobody', 'not a name']) {
-    t.match(await latchkey(['user', 'tokens', name], { DATABASE_URL }), { code: 1, stderr: /no such user/ });
+  for (const name of ['unknown', 'not a name']) {
+    t.match(await latchkey(['user', 'tokens', name], { DATABASE_URL }), {
+      code: 1,
+      stderr: /there is no such user/,
+    });
   }
   for (const args of [['tokens'], ['tokens', 'ada', 'bob']])
     t.equal((await latchkey(['user', ...args], { DATABASE_URL })).code, 2);
 });
 
-test('user tokens shows all that has ended, of however many pages', async (t) => {
+test('user tokens shows every ended token, across pages', async (t) => {
   const target = await buildTestApp(t);
   const { databaseUrl: DATABASE_URL } = target;
   const account = anAccount();

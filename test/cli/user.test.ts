@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { buildTestApp } from '../support/app.ts';
-import { call, createLongLived, logIn, refresh, signUp, verify } from '../support/client.ts';
+import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
@@ -8,7 +8,7 @@ import { testRecords } from '../support/records.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
-onEachStore('user disable ends what the user has, and lets nobody in', async (t, env) => {
+onEachStore('user disable ends the user’s tokens and blocks logins', async (t, env) => {
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const { databaseUrl: DATABASE_URL } = target;
@@ -25,7 +25,7 @@ onEachStore('user disable ends what the user has, and lets nobody in', async (t,
   refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');
   const payload = { username, password: 'difference engine' };
   refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
-  t.equal((await verify(target, other.access_token)).statusCode, 200, 'nobody else');
+  t.equal((await verify(target, other.access_token)).statusCode, 200, 'other users keep their tokens');
 
   t.match(await latchkey(['user', 'disable', username], { DATABASE_URL }), {
     code: 0,
@@ -37,7 +37,7 @@ onEachStore('user disable ends what the user has, and lets nobody in', async (t,
   t.equal((await verify(target, again.access_token)).statusCode, 200);
 });
 
-test('a login that races with a disable is ended by it, or refused', async (t) => {
+test('a login that races with a disable is ended by it or refused', async (t) => {
   const { url, tokens, aSession } = await testRecords(t);
   const { userId } = await aSession();
   const session = {
@@ -48,7 +48,7 @@ test('a login that races with a disable is ended by it, or refused', async (t) =
   await withClient(url, async (client) => {
     const { rows } = await client.query<{ username: string }>('SELECT username FROM users');
     const username = rows[0]?.username ?? '';
-    // The login has the row, and has not committed; the disable waits for it.
+    // The login has locked the row and has not committed; the disable waits for it.
     await client.query('BEGIN');
     await client.query('SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE', [userId]);
     const disabling = latchkey(['user', 'disable', username, '--json'], { DATABASE_URL: url });
@@ -66,16 +66,41 @@ test('a login that races with a disable is ended by it, or refused', async (t) =
     );
     await client.query('COMMIT');
     const { code, stdout } = await disabling;
-    t.equal(code, 1, 'no replica runs that could confirm it');
+    t.equal(code, 1, 'no running replica could confirm it');
     t.match(JSON.parse(stdout), { ended: 2, done: false });
     t.equal(await tokens.addSession(userId, session, { limit: 9, liveSince: 0 }), null);
   });
 });
 
-test('user says what it does not understand, and whom it does not find', async (t) => {
+test('user reports bad usage and an unknown user', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   for (const args of [[], ['disable'], ['frobnicate', 'ada'], ['disable', 'ada', 'bob']])
     t.equal((await latchkey(['user', ...args], { DATABASE_URL })).code, 2, args.join(' '));
-  for (const name of ['nobody', 'not a name'])
-    t.match(await latchkey(['user', 'enable', name], { DATABASE_URL }), { code: 1, stderr: /no such user/ });
+  for (const name of ['unknown', 'not a name'])
+    t.match(await latchkey(['user', 'enable', name], { DATABASE_URL }), {
+      code: 1,
+      stderr: /there is no such user/,
+    });
+});
+
+test('a user command takes a username, an e-mail address or --id, and never guesses an id', async (t) => {
+  const target = await buildTestApp(t);
+  const { databaseUrl: DATABASE_URL } = target;
+  const first = await signUp(target);
+  const account = anAccount({ username: String(first.user.id) });
+  const { user } = await signUp(target, account);
+  const told = async (...names: string[]) => {
+    const { stdout, stderr } = await latchkey(['user', 'enable', ...names, '--json'], { DATABASE_URL });
+    return JSON.parse(stdout || stderr) as { user?: number; error?: string };
+  };
+  t.match(await told(account.email.toUpperCase()), { user: user.id });
+  t.match(await told(String(first.user.id)), { user: user.id }, 'a username of digits is no id');
+  t.match(await told('--id', String(first.user.id)), { user: first.user.id });
+  t.match(await told('--id', '999999'), { error: 'there is no such user' });
+  const listed = await latchkey(['user', 'tokens', '--id', String(user.id), '--json'], { DATABASE_URL });
+  t.match(JSON.parse(listed.stdout), { user: user.id, tokens: [{ id: Number }] });
+  for (const words of [['--id', 'x'], ['--id', '0'], ['ada', '--id', '1'], []]) {
+    const { code, stderr } = await latchkey(['user', 'disable', ...words], { DATABASE_URL });
+    t.match({ code, stderr }, { code: 2, stderr: /--id/ }, words.join(' '));
+  }
 });

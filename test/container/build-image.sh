@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: build-image.sh FOLDER IMAGE: builds the Dockerfile in FOLDER with buildah, which needs no Docker engine.
-# Where its base cannot be pulled, one is put together from Debian's packages and npm's Node of the same version.
+# If the base cannot be pulled, builds one from Debian's packages and npm's Node of the same version.
 set -euo pipefail
 folder=$1 image=$2
 base=$(sed -n 's/^ARG NODE_IMAGE=//p' "$folder/Dockerfile")
@@ -33,7 +33,7 @@ if ! is_here "$base"; then
   fi
 fi
 
-# The certificates of the machine: behind a proxy of its own, `npm ci` inside the build would not trust the registry.
+# Mounts the machine's certificates: behind a proxy with its own CA, `npm ci` in the build needs them.
 certificates=/etc/ssl/certs/ca-certificates.crt
 echo "cafile=$certificates" >"$work/npmrc"
 buildah bud --quiet --layers --network host --pull-never --format docker --build-arg "NODE_IMAGE=$base" \

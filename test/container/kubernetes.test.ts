@@ -9,7 +9,7 @@ import { buildImage, containers, CONTAINER_TOOLS, type Containers } from '../sup
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { freePort } from '../support/redis-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
@@ -29,7 +29,8 @@ test(
     const url = `http://127.0.0.1:${port}`;
     const folder = secretFolder(t);
     folder.run('Secrets', 0);
-    writeFileSync(join(folder.path, 'latchkey/database-url'), database.url);
+    for (const name of ['latchkey', 'latchkey-owner'])
+      writeFileSync(join(folder.path, name, 'database-url'), database.url);
     writeFileSync(join(folder.path, 'latchkey/redis-url'), redis.url);
     folder.run('Secrets', 2);
     const cluster = podmanCluster(t, engine, {
@@ -54,7 +55,7 @@ test(
     };
 
     const id = await cluster.start('Deployment', 'latchkey');
-    await t.test('a pod is not ready before the Job has migrated', async (t) => {
+    await t.test('a pod is not ready until the Job has migrated', async (t) => {
       await until(async () => (await readiness(id)).body.includes('older than the code'));
       t.equal((await readiness(id)).status, 503);
 
@@ -63,7 +64,7 @@ test(
       await until(async () => (await readiness(id)).status === 200);
     });
 
-    await t.test('it serves, hardened as the manifest says', async (t) => {
+    await t.test('serves, hardened as in the manifest', async (t) => {
       const pair = await signUpOver(url);
       t.equal(await verifyOver(url, pair.access_token), 200);
       t.equal((await refreshOver(url, pair.refresh_token)).status, 200);
@@ -74,16 +75,16 @@ test(
       t.match(status, /^NoNewPrivs:\t1$/m);
       const write = `try { fs.writeFileSync('/app/x', ''); 'written' } catch ({ code }) { code }`;
       t.equal((await evaluate(engine, id, write)).trim(), 'EROFS');
-      t.equal((await evaluate(engine, id, 'process.constrainedMemory() / 1024 ** 2')).trim(), '512');
+      t.equal((await evaluate(engine, id, 'process.constrainedMemory() / 1024 ** 2')).trim(), '768');
       const secrets = /postgres:\/\/|redis:\/\/|PRIVATE/;
       t.notMatch(
         await evaluate(engine, id, 'JSON.stringify(process.env)'),
         secrets,
-        'no secret in a variable',
+        'no secret in an environment variable',
       );
     });
 
-    await t.test('keys change without a restart, as the README has it done', async (t) => {
+    await t.test('keys change without a restart, as in the README', async (t) => {
       let pair = await signUpOver(url);
       const kids = () => [pair.access_token, pair.refresh_token].map((token) => headerOf(token).kid);
       const before = kids();
@@ -96,7 +97,7 @@ test(
       await until(async () => {
         await new Promise((resolve) => setTimeout(resolve, 500));
         const answer = await refreshOver(url, pair.refresh_token);
-        t.equal(answer.status, 200, 'the session goes on');
+        t.equal(answer.status, 200, 'the session is still good');
         pair = (await answer.json()) as typeof pair;
         return kids().every((kid, i) => kid !== before[i]);
       });
@@ -110,7 +111,7 @@ test(
       t.match(job, { code: 0, output: 'purged 0 records' });
     });
 
-    await t.test('it ends by itself', async (t) => {
+    await t.test('the pod ends on SIGTERM', async (t) => {
       await engine.podman('stop', '--time', '40', id);
       t.equal((await engine.podman('inspect', '--format', '{{.State.ExitCode}}', id)).output.trim(), '0');
       t.match((await engine.podman('logs', id)).output, '"msg":"stopped"');
@@ -125,7 +126,7 @@ async function ended(engine: Containers, id: string): Promise<{ code: number; ou
   return { code, output };
 }
 
-/** What an expression gives in the container, whose image has no shell. */
+/** Evaluates an expression in the container; its image has no shell. */
 async function evaluate(engine: Containers, id: string, expression: string): Promise<string> {
   const { code, output } = await engine.podman('exec', id, 'node', '-p', expression);
   if (code !== 0) throw new Error(output);

@@ -11,14 +11,14 @@ const aClient = (name: string, byte = 1) => ({
   createdAt: CREATED,
 });
 
-/** What every store of registered services has to do. */
+/** The contract of every store of registered services. */
 export function clientStoreContract(kind: string, open: (t: Test) => Promise<ClientStore>): void {
   const holds = (sentence: string, run: (t: Test, store: ClientStore) => Promise<void>) =>
     test(`${kind}: ${sentence}`, async (t) => {
       await run(t, await open(t));
     });
 
-  void holds('what was added is listed, by name', async (t, store) => {
+  void holds('lists added clients by name', async (t, store) => {
     t.strictSame(await store.list(), []);
     for (const name of ['b', 'a', '日本']) t.equal(await store.add(aClient(name)), true);
     t.same(
@@ -27,13 +27,13 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     );
   });
 
-  void holds('a name is given once, and the first client keeps it', async (t, store) => {
+  void holds('keeps the first client of a name and refuses a second', async (t, store) => {
     t.equal(await store.add(aClient('a')), true);
     t.equal(await store.add({ ...aClient('a', 2), clientId: 'another' }), false);
     t.same((await store.list()).map(plain), [plain(stored('a'))]);
   });
 
-  void holds('a rotation keeps the secret in use, until it is finished', async (t, store) => {
+  void holds('keeps the old secret good during a rotation, until it is finished', async (t, store) => {
     await store.add(aClient('a'));
     await store.add(aClient('b'));
     const rotated = { ...stored('a'), secretHash: hash(2), previousHash: hash(1), rotatedAt: CREATED + 5 };
@@ -43,11 +43,15 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.same(plain(await store.rotate('a', hash(3), { at: CREATED + 6, again: true })), plain(again));
     const finished = { ...again, previousHash: null };
     t.same(plain(await store.finishRotation('a')), plain(finished));
-    t.same(plain(await store.finishRotation('a')), plain(finished), 'and again');
-    t.same((await store.list()).map(plain), [plain(finished), plain(stored('b'))], 'nobody else');
+    t.same(plain(await store.finishRotation('a')), plain(finished), 'finishing again is a no-op');
+    t.same(
+      (await store.list()).map(plain),
+      [plain(finished), plain(stored('b'))],
+      'the other client is unchanged',
+    );
   });
 
-  void holds('of rotations at once one is done', async (t, store) => {
+  void holds('does one of several concurrent rotations', async (t, store) => {
     await store.add(aClient('a'));
     const rotations = await Promise.all(
       [2, 3, 4, 5].map((byte) =>
@@ -57,10 +61,10 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     const [client] = await store.list();
     const done = rotations.filter((rotated) => rotated !== null);
     t.equal(done.length, 1);
-    t.same(plain(done[0] ?? null), plain(client ?? null), 'what it was told is what there is');
+    t.same(plain(done[0] ?? null), plain(client ?? null), 'its answer equals the stored client');
   });
 
-  void holds('what was removed is gone, and its name is free', async (t, store) => {
+  void holds('a removed client is gone, and its name is free', async (t, store) => {
     await store.add(aClient('a'));
     t.equal(await store.remove('a'), true);
     t.equal(await store.remove('a'), false);
@@ -68,7 +72,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.equal(await store.add({ ...aClient('a', 9), clientId: 'another' }), true);
   });
 
-  void holds('nobody of that name is null', async (t, store) => {
+  void holds('returns null for an unknown name', async (t, store) => {
     t.equal(await store.rotate('a', hash(2), { at: CREATED, again: false }), null);
     t.equal(await store.finishRotation('a'), null);
   });
@@ -80,7 +84,7 @@ function stored(name: string): Client {
   return { ...aClient(name), previousHash: null, rotatedAt: null };
 }
 
-/** Bytes of any kind as text. */
+/** Decodes bytes as text. */
 function plain(client: Client | null) {
   const hex = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString('hex');
   return client && { ...client, secretHash: hex(client.secretHash), previousHash: hex(client.previousHash) };

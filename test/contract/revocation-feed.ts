@@ -2,21 +2,21 @@ import { test, type Test } from 'tap';
 import type { RevocationFeed } from '../../src/domain/feed/ports.ts';
 import { eventText, published } from '../support/feed.ts';
 
-/** One implementation, and how to let time pass for it. */
+/** One implementation, and a way to let time pass for it. */
 export interface FeedUnderTest {
   feed: RevocationFeed;
-  /** Another replica's. */
+  /** The feed of another replica. */
   other: RevocationFeed;
   pass: (seconds: number) => Promise<void>;
 }
 
-/** How many events the feeds under test keep, about. */
+/** Approximate number of events that the feeds under test keep. */
 export const KEPT = 400;
 
 const key = (tokenId: number, userId = 7) => ({ userId, tokenId });
 const keysFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => key(first + i));
 
-/** What every RevocationFeed must do. */
+/** The contract of every RevocationFeed. */
 export function revocationFeedContract(
   name: string,
   open: (t: Test) => FeedUnderTest | Promise<FeedUnderTest>,
@@ -28,31 +28,28 @@ export function revocationFeedContract(
     });
   };
 
-  contract(
-    'what is published is read by every replica, in order and numbered',
-    async (t, { feed, other }) => {
-      const empty = await feed.read(0, 10);
-      t.match(empty, { last: 0, events: [] });
-      t.equal((await other.read(0, 10)).epoch, empty.epoch, 'one epoch for all');
-      await feed.publish([key(11), key(12, 8)]);
-      await other.publish([key(13)]);
-      t.strictSame(await feed.read(0, 10), {
-        epoch: empty.epoch,
-        last: 3,
-        events: [
-          { seq: 1, type: 'revoked', tokenId: 11, userId: 7 },
-          { seq: 2, type: 'revoked', tokenId: 12, userId: 8 },
-          { seq: 3, type: 'revoked', tokenId: 13, userId: 7 },
-        ],
-      });
-      t.match(await other.read(2, 10), { last: 3, events: [{ seq: 3 }] });
-      t.match(await other.read(0, 2), { last: 3, events: [{ seq: 1 }, { seq: 2 }] });
-      t.match(await feed.read(3, 10), { last: 3, events: [] });
-      t.match(await feed.read(Number.MAX_SAFE_INTEGER, 0), { last: 3, events: [] });
-    },
-  );
+  contract('every replica reads published events, numbered and in order', async (t, { feed, other }) => {
+    const empty = await feed.read(0, 10);
+    t.match(empty, { last: 0, events: [] });
+    t.equal((await other.read(0, 10)).epoch, empty.epoch, 'all replicas share one epoch');
+    await feed.publish([key(11), key(12, 8)]);
+    await other.publish([key(13)]);
+    t.strictSame(await feed.read(0, 10), {
+      epoch: empty.epoch,
+      last: 3,
+      events: [
+        { seq: 1, type: 'revoked', tokenId: 11, userId: 7 },
+        { seq: 2, type: 'revoked', tokenId: 12, userId: 8 },
+        { seq: 3, type: 'revoked', tokenId: 13, userId: 7 },
+      ],
+    });
+    t.match(await other.read(2, 10), { last: 3, events: [{ seq: 3 }] });
+    t.match(await other.read(0, 2), { last: 3, events: [{ seq: 1 }, { seq: 2 }] });
+    t.match(await feed.read(3, 10), { last: 3, events: [] });
+    t.match(await feed.read(Number.MAX_SAFE_INTEGER, 0), { last: 3, events: [] });
+  });
 
-  contract('nothing is added twice within two minutes, by whomever', async (t, { feed, other, pass }) => {
+  contract('adds no event twice within two minutes, from any replica', async (t, { feed, other, pass }) => {
     await feed.publish([key(11)]);
     await pass(100);
     await other.publish([key(12), key(11), key(12)]);
@@ -62,18 +59,18 @@ export function revocationFeedContract(
     t.strictSame(await published(feed), ['7/11', '7/12', '7/11']);
   });
 
-  contract('no two tokens are taken for one', async (t, { feed }) => {
+  contract('does not confuse two tokens', async (t, { feed }) => {
     await feed.publish([key(23, 1), key(3, 12)]);
     await feed.publishUser({ userId: 1, before: 23 }, []);
     t.strictSame(await published(feed), ['1/23', '12/3', '1<=23']);
   });
 
-  contract('ids as large as they may be stay exact', async (t, { feed }) => {
+  contract('keeps the largest ids exact', async (t, { feed }) => {
     await feed.publish([key(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1)]);
     t.strictSame(await published(feed), [`${Number.MAX_SAFE_INTEGER - 1}/${Number.MAX_SAFE_INTEGER}`]);
   });
 
-  contract('one event stands for many tokens of a user', async (t, { feed }) => {
+  contract('one event can stand for many tokens of a user', async (t, { feed }) => {
     await feed.publishUser({ userId: 7, before: 90 }, [key(11), key(90)]);
     await feed.publishUser({ userId: 7, before: 90 }, [key(11), key(90)]);
     await feed.publish([key(11), key(90), key(91), key(11, 8)]);
@@ -81,7 +78,7 @@ export function revocationFeedContract(
     t.strictSame(await published(feed), ['7<=90', '7/91', '8/11', '7<=95']);
   });
 
-  contract('a theft is published again once it is on record', async (t, { feed }) => {
+  contract('publishes a theft again once it is recorded', async (t, { feed }) => {
     await feed.publishUnrecorded([key(11)]);
     await feed.publishUnrecorded([key(11)]);
     await feed.publish([key(11)]);
@@ -89,22 +86,22 @@ export function revocationFeedContract(
     t.strictSame(await published(feed), ['7/11', '7/11']);
   });
 
-  contract('only the last events are kept, and whoever is behind them is told', async (t, { feed }) => {
-    // Servers drop whole nodes of a hundred.
+  contract('keeps only the latest events, and tells readers that have fallen behind', async (t, { feed }) => {
+    // Redis drops whole nodes of a hundred entries.
     const count = 4 * KEPT;
     await feed.publish(keysFrom(1, count));
     t.match(await feed.read(0, 10), { last: count, events: null });
     const { events } = await feed.read(count - KEPT, count);
     t.equal(events?.length, KEPT);
     t.equal(events?.[0]?.seq, count - KEPT + 1);
-    // The last position from which nothing is missing, and the one before.
+    // The oldest position without a gap, and the one before it.
     let oldest = count;
     while ((await feed.read(oldest - 1, 1)).events) oldest--;
-    t.ok(oldest > 0 && oldest <= count - KEPT, `from ${oldest} on all is there`);
+    t.ok(oldest > 0 && oldest <= count - KEPT, `from ${oldest} on no event is missing`);
     t.match((await feed.read(oldest, 1)).events, [{ seq: oldest + 1 }]);
   });
 
-  contract('more than one call may hold is published whole', async (t, { feed }) => {
+  contract('publishes a batch that is larger than one call may hold', async (t, { feed }) => {
     const keys = keysFrom(1, 2500);
     await feed.publish(keys.slice(0, KEPT));
     await feed.publish(keys);
@@ -113,7 +110,7 @@ export function revocationFeedContract(
     t.strictSame((events ?? []).map(eventText), ['7/2499', '7/2500']);
   });
 
-  contract('an epoch lasts while somebody renews it', async (t, { feed, other, pass }) => {
+  contract('an epoch lasts while a replica renews it', async (t, { feed, other, pass }) => {
     const { epoch } = await feed.read(0, 1);
     await feed.publish([key(11)]);
     for (let i = 0; i < 4; i++) {
@@ -124,7 +121,7 @@ export function revocationFeedContract(
     t.strictSame(await published(feed), ['7/11']);
   });
 
-  contract('a renewal that does not reach back to the last one begins a new epoch', async (t, under) => {
+  contract('a renewal that does not reach back to the previous one starts a new epoch', async (t, under) => {
     const { feed, other, pass } = under;
     const { epoch } = await feed.read(0, 1);
     await feed.publish([key(11)]);
@@ -134,17 +131,17 @@ export function revocationFeedContract(
     t.not(anew.epoch, epoch);
     t.match(anew, { last: 0, events: [] });
     await feed.publish([key(11)]);
-    t.strictSame(await published(other), ['7/11'], 'what was on the old one is published anew');
+    t.strictSame(await published(other), ['7/11'], 'events of the old epoch are published again');
     await pass(70);
     await other.renewed(140_000, 0);
     t.equal((await feed.read(0, 1)).epoch, anew.epoch, 'it looks back far enough');
   });
 
-  contract('a renewal counts from when it asked the record', async (t, { feed, pass }) => {
+  contract('a renewal counts from the time at which it queried the record', async (t, { feed, pass }) => {
     const { epoch } = await feed.read(0, 1);
     await feed.renewed(60_000, 30_000);
     await pass(40);
     await feed.renewed(60_000, 0);
-    t.not((await feed.read(0, 1)).epoch, epoch, '70 seconds are between them');
+    t.not((await feed.read(0, 1)).epoch, epoch, '70 seconds passed between the two');
   });
 }

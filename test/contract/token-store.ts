@@ -21,7 +21,7 @@ const aNewSession = (latest = MICROS) => ({
   state: initialState(latest, 'home'),
 });
 
-/** Adds a session, whose latest generation was issued then. */
+/** Adds a session whose latest generation was issued at that time. */
 async function addSession(
   tokens: TokenStore,
   user: User,
@@ -33,7 +33,7 @@ async function addSession(
   return added;
 }
 
-/** What every TokenStore must do. @param open a store of its own for each test. */
+/** The contract of every TokenStore. @param open returns a separate store for each test. */
 export function tokenStoreContract(
   implementation: string,
   open: (t: Test) => Promise<TokenStoreUnderTest>,
@@ -44,17 +44,21 @@ export function tokenStoreContract(
     });
   };
 
-  contract('finds what was added, to the last digit, with its owner', async (t, { tokens, ada }) => {
+  contract('finds an added token, to the last digit, with its owner', async (t, { tokens, ada }) => {
     const session = {
       ...aNewSession(),
       state: { ...initialState(MICROS, 'home'), parent: 3, confirmed: true },
     };
     const added = await tokens.addSession(ada.id, session, room);
-    const llt = await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT + 1, kid: 'a key' }, 100);
+    const llt = await tokens.addLongLived(
+      ada.id,
+      { name: 'Kitchen', createdAt: AT + 1, kid: 'a key', createdBy: null },
+      100,
+    );
     if (!added || llt === null) throw new Error('not added');
     t.strictSame(added.replaced, []);
-    t.not(llt, added.id, 'one sequence of ids');
-    const common = { userId: ada.id, lastUsedAt: null, revokedAt: null };
+    t.not(llt, added.id, 'all tokens share one sequence of ids');
+    const common = { userId: ada.id, lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
     t.strictSame(await tokens.find(added.id), {
       record: { ...common, ...session, id: added.id, type: 'session' },
       user: ada,
@@ -68,27 +72,30 @@ export function tokenStoreContract(
     t.equal(await tokens.find(Number.MAX_SAFE_INTEGER), null);
   });
 
-  contract('adds nothing for a disabled user or for nobody', async (t, { tokens, ada, disable }) => {
+  contract('adds nothing for a disabled or an unknown user', async (t, { tokens, ada, disable }) => {
     const before = await tokens.addSession(ada.id, aNewSession(), room);
     await disable(ada);
     for (const userId of [ada.id, 999]) {
       t.equal(await tokens.addSession(userId, aNewSession(), room), null);
-      await t.rejects(tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100), {
-        name: 'AuthError',
-        code: 'invalid_token',
-      });
+      await t.rejects(
+        tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100),
+        {
+          name: 'AuthError',
+          code: 'invalid_token',
+        },
+      );
     }
     t.equal((await tokens.list(ada.id)).length, 1);
     t.match(await tokens.find(before?.id ?? 0), { user: { disabled: true } });
   });
 
-  contract('makes room by ending the session unused for longest', async (t, { tokens, ada, bob }) => {
+  contract('makes room by ending the least recently used session', async (t, { tokens, ada, bob }) => {
     const ids: number[] = [];
     const used = [5, 3, 9, 4].map((seconds) => MICROS + seconds * 1_000_000);
     for (const latest of used)
       ids.push((await tokens.addSession(ada.id, aNewSession(latest), room))?.id ?? 0);
     await tokens.addSession(bob.id, aNewSession(MICROS), room);
-    await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100);
+    await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100);
 
     const fifth = await addSession(tokens, ada, MICROS, { limit: 5, liveSince: 0 });
     t.strictSame(fifth.replaced, [], 'there is room for five');
@@ -100,7 +107,7 @@ export function tokenStoreContract(
     t.equal((await tokens.list(ada.id)).length, 4);
   });
 
-  contract('counts no session that has expired', async (t, { tokens, ada }) => {
+  contract('does not count an expired session', async (t, { tokens, ada }) => {
     await addSession(tokens, ada, MICROS);
     const added = await addSession(tokens, ada, MICROS + 1, { limit: 1, liveSince: MICROS });
     t.strictSame(added.replaced, [], 'expired at this very microsecond');
@@ -108,7 +115,7 @@ export function tokenStoreContract(
     t.strictSame(third.replaced, [added.id]);
   });
 
-  contract('counts no session past its greatest age', async (t, { tokens, ada }) => {
+  contract('does not count a session past its greatest age', async (t, { tokens, ada }) => {
     const first = await addSession(tokens, ada);
     const limits = { limit: 1, liveSince: 0 };
     const second = await addSession(tokens, ada, MICROS + 1, { ...limits, createdSince: AT });
@@ -117,8 +124,8 @@ export function tokenStoreContract(
     t.strictSame(third.replaced.toSorted(), [first.id, second.id].toSorted());
   });
 
-  contract('adds no more long-lived tokens than may be', async (t, { tokens, ada, bob }) => {
-    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key' };
+  contract('adds no more long-lived tokens than the limit', async (t, { tokens, ada, bob }) => {
+    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null };
     const first = await tokens.addLongLived(ada.id, token, 2);
     await tokens.addSession(ada.id, aNewSession(), room);
     t.not(await tokens.addLongLived(ada.id, token, 2), null);
@@ -128,8 +135,8 @@ export function tokenStoreContract(
     t.not(await tokens.addLongLived(ada.id, token, 2), null, 'a revoked one makes room');
   });
 
-  contract('keeps to the limits when twenty are added at once', async (t, { tokens, ada }) => {
-    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key' };
+  contract('keeps to the limits when twenty are added concurrently', async (t, { tokens, ada }) => {
+    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null };
     const added = await Promise.all(Array.from({ length: 20 }, () => tokens.addLongLived(ada.id, token, 5)));
     t.equal(added.filter((id) => id !== null).length, 5);
     const sessions = Array.from({ length: 20 }, (_, i) =>
@@ -139,15 +146,15 @@ export function tokenStoreContract(
     t.equal((await tokens.list(ada.id)).filter(({ type }) => type === 'session').length, 5);
   });
 
-  contract('revokes once, for its owner and its type only', async (t, { tokens, ada, bob }) => {
+  contract('revokes once, and only for the token’s owner and type', async (t, { tokens, ada, bob }) => {
     const { id } = await addSession(tokens, ada);
-    t.equal(await tokens.revoke(bob.id, id, AT), false);
-    t.equal(await tokens.revoke(ada.id, id, AT, 'llt'), false);
-    t.equal(await tokens.revoke(ada.id, 999, AT), false);
+    t.equal(await tokens.revoke(bob.id, id, AT), null);
+    t.equal(await tokens.revoke(ada.id, id, AT, 'llt'), null);
+    t.equal(await tokens.revoke(ada.id, 999, AT), null);
     t.match(await tokens.find(id), { record: { revokedAt: null } });
-    t.equal(await tokens.revoke(ada.id, id, AT + 5, 'session'), true);
-    t.equal(await tokens.revoke(ada.id, id, AT + 9), true, 'again is as good');
-    t.match(await tokens.find(id), { record: { revokedAt: AT + 5 } }, 'the first time counts');
+    t.equal(await tokens.revoke(ada.id, id, AT + 5, 'session'), 'now');
+    t.equal(await tokens.revoke(ada.id, id, AT + 9), 'before', 'a repeat succeeds');
+    t.match(await tokens.find(id), { record: { revokedAt: AT + 5 } }, 'the first time stays');
   });
 
   const lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
@@ -157,7 +164,7 @@ export function tokenStoreContract(
       ({ id, endedAt, reason }) => [id, endedAt - AT, reason],
     );
 
-  contract('lists what has ended page by page, however many ended at once', async (t, { tokens, ada }) => {
+  contract('lists ended tokens page by page, even if many ended at once', async (t, { tokens, ada }) => {
     const ids = [];
     for (let i = 0; i < 5; i++) ids.push((await addSession(tokens, ada)).id);
     const [last, ...others] = ids as [number, ...number[]];
@@ -173,17 +180,27 @@ export function tokenStoreContract(
     t.strictSame(found, [last, ...others.reverse()]);
   });
 
-  contract('ends all of one user at once, and says what', async (t, { tokens, ada, bob }) => {
+  contract('ends all tokens of one user together, and returns them', async (t, { tokens, ada, bob }) => {
     const session = (await addSession(tokens, ada)).id;
     const llt =
-      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
+      (await tokens.addLongLived(
+        ada.id,
+        { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null },
+        100,
+      )) ?? 0;
     const revoked = (await addSession(tokens, ada)).id;
     const unused = (await addSession(tokens, ada, MICROS - 9)).id;
-    await tokens.revoke(ada.id, revoked, AT, 'session', 'reuse');
+    await tokens.revokeForReuse(ada.id, revoked, AT, 1);
     const theirs = await addSession(tokens, bob);
-    const ending = { at: AT + 5, reason: 'password', usedSince: MICROS - 9 } as const;
+    const ending = {
+      at: AT + 5,
+      reason: 'password',
+      usedSince: MICROS - 9,
+      caller: null,
+      keepsCaller: false,
+    } as const;
     const { ended, before } = await tokens.revokeAll(ada.id, ending);
-    t.equal(before, unused, 'the greatest id of all');
+    t.equal(before, unused, 'the highest id');
     t.strictSame(
       ended.map(({ id, revokedAt, userId }) => [id, revokedAt, userId]),
       [session, llt].map((id) => [id, AT + 5, ada.id]),
@@ -205,29 +222,70 @@ export function tokenStoreContract(
     t.match(await tokens.find(theirs.id), { record: { revokedAt: null } });
   });
 
-  contract('keeps one session, if it lives', async (t, { tokens, ada, bob }) => {
+  contract('keeps one session if it is good', async (t, { tokens, ada, bob }) => {
     const [kept, other] = [await addSession(tokens, ada), await addSession(tokens, ada)];
     const llt =
-      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
-    const ending = { at: AT, reason: 'logout', usedSince: 0 } as const;
-    for (const [userId, keep] of [
+      (await tokens.addLongLived(
+        ada.id,
+        { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null },
+        100,
+      )) ?? 0;
+    const ending = { at: AT, reason: 'logout', usedSince: 0, keepsCaller: true } as const;
+    for (const [userId, caller] of [
       [bob.id, kept.id],
-      [ada.id, llt],
       [ada.id, 999],
     ] as const)
-      await t.rejects(tokens.revokeAll(userId, { ...ending, keep }), { code: 'invalid_token' });
-    t.equal((await tokens.list(ada.id)).length, 3, 'nothing was ended');
-    const { ended, before } = await tokens.revokeAll(ada.id, { ...ending, keep: kept.id });
+      await t.rejects(tokens.revokeAll(userId, { ...ending, caller }), { code: 'invalid_token' });
+    t.equal((await tokens.list(ada.id)).length, 3, 'no token ended');
+    const { ended, before } = await tokens.revokeAll(ada.id, { ...ending, caller: kept.id });
     t.strictSame([ended.map(({ id }) => id), before], [[other.id, llt], null]);
     t.match(await tokens.find(kept.id), { record: { revokedAt: null } });
-    await t.rejects(tokens.revokeAll(ada.id, { ...ending, keep: other.id }), { code: 'invalid_token' });
-    t.match(await tokens.find(kept.id), { record: { revokedAt: null } }, 'one that is over ends no other');
+    await t.rejects(tokens.revokeAll(ada.id, { ...ending, caller: other.id }), { code: 'invalid_token' });
+    t.match(
+      await tokens.find(kept.id),
+      { record: { revokedAt: null } },
+      'a kept session that has ended ends no other',
+    );
   });
 
-  contract('says why each ended, and the first reason stays', async (t, { tokens, ada }) => {
+  contract('lets a caller act only while its token is good', async (t, { tokens, ada, bob, disable }) => {
+    const [caller, target, theirs] = [
+      await addSession(tokens, ada),
+      await addSession(tokens, ada),
+      await addSession(tokens, bob),
+    ];
+    const key = { userId: ada.id, tokenId: caller.id };
+    const createdBy = { sessionId: caller.id, generation: MICROS };
+    const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy };
+    const ending = { at: AT, reason: 'logout', usedSince: 0, caller: caller.id, keepsCaller: false } as const;
+    t.not(await tokens.addLongLived(ada.id, token, 9), null);
+    t.equal(await tokens.revokeByCaller(key, theirs.id, AT), null, 'of another user');
+    t.equal(await tokens.revokeByCaller(key, target.id, AT, 'llt'), null, 'of another type');
+    t.equal(await tokens.revokeByCaller(key, 999, AT), null);
+    t.equal(await tokens.revokeByCaller(key, target.id, AT, 'session'), 'now');
+    t.equal(await tokens.revokeByCaller(key, target.id, AT + 1), 'before', 'a repeat succeeds');
+    t.match(await tokens.find(target.id), { record: { revokedAt: AT } });
+    t.match(await tokens.find(theirs.id), { record: { revokedAt: null } });
+
+    const refuses = async (userId: number, tokenId: number, why: string) => {
+      const asking = { ...token, createdBy: { ...createdBy, sessionId: tokenId } };
+      const refused = { code: 'invalid_token' };
+      await t.rejects(tokens.addLongLived(userId, asking, 9), refused, why);
+      await t.rejects(tokens.revokeByCaller({ userId, tokenId }, caller.id, AT), refused, why);
+      await t.rejects(tokens.revokeAll(userId, { ...ending, caller: tokenId }), refused, why);
+    };
+    await refuses(ada.id, target.id, 'the target has ended');
+    await refuses(ada.id, theirs.id, 'the target belongs to another user');
+    await refuses(ada.id, 999, 'the target does not exist');
+    t.equal((await tokens.list(ada.id)).length, 2, 'no token was ended or created');
+    await disable(ada);
+    await refuses(ada.id, caller.id, 'the caller’s user is disabled');
+  });
+
+  contract('records why each token ended, and keeps the first reason', async (t, { tokens, ada }) => {
     const [one, other] = [await addSession(tokens, ada, MICROS + 1), await addSession(tokens, ada, MICROS)];
     await tokens.revoke(ada.id, one.id, AT + 1);
-    await tokens.revoke(ada.id, one.id, AT + 2, 'session', 'reuse');
+    await tokens.revokeForReuse(ada.id, one.id, AT + 2, 1);
     await addSession(tokens, ada, MICROS + 2, { limit: 1, liveSince: 0 });
     await tokens.revoke(ada.id, other.id, AT + 3, 'session', 'admin');
     t.strictSame(await endedOf(tokens, ada), [
@@ -236,53 +294,66 @@ export function tokenStoreContract(
     ]);
   });
 
-  contract('lists what ended, the newest first, as far back as is asked', async (t, { tokens, ada, bob }) => {
-    const used = (hours: number) => (AT - hours * HOUR) * 1000;
-    const sessions = [];
-    for (const hours of [0.5, 3, 2, 4, 5]) sessions.push((await addSession(tokens, ada, used(hours))).id);
-    const [live = 0, three = 0, two = 0, stolen = 0, loggedOut = 0] = sessions;
-    const llt =
-      (await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
-    const ahead =
-      (await tokens.addLongLived(ada.id, { name: 'Hall', createdAt: AT, kid: 'a key' }, 100)) ?? 0;
-    await tokens.addLongLived(ada.id, { name: 'Attic', createdAt: 1, kid: 'a key' }, 100);
-    await addSession(tokens, bob, used(2));
-    await tokens.revoke(ada.id, llt, AT - 90 * 60_000);
-    await tokens.revoke(ada.id, ahead, AT + 7, 'llt', 'admin');
-    await tokens.revoke(ada.id, stolen, AT - 30, 'session', 'reuse');
-    await tokens.revoke(ada.id, loggedOut, AT - 20);
-    /** A refresh token counts in whole seconds. */
-    const floor = (ms: number) => Math.floor((AT + ms) / 1000) * 1000 - AT;
-    const all = [
-      [ahead, 7, 'admin'],
-      [stolen, -30, 'reuse'],
-      [two, floor(-HOUR), 'expired'],
-      [llt, -90 * 60_000, 'logout'],
-      [three, floor(-2 * HOUR), 'expired'],
-      [loggedOut, floor(-4 * HOUR), 'expired'],
-    ];
-    t.strictSame(await endedOf(tokens, ada), all);
-    t.strictSame(await endedOf(tokens, ada, { limit: 3 }), all.slice(0, 3));
-    t.strictSame(await endedOf(tokens, ada, { since: AT - 2 * HOUR }), all.slice(0, 4));
-    t.strictSame(await endedOf(tokens, ada, { now: AT + HOUR / 2 }), [
-      [live, floor(HOUR / 2), 'expired'],
-      ...all,
-    ]);
-    const aged = await endedOf(tokens, ada, { now: AT + 60_000 }, { ...lifetimes, session: 60 });
-    t.strictSame(aged[0], [live, 60_000, 'expired'], 'by its greatest age');
-    const [kitchen] = (await tokens.listEnded(ada.id, { since: 0, now: AT, limit: 10 }, lifetimes)).filter(
-      ({ id }) => id === llt,
-    );
-    const common = { name: 'Kitchen', createdAt: AT, lastUsedAt: null };
-    t.strictSame(kitchen, { ...common, id: llt, type: 'llt', endedAt: AT - 90 * 60_000, reason: 'logout' });
-    t.strictSame(await endedOf(tokens, { ...ada, id: 999 }), []);
-  });
+  contract(
+    'lists ended tokens, newest first, back to the requested time',
+    async (t, { tokens, ada, bob }) => {
+      const used = (hours: number) => (AT - hours * HOUR) * 1000;
+      const sessions = [];
+      for (const hours of [0.5, 3, 2, 4, 5]) sessions.push((await addSession(tokens, ada, used(hours))).id);
+      const [live = 0, three = 0, two = 0, stolen = 0, loggedOut = 0] = sessions;
+      const llt =
+        (await tokens.addLongLived(
+          ada.id,
+          { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null },
+          100,
+        )) ?? 0;
+      const ahead =
+        (await tokens.addLongLived(
+          ada.id,
+          { name: 'Hall', createdAt: AT, kid: 'a key', createdBy: null },
+          100,
+        )) ?? 0;
+      await tokens.addLongLived(ada.id, { name: 'Attic', createdAt: 1, kid: 'a key', createdBy: null }, 100);
+      await addSession(tokens, bob, used(2));
+      await tokens.revoke(ada.id, llt, AT - 90 * 60_000);
+      await tokens.revoke(ada.id, ahead, AT + 7, 'llt', 'admin');
+      await tokens.revokeForReuse(ada.id, stolen, AT - 30, 1);
+      await tokens.revoke(ada.id, loggedOut, AT - 20);
+      /** A refresh token's times are in whole seconds. */
+      const floor = (ms: number) => Math.floor((AT + ms) / 1000) * 1000 - AT;
+      const all = [
+        [ahead, 7, 'admin'],
+        [stolen, -30, 'reuse'],
+        [two, floor(-HOUR), 'expired'],
+        [llt, -90 * 60_000, 'logout'],
+        [three, floor(-2 * HOUR), 'expired'],
+        [loggedOut, floor(-4 * HOUR), 'expired'],
+      ];
+      t.strictSame(await endedOf(tokens, ada), all);
+      t.strictSame(await endedOf(tokens, ada, { limit: 3 }), all.slice(0, 3));
+      t.strictSame(await endedOf(tokens, ada, { since: AT - 2 * HOUR }), all.slice(0, 4));
+      t.strictSame(await endedOf(tokens, ada, { now: AT + HOUR / 2 }), [
+        [live, floor(HOUR / 2), 'expired'],
+        ...all,
+      ]);
+      const aged = await endedOf(tokens, ada, { now: AT + 60_000 }, { ...lifetimes, session: 60 });
+      t.strictSame(aged[0], [live, 60_000, 'expired'], 'by its greatest age');
+      const [kitchen] = (await tokens.listEnded(ada.id, { since: 0, now: AT, limit: 10 }, lifetimes)).filter(
+        ({ id }) => id === llt,
+      );
+      const common = { name: 'Kitchen', createdAt: AT, createdBy: null, lastUsedAt: null };
+      t.strictSame(kitchen, { ...common, id: llt, type: 'llt', endedAt: AT - 90 * 60_000, reason: 'logout' });
+      t.strictSame(await endedOf(tokens, { ...ada, id: 999 }), []);
+    },
+  );
 
-  contract('lists what is not revoked, oldest first', async (t, { tokens, ada, bob }) => {
+  contract('lists unrevoked tokens, oldest first', async (t, { tokens, ada, bob }) => {
     const ids: number[] = [];
     for (const name of ['a', 'b', 'c']) {
       ids.push((await addSession(tokens, ada)).id);
-      ids.push((await tokens.addLongLived(ada.id, { name, createdAt: AT, kid: 'a key' }, 100)) ?? 0);
+      ids.push(
+        (await tokens.addLongLived(ada.id, { name, createdAt: AT, kid: 'a key', createdBy: null }, 100)) ?? 0,
+      );
     }
     await addSession(tokens, bob);
     await tokens.revoke(ada.id, ids[2] ?? 0, AT);

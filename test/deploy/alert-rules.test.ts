@@ -19,7 +19,7 @@ interface Check {
 }
 
 interface Group {
-  /** The alert's name, and perhaps more. */
+  /** Matches the alert's name, with an optional suffix. */
   name: string;
   input_series?: { series: string }[];
   promql_expr_test: Check[];
@@ -29,7 +29,7 @@ test('the rules pass their tests', { skip }, async (t) => {
   t.strictSame(await Promise.all(TESTS.map((file) => failuresOf(FOLDER, file))), ['', '']);
 });
 
-test('every alert has a test in which it fires, and one in which it just does not', (t) => {
+test('every alert has a test in which it fires, and one in which it only just does not', (t) => {
   const groups = TESTS.flatMap(
     (file) => (parse(readFileSync(join(FOLDER, file), 'utf8')) as { tests: Group[] }).tests,
   );
@@ -42,13 +42,13 @@ test('every alert has a test in which it fires, and one in which it just does no
       t.equal(expr, `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`);
     const isSilent = ({ exp_samples: firing }: Check) => firing.length === 0;
     t.notOk(checks.every(isSilent), `${alert} fires`);
-    t.ok(own.some(someFallShort), `${alert} is silent for an installation that falls short`);
+    t.ok(own.some(someDoNotFire), `${alert} does not fire for an installation just below its threshold`);
     if (wait !== undefined) t.ok(checks.some(isSilent), `${alert} waits`);
   }
   t.end();
 });
 
-/** All alerts at once get the same kind of mistake, and a test has to fail for each that has what is changed. */
+/** Each mutation changes all alerts at the same time; then a test must fail for every changed alert. */
 const MISTAKES: Record<string, (rule: Alert) => void> = {
   'thresholds are higher': (rule) => {
     rule.expr = scaled(rule.expr, 1.25);
@@ -56,13 +56,13 @@ const MISTAKES: Record<string, (rule: Alert) => void> = {
   'thresholds are lower': (rule) => {
     rule.expr = scaled(rule.expr, 0.75);
   },
-  'nobody waits': (rule) => {
+  'alerts do not wait': (rule) => {
     delete rule.for;
   },
 };
 
 for (const [name, plant] of Object.entries(MISTAKES)) {
-  test(`it would be found that ${name}`, { skip }, async (t) => {
+  test(`the tests notice if ${name}`, { skip }, async (t) => {
     const folder = t.testdir({});
     cpSync(FOLDER, folder, { recursive: true });
     const { file, alerts: rules } = readRules();
@@ -71,8 +71,8 @@ for (const [name, plant] of Object.entries(MISTAKES)) {
       plant(rule);
       return JSON.stringify(rule) !== before;
     });
-    t.ok(changed.length > 15, `${changed.length} alerts are changed`);
-    // YAML too.
+    t.ok(changed.length > 15, `${changed.length} alerts are mutated`);
+    // JSON is valid YAML.
     writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(file));
     const concerned = TESTS.filter((each) => {
       const text = readFileSync(join(folder, each), 'utf8');
@@ -87,12 +87,12 @@ for (const [name, plant] of Object.entries(MISTAKES)) {
   });
 }
 
-test('every alert says what it means, whom it wakes and where to read on', (t) => {
+test('every alert has a summary, a severity and a link to the runbook', (t) => {
   const text = readFileSync(RULES_FILE, 'utf8');
   t.equal(new Set(names).size, names.length);
   for (const { alert, labels, annotations } of alerts) {
     t.match(alert, /^Latchkey[A-Z]/);
-    t.match(labels.severity, /^(page|ticket)$/, alert);
+    t.match(labels.severity, /^(critical|warning)$/, alert);
     t.strictSame(Object.keys(annotations).sort(), ['description', 'runbook_url', 'summary'], alert);
     t.equal(annotations.runbook_url, `docs/runbook.md#${alert.toLowerCase()}`);
   }
@@ -109,13 +109,14 @@ test('docs/runbook.md has an entry for each alert, and no others', (t) => {
     for (const part of ['Means', 'Look', 'Do', 'Over', 'Tried'])
       t.match(entry, new RegExp(`^- \\*\\*${part}\\*\\*: \\S`, 'm'), `${name}: ${part}`);
     const { labels } = alerts.find(({ alert }) => alert === name) ?? {};
-    t.equal(/^`(page|ticket)`$/m.exec(entry)?.[1], labels?.severity, name);
+    t.equal(/^`(critical|warning)`$/m.exec(entry)?.[1], labels?.severity, name);
   }
-  for (const [name] of text.matchAll(/\bLatchkey[A-Z]\w+/g)) t.ok(names.includes(name), `there is ${name}`);
+  for (const [name] of text.matchAll(/\bLatchkey[A-Z]\w+/g))
+    t.ok(names.includes(name), `${name} is an alert`);
   t.end();
 });
 
-/** Multiplies what is compared with. Counts that have to be above 1 or at 0 mean just that. */
+/** Multiplies the threshold of each comparison. A threshold of 1 is a count and is never raised; 0 stays 0. */
 function scaled(expr: string, by: number): string {
   return expr.replaceAll(/(?<=[><]=? )[\d.]+/g, (number) =>
     by > 1 && number === '1' ? number : String(Number(number) * by),
@@ -123,7 +124,7 @@ function scaled(expr: string, by: number): string {
 }
 
 /** Whether some installation has data and does not fire. */
-function someFallShort({ input_series: series = [], promql_expr_test: checks }: Group): boolean {
+function someDoNotFire({ input_series: series = [], promql_expr_test: checks }: Group): boolean {
   const given = namespacesIn(series.map(({ series: text }) => text));
   const firing = namespacesIn(
     checks.flatMap(({ exp_samples: samples }) => samples.map(({ labels }) => labels)),
@@ -135,7 +136,7 @@ function namespacesIn(texts: string[]): Set<string> {
   return new Set(texts.map((text) => /namespace="([^"]*)"/.exec(text)?.[1] ?? ''));
 }
 
-/** What promtool says of tests that do not pass; empty where they do. */
+/** Promtool's report of failing tests; empty if all pass. */
 async function failuresOf(folder: string, file: string): Promise<string> {
   const child = spawn('promtool', ['test', 'rules', join(folder, file)]);
   let said = '';

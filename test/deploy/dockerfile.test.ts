@@ -27,7 +27,7 @@ test('the linter finds planted mistakes', (t) => {
   t.end();
 });
 
-test('keeps the rules for an image', (t) => {
+test('follows our rules for images', (t) => {
   t.strictSame(problemsOf(DOCKERFILE), []);
   t.end();
 });
@@ -66,7 +66,7 @@ function lint(text: string): string[] {
   );
 }
 
-/** What we hold an image to, beyond what builds. */
+/** Our rules for an image, beyond a successful build. */
 function problemsOf(text: string): string[] {
   const file = DockerfileParser.parse(text);
   const all = file.getInstructions();
@@ -90,11 +90,11 @@ function problemsOf(text: string): string[] {
   return [
     ...expect(
       /\/node:\d+\.\d+\.\d+-[a-z]+-slim(@sha256:[0-9a-f]{64})?$/.test(base),
-      `base is not exact: ${base}`,
+      `base is not pinned exactly: ${base}`,
     ),
     ...expect(
       images.slice(0, -1).every((image) => image === '${NODE_IMAGE}'),
-      'a base of its own',
+      'more than one base',
     ),
     ...expect(images.at(-1) === 'scratch', 'the last base is not scratch'),
     ...expect(/^[1-9]\d*:[1-9]\d*$/.test(user), `user is not a number above 0: ${user}`),
@@ -129,6 +129,6 @@ function hasExecHealthcheck(last: Instruction[]): boolean {
 
 function plant(text: string | RegExp, mistake: string): string {
   const planted = DOCKERFILE.replace(text, mistake);
-  if (planted === DOCKERFILE) throw new Error(`there is no ${String(text)} in the Dockerfile`);
+  if (planted === DOCKERFILE) throw new Error(`the Dockerfile does not contain ${String(text)}`);
   return planted;
 }

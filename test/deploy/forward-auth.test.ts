@@ -14,7 +14,7 @@ import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 
 const NAMES = ['X-Auth-User', 'X-Auth-Username', 'X-Auth-Session', 'X-Auth-Token-Type'] as const;
-/** What a header's name may hold besides letters, digits and dashes (RFC 9110, section 5.6.2). */
+/** Characters that a header's name may contain besides letters, digits and dashes (RFC 9110, section 5.6.2). */
 const ODD = Array.from("!#$%&'*+.^_`|~");
 
 const OUT_OF_PUBLIC = [
@@ -31,10 +31,10 @@ const OUT_OF_PUBLIC = [
 interface Proxy {
   name: string;
   skip: false | string;
-  /** What a client gets while nobody answers at Latchkey's address. */
+  /** The answer to a client while Latchkey's address is unreachable. */
   unreachable: number;
   upgrades: boolean;
-  /** It can name headers by a pattern. */
+  /** The proxy can select headers by a pattern. */
   dropsOthers: boolean;
   start(t: Test, upstreams: Record<string, string>): Promise<{ url: string }>;
 }
@@ -42,7 +42,7 @@ interface Proxy {
 const PROXIES: Proxy[] = [
   {
     name: 'nginx',
-    skip: toolsMissing('nginx'),
+    skip: toolsMissing('bash', 'nginx'),
     unreachable: 503,
     upgrades: true,
     dropsOthers: false,
@@ -50,7 +50,7 @@ const PROXIES: Proxy[] = [
   },
   {
     name: 'Caddy',
-    skip: toolsMissing('caddy'),
+    skip: toolsMissing('bash', 'caddy'),
     unreachable: 503,
     upgrades: true,
     dropsOthers: true,
@@ -60,7 +60,7 @@ const PROXIES: Proxy[] = [
         Object.fromEntries(Object.entries(upstreams).map(([from, to]) => [new URL(from).host, to])),
       ),
   },
-  // Its documentation knows no other status for it.
+  // The proxy's documentation offers no other status here.
   {
     name: 'Traefik',
     skip: false,
@@ -103,21 +103,21 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
 
   for (const proxy of PROXIES) {
     await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
-      // It outlives this test, for what comes when the service is away.
+      // Runs longer than this test: a later one stops the service.
       const { url } = await proxy.start(t.parent as Test, upstreams);
       started.push({ proxy, url });
-      await tellsWhoAsks(t, url);
+      await passesIdentity(t, url);
       await refuses(t, url);
-      await letsNobodySayWhoTheyAre(t, url);
-      await takesNoTrailers(t, url);
-      await takesEveryPath(t, url);
+      await refusesSpoofedIdentity(t, url);
+      await dropsTrailers(t, url);
+      await passesEveryPath(t, url);
       if (proxy.dropsOthers) await dropsOthers(t, url);
       if (proxy.upgrades) await upgrades(t, url);
     });
   }
 
-  for (const away of ['while Redis is away', 'while the service is away']) {
-    await t.test(`${away} it is 503 with Retry-After`, async (t) => {
+  for (const away of ['while Redis is down', 'while the service is down']) {
+    await t.test(`${away} the proxy answers 503 with Retry-After`, async (t) => {
       if (away.includes('Redis')) store.set('refuse');
       else await service.stop();
       for (const { proxy, url } of started) {
@@ -128,7 +128,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     });
   }
 
-  async function tellsWhoAsks(t: Test, url: string): Promise<void> {
+  async function passesIdentity(t: Test, url: string): Promise<void> {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       seen.length = 0;
       const body = ['GET', 'HEAD'].includes(method) ? null : 'x'.repeat(300_000);
@@ -137,11 +137,15 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       t.strictSame([response.status, seen.length], [201, 1], method);
       t.match(seen[0], { method, url: '/orders?page=2', body: body ?? '' });
       isIdentity(t, seen[0], identity);
-      t.equal(seen[0]?.headers.authorization, undefined, 'and no token');
-      t.notOk(response.headers.has('x-auth-user'), 'nor is the client told');
+      t.equal(seen[0]?.headers.authorization, undefined, 'no token reaches the application');
+      t.notOk(response.headers.has('x-auth-user'), 'the client does not get the identity');
     }
     const broken = await fetch(`${url}/broken`, { headers: bearer(token) });
-    t.strictSame([broken.status, await broken.text()], [500, 'the application failed'], 'its own error');
+    t.strictSame(
+      [broken.status, await broken.text()],
+      [500, 'the application failed'],
+      'the application’s own error',
+    );
   }
 
   async function refuses(t: Test, url: string): Promise<void> {
@@ -149,7 +153,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     for (const [headers, code, challenge] of [
       [{}, 'token_missing', 'Bearer'],
       [bearer('x.y.z'), 'invalid_token', 'Bearer error="invalid_token"'],
-      // Whatever a client says of another request or of itself.
+      // Headers in which a client describes another request or itself.
       [{ 'x-forwarded-uri': '/public/', 'x-original-url': '/public/' }, 'token_missing', 'Bearer'],
       [{ 'x-forwarded-method': 'OPTIONS', 'x-forwarded-for': '127.0.0.1' }, 'token_missing', 'Bearer'],
     ] as const) {
@@ -161,7 +165,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       t.match(await response.json(), { status: 401, code });
     }
     t.equal(seen.length, 0);
-    // No way out of what is public, however it is written. Some pass on what is left of a path.
+    // No spelling of a path leaves the public area. Some proxies pass the rest of a path on.
     for (const path of OUT_OF_PUBLIC) {
       const answer = await status(url, `GET ${path}`);
       if (answer !== '201') t.match(answer, /^40[01]$/, path);
@@ -178,14 +182,17 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     t.strictSame(names.sort(), NAMES.map((name) => name.toLowerCase()).sort());
   }
 
-  async function letsNobodySayWhoTheyAre(t: Test, url: string): Promise<void> {
+  async function refusesSpoofedIdentity(t: Test, url: string): Promise<void> {
     const variants: Record<string, string[]> = {
-      'as it is written': NAMES.map((name) => `${name}: spoofed`),
-      'in small letters': NAMES.map((name) => `${name.toLowerCase()}: spoofed`),
+      'in its own spelling': NAMES.map((name) => `${name}: spoofed`),
+      'in lower case': NAMES.map((name) => `${name.toLowerCase()}: spoofed`),
       'in capitals, twice': NAMES.flatMap((name) => [`${name.toUpperCase()}: spoofed`, `${name}: spoofed`]),
-      'empty, and then not': NAMES.flatMap((name) => [`${name}:`, `${name}: spoofed`]),
-      'as what is for one hop': [`Connection: ${NAMES.join(', ')}`],
-      'as that, in a second line': [`Connection: ${NAMES.join(',')}`, `Connection: keep-alive, Upgrade`],
+      'first empty, then spoofed': NAMES.flatMap((name) => [`${name}:`, `${name}: spoofed`]),
+      'as hop-by-hop headers': [`Connection: ${NAMES.join(', ')}`],
+      'as hop-by-hop headers, in two lines': [
+        `Connection: ${NAMES.join(',')}`,
+        `Connection: keep-alive, Upgrade`,
+      ],
     };
     for (const odd of ODD) {
       const aliases = NAMES.map((name) => `${name.replaceAll('-', odd)}: spoofed`);
@@ -199,13 +206,13 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       t.equal(await status(url, 'GET /orders', [`Authorization: Bearer ${token}`, ...lines]), '201', title);
       isIdentity(t, seen.at(0), identity, title);
       t.equal(await status(url, 'GET /public/x', [`Authorization: Bearer ${token}`, ...lines]), '201', title);
-      isIdentity(t, seen.at(1), [], `${title}, in public`);
-      t.equal(seen[1]?.headers.authorization, undefined, 'no token in public either');
+      isIdentity(t, seen.at(1), [], `${title}, on a public path`);
+      t.equal(seen[1]?.headers.authorization, undefined, 'no token on a public path');
       t.equal(seen.length, 2);
     }
   }
 
-  async function takesNoTrailers(t: Test, url: string): Promise<void> {
+  async function dropsTrailers(t: Test, url: string): Promise<void> {
     seen.length = 0;
     const trailers = NAMES.map((name) => `${name}: spoofed`).join('\r\n');
     const lines = [`Authorization: Bearer ${token}`, 'TE: trailers', `Trailer: ${NAMES.join(', ')}`];
@@ -215,7 +222,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     isIdentity(t, seen[0], identity, 'with trailers');
   }
 
-  async function takesEveryPath(t: Test, url: string): Promise<void> {
+  async function passesEveryPath(t: Test, url: string): Promise<void> {
     for (const path of [
       '/',
       '/?',
@@ -241,21 +248,25 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     t.equal(await status(url, 'GET /socket', [naming, 'Upgrade: websocket']), '401');
     t.equal(seen.length, 0);
     t.equal(await status(url, 'GET /socket', [naming, ...lines('websocket')]), '101');
-    isIdentity(t, seen[0], identity, 'of a socket');
-    t.equal(await status(url, 'GET /socket', [naming, ...lines('h2c')]), '201', 'to nothing else');
+    isIdentity(t, seen[0], identity, 'on a WebSocket');
+    t.equal(
+      await status(url, 'GET /socket', [naming, ...lines('h2c')]),
+      '201',
+      'no other upgrade is passed on',
+    );
     isIdentity(t, seen[1], identity);
   }
 });
 
-/** What the application got under our names, in every spelling and in trailers too, is this and nothing else. */
+/** The identity headers that the application got, in any spelling and in trailers too, equal the expected ones. */
 function isIdentity(t: Test, request: Seen | undefined, expected: (string | RegExp)[], title = ''): void {
-  if (!request) return void t.fail(`${title}: nothing arrived`);
+  if (!request) return void t.fail(`${title}: no request arrived`);
   const { rawHeaders, rawTrailers } = request;
   t.notOk([...rawHeaders, ...rawTrailers].includes('spoofed'), title);
   const names = rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
   const ours = names.filter((name) => /^x[^a-z0-9]auth[^a-z0-9]/.test(name)).sort();
   const wanted = expected.length === 0 ? [] : NAMES.map((name) => name.toLowerCase()).sort();
-  t.strictSame(ours, wanted, `${title}: each once, and no other`);
+  t.strictSame(ours, wanted, `${title}: each header once, and no other`);
   if (expected.length > 0)
     t.match(
       NAMES.map((name) => request.headers[name.toLowerCase()]),
@@ -264,7 +275,7 @@ function isIdentity(t: Test, request: Seen | undefined, expected: (string | RegE
     );
 }
 
-/** The status that a request gets which `fetch` would not send. */
+/** The status of a request that `fetch` would refuse to send. */
 function status(url: string, line: string, headers: string[] = [], body = ''): Promise<string | undefined> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts';
 
 const AUTH_HEADERS = ['x-auth-user', 'x-auth-username', 'x-auth-session', 'x-auth-token-type'] as const;
 
-test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t) => {
+test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, async (t) => {
   const redis = testRedis(t);
   const proxy = await faultProxy(t, redis.url);
   const database = await testDatabase(t);
@@ -22,7 +22,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     REDIS_URL: proxy.url,
     REDIS_PREFIX: redis.prefix,
     TRUST_PROXY: 'loopback',
-    // One of them is for the six operations.
+    // One of these addresses is for the six operations.
     RATE_LIMIT_LOGIN: '2/600',
   });
   await ready(service);
@@ -40,7 +40,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     t.equal(seen.length, 0);
   });
 
-  await t.test('tells the application who asks, and gives it no token', async (t) => {
+  await t.test('tells the application who the user is, without the token', async (t) => {
     const response = await fetch(`${url}/orders?page=2`, {
       method: 'POST',
       headers: { ...bearer(token), 'content-type': 'text/plain' },
@@ -64,7 +64,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     t.match(lines(), [{ route: '/api/auth/verify', status: 200 }], 'one id from nginx to the application');
   });
 
-  await t.test('lets nobody say who they are', async (t) => {
+  await t.test('rejects spoofed identity headers', async (t) => {
     const spoofed = Object.fromEntries(
       AUTH_HEADERS.flatMap((name) => [
         [name, 'spoofed'],
@@ -72,7 +72,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
       ]),
     );
     t.equal((await fetch(`${url}/orders`, { headers: spoofed })).status, 401);
-    t.equal(seen.length, 0, 'without a token nothing reaches the application');
+    t.equal(seen.length, 0, 'no request without a token reaches the application');
 
     const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'their=own' };
     const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-request-id': 'theirs', ...trace };
@@ -83,7 +83,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
     for (const name of Object.keys(trace)) t.notOk(seen[0]?.headers[name], name);
   });
 
-  await t.test('refuses whoever has no good token, on every path but those of the service', async (t) => {
+  await t.test('refuses every request without a good token, except on the service’s own paths', async (t) => {
     const none = await fetch(`${url}/orders`);
     t.strictSame([none.status, none.headers.get('www-authenticate')], [401, 'Bearer']);
     const wrong = await fetch(`${url}/orders`, { headers: bearer(refresh) });
@@ -106,12 +106,12 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
       fetch(`${url}/api/auth`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'x-forwarded-for': `203.0.113.${last}` },
-        body: JSON.stringify({ username: 'nobody', password: 'wrong password' }),
+        body: JSON.stringify({ username: 'unknown', password: 'wrong password' }),
       });
     t.strictSame([(await logIn(1)).status, (await logIn(2)).status], [401, 429]);
   });
 
-  await t.test('leads to the application of compose.yaml', async (t) => {
+  await t.test('forwards to the application of compose.yaml', async (t) => {
     const app = await startDeployedNginx(t, 'app.conf');
     const front = await startDeployedNginx(t, 'nginx.conf', upstreams(app.url));
     const answer = await fetch(front.url, { headers: bearer(token) });
@@ -119,7 +119,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
   });
 
   await t.test(
-    'makes an outage 503 with Retry-After, and leaves the application its own errors',
+    'turns an outage into 503 with Retry-After, and keeps the application’s own errors',
     async (t) => {
       const broken = await fetch(`${url}/broken`, { headers: bearer(token) });
       t.strictSame([broken.status, await broken.text()], [500, 'the application failed']);
@@ -129,7 +129,7 @@ test('nginx in front', { skip: toolsMissing('nginx') || redisMissing }, async (t
       await service.stop();
       await outage(t, url, token);
       t.equal(seen.length, 1);
-      t.equal(nginx.log(), '', 'no request is written down, not even one that failed');
+      t.equal(nginx.log(), '', 'no request is logged, not even a failed one');
     },
   );
 });

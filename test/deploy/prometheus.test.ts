@@ -7,14 +7,14 @@ import { toolsMissing } from '../support/tools.ts';
 const ROOT = new URL('../../../', import.meta.url).pathname;
 const skip = toolsMissing('promtool');
 
-test('Prometheus takes its configuration and our rules', { skip }, (t) => {
+test('Prometheus accepts its configuration and our rules', { skip }, (t) => {
   const { status, output } = check(join(ROOT, 'deploy/prometheus'));
   t.equal(status, 0, output);
   t.match(output, /1 rule files found/);
   t.end();
 });
 
-test('a mistake in it would be found', { skip }, (t) => {
+test('promtool finds a planted mistake', { skip }, (t) => {
   const text = readFileSync(join(ROOT, 'deploy/prometheus/prometheus.yaml'), 'utf8');
   for (const [right, wrong] of [
     ['dns_sd_configs', 'dns_sd_config'],

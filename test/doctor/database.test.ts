@@ -5,8 +5,8 @@ import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { toolsMissing } from '../support/tools.ts';
 
-/** A database of the test's own, and what is found of it after some statements. */
-async function patient(t: Test, { migrated = true } = {}) {
+/** A database of the test's own, and its findings after some statements. */
+async function aDatabase(t: Test, { migrated = true } = {}) {
   const { url } = await testDatabase(t, { migrated });
   const name = new URL(url).pathname.slice(1);
   const alter = (what: string) =>
@@ -16,8 +16,8 @@ async function patient(t: Test, { migrated = true } = {}) {
   return { url, alter, findings };
 }
 
-test('a database as it should be', async (t) => {
-  const { alter, findings } = await patient(t);
+test('a healthy database', async (t) => {
+  const { alter, findings } = await aDatabase(t);
   for (const limit of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'])
     await alter(`SET ${limit} = '10s'`);
   const found = await findings();
@@ -28,31 +28,32 @@ test('a database as it should be', async (t) => {
     'database connections',
     'clock of the database',
     'migrations',
+    'usernames',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });
 
-test('limits of time that are off', async (t) => {
-  const { findings } = await patient(t);
+test('timeouts that are off', async (t) => {
+  const { findings } = await aDatabase(t);
   t.match(await findings(), {
     'database timeouts': [{ state: 'warn', found: /lock_timeout, statement_timeout/ }],
   });
 });
 
-test('commits that are acknowledged before they are safe', async (t) => {
-  const { alter, findings } = await patient(t);
+test('commits that are acknowledged before they are durable', async (t) => {
+  const { alter, findings } = await aDatabase(t);
   await alter('SET synchronous_commit = off');
   t.match(await findings(), { 'database commits': [{ state: 'fail', found: /^synchronous_commit = off:/ }] });
 });
 
-test('a database that takes no writes', async (t) => {
-  const { alter, findings } = await patient(t);
+test('a read-only database', async (t) => {
+  const { alter, findings } = await aDatabase(t);
   await alter('SET default_transaction_read_only = on');
-  t.match(await findings(), { database: [{ state: 'fail', found: /takes no writes/ }] });
+  t.match(await findings(), { database: [{ state: 'fail', found: /refuses writes/ }] });
 });
 
-test('replicas x pool against the connections that are allowed', async (t) => {
-  const { alter, findings } = await patient(t);
+test('replicas x pool against the connection limit', async (t) => {
+  const { alter, findings } = await aDatabase(t);
   const states = { 10: 'fail', 32: 'warn', 33: 'ok' };
   for (const [limit, state] of Object.entries(states)) {
     await alter(`CONNECTION LIMIT ${limit}`);
@@ -63,16 +64,16 @@ test('replicas x pool against the connections that are allowed', async (t) => {
   t.match(await findings({ DATABASE_POOL: '1000' }), { 'database connections': [{ state: 'fail' }] });
 });
 
-test('migrations that are missing, or were begun and are not finished', async (t) => {
-  const bare = await patient(t, { migrated: false });
+test('missing and unfinished migrations', async (t) => {
+  const bare = await aDatabase(t, { migrated: false });
   t.match(await bare.findings(), { migrations: [{ state: 'fail', found: /are missing, from \d+_init on/ }] });
 
-  const { url, findings } = await patient(t);
+  const { url, findings } = await aDatabase(t);
   await withClient(url, (client) =>
     client.query(`UPDATE _prisma_migrations SET finished_at = NULL WHERE migration_name LIKE '%_init'`),
   );
   t.match(await findings(), {
-    migrations: [{ state: 'fail', found: /_init was begun and is not finished/ }],
+    migrations: [{ state: 'fail', found: /_init was started and is not finished/ }],
   });
 });
 
@@ -85,12 +86,12 @@ test('a version that is too old', (t) => {
   t.end();
 });
 
-test('a database that is away, unknown or refuses us; and no password in what is said', async (t) => {
+test('a database that is down, unknown or refuses the login; no password in the findings', async (t) => {
   const { url } = await testDatabase(t);
   const reasons = {
     'postgres://ada:sesame@127.0.0.1:1/none': /ECONNREFUSED/,
     [url.replace(/\/[^/]+$/, '/no_such_database')]: /does not exist/,
-    [url.replace(/\/\/.*@/, '//nobody_here:sesame@')]: /nobody_here/,
+    [url.replace(/\/\/.*@/, '//no_such_role:sesame@')]: /no_such_role/,
   };
   for (const [DATABASE_URL, reason] of Object.entries(reasons)) {
     const found = await checkDatabase(aConfig({ DATABASE_URL }));
@@ -112,7 +113,7 @@ test('clocks that differ', { skip: toolsMissing('faketime', 'env') }, async (t) 
   }
 });
 
-test('the embedded database is named, and not looked at', async (t) => {
+test('the embedded database is named, and not checked', async (t) => {
   t.match(await checkDatabase(aConfig({ DATA_DIR: '/var/lib/latchkey' })), [
     { state: 'warn', found: /embedded.*\/var\/lib\/latchkey/ },
   ]);

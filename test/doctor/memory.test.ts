@@ -4,15 +4,15 @@ import { aConfig } from '../support/doctor.ts';
 
 const MIB = 1024 ** 2;
 
-test('the memory of all hashes at once against the limit', (t) => {
+test('the memory of all concurrent hashes against the limit', (t) => {
   const config = aConfig({ SCRYPT_LOG_N: '17', HASH_CONCURRENCY: '2' });
-  t.match(checkMemory(config, 512 * MIB), {
+  t.match(checkMemory(config, 768 * MIB), {
     state: 'ok',
-    found: /^2 hashes .* 128 MiB .* 384 MiB of 512 MiB$/,
+    found: /^2 hashes .* 128 MiB .* 576 MiB of 768 MiB$/,
   });
-  t.match(checkMemory(config, 400 * MIB), {
+  t.match(checkMemory(config, 600 * MIB), {
     state: 'warn',
-    found: /384 MiB of 400 MiB$/,
+    found: /576 MiB of 600 MiB$/,
     todo: /HASH_CONCURRENCY/,
   });
   t.end();

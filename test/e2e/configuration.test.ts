@@ -3,9 +3,12 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
+import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
+import { logLines } from '../support/log-lines.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { failedStart, ready, startService } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
 test('a bad configuration ends the start with every problem, exit code 1 and no stack', async (t) => {
   const { code, stdout, stderr } = await failedStart(t, {
@@ -14,7 +17,7 @@ test('a bad configuration ends the start with every problem, exit code 1 and no 
     REDIS_URL: 'hunter2',
     REFRESH_TOKEN_SECRET: 'hunter2',
     SIGNING_KEYS_DIR: '/nowhere',
-    TRUST_PROXY: 'everybody',
+    TRUST_PROXY: 'everyone',
     LOG_LEVEL: 'loud',
     RATE_LIMIT_LOGIN: 'many',
     ISSUER_FILE: '/nowhere/issuer',
@@ -34,7 +37,26 @@ test('a bad configuration ends the start with every problem, exit code 1 and no 
   t.notMatch(stderr, 'hunter2', 'no secret');
 });
 
-test('production refuses what is missing or weak', async (t) => {
+test('an impossible network ends the start in one line', async (t) => {
+  for (const network of ['10.0.0.0/99', '::/129']) {
+    const { code, stderr } = await failedStart(t, { TRUST_PROXY: network });
+    t.equal(code, 1);
+    t.match(stderr, /^The configuration cannot be used:\n {2}- TRUST_PROXY must be [^\n]*\n$/);
+  }
+});
+
+test('a proxy range of every address is accepted, with a warning', async (t) => {
+  const { url } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL: url, TRUST_PROXY: '0.0.0.0/0,::/0' });
+  await ready(service);
+  const warnings = service
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('"level":"warn"') && line.includes('TRUST_PROXY lists'));
+  t.equal(warnings.length, 2, service.log());
+});
+
+test('production refuses missing and weak settings', async (t) => {
   const { code, stderr } = await failedStart(t, { NODE_ENV: 'production', SCRYPT_LOG_N: '13' });
   t.equal(code, 1);
   for (const name of ['DATABASE_URL', 'REDIS_URL', 'SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET', 'ISSUER']) {
@@ -43,7 +65,7 @@ test('production refuses what is missing or weak', async (t) => {
   t.match(stderr, /SCRYPT_LOG_N.*OWASP/);
 });
 
-test('a port that is taken ends the start in one line', async (t) => {
+test('a port already in use ends the start in one line', async (t) => {
   const { url } = await testDatabase(t);
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
@@ -56,7 +78,7 @@ test('a port that is taken ends the start in one line', async (t) => {
   }
 });
 
-test('a signing key that cannot be used ends the start in one line', async (t) => {
+test('an unusable signing key ends the start in one line', async (t) => {
   const { url } = await testDatabase(t);
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
   t.teardown(() => {
@@ -68,7 +90,7 @@ test('a signing key that cannot be used ends the start in one line', async (t) =
   t.equal(stderr, 'the signing keys cannot be used: 2027.pem cannot be read (EISDIR)\n');
 });
 
-test('a data folder that cannot be used ends the start in one line', async (t) => {
+test('an unusable data folder ends the start in one line', async (t) => {
   const { url } = await testDatabase(t);
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
   t.teardown(() => {
@@ -84,7 +106,7 @@ test('a data folder that cannot be used ends the start in one line', async (t) =
   }
 });
 
-test('a forwarded address from a peer that is not listed is warned about once', async (t) => {
+test('a forwarded address from an unlisted peer is warned about once', async (t) => {
   const { url } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: url });
   await ready(service);
@@ -101,10 +123,36 @@ test('a forwarded address from a peer that is not listed is warned about once', 
         'x-forwarded-for': '192.0.2.1',
         'x-request-id': `r${i}`,
       },
-      body: JSON.stringify({ username: 'nobody', password: 'x' }),
+      body: JSON.stringify({ username: 'unknown', password: 'a wrong password' }),
     });
   }
   await until(() => service.log().includes('"reqId":"r2"'));
   t.equal(warnings().length, 1);
   t.notMatch(service.log(), '192.0.2.1');
+});
+
+test('production without TLS warns at startup, and shows no secret', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  writeFileSync(join(folder, '0001.pem'), generateSigningKey());
+  const service = await startService(t, {
+    NODE_ENV: 'production',
+    DATABASE_URL: url,
+    SCRYPT_LOG_N: '17',
+    // No server listens there; the start does not need one.
+    REDIS_URL: 'redis://ada:hunter2@192.0.2.1',
+    SIGNING_KEYS_DIR: folder,
+    REFRESH_TOKEN_SECRET: Buffer.alloc(32).toString('base64url'),
+    ISSUER: 'http://auth.example.com',
+  });
+  const warnings = logLines(service.log()).filter(({ msg }) => String(msg).includes('TLS'));
+  t.match(warnings, [
+    { level: 'warn', msg: /^REDIS_URL: .*rediss:/ },
+    { level: 'warn', msg: /^ISSUER: .*https:/ },
+  ]);
+  t.equal(warnings.length, 2, 'PostgreSQL is on this host');
+  t.notMatch(service.log(), 'hunter2');
 });

@@ -7,8 +7,9 @@ import { verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
-/** The page at /docs as somebody uses it: by clicking, in a real browser. */
+/** Uses the page at /docs like a person: by clicking, in a real browser. */
 test('the page at /docs', { skip: chromiumMissing }, async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: databaseUrl });
@@ -18,7 +19,7 @@ test('the page at /docs', { skip: chromiumMissing }, async (t) => {
   await watched.page.locator('.opblock').first().waitFor();
 
   await t.test('all six operations can be tried by clicking', (t) => clickThrough(t, service, watched));
-  await t.test('what its policy forbids would be seen', (t) => breakThePolicy(t, watched));
+  await t.test('the test notices violations of the page’s policy', (t) => violatePolicy(t, watched));
 });
 
 async function clickThrough(t: Test, { url }: Service, { page, complaints }: Watched): Promise<void> {
@@ -27,7 +28,7 @@ async function clickThrough(t: Test, { url }: Service, { page, complaints }: Wat
   await screenshot(page, 'page');
   await page.setViewportSize({ width: 390, height: 844 });
   const width = await page.evaluate('document.documentElement.scrollWidth');
-  t.ok(Number(width) <= 390, `nothing sticks out of a narrow window: ${String(width)}`);
+  t.ok(Number(width) <= 390, `the page fits a narrow window: ${String(width)}`);
   await screenshot(page, 'narrow');
   await page.setViewportSize({ width: 1280, height: 900 });
 
@@ -41,7 +42,7 @@ async function clickThrough(t: Test, { url }: Service, { page, complaints }: Wat
   const refreshed = await tryIt(page, 'refresh');
   t.equal(refreshed.status, 200, 'refreshed');
   await screenshot(page, 'refreshed');
-  t.equal(await verifyOver(url, loggedIn.body.access_token), 401, 'the pair before is over');
+  t.equal(await verifyOver(url, loggedIn.body.access_token), 401, 'the previous pair has ended');
 
   const token = refreshed.body.access_token;
   await authorize(page, 'bearerAuth', token);
@@ -57,17 +58,17 @@ async function clickThrough(t: Test, { url }: Service, { page, complaints }: Wat
 
   t.equal((await tryIt(page, 'logOut')).status, 200);
   t.equal(await verifyOver(url, token), 401, 'logged out');
-  t.equal(await verifyOver(url, signedUp.body.access_token), 200, 'of one session');
-  t.strictSame(complaints, [], 'nothing to complain of');
+  t.equal(await verifyOver(url, signedUp.body.access_token), 200, 'the session of the signup is still good');
+  t.strictSame(complaints, [], 'no complaints');
 
   const refused = await tryIt(page, 'getProfile');
-  t.match(refused, { status: 401, body: { code: 'invalid_token' } }, 'a refusal is shown');
-  t.match(complaints, [/401/], 'of which the browser tells its console');
+  t.match(refused, { status: 401, body: { code: 'invalid_token' } }, 'the page shows a refusal');
+  t.match(complaints, [/401/], 'the browser reports it on its console');
   t.equal(complaints.length, 1);
 }
 
-/** A page that complains of nothing may have nobody who listens. */
-async function breakThePolicy(t: Test, { page, complaints }: Watched): Promise<void> {
+/** Checks that the listener for violations works: without it, a page never has complaints. */
+async function violatePolicy(t: Test, { page, complaints }: Watched): Promise<void> {
   for (const [what, script] of [
     ['script-src', 'document.body.append(Object.assign(document.createElement("script"), { text: "1" }))'],
     ['script-src', 'document.body.setAttribute("onclick", "1"); document.body.click()'],
@@ -82,13 +83,13 @@ async function breakThePolicy(t: Test, { page, complaints }: Watched): Promise<v
   }
 }
 
-/** For whoever wants to look: SCREENSHOTS names a folder. */
+/** Saves a screenshot if SCREENSHOTS names a folder. */
 async function screenshot(page: Page, name: string): Promise<void> {
   const { SCREENSHOTS: folder } = process.env;
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
 }
 
-/** What an answer may hold. */
+/** Schemas of the answers. */
 type Shown = Pair & { id: number; longlived_token: string; code: string };
 
 interface Attempt {
@@ -96,7 +97,7 @@ interface Attempt {
   id?: number;
 }
 
-/** Opens an operation, fills in what it takes, executes it, and reads what the page shows. */
+/** Opens an operation, fills in its fields, executes it, and reads the answer on the page. */
 async function tryIt(page: Page, operationId: string, { body, id }: Attempt = {}) {
   const block = page.locator(`[id$="-${operationId}"].opblock`);
   await block.locator('.opblock-summary-control').click();
@@ -113,7 +114,7 @@ async function firstWord(locator: Locator): Promise<string> {
   return (await locator.innerText()).trim().split(/\s/)[0] ?? '';
 }
 
-/** Gives a token to the page's dialog. */
+/** Enters a token in the page's dialog. */
 async function authorize(page: Page, scheme: string, token: string): Promise<void> {
   await page.locator('.scheme-container button.authorize').click();
   const dialog = page.locator('.dialog-ux .auth-container').filter({ hasText: scheme });

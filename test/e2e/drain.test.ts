@@ -6,6 +6,7 @@ import { testDatabase } from '../support/postgres.ts';
 import { answersIn } from '../support/raw.ts';
 import { ready, startService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
 const SLOW_POST = [
   'POST /api/auth HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 31\r\n\r\n',
@@ -13,7 +14,7 @@ const SLOW_POST = [
   '"password":"b"}',
 ] as const;
 
-test('after SIGTERM it is not ready, serves on, lets what is under way finish, and ends with 0', async (t) => {
+test('after SIGTERM the service is not ready, serves on, finishes requests in flight and exits with 0', async (t) => {
   const { url } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: url, DRAIN_DELAY: '2' });
   await ready(service);
@@ -33,16 +34,16 @@ test('after SIGTERM it is not ready, serves on, lets what is under way finish, a
   }
 
   await until(() => isRefused(service));
-  t.equal(service.process.exitCode, null, 'it waits for what is under way');
+  t.equal(service.process.exitCode, null, 'it waits for the request in flight');
   slow.send(SLOW_POST[2]);
   const [answer] = answersIn(await slow.ended);
-  t.equal(answer?.status, 401, 'which is answered');
+  t.equal(answer?.status, 401, 'the request in flight is answered');
   t.equal(answer?.header('connection'), 'close');
   t.equal(await service.stop(), 0);
   t.match(service.log(), '"msg":"stopped"');
 });
 
-test('an idle connection does not keep it', async (t) => {
+test('an idle connection does not delay the exit', async (t) => {
   const { url } = await testDatabase(t);
   const service = await startService(t, {
     DATABASE_URL: url,
@@ -56,7 +57,7 @@ test('an idle connection does not keep it', async (t) => {
   t.equal(answersIn(await idle.ended).length, 1);
 });
 
-test('SHUTDOWN_TIMEOUT cuts a request that never arrives', async (t) => {
+test('SHUTDOWN_TIMEOUT cuts a request that never completes', async (t) => {
   const { url } = await testDatabase(t);
   const settings = { DATABASE_URL: url, SHUTDOWN_TIMEOUT: '1', REQUEST_TIMEOUT: '120' };
   const service = await startService(t, settings);
@@ -67,7 +68,7 @@ test('SHUTDOWN_TIMEOUT cuts a request that never arrives', async (t) => {
   t.equal(await stuck.ended, '', 'no answer');
 });
 
-test('SHUTDOWN_TIMEOUT cuts a request that waits for a store that hangs', async (t) => {
+test('SHUTDOWN_TIMEOUT cuts a request that waits for a hanging store', async (t) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const settings = { DATABASE_URL: proxy.url, SHUTDOWN_TIMEOUT: '1', DATABASE_TIMEOUT: '60000' };
@@ -86,7 +87,7 @@ test('Ctrl-C does not wait for DRAIN_DELAY', async (t: Test) => {
   t.equal(await service.stop('SIGINT'), 0);
 });
 
-/** A connection on which the test decides when bytes go out. */
+/** A connection that sends bytes when the test says so. */
 function open({ url }: Service, text: string) {
   const { hostname, port } = new URL(url);
   let received = '';
@@ -106,7 +107,7 @@ function open({ url }: Service, text: string) {
   };
 }
 
-/** Whether it takes no more connections. */
+/** Whether the service refuses new connections. */
 async function isRefused({ url }: Service): Promise<boolean> {
   try {
     await fetch(`${url}/nowhere`);

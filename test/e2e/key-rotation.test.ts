@@ -9,18 +9,19 @@ import { aSecret } from '../support/keys.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { freePort } from '../support/redis-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { ready, startService } from '../support/service.ts';
 import { sql } from '../support/sql.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 import { VERIFIERS, type Verifier } from '../support/verifiers.ts';
+import '../support/watch-leaks.ts';
 
-/** Seconds; verifiers may keep the JWKS for half of it. */
+/** Seconds; verifiers may cache the JWKS for half of it. */
 const LEAD = 6;
 const AUDIENCE = 'shop';
 
-/** A service on a folder of keys that `latchkey keys add` has begun. */
+/** A service on a key folder that `latchkey keys add` created. */
 async function aService(t: Test) {
   const folder = mkdtempSync(join(tmpdir(), 'lk-rotation-'));
   t.teardown(() => {
@@ -52,8 +53,8 @@ async function cacheMaxAge(issuer: string): Promise<number> {
 }
 
 /**
- * Apache answers with a status; as a verifier it throws where that is not 200. It keeps the JWKS for a day, fetches it
- * again for a key that it does not know, and cannot be told the issuer; by default it takes no token older than ten seconds.
+ * Apache answers with a status; this verifier throws unless it is 200. Apache caches the JWKS for a day and fetches it
+ * again for an unknown key. It cannot check the issuer, and by default refuses tokens older than ten seconds.
  */
 async function apache(t: Test, issuer: string): Promise<Verifier> {
   const options = 'verify.exp=required&verify.iat=skip';
@@ -61,7 +62,7 @@ async function apache(t: Test, issuer: string): Promise<Verifier> {
     t,
     `OAuth2TokenVerify jwks_uri ${issuer}/.well-known/jwks.json ${options}`,
   );
-  t.equal((await fetch(server.url)).status, 401, 'Apache lets nobody in without a token');
+  t.equal((await fetch(server.url)).status, 401, 'Apache admits no request without a token');
   return async (token) => {
     const { status } = await fetch(server.url, { headers: bearer(token) });
     if (status !== 200) throw new Error(`Apache says ${status}: ${server.errors()}`);
@@ -69,7 +70,7 @@ async function apache(t: Test, issuer: string): Promise<Verifier> {
   };
 }
 
-/** What no verifier may take. */
+/** Tokens that every verifier must refuse. */
 function forgeries(token: string): string[] {
   const [header = '', claims = '', signature = ''] = token.split('.');
   const other = Buffer.from(JSON.stringify({ ...claimsOf(token), sub: '999' })).toString('base64url');
@@ -78,17 +79,17 @@ function forgeries(token: string): string[] {
 
 const apacheMissing = toolsMissing('apache2', 'bash');
 
-test('independent verifiers take every token while the key is changed, and nobody is signed out', async (t) => {
+test('independent verifiers accept every token during a key change, and no user is signed out', async (t) => {
   const { folder, issuer, keys, DATABASE_URL } = await aService(t);
   const maxAge = await cacheMaxAge(issuer);
   t.equal(maxAge, (LEAD / 2) * 1000);
   const about = { issuer, audience: AUDIENCE, maxAge };
   const verifiers = Object.fromEntries(Object.entries(VERIFIERS).map(([name, make]) => [name, make(about)]));
   if (!apacheMissing) verifiers.mod_oauth2 = await apache(t, issuer);
-  await t.test('Apache with mod_oauth2 is among them', { skip: apacheMissing }, (t) => {
+  await t.test('Apache with mod_oauth2 accepts every token too', { skip: apacheMissing }, (t) => {
     t.end();
   });
-  await t.test('openid-client finds everything by the issuer alone', async (t) => {
+  await t.test('openid-client finds everything from the issuer', async (t) => {
     const config = await openid.discovery(new URL(issuer), 'any', undefined, undefined, {
       algorithm: 'oauth2',
       // eslint-disable-next-line @typescript-eslint/no-deprecated -- on loopback there is no TLS
@@ -116,8 +117,8 @@ test('independent verifiers take every token while the key is changed, and nobod
   }
 
   t.match(await keys('add', '--alg', 'RS256'), { code: 0, stdout: /signs 6 s after/ });
-  // Until it signs, and over the change: whatever was issued a moment ago is good everywhere, whoever kept what for
-  // as long as they may.
+  // Before, during and after the change, every verifier accepts a new token, even if it caches the JWKS as long
+  // as allowed.
   let pair = old;
   while (headerOf(pair.access_token).kid === kid) {
     await new Promise((resolve) => setTimeout(resolve, 100));

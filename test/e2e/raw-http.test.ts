@@ -3,12 +3,13 @@ import type { ErrorCode } from '../../src/domain/errors.ts';
 import { anAccount } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { isProblem } from '../support/problem.ts';
+import { assertProblem } from '../support/problem.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { ready, startService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
-/** What `inject` and `fetch` hide: bytes that are no good HTTP, and how answers look on the wire. */
+/** What `inject` and `fetch` hide: malformed HTTP, and the bytes of answers. */
 test('over a raw socket', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: databaseUrl, REQUEST_TIMEOUT: '1' });
@@ -35,7 +36,7 @@ test('over a raw socket', async (t) => {
     ['an unknown Transfer-Encoding', post('Transfer-Encoding: tricky'), 400, 'bad_request'],
     ...['tricky', 'identity', 'chunked, identity', 'chunkedx', 'x chunked'].map(
       (coding): [string, string, number, ErrorCode] => [
-        `the Transfer-Encoding ${coding} where everybody gets an answer`,
+        `the Transfer-Encoding ${coding} on a public route`,
         get(`Transfer-Encoding: ${coding}`, '/.well-known/jwks.json'),
         400,
         'bad_request',
@@ -58,7 +59,7 @@ test('over a raw socket', async (t) => {
     await t.test(`${title} is ${status} ${code}, and the connection is closed`, async (t) => {
       const [answer, ...others] = answersIn(await exchange(url, bytes));
       if (!answer) throw new Error('no answer');
-      isProblem(t, answer, status, code);
+      assertProblem(t, answer, status, code);
       t.equal(answer.header('connection'), 'close');
       t.strictSame(others, []);
       await until(() => lineOf(service, answer.header('x-request-id')) !== undefined);
@@ -74,32 +75,35 @@ test('over a raw socket', async (t) => {
     t.equal(answer.header('connection'), 'close');
   });
 
-  await t.test('a URL that cannot be decoded is 400', async (t) => {
+  await t.test('a URL that cannot be decoded gets 400', async (t) => {
     await only(t, url, get('Connection: close', '/api/auth/%zz'), 400, 'bad_request');
     await only(t, url, get('Connection: close', '/%'), 400, 'bad_request');
   });
 
-  await t.test('an absolute URL names a path of ours, and bytes beyond ASCII none', async (t) => {
-    await only(t, url, get('Connection: close', 'http://elsewhere/api/user'), 401, 'token_missing');
-    await only(t, url, get('', '/api/user?\xff\xfe'), 400, 'bad_request');
-    await only(t, url, get('Connection: close', '/api/user?%ff=%00'), 401, 'token_missing');
-  });
+  await t.test(
+    'an absolute URL is routed by its path, and a path with bytes beyond ASCII matches no route',
+    async (t) => {
+      await only(t, url, get('Connection: close', 'http://elsewhere/api/user'), 401, 'token_missing');
+      await only(t, url, get('', '/api/user?\xff\xfe'), 400, 'bad_request');
+      await only(t, url, get('Connection: close', '/api/user?%ff=%00'), 401, 'token_missing');
+    },
+  );
 
   await t.test(
-    'a body over the limit is 413 before it has arrived, and the connection is closed',
+    'a body over the limit gets 413 before it has arrived, and the connection closes',
     async (t) => {
       const answer = await only(t, url, post('Content-Length: 1000000'), 413, 'body_too_large');
       t.equal(answer.header('connection'), 'close');
     },
   );
 
-  await t.test('chunks over the limit are 413', async (t) => {
+  await t.test('chunks over the limit get 413', async (t) => {
     const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`;
     const bytes = `${post('Transfer-Encoding: chunked\r\nConnection: close')}${chunk}${chunk}0\r\n\r\n`;
     await only(t, url, bytes, 413, 'body_too_large');
   });
 
-  await t.test('requests in one go are answered in order', async (t) => {
+  await t.test('pipelined requests are answered in order', async (t) => {
     const account = JSON.stringify(anAccount());
     const signUp = `${post(`Content-Length: ${account.length}`, '/api/auth/signup')}${account}`;
     const bytes = [get('', '/nowhere'), signUp, get('', '/api/user'), get('Connection: close', '/api/auth')];
@@ -110,7 +114,7 @@ test('over a raw socket', async (t) => {
     );
   });
 
-  await t.test('what follows good requests and is none is refused after they were served', async (t) => {
+  await t.test('after pipelined good requests, garbage is refused', async (t) => {
     const answers = answersIn(await exchange(url, `${get('', '/nowhere')}rubbish\r\n\r\n`));
     t.strictSame(
       answers.map(({ status }) => status),
@@ -126,7 +130,7 @@ test('over a raw socket', async (t) => {
     t.match(received, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /);
   });
 
-  await t.test('a request id is taken over below the router too', async (t) => {
+  await t.test('an answer below the router repeats the request id too', async (t) => {
     const bytes = get('Expect: a-miracle\r\nX-Request-Id: mine-1');
     const answer = await only(t, url, bytes, 417, 'expectation_failed');
     t.equal(answer.header('x-request-id'), 'mine-1');
@@ -135,12 +139,12 @@ test('over a raw socket', async (t) => {
   await t.test('a refresh does not wait for a body', async (t) => {
     const bytes = get('Content-Length: 1000\r\nContent-Type: application/json', '/api/auth/refresh');
     const [answer] = answersIn(await exchange(url, bytes));
-    if (answer) isProblem(t, answer, 401, 'token_missing');
+    if (answer) assertProblem(t, answer, 401, 'token_missing');
     else t.fail('no answer');
   });
 
-  await t.test('what follows the path of verify leads nowhere else', async (t) => {
-    // A GET of either would be 405.
+  await t.test('a suffix of the verify path leads to no other route', async (t) => {
+    // A GET of /api/auth/llt or /api/auth/signup would return 405.
     for (const path of [
       '../llt',
       '%2e%2e/llt',
@@ -152,7 +156,7 @@ test('over a raw socket', async (t) => {
       await only(t, url, get('Connection: close', `/api/auth/verify/${path}`), 401, 'token_missing');
   });
 
-  await t.test('verify does not wait for a body, however it is announced', async (t) => {
+  await t.test('verify does not wait for a body, for any announcement of one', async (t) => {
     for (const announced of [
       'Content-Length: 100000000\r\nContent-Type: application/json',
       'Content-Length: 5',
@@ -167,7 +171,7 @@ test('over a raw socket', async (t) => {
     }
   });
 
-  t.equal(await service.stop(), 0, 'and after all that the service is well');
+  t.equal(await service.stop(), 0, 'the service survives all of this');
 });
 
 function get(headers: string, path = '/'): string {
@@ -181,7 +185,7 @@ function post(headers: string, path = '/api/auth'): string {
 async function only(t: Test, url: string, bytes: string, status: number, code: ErrorCode) {
   const [answer, ...others] = answersIn(await exchange(url, bytes));
   if (!answer) throw new Error('no answer');
-  isProblem(t, answer, status, code);
+  assertProblem(t, answer, status, code);
   t.strictSame(others, [], 'one answer');
   return answer;
 }

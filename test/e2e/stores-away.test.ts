@@ -6,6 +6,7 @@ import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { ready, startService, type Service } from '../support/service.ts';
 import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
 
 async function readiness({ opsUrl }: Service) {
   const response = await fetch(`${opsUrl}/health/ready`);
@@ -13,7 +14,7 @@ async function readiness({ opsUrl }: Service) {
   return { code: response.status, status, checks };
 }
 
-test('a Redis that is away at the start is waited for', { skip: redisMissing }, async (t) => {
+test('the service waits at startup for a Redis that is down', { skip: redisMissing }, async (t) => {
   const { url } = await testDatabase(t);
   const redis = testRedis(t);
   const proxy = await faultProxy(t, redis.url, 'refuse');
@@ -21,9 +22,9 @@ test('a Redis that is away at the start is waited for', { skip: redisMissing }, 
   const service = await startService(t, stores);
   const { code, status, checks } = await readiness(service);
   t.strictSame([code, status, checks.database], [503, 'not ready', 'ok']);
-  t.not(checks.sessions, 'ok');
-  t.equal((await fetch(`${service.opsUrl}/health/live`)).status, 200, 'alive all the same');
-  const early = await logInOver(service.url, 'nobody', 'x'.repeat(8));
+  t.match(checks.sessions, /^Redis fails \(/);
+  t.equal((await fetch(`${service.opsUrl}/health/live`)).status, 200, 'the service is alive');
+  const early = await logInOver(service.url, 'unknown', 'x'.repeat(8));
   t.ok([401, 503].includes(early.status));
   proxy.set('pass');
   await ready(service);
@@ -31,21 +32,39 @@ test('a Redis that is away at the start is waited for', { skip: redisMissing }, 
   t.equal(await service.stop(), 0);
 });
 
-test('a PostgreSQL that is away at the start is waited for', async (t) => {
+test('the service waits at startup for a PostgreSQL that is down', async (t) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url, 'refuse');
   const service = await startService(t, { DATABASE_URL: proxy.url });
   const { code, status, checks } = await readiness(service);
   t.strictSame([code, status, checks.sessions], [503, 'not ready', 'ok']);
-  t.not(checks.database, 'ok');
-  t.equal((await logInOver(service.url, 'nobody', 'x')).status, 503);
+  t.match(checks.database, /^PostgreSQL fails \(/);
+  t.equal((await logInOver(service.url, 'unknown', 'x')).status, 503);
   proxy.set('pass');
   await ready(service);
   await signUpOver(service.url);
   t.equal(await service.stop(), 0);
 });
 
-test('stores that hang at the start do not hang the probes', { skip: redisMissing }, async (t) => {
+test(
+  'with only PostgreSQL down, sessions wait for it, and Redis is not blamed',
+  { skip: redisMissing },
+  async (t) => {
+    const { url } = await testDatabase(t);
+    const redis = testRedis(t);
+    const proxy = await faultProxy(t, url, 'refuse');
+    const stores = { DATABASE_URL: proxy.url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix };
+    const service = await startService(t, stores);
+    // Redis may not be connected at once.
+    await until(async () => (await readiness(service)).checks.sessions === 'wait for the database');
+    t.match(await readiness(service), { code: 503, checks: { database: /^PostgreSQL fails/ } });
+    t.notMatch(service.log(), 'Redis fails');
+    proxy.set('pass');
+    await ready(service);
+  },
+);
+
+test('stores that hang at startup do not hang the probes', { skip: redisMissing }, async (t) => {
   const { url } = await testDatabase(t);
   const redis = testRedis(t);
   const [database, sessions] = [await faultProxy(t, url, 'hang'), await faultProxy(t, redis.url, 'hang')];
@@ -59,7 +78,7 @@ test('stores that hang at the start do not hang the probes', { skip: redisMissin
 });
 
 for (const fault of ['refuse', 'hang', 'vanish'] as const) {
-  test(`a Redis that goes away later (${fault}) comes back by itself`, { skip: redisMissing }, async (t) => {
+  test(`the service recovers after a Redis outage (${fault})`, { skip: redisMissing }, async (t) => {
     const { url } = await testDatabase(t);
     const redis = testRedis(t);
     const proxy = await faultProxy(t, redis.url);
@@ -71,7 +90,7 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
     t.equal(await verifyOver(service.url, pair.access_token), 200);
 
     proxy.set(fault);
-    // The client gives up far later than any answer may take; a hang would be found here.
+    // The client's timeout is far longer than any allowed answer, so a hang would fail the test.
     const signal = AbortSignal.timeout(10_000);
     const headers = bearer(pair.access_token);
     const answers = await Promise.all(
@@ -82,22 +101,31 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
       t.match(answer.headers.get('retry-after'), /^[1-9]/);
     }
     t.equal((await readiness(service)).code, 200, 'ready stays');
-    t.not((await readiness(service)).checks.sessions, 'ok', 'and its body says what is wrong');
+    t.not((await readiness(service)).checks.sessions, 'ok', 'the body names the cause');
 
     proxy.set('pass');
     await until(async () => (await verifyOver(service.url, pair.access_token)) === 200);
-    t.equal((await refreshOver(service.url, pair.refresh_token)).status, 200, 'nobody was signed out');
+    t.equal((await refreshOver(service.url, pair.refresh_token)).status, 200, 'no session was lost');
     t.equal((await logInOver(service.url, account.username, account.password)).status, 200);
     t.equal(await service.stop(), 0);
   });
 }
 
-test('a schema that is older than the code is not ready, and says what to do', async (t) => {
+test('with a schema older than the code the service is not ready and says what to do', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const service = await startService(t, { DATABASE_URL: url });
   const { code, status, checks } = await readiness(service);
   t.strictSame([code, status], [503, 'not ready']);
   t.match(checks.database, 'npm run migrate');
+  const response = await fetch(`${service.url}/api/auth`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'ada', password: 'analytical engine' }),
+  });
+  t.equal(response.status, 503);
+  t.match(response.headers.get('retry-after'), /^[1-9]/);
+  t.match(service.log(), /"msg":"PostgreSQL fails"/);
+  t.match(service.log(), /"todo":"[^"]*npm run migrate/);
   const { migrate } = await import('../../src/infra/postgres/migrate.ts');
   await migrate(url);
   await ready(service);

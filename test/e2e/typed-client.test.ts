@@ -8,12 +8,14 @@ import { test, type Test } from 'tap';
 import ts from 'typescript';
 import { anAccount } from '../support/client.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { bareEnvironment, ready, startService } from '../support/service.ts';
+import { bareEnvironment } from '../support/environment.ts';
+import { ready, startService } from '../support/service.ts';
 import { MISTAKES, PROGRAM } from '../support/typed-client.ts';
+import '../support/watch-leaks.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
-/** A client for TypeScript is generated from the document as it is served, and a program over it does what it should. */
+/** Generates a TypeScript client from the served document, then runs a program that uses it. */
 test('a typed client that is generated from the document', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: databaseUrl });
@@ -27,7 +29,7 @@ test('a typed client that is generated from the document', async (t) => {
   for (const [i, [name]] of MISTAKES.entries()) {
     t.ok(
       (found[i] ?? []).length > 0,
-      `does not where it is used wrongly: ${name}: ${found[i]?.[0] ?? 'it does'}`,
+      `does not compile with a mistake: ${name}: ${found[i]?.[0] ?? 'it does'}`,
     );
   }
 
@@ -38,7 +40,7 @@ test('a typed client that is generated from the document', async (t) => {
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const [code] = (await once(child, 'close')) as [number];
-  t.equal(code, 0, 'runs through all operations');
+  t.equal(code, 0, 'the program runs through all operations');
   t.match(JSON.parse(output), {
     user: Number,
     verified: 200,
@@ -49,11 +51,11 @@ test('a typed client that is generated from the document', async (t) => {
 });
 
 function planted(find: string, replace: string): string {
-  if (PROGRAM.split(find).length !== 2) throw new Error(`not once in the program: ${find}`);
+  if (PROGRAM.split(find).length !== 2) throw new Error(`not exactly once in the program: ${find}`);
   return PROGRAM.replace(find, replace);
 }
 
-/** A folder that holds the generated types and finds our packages. */
+/** A folder with the generated types that resolves our packages. */
 async function generate(t: Test, document: OpenAPI3): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-client-'));
   t.teardown(() => {
@@ -66,7 +68,7 @@ async function generate(t: Test, document: OpenAPI3): Promise<string> {
   return folder;
 }
 
-/** Compiles programs to 0.js, 1.js and so on. @returns what is wrong with each. */
+/** Compiles programs to 0.js, 1.js and so on. @returns the errors of each. */
 function compile(folder: string, sources: string[]): string[][] {
   const files = sources.map((source, i) => {
     const file = join(folder, `${i}.ts`);

@@ -3,26 +3,26 @@ import { dashboardQueries, metricsIn, readRules } from '../support/alert-rules.t
 import { prometheusMissing } from '../support/prometheus.ts';
 import { redisServersMissing } from '../support/redis-server.ts';
 import { fakeTokens, guessedPasswords, heldRefreshes, stolenTokens } from './harness/attacks.ts';
-import { eventually } from './harness/eventually.ts';
+import { eventually } from '../support/until.ts';
 import { trimmedReader } from './harness/feed-trouble.ts';
-import { brokenSchema, lockedTable, slowRedis, wrongClock } from './harness/misfortunes.ts';
+import { unknownConstraint, lockedTable, slowRedis, wrongClock } from './harness/misfortunes.ts';
 import { startSite, USUAL, type ObservedSite } from './harness/observed-site.ts';
 import { ordinaryDay } from './harness/ordinary-day.ts';
-import { crowdedReplica, lateReplica, unreadyReplica } from './harness/sorry-replicas.ts';
+import { crowdedReplica, lateReplica, trailLost, unreadyReplica } from './harness/sorry-replicas.ts';
 import { storesAway } from './harness/stores-away.ts';
 import { agedKey, oddReplica } from './harness/stopped-rollout.ts';
 
-// A real Prometheus with our rules scrapes real replicas: an ordinary day first, then everything that there is an alert for.
-// docs/runbook.md says of each entry how it is tried here.
+// A real Prometheus with our rules scrapes real replicas: first an ordinary day, then a cause for every alert.
+// Each entry of docs/runbook.md says how it is tested here.
 
 const { alerts, recordings } = readRules();
 
-test('every alert fires on what it is for', { skip: prometheusMissing || redisServersMissing }, async (t) => {
+test('every alert fires on its cause', { skip: prometheusMissing || redisServersMissing }, async (t) => {
   const site = await startSite(t);
   const [one, two] = [await site.start(), await site.start()];
   site.scrape(USUAL, one, two);
 
-  await t.test('an ordinary day: every query has data, and nothing fires', async (t) => {
+  await t.test('on an ordinary day every query has data, and no alert fires', async (t) => {
     const day = ordinaryDay([one, two]);
     try {
       await everyMetricHasData(t, site);
@@ -34,24 +34,24 @@ test('every alert fires on what it is for', { skip: prometheusMissing || redisSe
 
   for (const cause of [stolenTokens, guessedPasswords, fakeTokens, heldRefreshes])
     await t.test(cause.name, () => cause(site, one));
-  for (const cause of [brokenSchema, wrongClock, trimmedReader, lockedTable, slowRedis])
+  for (const cause of [unknownConstraint, wrongClock, trimmedReader, lockedTable, slowRedis])
     await t.test(cause.name, () => cause(site, one));
   await t.test('a replica of another version, with other keys', (t) => oddReplica(t, site, one, two));
-  await t.test('a key that is old', () => agedKey(site));
-  await t.test('Redis is away from one, PostgreSQL from the other', async (t) => {
+  await t.test('an old key', () => agedKey(site));
+  await t.test('one replica loses Redis, the other PostgreSQL', async (t) => {
     const back = await storesAway(site, one, two);
-    // Meanwhile, with stores of their own:
-    for (const cause of [crowdedReplica, lateReplica, unreadyReplica])
+    // Meanwhile, with separate stores:
+    for (const cause of [crowdedReplica, lateReplica, unreadyReplica, trailLost])
       await t.test(cause.name, (t) => cause(t, site));
     await back();
     for (const name of ONLY_IN_TROUBLE) t.not((await site.prometheus.query(name)).length, 0, name);
   });
-  await t.test('replicas that go', async () => {
+  await t.test('replicas that are gone', async () => {
     await two.stop('SIGKILL');
     await site.fire(USUAL, 'LatchkeyReplicaDown');
     await one.stop('SIGKILL');
     await site.fire(USUAL, 'LatchkeyNoneReady');
-    site.scrapeNobody();
+    site.scrapeNone();
     await site.fire(undefined, 'LatchkeyNoneReady');
   });
 
@@ -59,7 +59,7 @@ test('every alert fires on what it is for', { skip: prometheusMissing || redisSe
   t.strictSame(missed, [], 'every alert fired');
 });
 
-/** Those of the rules and of the dashboard, and what the rules record. */
+/** All metrics in the rules and on the dashboard, and the recorded series. */
 async function everyMetricHasData(t: Test, { prometheus }: ObservedSite): Promise<void> {
   const exprs = [...alerts, ...recordings, ...dashboardQueries()].map(({ expr }) => expr);
   const names = [...new Set(exprs.flatMap(metricsIn))].filter((name) => !ONLY_IN_TROUBLE.has(name));
@@ -73,19 +73,19 @@ async function everyMetricHasData(t: Test, { prometheus }: ObservedSite): Promis
 }
 
 /**
- * What there is nothing of as long as all is well; where a panel shows it, it shows 0. Prometheus has no series of alerts
- * that do not fire, and answers of a status have none before the first of them, so that nothing of 5xx is recorded.
+ * Series that have no data while all is well; a panel shows 0 for them. Prometheus has no series of alerts that do not
+ * fire, and answers of a status have no series before the first one, so no series of 5xx is recorded.
  */
 const ONLY_IN_TROUBLE = new Set(
   ['ALERTS', ...recordings.map(({ record }) => record)].filter((name) => /ALERTS|failures/.test(name)),
 );
 
-/** What a machine that has other things to do can cause by itself. */
+/** Alerts that a busy machine alone can cause. */
 const OF_A_BUSY_MACHINE = /Latency|Slow$|Late$|Exhausted|Saturated/;
 
 /**
- * Every query of the dashboard, and what is recorded, has data where all is well, and every value is a number. Those of
- * the alerts are empty then, and each has data where its alert fires.
+ * While all is well, every query of the dashboard and every recorded series has data, and every value is a number.
+ * The queries of the alerts are empty then; each has data when its alert fires.
  */
 async function everyQueryAnswers(t: Test, { prometheus }: ObservedSite): Promise<void> {
   const queries = [

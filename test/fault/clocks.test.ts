@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { test, type Test } from 'tap';
+import { testFolder } from '../support/folder.ts';
 import { claimsOf, type Pair } from '../support/client.ts';
 import { clockAhead } from '../support/faketime.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
@@ -13,14 +11,11 @@ import { toolsMissing } from '../support/tools.ts';
 
 const skip = { skip: redisMissing || toolsMissing('faketime', 'env') };
 
-/** Two replicas; the second's wall clock is wrong. */
+/** Two replicas; the second has a wrong wall clock. */
 async function twoReplicas(t: Test, ahead: number, env: Record<string, string> = {}) {
   const { url } = await testDatabase(t);
   const redis = testRedis(t);
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-clocks-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const shared = { DATABASE_URL: url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix, DATA_DIR: dataDir };
   const right = await startService(t, { ...shared, ...env });
   const wrong = await startService(t, { ...shared, ...env, ...clockAhead(ahead) });
@@ -37,7 +32,7 @@ async function refreshed(url: string, { refresh_token }: Pair): Promise<Pair> {
 }
 
 for (const ahead of [5, -5, 300, -300]) {
-  test(`clocks ${ahead} s apart: sessions of either go on at both, and end at both`, skip, async (t) => {
+  test(`clocks ${ahead} s apart: a session of one replica works and ends on both`, skip, async (t) => {
     const [right, wrong] = await twoReplicas(t, ahead);
     for (const [here, there] of [
       [right, wrong],
@@ -50,12 +45,12 @@ for (const ahead of [5, -5, 300, -300]) {
         t.equal(await verifyOver(here, pair.access_token), 200);
         t.equal(await verifyOver(there, pair.access_token), 200);
         t.equal(await verifyOver(there, previous.access_token), 401, 'superseded');
-        // A retry within the window, by Redis's clock: the same pair, wherever it is asked for.
+        // A retry within the window, by Redis's clock: every replica returns the same pair.
         const again = await refreshed(there, previous);
         t.strictSame(claimsOf(again.access_token), claimsOf(pair.access_token));
       }
       t.equal(await logOutOver(there, pair.access_token), 200);
-      // Longer than it takes the background of both to run.
+      // Long enough for the background tasks of both replicas to run.
       for (let i = 0; i < 4; i++) {
         t.equal(await verifyOver(here, pair.access_token), 401);
         t.equal((await refreshOver(here, pair.refresh_token)).status, 401);
@@ -66,7 +61,7 @@ for (const ahead of [5, -5, 300, -300]) {
 }
 
 test(
-  'a clock that is ahead by more than ACCESS_TOKEN_TTL refuses access tokens, and signs nobody out',
+  'a clock ahead by more than ACCESS_TOKEN_TTL refuses access tokens, and signs no user out',
   skip,
   async (t) => {
     const [right, wrong] = await twoReplicas(t, 300, { ACCESS_TOKEN_TTL: '200' });
@@ -79,7 +74,7 @@ test(
 );
 
 test(
-  'a clock that is behind takes an access token for as much longer, unless it is revoked',
+  'a clock that is behind accepts an access token longer by that much, unless it is revoked',
   skip,
   async (t) => {
     const [right, wrong] = await twoReplicas(t, -300, { ACCESS_TOKEN_TTL: '10' });

@@ -4,14 +4,14 @@ import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { eventually } from './harness/eventually.ts';
+import { eventually } from '../support/until.ts';
 import { strike } from './harness/fault.ts';
 import { revocationRounds } from './harness/revocation-rounds.ts';
 import { startWorld } from './harness/world.ts';
 
-/** The contract's second for an outage of Redis, and a margin for a machine that has other things to do. */
+/** The contract allows one second for an outage of Redis; the rest is a margin for a busy machine. */
 const BOUND = 3000;
-/** A key of some user: whoever owns its slot owns a third of the users. */
+/** A key of some user: the owner of its slot holds a third of the users. */
 const KEY = '{1}';
 
 test(
@@ -27,7 +27,7 @@ test(
       const old = await sentinels.master();
       await old.kill();
       await sentinels.failedOverFrom(old);
-      // Back as a replica, or the next failover would have none.
+      // The old master returns as a replica; the next failover needs one.
       await old.start();
       await allFollow(sentinels.servers, 1);
     };
@@ -76,7 +76,7 @@ test('Redis Cluster fails over under load', { skip: toolsMissing('redis-server')
   );
 });
 
-/** Resolves once all but the masters follow one: the next failover needs somebody to choose. */
+/** Resolves once all other servers follow a master: the next failover needs a replica to choose. */
 async function allFollow(servers: RedisServer[], masters: number): Promise<void> {
   await eventually(60, async () => {
     const links = await Promise.all(

@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
+import { testFolder } from '../support/folder.ts';
 import { bearer } from '../support/client.ts';
 import { aFeedClient, type FeedClient } from '../support/feed-reader.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -12,18 +10,18 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import type { Environment } from '../../src/config.ts';
-import { eventually } from './harness/eventually.ts';
+import type { Environment } from '../../src/config/config.ts';
+import { eventually } from '../support/until.ts';
 import { isReady, startReplica, type Replica } from './harness/replica.ts';
 
-/** Revocations of a test, over all that breaks meanwhile. */
+/** Revocations of a test, spread over all its faults. */
 const COUNT = Number(process.env.FEED_REVOCATIONS ?? 500);
-/** Sent at once. */
+/** Concurrent logouts. */
 const WORKERS = 4;
-/** Seconds for what takes one. */
+/** Seconds allowed for steps that take about one. */
 const PATIENCE = 90;
 
-/** A reader, and what it should have known and did not. */
+/** A reader, and the revocations that it missed. */
 interface Watched extends FeedClient {
   name: string;
   missed: number[];
@@ -32,19 +30,16 @@ interface Watched extends FeedClient {
 interface FeedWorld {
   replicas: Replica[];
   readers: Watched[];
-  /** Ends so many sessions while `meanwhile` breaks something; resolves once every reader knows all of them. */
+  /** Ends this many sessions while `meanwhile` causes a fault; resolves once every reader knows all of them. */
   revokes(count: number, meanwhile: () => unknown): Promise<void>;
-  /** How many snapshots the readers have got. */
+  /** Number of snapshots that the readers received. */
   snapshots(): number;
 }
 
-/** Three replicas, four readers that change replicas and one behind nginx, and sessions to be ended. */
+/** Three replicas, four readers that change replicas, one reader behind nginx, and sessions to end. */
 async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
   const { url } = await testDatabase(t);
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-feed-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const env = { DATABASE_URL: url, DATA_DIR: dataDir, REDIS_TIMEOUT: '2000', ...redis };
   const replicas = await Promise.all([1, 2, 3].map(() => startReplica(t, env)));
   for (const replica of replicas) await isReady(replica, PATIENCE);
@@ -61,7 +56,7 @@ async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
   );
   const watched = (name: string, at: () => string): Watched => {
     const missed: number[] = [];
-    // Of two heartbeats in a row the second was sent after the first came: by then it was known what had ended by then.
+    // The second of two heartbeats was sent after the first arrived, so it covers all that ended before the first.
     let due = 0;
     const client = aFeedClient(t, {
       url: at,
@@ -77,7 +72,7 @@ async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
   };
   const readers = [1, 2, 3, 4].map((i) => watched(`reader ${i}`, nextUrl));
   readers.push(watched('reader behind nginx', () => nginx.url));
-  for (const reader of readers) await eventually(PATIENCE, () => knowing(reader, []));
+  for (const reader of readers) await eventually(PATIENCE, () => missingFrom(reader, []));
 
   async function end(id: number): Promise<void> {
     for (;;) {
@@ -116,13 +111,13 @@ async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
         }),
       );
       await struck;
-      for (const reader of readers) await eventually(PATIENCE, () => knowing(reader, now, user.id));
+      for (const reader of readers) await eventually(PATIENCE, () => missingFrom(reader, now, user.id));
     },
   };
 }
 
-/** That it is told what is new, and knows these; null where it does. */
-function knowing(reader: Watched, ids: number[], userId?: number): Promise<string | null> {
+/** Null if the reader gets news and knows these ids; otherwise what is missing. */
+function missingFrom(reader: Watched, ids: number[], userId?: number): Promise<string | null> {
   const unknown = ids.filter((id) => !reader.knows(id, userId));
   const isTold = reader.isConnected() && reader.events.at(-1)?.event === 'heartbeat';
   const missing = unknown.length > 0 || !isTold;
@@ -143,7 +138,7 @@ async function aServiceClient(databaseUrl: string): Promise<string> {
   return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 }
 
-/** Sessions that nobody uses: of each there is only the record. */
+/** Sessions without use: each has only its record. */
 async function sessionsOf(databaseUrl: string, userId: number, count: number): Promise<number[]> {
   return withClient(databaseUrl, async (client) => {
     const { rows } = await client.query<{ id: string }>(
@@ -157,18 +152,18 @@ async function sessionsOf(databaseUrl: string, userId: number, count: number): P
 
 function nothingMissed(t: Test, { readers }: FeedWorld): void {
   for (const { name, missed, events, connections } of readers) {
-    t.strictSame(missed, [], `${name} knew with each heartbeat what had ended before`);
+    t.strictSame(missed, [], `${name} knew at each heartbeat all earlier revocations`);
     t.comment(`${name}: ${events.length} events, ${connections()} connections`);
   }
 }
 
-test('no reader misses a revocation', { skip: toolsMissing('redis-server', 'nginx') }, async (t) => {
+test('no reader misses a revocation', { skip: toolsMissing('bash', 'redis-server', 'nginx') }, async (t) => {
   const redis = await startRedis(t);
   const world = await startFeedWorld(t, { REDIS_URL: redis.url });
   const { readers, replicas } = world;
   const share = Math.ceil(COUNT / 4);
 
-  await t.test('whose connections end again and again', async (t) => {
+  await t.test('whose connections end repeatedly', async (t) => {
     const before = world.snapshots();
     await world.revokes(share, async () => {
       for (let i = 0; i < 3 * readers.length; i++) {
@@ -176,7 +171,7 @@ test('no reader misses a revocation', { skip: toolsMissing('redis-server', 'ngin
         await sleep(50);
       }
     });
-    t.equal(world.snapshots(), before, 'each went on where it was');
+    t.equal(world.snapshots(), before, 'each continued at its position');
   });
 
   await t.test('whose replica is killed', async (t) => {
@@ -187,13 +182,13 @@ test('no reader misses a revocation', { skip: toolsMissing('redis-server', 'ngin
       await victim?.start();
       if (victim) await isReady(victim, PATIENCE);
     });
-    t.equal(world.snapshots(), before, 'each went on where it was');
+    t.equal(world.snapshots(), before, 'each continued at its position');
   });
 
   await t.test('while Redis is emptied', async (t) => {
     const before = world.snapshots();
     await world.revokes(share, () => redis.ask('FLUSHALL'));
-    t.ok(world.snapshots() >= before + readers.length, 'each was told all that is revoked');
+    t.ok(world.snapshots() >= before + readers.length, 'each got a new snapshot');
   });
 
   await t.test('while Redis is restarted from an old snapshot', async (t) => {
@@ -203,14 +198,14 @@ test('no reader misses a revocation', { skip: toolsMissing('redis-server', 'ngin
       await redis.kill();
       await redis.start();
     });
-    t.ok(world.snapshots() >= before + readers.length, 'each was told all that is revoked');
+    t.ok(world.snapshots() >= before + readers.length, 'each got a new snapshot');
   });
   nothingMissed(t, world);
 });
 
 test(
   'no reader misses a revocation while Redis fails over',
-  { skip: toolsMissing('redis-server', 'redis-sentinel', 'nginx') },
+  { skip: toolsMissing('bash', 'redis-server', 'redis-sentinel', 'nginx') },
   async (t) => {
     const sentinels = await startSentinels(t);
     const world = await startFeedWorld(t, sentinels.env);
@@ -220,7 +215,7 @@ test(
       await old.kill();
       await sentinels.failedOverFrom(old);
     });
-    t.ok(world.snapshots() >= before + world.readers.length, 'each was told all that is revoked');
+    t.ok(world.snapshots() >= before + world.readers.length, 'each got a new snapshot');
     await world.revokes(COUNT, () => undefined);
     nothingMissed(t, world);
   },

@@ -8,14 +8,14 @@ import { toolsMissing } from '../support/tools.ts';
 import { strike, type Fault } from './harness/fault.ts';
 import { DATABASE_TIMEOUT, startWorld } from './harness/world.ts';
 
-const missing = redisMissing || toolsMissing('pgbouncer');
-/** Fewer than two replicas' pools would open by themselves. */
+const missing = redisMissing || toolsMissing('bash', 'pgbouncer');
+/** Fewer connections than the pools of two replicas would open. */
 const POOL_SIZE = 3;
 const BOUND = 6 * DATABASE_TIMEOUT;
 
 test('behind PgBouncer in transaction mode', { skip: missing }, async (t) => {
   const { url } = await testDatabase(t);
-  // Between it and PostgreSQL, so that PgBouncer stays where its server goes.
+  // The proxy sits between PgBouncer and PostgreSQL, so PgBouncer stays up when its server goes.
   const proxy = await faultProxy(t, url);
   const bouncer = await startPgBouncer(t, proxy.url, POOL_SIZE);
   const redis = testRedis(t);
@@ -39,7 +39,7 @@ test('behind PgBouncer in transaction mode', { skip: missing }, async (t) => {
   });
   const faults: Fault[] = [
     {
-      name: `PgBouncer: all is well, ${POOL_SIZE} connections`,
+      name: `PgBouncer: no fault, ${POOL_SIZE} connections`,
       bound: BOUND,
       seconds: 5,
       strike: () => null,

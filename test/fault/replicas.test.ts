@@ -4,14 +4,14 @@ import { testScale } from '../support/environment.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { eventually } from './harness/eventually.ts';
+import { eventually } from '../support/until.ts';
 import { strike, type Fault } from './harness/fault.ts';
 import { isReady, type Replica } from './harness/replica.ts';
 import { startWorld } from './harness/world.ts';
 
 const KILLS = Math.ceil(50 * testScale);
 const DRAINS = Math.ceil(4 * testScale);
-/** Milliseconds; nothing is away, but processes start beside the requests. */
+/** Milliseconds; no store is down, but processes start beside the requests. */
 const BOUND = 5000;
 
 test('replicas come and go under load', { skip: toolsMissing('redis-server') }, async (t) => {
@@ -30,7 +30,7 @@ test('replicas come and go under load', { skip: toolsMissing('redis-server') }, 
         await sleep(Math.random() * 500);
         const dying = kill % 10 === 0 ? replicas : [replicas[kill % 2 === 0 ? 0 : 1]];
         await Promise.all(dying.map((replica) => replica.stop('SIGKILL')));
-        // What the killed one had noted and not yet written is lost in both places.
+        // The killed replica's unwritten notes are lost from both places.
         if (kill % 5 === 0) await redis.ask('FLUSHALL');
         await Promise.all(dying.map((replica) => replica.start()));
       }
@@ -40,7 +40,7 @@ test('replicas come and go under load', { skip: toolsMissing('redis-server') }, 
   await t.test('killed', (t) => strike(t, world, killed));
 
   const drained: Fault = {
-    name: `replicas ended (SIGTERM) ${DRAINS} times behind a balancer that looks at readiness`,
+    name: `replicas ended (SIGTERM) ${DRAINS} times behind a balancer that checks readiness`,
     bound: BOUND,
     seconds: 0,
     async strike() {

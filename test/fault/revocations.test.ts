@@ -7,7 +7,7 @@ import { isReady } from './harness/replica.ts';
 import { revocationRounds, type Disaster } from './harness/revocation-rounds.ts';
 import { startWorld } from './harness/world.ts';
 
-test('what was revoked stays revoked', { skip: toolsMissing('redis-server') }, async (t) => {
+test('revoked tokens stay revoked', { skip: toolsMissing('redis-server') }, async (t) => {
   const postgres = await startPostgres(t);
   const redis = await startRedis(t);
   const database = await faultProxy(t, postgres.url());
@@ -16,7 +16,7 @@ test('what was revoked stays revoked', { skip: toolsMissing('redis-server') }, a
   const disasters: Disaster[] = [
     { name: 'revoked, then Redis emptied', strike: () => redis.ask('FLUSHALL') },
     {
-      name: 'revoked, then Redis back from a snapshot of before',
+      name: 'revoked, then Redis restored from an older snapshot',
       prepare: () => redis.ask('SAVE'),
       async strike() {
         await redis.kill();

@@ -3,9 +3,9 @@ import { testScale } from '../support/environment.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { eventually } from './harness/eventually.ts';
+import { eventually } from '../support/until.ts';
 import { startFleet, type Fleet } from './harness/fleet.ts';
-import { unharmed } from './harness/unharmed.ts';
+import { assertNoImpact } from './harness/assert-no-impact.ts';
 
 const skip = toolsMissing('bash', 'nginx', 'redis-server');
 const ROUNDS = Math.ceil(testScale);
@@ -21,13 +21,13 @@ test('every replica is replaced under load, and no request fails', { skip }, asy
   await fleet.renewed(1);
   for (let round = 0; round < ROUNDS; round++) {
     for (const replica of [...fleet.replicas]) {
-      // As k8s/base does it: the next one first (maxSurge 1, maxUnavailable 0).
+      // As in k8s/base: the new replica first (maxSurge 1, maxUnavailable 0).
       await fleet.add();
-      t.equal(await fleet.remove(replica), 0, 'the replaced one ended by itself');
+      t.equal(await fleet.remove(replica), 0, 'the replaced replica exited with 0');
       await fleet.renewed(1);
     }
   }
-  await unharmed(t, `${ROUNDS * 2} replacements of one of two replicas behind nginx`, fleet);
+  await assertNoImpact(t, `${ROUNDS * 2} replacements of one of two replicas behind nginx`, fleet);
 });
 
 test('from one replica to four and back under load, and no request fails', { skip }, async (t) => {
@@ -46,22 +46,22 @@ test('from one replica to four and back under load, and no request fails', { ski
   }
   while (fleet.replicas.length > 1) {
     const [oldest] = fleet.replicas;
-    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the one that went ended by itself');
+    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the removed replica exited with 0');
     await fleet.renewed(1);
   }
-  await unharmed(t, 'one replica, four, and one again behind nginx', fleet);
+  await assertNoImpact(t, 'one replica, four, and one again behind nginx', fleet);
 });
 
-test('a replica that does not drain is noticed here', { skip }, async (t) => {
+test('the test notices a replica that does not drain', { skip }, async (t) => {
   const fleet = await fleetOf(t, 2);
   await fleet.renewed(1);
   const [dying] = fleet.replicas;
   await dying?.stop('SIGKILL');
-  await eventually(20, () => Promise.resolve(fleet.tally.retries > 0 ? null : 'nobody tried again'));
+  await eventually(20, () => Promise.resolve(fleet.tally.retries > 0 ? null : 'no client retried'));
   await fleet.stop();
   t.ok(
     fleet.nginx.passed().some(({ status }) => status === 502),
-    'nginx could not pass a request on',
+    'nginx could not forward a request',
   );
-  t.ok(fleet.tally.lost > 0, 'and a client counts it');
+  t.ok(fleet.tally.lost > 0, 'a client counts the lost request');
 });

@@ -6,7 +6,7 @@ import { strike } from './harness/fault.ts';
 import { isReady, type Replica } from './harness/replica.ts';
 import { DATABASE_TIMEOUT, startWorld } from './harness/world.ts';
 
-test('a replica starts while its stores are away', { skip: redisMissing }, async (t) => {
+test('a replica starts while its stores are down', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
   const [database, redis] = [await faultProxy(t, (await testDatabase(t)).url), await faultProxy(t, url)];
   const world = await startWorld(t, {
@@ -45,5 +45,5 @@ test('a replica starts while its stores are away', { skip: redisMissing }, async
 
 async function looksRight(t: Test, replica: Replica): Promise<void> {
   t.equal((await fetch(`${replica.service?.opsUrl ?? ''}/health/live`)).status, 200, 'alive');
-  t.equal(await replica.readiness(), 503, 'and not ready');
+  t.equal(await replica.readiness(), 503, 'not ready');
 }

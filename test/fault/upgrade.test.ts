@@ -5,12 +5,12 @@ import { buildPreviousRelease, previousReleaseMissing } from '../support/previou
 import { startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { startFleet } from './harness/fleet.ts';
-import { unharmed } from './harness/unharmed.ts';
+import { assertNoImpact } from './harness/assert-no-impact.ts';
 
 const skip = toolsMissing('bash', 'nginx', 'redis-server') || previousReleaseMissing;
 
 // docs/migrations.md
-test('the previous release is upgraded under load, and brought back', { skip }, async (t) => {
+test('the previous release is upgraded under load, then rolled back', { skip }, async (t) => {
   const previous = buildPreviousRelease(t);
   const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
   const redis = await startRedis(t);
@@ -21,7 +21,7 @@ test('the previous release is upgraded under load, and brought back', { skip }, 
   const replaceOne = async (server?: string) => {
     const [oldest] = fleet.replicas;
     await fleet.add(server);
-    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced one ended by itself');
+    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced replica exited with 0');
     await fleet.renewed(2);
   };
 
@@ -29,9 +29,9 @@ test('the previous release is upgraded under load, and brought back', { skip }, 
   const expanded = await latchkey(['migrate', '--json'], { DATABASE_URL });
   t.equal(expanded.code, 0, expanded.stderr);
   await fleet.renewed(2);
-  // Forward, with both versions side by side after the first; then back, likewise.
+  // Forward, with both versions side by side after the first step; then back in the same way.
   for (const server of [undefined, undefined, previous.server, previous.server]) await replaceOne(server);
   const { applied } = JSON.parse(expanded.stdout) as { applied: string[] };
-  const what = `upgraded from ${previous.name}, with ${applied.length} migrations, and brought back behind nginx`;
-  await unharmed(t, what, fleet);
+  const what = `upgraded from ${previous.name}, with ${applied.length} migrations, and rolled back, behind nginx`;
+  await assertNoImpact(t, what, fleet);
 });

@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { createVerifier, type VerifierOptions } from '../../src/verifier/main.ts';
+import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -12,7 +10,7 @@ import { startSentinels } from '../support/redis-sentinel.ts';
 import { existing, startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { makeBalancer } from './harness/balancer.ts';
-import { eventually } from './harness/eventually.ts';
+import { eventually } from '../support/until.ts';
 import { isReady, startReplica } from './harness/replica.ts';
 import { startServiceAddress } from './harness/service-address.ts';
 import { makeTally } from './harness/tally.ts';
@@ -29,22 +27,19 @@ import {
 
 /** 10,000 with TEST_SCALE=25. */
 const REVOCATIONS = Math.max(100, Math.round(400 * testScale));
-/** Of at most so many revocations each. */
+/** At most this many revocations per round. */
 const ROUND = 1000;
 /** Seconds; a minute with TEST_SCALE=12 and more. */
 const OUTAGE = Math.max(2, Math.min(60, 5 * testScale));
 
 const ISSUER = 'https://id.example.com';
-/** Longer than any run takes, or an expired token would count as a revoked one. */
+/** Longer than any run: an expired token would count as a revoked one. */
 const LIFETIME = '86400';
 
-/** Two replicas, behind one address for the verifier. */
+/** Two replicas behind one address for the verifier. */
 async function startWorld(t: Test, stores: Environment) {
   const { url: database } = await testDatabase(t);
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-verifier-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const env = { DATABASE_URL: database, DATA_DIR: dataDir, ISSUER, ACCESS_TOKEN_TTL: LIFETIME, ...stores };
   const replicas = [await startReplica(t, env), await startReplica(t, env)] as const;
   await Promise.all(replicas.map((replica) => isReady(replica, 60)));
@@ -69,13 +64,13 @@ test(
   async (t) => {
     const sentinels = await startSentinels(t);
     const { replicas, balancer, verifier: make } = await startWorld(t, sentinels.env);
-    // What the feed says, and nothing else, decides on access tokens.
+    // Only the feed decides on access tokens.
     const verifier = make({ whenStale: 'accept' });
     await verifier.ready();
     const tokens = await openVerified(balancer, REVOCATIONS);
     const witnesses = await openVerified(balancer, 21);
     const good = await inParallel([...tokens, ...witnesses], ({ token }) => decisionOn(verifier, token));
-    t.strictSame(new Set(good), new Set(['good']), 'before it is ended each token is good');
+    t.strictSame(new Set(good), new Set(['good']), 'each token is good before it ends');
 
     const killReplica = async (replica: (typeof replicas)[number]) => {
       await replica.stop('SIGKILL');
@@ -110,7 +105,7 @@ test(
       const striking = strike().finally(() => (fault.isOver = true));
       const ended: Ended[] = [];
       const share = Math.ceil(some.length / 10);
-      // Some at a time, so that there are some left for as long as the fault lasts.
+      // In parts, so that some tokens are left as long as the fault lasts.
       for (let i = 0; i < some.length; i += share) {
         const part = some.slice(i, i + share);
         ended.push(...(await inParallel(part, (each) => endAndWatch(balancer, verifier, each))));
@@ -140,9 +135,9 @@ test(
       const outcomes = await inParallel(witnesses, ({ token }) => decisionOn(verifier, token));
       return outcomes.every((outcome) => outcome === 'good')
         ? null
-        : `of those not ended: ${outcomes.join()}`;
+        : `tokens that have not ended: ${outcomes.join()}`;
     });
-    // One that begins now learns all of it from a snapshot.
+    // A new verifier learns all revocations from a snapshot.
     const newcomer = make({ whenStale: 'refuse' });
     await newcomer.ready();
     const known = await inParallel(tokens, ({ token }) => decisionOn(newcomer, token));
@@ -151,7 +146,7 @@ test(
 );
 
 test(
-  'with Latchkey stopped valid tokens go on and revoked ones stay refused',
+  'with Latchkey down, valid tokens stay valid and revoked ones stay refused',
   { skip: toolsMissing('redis-server') },
   async (t) => {
     const redis = await startRedis(t);
@@ -177,15 +172,15 @@ test(
       if (b.size !== 1 || !b.has('invalid_token')) wrong.push(`revoked: ${[...b].join()}`);
       await sleep(100);
     }
-    t.strictSame(wrong, [], `${looks} looks in ${OUTAGE} s`);
-    t.ok(verifier.staleness() >= OUTAGE - 1, `and it says so: ${verifier.staleness().toFixed(1)} s`);
+    t.strictSame(wrong, [], `${looks} checks in ${OUTAGE} s`);
+    t.ok(verifier.staleness() >= OUTAGE - 1, `reported staleness: ${verifier.staleness().toFixed(1)} s`);
 
     await Promise.all(replicas.map((replica) => replica.start()));
     await eventually(60, () =>
       Promise.resolve(verifier.staleness() < OUTAGE ? null : `${verifier.staleness()} s stale`),
     );
     const ends = await inParallel(later ?? [], (each) => endAndWatch(balancer, verifier, each));
-    t.equal(ends.filter(({ isMissed }) => isMissed).length, 0, 'it follows again');
+    t.equal(ends.filter(({ isMissed }) => isMissed).length, 0, 'it follows the feed again');
     t.strictSame(await outcomes(good), new Set(['good']));
   },
 );

@@ -14,15 +14,15 @@ import { eventsIn, type Answer } from './wire.ts';
 
 export interface Known {
   method: string;
-  /** As in the document, with `{id}`. */
+  /** The path in the document, with `{id}`. */
   path: string;
   operation: Operation;
 }
 
-/** What the raw layers may answer to bytes that are no request of ours. */
-const TO_NOBODY = [400, 404, 405, 408, 413, 417, 431];
+/** The statuses that the HTTP layers may send for a request that matches no operation. */
+const WITHOUT_OPERATION = [400, 404, 405, 408, 413, 417, 431];
 
-/** Holds answers against the document. */
+/** Checks answers against the document. */
 export function makeContract(document: Document) {
   const ajv = new Ajv2020({ strict: false, validateFormats: true });
   (formats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -38,11 +38,11 @@ export function makeContract(document: Document) {
     return known(value) ? [] : [ajv.errorsText(known.errors)];
   }
 
-  /** What the document lets this request be; null where it names no such path or method. */
+  /** The operation that matches this request; otherwise the reason why none does. */
   function find(method: string, target: string): Known | 'no path' | 'no method' {
     const path = pathOf(target);
     const found = path === null ? [] : operations.filter((each) => fits(each, path));
-    // A path without parameters goes before one with.
+    // A path without parameters comes before one with parameters.
     const literal = found.filter((each) => !each.path.includes('{'));
     const candidates = literal.length > 0 ? literal : found;
     const [first] = candidates;
@@ -55,7 +55,7 @@ export function makeContract(document: Document) {
     );
   }
 
-  /** @returns what is wrong with the answer. */
+  /** @returns the problems of the answer. */
   function check(method: string, target: string, answer: Answer): string[] {
     if (answer.status >= 500) return [`${answer.status} is never right`];
     const known = find(method, target);
@@ -66,9 +66,10 @@ export function makeContract(document: Document) {
     return [...checkHeaders(headers, answer), ...(method === 'HEAD' ? [] : checkBody(content, answer))];
   }
 
-  /** Of what never reached an operation. */
+  /** Checks the answer to a request that reached no operation. */
   function checkProblem(method: string, answer: Answer): string[] {
-    if (!TO_NOBODY.includes(answer.status)) return [`${answer.status} to a request that nobody documented`];
+    if (!WITHOUT_OPERATION.includes(answer.status))
+      return [`${answer.status} to a request without a documented operation`];
     const schema = { $ref: '#/components/schemas/Problem' };
     return method === 'HEAD' ? [] : checkBody({ 'application/problem+json': { schema } }, answer);
   }
@@ -97,7 +98,7 @@ export function makeContract(document: Document) {
     return validate(media.schema, value);
   }
 
-  /** Of as much of a stream as was read. */
+  /** Checks the part of a stream that was read. */
   function checkEvents({ 'x-events': schemas = {} }: Media, text: string): string[] {
     const events = eventsIn(text);
     if (events.length === 0) return ['the stream holds no event'];
@@ -119,13 +120,13 @@ export function makeContract(document: Document) {
 
 export type Contract = ReturnType<typeof makeContract>;
 
-/** References of the document, as seen from outside of it. */
+/** Rewrites the document's references for use outside of it. */
 function absolute(part: unknown): object {
   const text = JSON.stringify(part).replaceAll('"$ref":"#/', '"$ref":"document#/');
   return JSON.parse(text) as object;
 }
 
-/** A target's path, decoded as the router does; null where it cannot be. */
+/** A target's path, decoded like the router does; null if it cannot be decoded. */
 function pathOf(target: string): string | null {
   const path = target.replace(/^https?:\/\/[^/]*/i, '').split(/[?#]/)[0] ?? '';
   try {

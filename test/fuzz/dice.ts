@@ -1,6 +1,6 @@
 import { makeRandom } from '../simulation/random.ts';
 
-/** Choices that follow from a seed. */
+/** Random choices from a seed. */
 export function makeDice(seed: number) {
   const { chance, between } = makeRandom(seed);
   const below = (limit: number) => Math.floor(between(0, limit));

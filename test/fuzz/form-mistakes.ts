@@ -2,7 +2,7 @@ import { HOSTILE_TEXTS } from './hostile.ts';
 import { spliced, without, type Mistake } from './mistakes.ts';
 import type { Request } from './requests.ts';
 
-/** What can be wrong with a form: RFC 6749, section 3.1, has what is not known ignored, and what comes twice refused. */
+/** Mistakes in a form. By RFC 6749, section 3.1, unknown parameters are ignored and repeated ones refused. */
 export const IN_FORM: Record<string, Mistake> = {
   'a parameter is missing': (_request, dice) => {
     const token = dice.pick(['', 'token=', 'token']);
@@ -12,7 +12,7 @@ export const IN_FORM: Record<string, Mistake> = {
     const again = dice.pick([textOf(request), 'token=x', 'token=', 't%6fken=x']);
     return { body: Buffer.from(`${textOf(request)}&${again}`), expects: 'refusal' };
   },
-  'a parameter that is not known': (request, dice) => {
+  'an unknown parameter': (request, dice) => {
     const other = dice.pick([
       'x=1',
       '__proto__=1',
@@ -30,7 +30,7 @@ export const IN_FORM: Record<string, Mistake> = {
     return { body: Buffer.from([textOf(request), ...more].join('&')) };
   },
   'a hostile text in a form': (_request, dice) => {
-    // Lone surrogates become what stands for them.
+    // Lone surrogates become the replacement character.
     const body = new URLSearchParams({ token: dice.pick(HOSTILE_TEXTS) });
     return { body: Buffer.from(body.toString()), expects: 'anything', secrets: [] };
   },
@@ -39,7 +39,7 @@ export const IN_FORM: Record<string, Mistake> = {
     const body = dice.pick([`${textOf(request)}${escape}`, `${textOf(request)}&${escape}=1`]);
     return { body: Buffer.from(body), expects: 'refusal' };
   },
-  'bytes in a form that are no UTF-8': (request, dice) => {
+  'bytes in a form that are not UTF-8': (request, dice) => {
     const bad = dice.pick([[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0x80], [0xe2, 0x82]]);
     return { body: spliced(request, dice, Buffer.from(bad)), expects: 'refusal' };
   },

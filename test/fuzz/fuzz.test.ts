@@ -7,24 +7,25 @@ import type { Document, JsonSchema, Operation, Response } from '../support/opena
 import { ready, startService } from '../support/service.ts';
 import { aServiceClient } from '../support/service-client.ts';
 import { fuzz } from './fuzz.ts';
+import '../support/watch-leaks.ts';
 
 const DOCUMENT = readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8');
 
-/** FUZZ_COUNT requests, which follow from FUZZ_SEED. */
-const COUNT = Number(process.env.FUZZ_COUNT ?? 2000);
+/** FUZZ_COUNT requests, generated from FUZZ_SEED. */
+const COUNT = Number(process.env.FUZZ_COUNT ?? 20_000);
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 1e6);
 
-/** A leak of more than some kilobytes a request ends this process before the last one. */
+/** If the service leaks more than a few kilobytes per request, it runs out of memory before the last one. */
 const ENVIRONMENT = {
   NODE_OPTIONS: '--max-old-space-size=128',
-  // An exchanged token that comes back is reuse at once, and no overlap, which is a 503.
+  // With window 0 an exchanged token is reuse at once. An overlap would be a 503.
   REFRESH_RETRY_WINDOW: '0',
   DATABASE_TIMEOUT: '60000',
   REQUEST_TIMEOUT: '60',
   MAX_SESSIONS_PER_USER: '10000',
 };
 
-test(`${COUNT} requests, right, wrong and hostile, get answers that are documented`, async (t) => {
+test(`${COUNT} valid, invalid and hostile requests get documented answers`, async (t) => {
   t.comment(`FUZZ_SEED=${SEED}`);
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
@@ -40,11 +41,11 @@ test(`${COUNT} requests, right, wrong and hostile, get answers that are document
   for (const status of ['200', '400', '401', '404', '405', '413', '415', '417', '431']) {
     t.ok(statuses.has(status), `${status} was seen`);
   }
-  t.ok((seen.get('as documented: 200') ?? 0) > COUNT / 10, 'and many were right');
-  t.equal(await service.stop(), 0, 'the service is well');
+  t.ok((seen.get('as documented: 200') ?? 0) > COUNT / 10, 'and many were valid');
+  t.equal(await service.stop(), 0, 'the service is healthy');
 });
 
-test('an answer that is not documented is found', async (t) => {
+test('finds an undocumented answer', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
@@ -93,7 +94,7 @@ test('an answer that is not documented is found', async (t) => {
   }
 });
 
-test('a fault of the service is found', async (t) => {
+test('finds a fault of the service', async (t) => {
   const document = JSON.parse(DOCUMENT) as Document;
   const [status, title] = PROBLEMS.internal_error;
 
@@ -106,7 +107,7 @@ test('a fault of the service is found', async (t) => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
   const { port } = server.address() as { port: number };
-  const client = { clientId: 'nobody', secret: 'x'.repeat(43) };
+  const client = { clientId: 'unknown', secret: 'x'.repeat(43) };
   const { problems } = await fuzz({
     url: `http://127.0.0.1:${port}`,
     document,

@@ -11,7 +11,7 @@ import { makeWorld } from './world.ts';
 interface FuzzOptions {
   url: string;
   document: Document;
-  /** Requests; the n-th follows from the seed and what was answered before. */
+  /** The number of requests. The n-th depends on the seed and the earlier answers. */
   count: number;
   seed: number;
   /** A registered service. */
@@ -19,16 +19,16 @@ interface FuzzOptions {
 }
 
 export interface Report {
-  /** Answers by what was done to the request and status. */
+  /** The number of answers by the change of the request and the status. */
   seen: Map<string, number>;
-  /** The first few things that were wrong, each with its request. */
+  /** The first few problems, each with its request. */
   problems: string[];
 }
 
 const CONNECTIONS = 8;
 const MAX_PROBLEMS = 10;
 
-/** Sends requests that are made from the document, and holds every answer against it. */
+/** Sends requests generated from the document, and checks every answer against it. */
 export async function fuzz({ url, document, count, seed, client }: FuzzOptions): Promise<Report> {
   const contract = makeContract(document);
   const world = makeWorld(client);
@@ -43,7 +43,7 @@ export async function fuzz({ url, document, count, seed, client }: FuzzOptions):
       const { known, request: good } = aRequest(dice, contract, world);
       const request = withMistake(good, dice, contract.required(known.operation));
       const bytes = bytesOf(request);
-      // After bytes that are no request nobody knows where the next answer begins.
+      // After bytes that are not HTTP, the start of the next answer cannot be found on that connection.
       const line = request.raw ? openWire(url) : wire;
       try {
         const answer = await line.ask(bytes, request.method === 'HEAD');
@@ -68,21 +68,21 @@ export async function fuzz({ url, document, count, seed, client }: FuzzOptions):
       ...(raw ? checkRaw(method, target, answer) : contract.check(method, target, answer)),
       ...(expects === 'success' && !isSuccess(request, answer) ? ['it should have succeeded'] : []),
       ...(expects === 'refusal' && answer.status < 400 ? ['it should have been refused'] : []),
-      ...told.map(() => 'it repeats what nobody may read'),
+      ...told.map(() => 'it repeats a secret'),
     ];
   }
 
-  /** Some of what is no HTTP is still understood well enough to be answered as its operation answers. */
+  /** Some malformed requests are still understood, and get the answer that their operation documents. */
   function checkRaw(method: string, target: string, answer: Answer): string[] {
-    const asNobody = contract.check(method, 'no path', answer);
-    return asNobody.length === 0 ? [] : contract.check(method, target, answer);
+    const withoutPath = contract.check(method, 'no path', answer);
+    return withoutPath.length === 0 ? [] : contract.check(method, target, answer);
   }
 
-  /** Gives back what the request had borrowed, as it is now. */
+  /** Gives back the request's session in its new state. */
   function settle({ session, succeed, name, method, body }: Request, answer: Answer): void {
     const isRight = answer.status === 200 && method !== 'HEAD';
     const after = isRight ? succeed(parse(answer), body) : session;
-    // Whoever presents what was exchanged, or does something else, may have ended the session.
+    // A reused refresh token ends the session, and another method may have done so.
     if (after && !['a token that was exchanged', 'another method'].includes(name)) world.giveBack(after);
   }
 
@@ -100,7 +100,7 @@ function note({ seen }: Report, what: string): void {
   seen.set(what, (seen.get(what) ?? 0) + 1);
 }
 
-/** Whoever says that they have a document may be told that it is the same. */
+/** A request with If-None-Match may get 304 instead of 200. */
 function isSuccess({ headers }: Request, { status }: Answer): boolean {
   const hasIt = headers.some(([name]) => name.toLowerCase() === 'if-none-match');
   return status === 200 || (status === 304 && hasIt);

@@ -1,7 +1,7 @@
 import type { Dice } from './dice.ts';
 import type { Session } from './world.ts';
 
-/** Texts that have broken somebody's software. */
+/** Texts that have broken other software. */
 export const HOSTILE_TEXTS = [
   '',
   ' ',
@@ -41,7 +41,7 @@ export const HOSTILE_TEXTS = [
   '1e999',
 ];
 
-/** Credentials that must not let anybody in. */
+/** Credentials that the service must refuse. */
 export const TOKENS: ((session: Session, dice: Dice) => string)[] = [
   (session) => `Bearer ${session.access.slice(0, -3)}AAA`,
   (session, dice) => `Bearer ${changed(session.access, dice)}`,
@@ -64,7 +64,7 @@ export const TOKENS: ((session: Session, dice: Dice) => string)[] = [
   () => `Bearer ${Buffer.from('['.repeat(3000)).toString('base64url')}.e30.x`,
 ];
 
-/** The same for services. @param good what does let in. */
+/** The same for services. @param good credentials that are accepted. */
 export const CREDENTIALS: ((good: string, dice: Dice) => string)[] = [
   (good) => good.slice(0, -6),
   (good) => `${good}=`.repeat(2),
@@ -89,7 +89,7 @@ export const CREDENTIALS: ((good: string, dice: Dice) => string)[] = [
   () => 'Basic =',
 ];
 
-/** Paths that are not those of the operation, or not plainly. */
+/** Paths that differ from the operation's, or are another spelling of it. */
 export const TARGETS: ((target: string, dice: Dice) => string)[] = [
   (target) => `${target}/`,
   (target) => `/${target}`,
@@ -131,7 +131,7 @@ function changed(token: string, dice: Dice): string {
   const at = dice.below(token.length - 1);
   const old = token[at];
   const other = dice.pick(Array.from('ABCabc012-_.').filter((character) => character !== old));
-  // The last character of a segment may hold bits that nobody reads: those are one token.
+  // Decoders ignore the spare bits of a segment's last character: texts that differ only there are one token.
   return isLastOfSegment(token, at) ? unsigned(token) : token.slice(0, at) + other + token.slice(at + 1);
 }
 

@@ -4,10 +4,10 @@ import { CREDENTIALS, HOSTILE_TEXTS, TOKENS, TARGETS } from './hostile.ts';
 import { rawRequest } from './raw-requests.ts';
 import type { Request } from './requests.ts';
 
-/** One thing that is wrong with a request, or would be anywhere else. */
+/** One mistake in a request. Some requests allow it. */
 export type Mistake = (request: Request, dice: Dice, required: string[]) => Partial<Request>;
 
-/** Those that need a body. */
+/** Mistakes that need a body. */
 const IN_BODY: Record<string, Mistake> = {
   'a property is missing': (request, dice, required) => {
     const left = Object.entries(valuesOf(request));
@@ -19,7 +19,7 @@ const IN_BODY: Record<string, Mistake> = {
     values[dice.pick(Object.keys(values))] = dice.pick([5, -0, 1e300, true, null, [], {}, ['x'], { x: 1 }]);
     return { body: json(values), expects: 'refusal' };
   },
-  'a property is not known': (request, dice) => {
+  'an unknown property': (request, dice) => {
     const name = dice.pick([
       'admin',
       'id',
@@ -52,7 +52,7 @@ const IN_BODY: Record<string, Mistake> = {
     values[dice.pick(Object.keys(values))] = dice.pick(HOSTILE_TEXTS);
     return { body: json(values), expects: 'anything', secrets: [] };
   },
-  'bytes that are no UTF-8': (request, dice) => {
+  'bytes that are not UTF-8': (request, dice) => {
     const bad = dice.pick([[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0x80], [0xe2, 0x82]]);
     return { body: spliced(request, dice, Buffer.from(bad)), expects: 'refusal' };
   },
@@ -106,7 +106,7 @@ const IN_BODY: Record<string, Mistake> = {
   'no content type': (request) => ({ headers: without(request, 'Content-Type'), expects: 'refusal' }),
 };
 
-/** Those that fit any request. */
+/** Mistakes for any request. */
 const ANYWHERE: Record<string, Mistake> = {
   'as documented': () => ({}),
   'another token': (request, dice) => {
@@ -117,7 +117,7 @@ const ANYWHERE: Record<string, Mistake> = {
   'a token that was exchanged': (request) => {
     const token = request.session?.stale[0];
     if (token === undefined) return {};
-    // It ends the session, and is refused where another token is wanted.
+    // It ends the session at refresh. Other operations refuse it.
     return {
       headers: [...without(request, 'Authorization'), ['Authorization', `Bearer ${token}`]],
       expects: 'anything',
@@ -208,7 +208,7 @@ const ANYWHERE: Record<string, Mistake> = {
     ]);
     return { target: `${request.target}?${query}`, expects: 'anything' };
   },
-  'a body that nobody asked for': (request, dice) => ({
+  'an unexpected body': (request, dice) => ({
     headers: [...without(request, 'Content-Type'), ['Content-Type', 'application/json']],
     body: Buffer.from(dice.pick(['{}', '', '[]', '{"id":7}', 'null', '{"__proto__":1}', 'x'.repeat(20_000)])),
     expects: 'anything',
@@ -216,7 +216,7 @@ const ANYWHERE: Record<string, Mistake> = {
   'no HTTP': (request, dice) => ({ raw: rawRequest(request, dice), expects: 'refusal' }),
 };
 
-/** The request with one mistake; one that does not fit leaves it as it is. @param required properties of its body. */
+/** Adds one mistake to the request, or none if it does not fit. @param required properties of its body. */
 export function withMistake(request: Request, dice: Dice, required: string[]): Request {
   const mistakes = request.body && dice.chance(0.6) ? (request.isForm ? IN_FORM : IN_BODY) : ANYWHERE;
   const name = dice.chance(0.2) ? 'as documented' : dice.pick(Object.keys(mistakes));

@@ -1,7 +1,7 @@
 import type { Dice } from './dice.ts';
 import type { Request } from './requests.ts';
 
-/** Bytes that are no HTTP/1.1, or that two servers would read in two ways. */
+/** Bytes that are not HTTP/1.1, or that two servers would read differently. */
 export function rawRequest({ method, target, headers }: Request, dice: Dice): Buffer {
   const line = `${method} ${target} HTTP/1.1\r\nHost: x\r\n`;
   const credentials = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -32,11 +32,11 @@ export function rawRequest({ method, target, headers }: Request, dice: Dice): Bu
   return Buffer.from(text, 'latin1');
 }
 
-/** A request as it goes over the wire. */
+/** The bytes of a request. */
 export function bytesOf({ method, target, headers, body, raw }: Request): Buffer {
   if (raw) return raw;
   const lines = [
-    // Bytes, not characters: a target or header may hold some beyond ASCII.
+    // Bytes, not characters: a target or header may be outside of ASCII.
     `${method} ${target} HTTP/1.1`,
     'Host: latchkey.test',
     ...headers.map(([name, value]) => `${name}: ${value}`),
@@ -45,7 +45,7 @@ export function bytesOf({ method, target, headers, body, raw }: Request): Buffer
   return Buffer.concat([toBytes(`${lines.join('\r\n')}\r\n\r\n`), body ?? Buffer.alloc(0)]);
 }
 
-/** Latin-1 where that is enough, else UTF-8. */
+/** Latin-1 if possible, else UTF-8. */
 function toBytes(text: string): Buffer {
   return /^[\0-\xff]*$/.test(text) ? Buffer.from(text, 'latin1') : Buffer.from(text);
 }

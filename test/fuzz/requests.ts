@@ -5,28 +5,28 @@ import type { Dice } from './dice.ts';
 import { basic } from '../support/service-client.ts';
 import type { Account, Session, World } from './world.ts';
 
-/** A request as it should be, which mistakes are then made in. */
+/** A correct request, before mistakes are added. */
 export interface Request {
-  /** What was done to it, for the report. */
+  /** The change of the request, for the report. */
   name: string;
   method: string;
   target: string;
   headers: [name: string, value: string][];
   body: Buffer | null;
-  /** A form, where it is not JSON. */
+  /** A form, if the body is not JSON. */
   isForm: boolean;
-  /** Sent instead of all of the above, over a connection of its own. */
+  /** Sent instead of all of the above, over a separate connection. */
   raw?: Buffer;
   expects: 'success' | 'refusal' | 'anything';
-  /** What no answer may repeat. */
+  /** The secrets that no answer may repeat. */
   secrets: string[];
-  /** The session whose tokens it uses; nobody else does meanwhile. */
+  /** The session whose tokens it uses. No other request uses it at the same time. */
   session: Session | null;
-  /** What it means for the world that it succeeded; null where the session is over. */
+  /** Updates the world after a success. Returns the session's new state, or null if it ended. */
   succeed: (answer: unknown, sent: Buffer | null) => Session | null;
 }
 
-/** A request to any operation of the document that would succeed, as far as is known how. */
+/** A request to any operation of the document. It must succeed if its ids exist and `EFFECTS` has the operation. */
 export function aRequest(dice: Dice, contract: Contract, world: World): { known: Known; request: Request } {
   const wanted = dice.pick(contract.operations);
   const takesToken = has(wanted.operation, 'bearer') || isFormOf(wanted.operation);
@@ -53,7 +53,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
       headers: [
         ...(credentials === null ? [] : [['Authorization', credentials] as [string, string]]),
         ...(body ? [['Content-Type', type] as [string, string]] : []),
-        // Such clients take their errors as JSON.
+        // OAuth clients accept errors as JSON only.
         ...(isForm && dice.chance(0.5) ? [['Accept', 'application/json'] as [string, string]] : []),
       ],
       body,
@@ -64,7 +64,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
       ),
       session,
       succeed: (answer, sent) => {
-        // A mistake may have made it another account's.
+        // A mistake may have replaced it with another account's token.
         const values =
           operation.requestBody && !isForm ? (JSON.parse(String(sent)) as Partial<Account>) : null;
         const token = isForm ? sameToken(new URLSearchParams(String(sent)).get('token') ?? '') : '';
@@ -78,14 +78,14 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
 interface Effect {
   answer: unknown;
   values: Partial<Account> | null;
-  /** The one in a form. */
+  /** The token in a form. */
   token: string;
   session: Session | null;
   world: World;
   target: string;
 }
 
-/** The operations whose success is known to be right, and what follows from it. */
+/** The operations with a known correct request, and the effect of its success. */
 const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   signUp({ answer, values, world }) {
     world.begin(values as Account, answer as Pair);
@@ -135,7 +135,7 @@ function has({ security }: Operation, scheme: string): boolean {
   return security.some((each) => Object.keys(each).some((name) => name.startsWith(scheme)));
 }
 
-/** The last character of a signature may hold bits that nobody reads: those are one token. */
+/** Decoders ignore the spare bits of a signature's last character: texts that differ only there are one token. */
 function sameToken(token: string): string {
   return token.replace(/[^.]*$/, (signature) => Buffer.from(signature, 'base64url').toString('base64url'));
 }
@@ -154,7 +154,7 @@ function credentialsFor(
   if (!session || operation.security.length === 0) return null;
   if (has(operation, 'bearerRefreshToken')) return `Bearer ${session.refresh}`;
   const [llt] = session.longLived;
-  // An LLT may do what an access token may, where it does not concern other tokens.
+  // An LLT has the rights of an access token, except over other tokens.
   const isEnough = ['verify', 'getProfile'].includes(operation.operationId);
   return `Bearer ${llt && isEnough && dice.chance(0.5) ? llt.token : session.access}`;
 }
@@ -175,7 +175,7 @@ function targetOf(dice: Dice, path: string, session: Session | null): { target: 
   return { target: path.replace(/\{\w+\}/g, String(id ?? 1 + dice.below(1e6))), isKnown: id !== undefined };
 }
 
-/** Values that fit, by the names of the properties. */
+/** Valid values by property name. */
 function bodyOf(dice: Dice, operation: Operation, world: World): Partial<Account> | null {
   if (operation.requestBody === undefined) return null;
   const username = `u${dice.word(12)}`;
@@ -183,7 +183,7 @@ function bodyOf(dice: Dice, operation: Operation, world: World): Partial<Account
     username,
     name: dice.pick(['Ada Lovelace', 'Zoë', '李四', 'O’Brien', '𝒜da', 'Ада']),
     email: `${username}@example.com`,
-    password: dice.pick(['difference engine', 'пароль-пароль', '🔑🔑🔑🔑🔑🔑🔑🔑', `p ${dice.word(30)}`]),
+    password: dice.pick(['difference engine', 'пароль-пароль', '🔑🚪🏠🌳🐝🍯🥄🫖', `p ${dice.word(30)}`]),
   };
   const device = dice.chance(0.5)
     ? { device: dice.pick(['Kitchen tablet', 'a', '📱', 'x'.repeat(128)]) }

@@ -7,15 +7,15 @@ export interface Answer {
   body: Buffer;
 }
 
-/** Nothing of ours takes this long, in milliseconds: whoever waits longer waits for ever. */
+/** Milliseconds. No answer of the service takes this long, so a longer wait would never end. */
 const HANG = 60_000;
 
-/** One connection at a time, opened when it is needed. Requests are bytes: what clients would never send can be sent. */
+/** One connection at a time, opened on demand. Requests are raw bytes, so that malformed ones can be sent too. */
 export function openWire(url: string) {
   const { hostname, port } = new URL(url);
   let socket: Socket | null = null;
 
-  /** @param isHead the answer has no body, whatever it says. @throws Error where there is no answer, or none in time. */
+  /** @param isHead the answer has no body, even if it announces one. @throws Error if no answer comes in time. */
   async function ask(request: Buffer, isHead: boolean): Promise<Answer> {
     const current = socket ?? connect(Number(port), hostname);
     socket = current;
@@ -59,7 +59,7 @@ export function openWire(url: string) {
   return { ask, close };
 }
 
-/** The first final answer in what came back; null while it is not complete. */
+/** The first final answer in the received bytes; null while it is incomplete. */
 function readAnswer(received: Buffer, isHead: boolean): Answer | null {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return null;
@@ -86,7 +86,7 @@ function readAnswer(received: Buffer, isHead: boolean): Answer | null {
   return rest.length < length ? null : { ...answer, body: rest.subarray(0, length) };
 }
 
-/** What came so far of a body whose length nobody knows yet. */
+/** The part of a chunked body that has arrived so far. */
 function unchunked(received: Buffer): Buffer {
   const parts: Buffer[] = [];
   for (let at = 0; ;) {
@@ -112,7 +112,7 @@ export function eventsIn(text: string): { event: string; data: string }[] {
     });
 }
 
-/** It never ends: its head and first event are all that is read of it. */
+/** A stream never ends, so only its head and first event are read. */
 function isStream({ headers }: Answer): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') ?? false;
 }

@@ -1,7 +1,7 @@
 import { claimsOf, type Pair } from '../support/client.ts';
 import type { TestClient } from '../support/service-client.ts';
 
-/** What the requests know of each other: accounts, and the tokens in use, each lent to one request at a time. */
+/** The shared state of all requests: accounts, and the tokens in use. Each is lent to one request at a time. */
 
 export interface Session {
   account: Account;
@@ -30,7 +30,7 @@ export function makeWorld(client: TestClient) {
     client,
     free,
     accounts,
-    /** A session that nobody else uses until it is given back. @param alone that its account has no other. */
+    /** Lends a session for exclusive use. @param alone only a session whose account has no other. */
     borrow(position: number, alone: boolean): Session | null {
       const found = alone ? free.filter(({ account }) => isLoner(account)) : free;
       const session = found[position % Math.max(1, found.length)];
@@ -38,7 +38,7 @@ export function makeWorld(client: TestClient) {
       return session ?? null;
     },
     giveBack(session: Session): void {
-      // Whoever has been around for long has enough long-lived tokens.
+      // Retires a session with many long-lived tokens: it would run into the limit.
       if (free.length < MAX_SESSIONS && session.longLived.length < 50) free.push(session);
     },
     begin(account: Account, pair: Pair): void {
@@ -56,7 +56,7 @@ export function makeWorld(client: TestClient) {
   };
 }
 
-/** Nobody logs in to it again: it may log out everywhere without anybody noticing. */
+/** No request logs in to this account again, so logging out everywhere disturbs no other session. */
 function isLoner({ username }: Account): boolean {
   return /[0-8]$/.test(username);
 }

@@ -19,7 +19,7 @@ const METHODS = [
   'QUERY',
 ];
 
-/** Every path and the only method that it knows. */
+/** Every path and its only method. */
 const PATHS: [path: string, allow: string][] = [
   ['/api/auth', 'DELETE, POST'],
   ['/api/auth/7', 'DELETE'],
@@ -48,7 +48,7 @@ test('a wrong method is 405 with Allow on every path, HEAD among them', async (t
   }
 });
 
-test('an unknown path is 404, whatever comes with it', async (t) => {
+test('an unknown path is 404 with any method, token and body', async (t) => {
   const target = await buildTestApp(t);
   const { access_token: token } = await signUp(target);
   const paths = [
@@ -129,7 +129,7 @@ test('a body of more than 16 KiB is 413', async (t) => {
   refused(t, await post(bodyOf(16 * 1024 + 1)), 413, 'body_too_large');
 });
 
-test('malformed JSON is 400, and none of it comes back', async (t) => {
+test('malformed JSON is 400, and the answer quotes none of it', async (t) => {
   const target = await buildTestApp(t);
   const bodies = [
     '',
@@ -164,7 +164,7 @@ test('a URL that cannot be decoded is 400', async (t) => {
   }
 });
 
-test('the first of many faults are listed, and no more', async (t) => {
+test('only the first of many faults are listed', async (t) => {
   const target = await buildTestApp(t);
   const payload = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`extra${i}`, 'hunter2']));
   const response = await call(target, 'POST /api/auth', { payload });
@@ -173,11 +173,11 @@ test('the first of many faults are listed, and no more', async (t) => {
   t.notMatch(response.body, 'hunter2');
 });
 
-test('a fault of ours is 500, and says nothing of itself to anybody but the log', async (t) => {
+test('an internal fault is 500, and only the log tells its cause', async (t) => {
   const target = await buildTestApp(t, {
     override: (options) => ({
       ...options,
-      services: { ...options.services, profile: () => Promise.reject(new Error('SELECT secret FROM users')) },
+      useCases: { ...options.useCases, profile: () => Promise.reject(new Error('SELECT secret FROM users')) },
     }),
   });
   const { access_token: token } = await signUp(target);

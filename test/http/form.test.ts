@@ -3,7 +3,7 @@ import { decodeFormText, decodeUtf8, parseForm } from '../../src/http/form.ts';
 
 const parse = (text: string | Buffer) => parseForm(Buffer.from(text as string));
 
-test('a form is read as OAuth means it', (t) => {
+test('a form is read by the rules of OAuth', (t) => {
   for (const [text, parameters] of [
     ['', {}],
     ['&&', {}],
@@ -15,18 +15,18 @@ test('a form is read as OAuth means it', (t) => {
   ] as const)
     t.strictSame(parse(text), { parameters }, text);
   const odd = parse('__proto__=x&constructor=y');
-  t.ok('parameters' in odd && Object.hasOwn(odd.parameters, '__proto__'), 'a name like any other');
+  t.ok('parameters' in odd && Object.hasOwn(odd.parameters, '__proto__'), 'an ordinary name');
   t.equal(({} as Record<string, unknown>).x, undefined);
   t.end();
 });
 
-test('what is no form is refused', (t) => {
+test('a malformed form is refused', (t) => {
   for (const text of ['token=%', 'token=%zz', '%ff=x', 'token=%c3%28', Buffer.from('746f6b656e3dff', 'hex')])
     t.strictSame(parse(text), { fault: 'malformed' }, text.toString());
   t.end();
 });
 
-test('no parameter may come twice, also where a value is missing or its name is written otherwise', (t) => {
+test('a repeated parameter is refused, even without a value or in another encoding', (t) => {
   for (const text of ['a=1&a=1', 'a=1&a=2', 'a=&a=2', 'a=1&a', 'token=1&%74oken=2', 'x=1&token=1&x=2'])
     t.strictSame(parse(text), { fault: 'repeated' }, text);
   t.end();
@@ -37,6 +37,6 @@ test('text is decoded strictly', (t) => {
   for (const text of ['%', '%e', '%ff', 'a%zz']) t.equal(decodeFormText(text), null, text);
   t.equal(decodeUtf8(Buffer.from('é')), 'é');
   t.equal(decodeUtf8(Buffer.from([0xff])), null);
-  t.equal(decodeUtf8(Buffer.from('\ufeffx')), '\ufeffx', 'nothing is taken away');
+  t.equal(decodeUtf8(Buffer.from('\ufeffx')), '\ufeffx', 'nothing is removed');
   t.end();
 });

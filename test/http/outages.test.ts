@@ -15,6 +15,7 @@ import { faultProxy, type Fault } from '../support/fault-proxy.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { workDone } from '../support/spy.ts';
 import { countRows, sql } from '../support/sql.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
@@ -26,7 +27,7 @@ const unavailable = (t: Test, response: LightMyRequestResponse) => {
 
 for (const fault of ['refuse', 'hang', 'vanish'] as const) {
   test(
-    `with Redis away (${fault}) everything is 503 and nothing is written`,
+    `if Redis is down (${fault}), everything is 503 and nothing is written`,
     { skip: redisMissing },
     async (t) => {
       const { url, prefix } = testRedis(t);
@@ -53,20 +54,20 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
       unavailable(t, await call(target, 'DELETE /api/auth/999', { token }));
       for (const line of ['GET', 'DELETE'])
         unavailable(t, await call(target, `${line} /api/user/tokens`, { token }));
-      t.equal((await target.composition.ops.readiness()).ready, true, 'ready stays');
+      t.equal((await target.composition.ops.readiness()).ready, true, 'the replica stays ready');
       refused(t, await verify(target, 'x'), 401, 'invalid_token');
 
       proxy.set('pass');
       await until(async () => (await verify(target, llt)).statusCode === 200);
-      // A Redis that hung does what it was asked once it goes on, though nobody waits any more: an answer lost.
+      // When a hung Redis resumes, it runs the timed-out commands: the refresh took effect, its answer was lost.
       const next = pairOf(await refresh(target, pair.refresh_token));
-      t.equal(claimsOf(next.access_token).sid, claimsOf(token).sid, 'nobody was signed out');
+      t.equal(claimsOf(next.access_token).sid, claimsOf(token).sid, 'the session goes on');
       t.equal((await call(target, 'POST /api/auth', login)).statusCode, 200);
     },
   );
 }
 
-test('with Redis away a logout is not said to be done', { skip: redisMissing }, async (t) => {
+test('if Redis is down, a logout does not report success', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { REDIS_URL: proxy.url, REDIS_PREFIX: prefix } });
@@ -79,7 +80,7 @@ test('with Redis away a logout is not said to be done', { skip: redisMissing }, 
 });
 
 test(
-  'with Redis away, limits do not let anybody in nor keep anybody out',
+  'if Redis is down, limited logins and sign-ups return 503, never 429',
   { skip: redisMissing },
   async (t) => {
     const { url, prefix } = testRedis(t);
@@ -90,6 +91,35 @@ test(
     for (let i = 0; i < 8; i++) {
       unavailable(t, await call(target, 'POST /api/auth', { payload: { username: 'x', password: 'x' } }));
       unavailable(t, await call(target, 'POST /api/auth/signup', { payload: anAccount() }));
+    }
+  },
+);
+
+test(
+  'if Redis is down and guesses are limited, no password is checked',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const proxy = await faultProxy(t, url);
+    const env = { RATE_LIMIT_ACCOUNT: '5/60', REDIS_URL: proxy.url, REDIS_PREFIX: prefix };
+    const target = await buildTestApp(t, { env });
+    const account = anAccount();
+    await signUp(target, account);
+    const attempt = (password: string) =>
+      call(target, 'POST /api/auth', { payload: { username: account.username, password } });
+    for (const fault of ['refuse', 'hang'] as const) {
+      proxy.set(fault);
+      const steps = await workDone(t, async () => {
+        for (let i = 0; i < 4; i++) unavailable(t, await attempt(i % 2 === 0 ? PASSWORD : 'wrong'));
+      });
+      t.strictSame(
+        steps.filter((step) => step.startsWith('verify a hash')),
+        [],
+        fault,
+      );
+      proxy.set('pass');
+      // The failed attempts did not count against the limit.
+      await until(async () => (await attempt(PASSWORD)).statusCode === 200);
     }
   },
 );
@@ -112,9 +142,9 @@ test('a login that finds Redis away leaves an outdated hash as it is', { skip: r
   t.equal(await hash(), old);
 });
 
-onEachStore('with PostgreSQL away', async (t, env) => {
+onEachStore('if PostgreSQL is down', async (t, env) => {
   for (const fault of ['refuse', 'hang', 'vanish'] satisfies Fault[]) {
-    await t.test(`(${fault}) sessions in use go on, and everything else is 503`, async (t) => {
+    await t.test(`(${fault}) sessions in use continue, and everything else is 503`, async (t) => {
       const { url } = await testDatabase(t);
       const proxy = await faultProxy(t, url);
       const settings = { ...env, DATABASE_TIMEOUT: '300', REFRESH_RETRY_WINDOW: '0' };
@@ -133,7 +163,7 @@ onEachStore('with PostgreSQL away', async (t, env) => {
       unavailable(t, await call(target, 'POST /api/auth', { payload: { username, password: PASSWORD } }));
       unavailable(
         t,
-        await call(target, 'POST /api/auth', { payload: { username: 'nobody', password: 'x' } }),
+        await call(target, 'POST /api/auth', { payload: { username: 'unknown', password: 'x' } }),
       );
       unavailable(t, await call(target, 'POST /api/auth/signup', { payload: anAccount() }));
       unavailable(t, await call(target, 'POST /api/auth/llt', { token, payload: { device: 'x' } }));

@@ -10,15 +10,15 @@ import { aStoredSession } from '../support/tokens.ts';
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ANSWER_OF_ITS_OWN = ['internal_error', 'signup_disabled', 'rate_limited', 'overloaded', 'unavailable'];
 
-test('the README’s table of errors lists exactly the codes that there are, with their status', (t) => {
-  const rows = readTable(readFileSync('README.md', 'utf8'), /^\| *status *\| *code *\|/i);
+test('the table of errors in docs/api.md lists exactly the existing codes, with their status', (t) => {
+  const rows = readTable(readFileSync('docs/api.md', 'utf8'), /^\| *status *\| *code *\|/i);
   const listed = rows.map(([status, code]) => `${status} ${code?.replaceAll('`', '')}`);
   const known = Object.entries(PROBLEMS).map(([code, [status]]) => `${status} ${code}`);
   t.strictSame(listed.sort(), known.sort());
   t.end();
 });
 
-test('every code is produced by some request, with its status, title and detail', async (t) => {
+test('some request produces each code, with its status, title and detail', async (t) => {
   const seen = new Map<string, unknown[]>();
   const note = (body: string) => {
     if (!body.includes('"code"')) throw new Error(`no problem: ${body}`);
@@ -28,6 +28,8 @@ test('every code is produced by some request, with its status, title and detail'
   const target = await buildTestApp(t, { env: { MAX_LLT_PER_USER: '1', REQUEST_TIMEOUT: '1' } });
   await askAll(target, note);
   await askOverSocket(target, note);
+  for (const env of [{ LLT_ENABLED: 'false' }, { LLT_LOGIN_MAX_AGE: '60' }])
+    await askForLongLived(await buildTestApp(t, { env }), note);
   const others = {
     internal_error: { override: breakProfile },
     signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
@@ -58,10 +60,10 @@ test('every code is produced by some request, with its status, title and detail'
 type Override = NonNullable<NonNullable<Parameters<typeof buildTestApp>[1]>['override']>;
 const breakProfile: Override = (options) => ({
   ...options,
-  services: { ...options.services, profile: () => Promise.reject(new Error('broken')) },
+  useCases: { ...options.useCases, profile: () => Promise.reject(new Error('broken')) },
 });
 
-/** The refusals that `inject` can show on one service. */
+/** The refusals that one service gives through `inject`. */
 async function askAll(target: TestApp, note: (body: string) => void): Promise<void> {
   const account = anAccount();
   const { access_token: token, refresh_token } = await signUp(target, account);
@@ -69,7 +71,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   const requests: [line: string, options?: Parameters<typeof call>[2]][] = [
     ['POST /api/auth', { headers: JSON_TYPE, payload: '{' }],
     ['POST /api/auth', { payload: {} }],
-    ['POST /api/auth', { payload: { username: 'nobody', password: 'x' } }],
+    ['POST /api/auth', { payload: { username: 'unknown', password: 'x' } }],
     ['POST /api/auth', { headers: { 'content-type': 'text/plain' }, payload: 'x' }],
     ['POST /api/auth', { headers: JSON_TYPE, payload: 'x'.repeat(20_000) }],
     ['POST /api/auth/signup', { payload: account }],
@@ -92,7 +94,14 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   note((await refresh(target, session.mint('refresh', now - 90e6))).body);
 }
 
-/** Those that never reach the router. */
+/** A session with a login an hour ago requests a long-lived token. */
+async function askForLongLived(target: TestApp, note: (body: string) => void): Promise<void> {
+  const latest = Date.now() * 1000;
+  const token = (await aStoredSession(target, { latest, first: latest })).mint('access', latest);
+  note((await call(target, 'POST /api/auth/llt', { token, payload: { device: 'x' } })).body);
+}
+
+/** Refusals that come before the router. */
 async function askOverSocket({ app }: TestApp, note: (body: string) => void): Promise<void> {
   await app.listen({ host: '127.0.0.1', port: 0 });
   const texts = [

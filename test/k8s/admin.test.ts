@@ -8,36 +8,49 @@ import { redisMissing, testRedis } from '../support/redis.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { only, type Kinds } from './kinds.ts';
 import { render, ROOT, scratch } from './render.ts';
-import { shellBlocks } from './secrets.ts';
+import { shellBlocks, writeSecret } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash');
 const HEADING = "Operators' commands";
 
-/** The real one changes manifests; what a cluster would make of the CronJob comes from a file, what it would get goes to one. */
+/** Milliseconds until a function that loops for ever is killed. */
+const TIMEOUT = 30_000;
+
+/**
+ * A wrapper of the real kubectl: reads the CronJob's Job from a file, and writes the created Job to another. The results
+ * of the Job are the lines of a file, one for each time that it is asked for.
+ */
 const KUBECTL = `#!/usr/bin/env bash
 case "$*" in
   *' create job '*' --from=cronjob/latchkey-admin --dry-run=client -o json') cat "$JOB" ;;
-  *' create -f -') cat >"$CREATED" ;;
-  *' logs -f job/latchkey-admin-'*) echo logged ;;
+  *' create -f -') [ "$REFUSES" = no ] && cat >"$CREATED" ;;
+  *' logs -f job/latchkey-admin-'*) [ "$STARTS" = yes ] && echo logged ;;
+  *' get job latchkey-admin-'*) sed -n 1p "$RESULTS"; sed -i 1d "$RESULTS" ;;
+  *' describe '* | *' delete job latchkey-admin-'*) echo "called: $*" ;;
   *) PATH=$REAL_PATH exec kubectl "$@" ;;
 esac
 `;
 
-test(
-  'the CronJob that lends its pod never runs by itself, and does nothing unless it is told',
-  { skip },
-  (t) => {
-    const { spec } = only(render('k8s/base'), 'CronJob', 'latchkey-admin');
-    t.equal(spec.suspend, true);
-    t.equal(spec.jobTemplate.spec.backoffLimit, 0, 'a command that failed is not run again');
-    t.strictSame(spec.jobTemplate.spec.template.spec.containers[0]?.args, ['--help']);
-    t.end();
-  },
-);
+/** Half a minute passes between two looks at the clock. */
+const DATE = `#!/usr/bin/env bash
+echo tick >>"$TICKS"
+echo $((1000000 + 30 * $(wc -l <"$TICKS")))
+`;
 
-test('the README’s function gives that pod a command', { skip }, (t) => {
+test('the admin CronJob is suspended, and its pod does nothing without a command', { skip }, (t) => {
+  const { spec } = only(render('k8s/base'), 'CronJob', 'latchkey-admin');
+  t.equal(spec.suspend, true);
+  t.equal(spec.jobTemplate.spec.backoffLimit, 0, 'a failed command does not run again');
+  t.strictSame(spec.jobTemplate.spec.template.spec.containers[0]?.args, ['--help']);
+  t.end();
+});
+
+test('the README’s function starts the pod with a command', { skip }, (t) => {
   const { jobTemplate } = only(render('k8s/base'), 'CronJob', 'latchkey-admin').spec;
-  for (const words of [['recover'], ['migrate', '--resolve-applied', '20260101000000_a b']]) {
+  for (const words of [
+    ['recover', '--yes'],
+    ['migrate', '--resolve-applied', '20260101000000_a b'],
+  ]) {
     const expected = structuredClone(jobTemplate);
     Object.assign(expected.spec.template.spec.containers[0] ?? {}, { args: words });
     t.strictSame(created(t, words).spec, expected.spec);
@@ -45,7 +58,33 @@ test('the README’s function gives that pod a command', { skip }, (t) => {
   t.end();
 });
 
-test('every command that the README names is one', { skip }, async (t) => {
+test('the README’s function fails if the command fails, and not before it has ended', { skip }, (t) => {
+  for (const last of ['/1', '', '0/1'])
+    t.match(latchkeyAdmin(t, ['purge'], { results: ['/', '/', last] }), {
+      status: 1,
+      stderr: /latchkey-admin-\d+ has failed/,
+    });
+  t.match(latchkeyAdmin(t, ['purge'], { results: ['/', '/', '1/'] }), { status: 0, stdout: /logged\n$/ });
+  t.match(latchkeyAdmin(t, ['purge'], { results: ['1/0'] }), { status: 0 });
+  t.end();
+});
+
+test('the README’s function ends if the Job is refused', { skip }, (t) => {
+  t.match(latchkeyAdmin(t, ['purge'], { refuses: true }), { status: 1, stdout: '' });
+  t.end();
+});
+
+test('the README’s function ends, and deletes the Job, if its pod cannot start', { skip }, (t) => {
+  const { status, stdout, stderr } = latchkeyAdmin(t, ['purge'], { starts: false });
+  t.equal(status, 1);
+  t.match(stderr, /has not started within two minutes/);
+  t.match(stderr, /^called: .*describe job latchkey-admin-/m);
+  t.match(stderr, /^called: .*describe pods -l job-name=latchkey-admin-/m);
+  t.match(stdout, /^called: .*delete job latchkey-admin-/m);
+  t.end();
+});
+
+test('every command in the README exists', { skip }, async (t) => {
   const readme = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
   const commands = [
     ...readme.matchAll(/^latchkey_admin (?!\()(.+)$|`latchkey_admin (.+?)`|dist\/src\/cli\.js (.+)$/gm),
@@ -60,12 +99,12 @@ test('every command that the README names is one', { skip }, async (t) => {
 
 test('recover has all that it needs in that pod', { skip: skip || redisMissing }, async (t) => {
   const [{ url }, redis, folder] = [await testDatabase(t), testRedis(t), scratch(t)];
-  writeFileSync(join(folder, 'database-url'), url);
-  writeFileSync(join(folder, 'redis-url'), redis.url);
-  const { containers } = created(t, ['recover']).spec.template.spec;
-  const [{ command = [], args = [], env = [], volumeMounts: [mount] = [] } = {}] = containers;
+  writeSecret(join(folder, 'latchkey-owner'), { 'database-url': url, 'database-ca': '' });
+  writeSecret(join(folder, 'latchkey'), { 'redis-url': redis.url });
+  const { containers } = created(t, ['recover', '--yes']).spec.template.spec;
+  const [{ command = [], args = [], env = [] } = {}] = containers;
   t.strictSame(command, ['node', 'dist/src/cli.js']);
-  const files = env.map(({ name, value = '' }) => [name, value.replace(mount?.mountPath ?? '', folder)]);
+  const files = env.map(({ name, value = '' }) => [name, value.replace('/run/secrets', folder)]);
   const data = only(render('k8s/overlays/production'), 'ConfigMap', configMapOf()).data;
   const done = await latchkey(args, {
     ...data,
@@ -73,7 +112,7 @@ test('recover has all that it needs in that pod', { skip: skip || redisMissing }
     REDIS_PREFIX: redis.prefix,
     NODE_ENV: 'production',
   });
-  t.match(done, { code: 0, stdout: /^Redis knew 0 tokens/ });
+  t.match(done, { code: 0, stdout: /^Redis holds 0 tokens/ });
 });
 
 function configMapOf(): string {
@@ -82,23 +121,50 @@ function configMapOf(): string {
   return template.spec.containers[0]?.envFrom?.[0]?.configMapRef?.name ?? '';
 }
 
-/** What the function sends to the cluster. */
+/** The Job that the function sends to the cluster. */
 function created(t: Test, words: string[]): Kinds['Job'] {
+  const { status, stdout, stderr, job } = latchkeyAdmin(t, words);
+  if (status !== 0 || !stdout.endsWith('logged\n')) throw new Error(stderr);
+  return job();
+}
+
+interface Cluster {
+  /** Whether the Job's container starts. */
+  starts?: boolean;
+  /** Whether the Job is refused. */
+  refuses?: boolean;
+  /** What kubectl prints each time that it is asked for the Job's counts. */
+  results?: string[];
+}
+
+/** Runs the README's function. */
+function latchkeyAdmin(
+  t: Test,
+  words: string[],
+  { starts = true, refuses = false, results = ['1/'] }: Cluster = {},
+) {
   const folder = scratch(t);
   const { PATH = '' } = process.env;
   const [bin, job, sent] = [join(folder, 'bin'), join(folder, 'job.json'), join(folder, 'sent.json')];
+  const [ticks, rest] = [join(folder, 'ticks'), join(folder, 'results')];
   mkdirSync(bin);
-  writeFileSync(join(bin, 'kubectl'), KUBECTL);
-  chmodSync(join(bin, 'kubectl'), 0o755);
+  for (const [name, script] of Object.entries({ kubectl: KUBECTL, date: DATE, sleep: '#!/bin/sh\n' })) {
+    writeFileSync(join(bin, name), script);
+    chmodSync(join(bin, name), 0o755);
+  }
   const { jobTemplate } = only(render('k8s/base'), 'CronJob', 'latchkey-admin').spec;
   const made = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'latchkey-admin-1' } };
   writeFileSync(job, JSON.stringify({ ...made, spec: jobTemplate.spec }));
+  writeFileSync(rest, results.map((line) => `${line}\n`).join(''));
   const definition = shellBlocks(HEADING).find((block) => block.startsWith('latchkey_admin() {')) ?? '';
+  const env = {
+    ...{ PATH: `${bin}:${PATH}`, REAL_PATH: PATH, JOB: job, CREATED: sent, TICKS: ticks, RESULTS: rest },
+    ...{ STARTS: starts ? 'yes' : 'no', REFUSES: refuses ? 'yes' : 'no' },
+  };
   const { status, stdout, stderr } = spawnSync(
     'bash',
     ['-euo', 'pipefail', '-c', `${definition}\nlatchkey_admin "$@"`, 'bash', ...words],
-    { env: { PATH: `${bin}:${PATH}`, REAL_PATH: PATH, JOB: job, CREATED: sent }, encoding: 'utf8' },
+    { env, encoding: 'utf8', timeout: TIMEOUT },
   );
-  if (status !== 0 || !stdout.endsWith('logged\n')) throw new Error(stderr);
-  return JSON.parse(readFileSync(sent, 'utf8')) as Kinds['Job'];
+  return { status, stdout, stderr, job: () => JSON.parse(readFileSync(sent, 'utf8')) as Kinds['Job'] };
 }

@@ -9,7 +9,7 @@ import { shellBlocks } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash');
 
-/** The real one says what it is asked for of a Job, whose state is the next one each time; nothing goes to a cluster. */
+/** A kubectl without a cluster: each query of the Job returns its next state. */
 const KUBECTL = `#!/usr/bin/env bash
 echo "$*" >>"$CALLS"
 real() { PATH=$REAL_PATH kubectl "$@"; }
@@ -51,7 +51,7 @@ for (const [heading, block, overlay] of PLACES) {
   );
 }
 
-/** What kubectl is called with while the Job has these conditions, one state after the other. */
+/** The arguments of each kubectl call while the Job goes through these conditions. */
 function calls(t: Test, script: string, states: string[][]): string[] {
   const folder = scratch(t);
   const [bin, log, list] = [join(folder, 'bin'), join(folder, 'calls'), join(folder, 'states')];

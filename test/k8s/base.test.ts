@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'tap';
-import { loadConfig } from '../../src/config.ts';
-import { FIELDS } from '../../src/config-fields.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { allOf, only, variablesOf, workloadsOf, type PodSpec } from './kinds.ts';
 import { OVERLAYS, render, ROOT, scratch } from './render.ts';
@@ -18,7 +18,7 @@ test('the base', { skip }, async (t) => {
   if (!container) throw new Error('the Deployment has no container');
   const ports = Object.fromEntries((container.ports ?? []).map((it) => [it.name, it.containerPort]));
 
-  await t.test('holds what a service needs', (t) => {
+  await t.test('holds all resources of a service', (t) => {
     const kinds = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name.replace(/-\w{10}$/, '')}`);
     t.strictSame(kinds.sort(), [
       'ConfigMap latchkey',
@@ -35,7 +35,7 @@ test('the base', { skip }, async (t) => {
     t.end();
   });
 
-  await t.test('runs the version of this package, everywhere', (t) => {
+  await t.test('runs this package’s version in every workload', (t) => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     const images = workloadsOf(manifests).flatMap((it) =>
       it.template.spec.containers.map(({ image }) => image),
@@ -45,7 +45,7 @@ test('the base', { skip }, async (t) => {
     t.end();
   });
 
-  await t.test('asks the ops port how it is', (t) => {
+  await t.test('probes the ops port', (t) => {
     const { startupProbe, livenessProbe, readinessProbe } = container;
     t.strictSame(livenessProbe?.httpGet, { path: '/health/live', port: 'ops' });
     t.strictSame(startupProbe?.httpGet, { path: '/health/live', port: 'ops' });
@@ -53,7 +53,7 @@ test('the base', { skip }, async (t) => {
     t.end();
   });
 
-  await t.test('routes the API apart from ops', (t) => {
+  await t.test('routes the API and the ops port separately', (t) => {
     t.strictSame(
       allOf(manifests, 'Service').map(({ metadata, spec }) => [metadata.name, spec.ports]),
       [
@@ -84,6 +84,7 @@ for (const overlay of OVERLAYS) {
     );
     t.equal(config.production, true);
     t.strictSame(config.embedded, []);
+    t.equal(config.DOCS_ENABLED, overlay === 'dev', 'only the trial serves the reference');
     t.strictSame(Object.fromEntries(ports.map((it) => [it.name, it.containerPort])), {
       api: config.PORT,
       ops: config.OPS_PORT,
@@ -92,26 +93,26 @@ for (const overlay of OVERLAYS) {
   });
 }
 
-test('the issuer of overlays/production is where its Ingress is', { skip }, (t) => {
+test('the issuer of overlays/production is its route’s host', { skip }, (t) => {
   const manifests = render('k8s/overlays/production');
-  const { rules } = only(manifests, 'Ingress').spec;
+  const { hostnames = [] } = only(manifests, 'HTTPRoute').spec;
   const data = variablesOf(manifests);
   t.strictSame(
-    rules.map(({ host }) => `https://${host ?? ''}`),
+    hostnames.map((host) => `https://${host}`),
     [data.ISSUER],
   );
-  t.ok(FIELDS.TRUST_PROXY.schema.parse(data.TRUST_PROXY), 'the addresses that it forwards count');
+  t.ok(FIELDS.TRUST_PROXY.schema.parse(data.TRUST_PROXY), 'it trusts forwarded addresses');
   t.end();
 });
 
-/** What the Dockerfile's last stage sets. */
+/** The variables of the Dockerfile's last stage. */
 function imageEnvironment(): Record<string, string> {
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
   const assignments = [...dockerfile.matchAll(/^ENV (.+)$/gm)].at(-1)?.[1]?.split(' ') ?? [];
   return Object.fromEntries(assignments.map((text) => text.split('=') as [string, string]));
 }
 
-/** A path in a container as a path here: its volume, filled from the Secret that is mounted there. */
+/** Maps a path in a container to a folder here, filled from the Secret mounted there. */
 function mounted(root: string, secrets: Secrets, spec: PodSpec, path: string): string {
   const mount = spec.containers[0]?.volumeMounts?.find((it) => `${path}/`.startsWith(`${it.mountPath}/`));
   const volume = spec.volumes?.find(({ name }) => name === mount?.name);

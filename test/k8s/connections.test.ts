@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { FIELDS } from '../../src/config-fields.ts';
+import { FIELDS } from '../../src/config/fields.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -10,13 +10,14 @@ import { allOf, only, variablesOf, type Manifest } from './kinds.ts';
 import { OVERLAYS, render, renderWith, ROOT } from './render.ts';
 
 const skip = toolsMissing('kubectl');
-const README = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
+/** On one line, because the sums may be wrapped. */
+const README = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8').replaceAll(/\s+/g, ' ');
 
-/** What PostgreSQL keeps for its superusers: `superuser_reserved_connections`. */
+/** PostgreSQL's default of `superuser_reserved_connections`. */
 const RESERVED = 3;
-/** max_connections where nobody has set it. */
+/** PostgreSQL's default of max_connections. */
 const DEFAULT_LIMIT = 100;
-/** Of each replica, beside its pool: whether the server answers is asked on one of its own. */
+/** Connections of each replica besides its pool: the readiness check uses its own. */
 const PROBE = 1;
 /** Connections of the jobs, shown below. */
 const MIGRATE = 2;
@@ -38,7 +39,7 @@ for (const overlay of OVERLAYS) {
   });
 }
 
-test('with PgBouncer PostgreSQL sees its pools, and it takes all replicas at one', { skip }, (t) => {
+test('with PgBouncer PostgreSQL gets only its pools, and PgBouncer accepts all replicas', { skip }, (t) => {
   const manifests = renderWith(t, 'k8s/overlays/production', ['pgbouncer']);
   const bouncer = only(manifests, 'Deployment', 'pgbouncer').spec;
   const ini = allOf(manifests, 'ConfigMap').find(({ data }) => 'pgbouncer.ini' in data)?.data[
@@ -82,14 +83,14 @@ test('purge opens one', async (t) => {
   });
 });
 
-/** How many pods of the service there may be in the middle of a rollout at the autoscaler's end. */
+/** The most pods of the service during a rollout at the autoscaler's maximum. */
 function pods(manifests: Manifest[]): { replicas: number; surge: number; ending: number } {
   const { spec } = only(manifests, 'Deployment', 'latchkey');
   const { maxReplicas: replicas } = only(manifests, 'HorizontalPodAutoscaler').spec;
   return { replicas, surge: spec.strategy.rollingUpdate.maxSurge, ending: endingAtOnce(spec, replicas) };
 }
 
-/** Old pods go one (maxSurge) in minReadySeconds, and each may take its grace period. */
+/** Old pods end one (maxSurge) per minReadySeconds, and each may use its grace period. */
 function endingAtOnce(
   { minReadySeconds, strategy, template }: ReturnType<typeof only<'Deployment'>>['spec'],
   replicas: number,
@@ -105,7 +106,7 @@ function limitOf(manifests: Manifest[]): number {
   return Number(/max_connections=(\d+)/.exec(args)?.[1]);
 }
 
-/** The database for a user who may have so many connections. */
+/** The database, with a user limited to this many connections. */
 async function limited(t: Test, url: string, connections: number): Promise<string> {
   const name = `lk_test_${randomBytes(6).toString('hex')}`;
   await withClient(url, (client) =>

@@ -1,11 +1,11 @@
-// What suites read of manifests. That Kubernetes knows all that is in them is strict.test.ts's to say.
+// The parts of manifests that tests read. strict.test.ts checks the manifests against Kubernetes' full types.
 
 export type Labels = Record<string, string>;
 
 export interface Manifest {
   apiVersion: string;
   kind: string;
-  metadata: { name: string; namespace?: string; labels?: Labels };
+  metadata: { name: string; namespace?: string; labels?: Labels; annotations?: Labels };
 }
 
 export interface Selector {
@@ -93,6 +93,7 @@ export interface NetworkRule {
 }
 
 export interface NetworkPeer {
+  ipBlock?: { cidr: string };
   podSelector?: Selector;
   namespaceSelector?: Selector;
 }
@@ -123,11 +124,17 @@ interface Specs {
     egress?: NetworkRule[];
   };
   Ingress: {
+    ingressClassName?: string;
     rules: {
       host?: string;
       http: { paths: { backend: { service: { name: string; port: { name: string } } } }[] };
     }[];
     tls?: { hosts: string[] }[];
+  };
+  HTTPRoute: {
+    parentRefs: { name: string; namespace?: string; sectionName?: string }[];
+    hostnames?: string[];
+    rules: { backendRefs: { name: string; port: number }[] }[];
   };
   ServiceMonitor: { jobLabel: string; selector: Selector; endpoints: { port: string; path: string }[] };
   PrometheusRule: { groups: { name: string; rules: object[] }[] };
@@ -143,7 +150,7 @@ export function allOf<Kind extends keyof Kinds>(manifests: Manifest[], kind: Kin
   return manifests.filter((manifest): manifest is Kinds[Kind] => manifest.kind === kind);
 }
 
-/** The one of its kind, or of its kind and name. */
+/** The only one of its kind, or of its kind and name. */
 export function only<Kind extends keyof Kinds>(
   manifests: Manifest[],
   kind: Kind,
@@ -164,12 +171,12 @@ export function variablesOf(manifests: Manifest[]): Record<string, string> {
   return only(manifests, 'ConfigMap', names[0]).data;
 }
 
-/** What starts pods, with the template that they are made from. */
+/** The workloads, with their pod templates. */
 export interface Workload {
   name: string;
   kind: string;
   template: PodTemplate;
-  /** Of what ends by itself. */
+  /** Of Jobs, which end. */
   job: JobSpec | null;
 }
 

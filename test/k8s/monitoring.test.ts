@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { parse } from 'yaml';
+import type { Alert, Recording } from '../support/alert-rules.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { allOf, only, selects } from './kinds.ts';
 import { render, renderWith, ROOT } from './render.ts';
@@ -10,7 +11,7 @@ import { render, renderWith, ROOT } from './render.ts';
 const skip = toolsMissing('kubectl');
 const RULES = readFileSync(join(ROOT, 'deploy/prometheus/rules.yaml'), 'utf8');
 
-test('the PrometheusRule is what scripts/prometheus-rule.mjs makes of the rules', (t) => {
+test('the PrometheusRule equals the output of scripts/prometheus-rule.mjs', (t) => {
   const script = join(ROOT, 'scripts/prometheus-rule.mjs');
   const { stdout } = spawnSync(process.execPath, [script, '--print'], { encoding: 'utf8' });
   const file = readFileSync(join(ROOT, 'k8s/components/monitoring/prometheus-rule.yaml'), 'utf8');
@@ -18,7 +19,7 @@ test('the PrometheusRule is what scripts/prometheus-rule.mjs makes of the rules'
   t.end();
 });
 
-test('Grafana gets the dashboard that scripts/dashboard-copy.mjs makes of deploy/grafana', { skip }, (t) => {
+test('Grafana’s dashboard equals the output of scripts/dashboard-copy.mjs', { skip }, (t) => {
   const script = join(ROOT, 'scripts/dashboard-copy.mjs');
   const { stdout } = spawnSync(process.execPath, [script, '--print'], { encoding: 'utf8' });
   const manifests = allOf(renderWith(t, 'k8s/base', ['monitoring']), 'ConfigMap');
@@ -30,7 +31,7 @@ test('Grafana gets the dashboard that scripts/dashboard-copy.mjs makes of deploy
   t.end();
 });
 
-test('the cluster’s Prometheus gets the rules that any other gets', { skip }, (t) => {
+test('the cluster’s Prometheus gets the same rules as any other', { skip }, (t) => {
   const { spec } = only(renderWith(t, 'k8s/base', ['monitoring']), 'PrometheusRule');
   const { groups } = parse(RULES) as typeof spec;
   t.not(groups.length, 0);
@@ -38,7 +39,7 @@ test('the cluster’s Prometheus gets the rules that any other gets', { skip }, 
   t.end();
 });
 
-test('kube-prometheus-stack takes what production has for it', { skip }, (t) => {
+test('kube-prometheus-stack selects production’s monitors and rules by label', { skip }, (t) => {
   const ours = render('k8s/overlays/production').filter(({ apiVersion }) =>
     apiVersion.startsWith('monitoring.coreos.com/'),
   );
@@ -52,7 +53,25 @@ test('kube-prometheus-stack takes what production has for it', { skip }, (t) => 
   t.end();
 });
 
-test('the ops port is scraped, by the name that the rules go by', { skip }, (t) => {
+test('production’s alerts link to the runbook at the address that the overlay sets', { skip }, (t) => {
+  const overlay = parse(readFileSync(join(ROOT, 'k8s/overlays/production/kustomization.yaml'), 'utf8')) as {
+    configMapGenerator: { name: string; literals: string[] }[];
+  };
+  const setting = overlay.configMapGenerator.find(({ name }) => name === 'latchkey-runbook');
+  const address = setting?.literals[0]?.replace(/^url=/, '');
+  const manifests = render('k8s/overlays/production');
+  const alerts = only(manifests, 'PrometheusRule').spec.groups.flatMap(({ rules }) =>
+    (rules as (Alert | Recording)[]).filter((rule) => 'alert' in rule),
+  );
+  t.not(alerts.length, 0);
+  for (const { alert, annotations } of alerts)
+    t.equal(annotations.runbook_url, `${address}#${alert.toLowerCase()}`, alert);
+  const maps = allOf(manifests, 'ConfigMap').filter(({ metadata }) => metadata.name.includes('runbook'));
+  t.strictSame(maps, [], 'the setting itself is not applied');
+  t.end();
+});
+
+test('the ops port is scraped, under the job name in the rules', { skip }, (t) => {
   const manifests = renderWith(t, 'k8s/base', ['monitoring']);
   const { jobLabel, selector, endpoints } = only(manifests, 'ServiceMonitor').spec;
   const services = allOf(manifests, 'Service').filter(({ metadata }) => selects(selector, metadata.labels));

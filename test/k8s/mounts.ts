@@ -12,11 +12,11 @@ import { join } from 'node:path';
 import type { Volume } from './kinds.ts';
 import type { Secrets } from './secrets.ts';
 
-/** Folders in which Secrets are mounted as the kubelet mounts them. */
+/** Folders with Secrets, mounted like the kubelet does. */
 export interface Mounts {
-  /** What is mounted of a Secret. */
+  /** The folder of a mounted Secret. */
   folderOf(secret: NonNullable<Volume['secret']>): string;
-  /** Changes the Secrets in the cluster, and so all that is mounted of them. */
+  /** Changes the Secrets in the cluster and in all their mounts. */
   put(secrets: Secrets): void;
 }
 
@@ -50,13 +50,13 @@ export function makeMounts(root: string, secrets: Secrets): Mounts {
   };
 }
 
-/** The files lie in a folder of their own, to which `..data` points; they change all at once when it is renamed. */
+/** `..data` is a link to the folder of the files. Renaming the link changes all files at once. */
 function swap(folder: string, files: Record<string, string>, name: string): void {
   mkdirSync(join(folder, name));
   for (const [file, content] of Object.entries(files)) {
     const path = join(folder, name, file);
     writeFileSync(path, content);
-    // The kubelet would give them to fsGroup.
+    // The kubelet would set their group to fsGroup.
     chmodSync(path, 0o444);
   }
   for (const path of [folder, join(folder, name)]) chmodSync(path, 0o755);

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { FIELDS } from '../../src/config-fields.ts';
+import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { variablesOf, workloadsOf, type Manifest } from './kinds.ts';
 import { isAllowed, type Peer } from './network.ts';
@@ -8,32 +8,36 @@ import { renderWith } from './render.ts';
 const skip = toolsMissing('kubectl');
 const NAMESPACE = 'latchkey';
 
-/** Who else there is. */
+/** The other peers. */
 const OTHERS: Record<string, Peer> = {
-  ingress: { namespace: 'ingress-nginx', labels: {} },
+  edge: { namespace: 'edge', namespaceLabels: { 'latchkey/edge': 'true' }, labels: {} },
   prometheus: { namespace: 'monitoring', labels: {} },
   stranger: { namespace: 'default', labels: {} },
   neighbour: { namespace: NAMESPACE, labels: { app: 'shop' } },
   client: { namespace: 'shop', namespaceLabels: { 'latchkey/client': 'true' }, labels: {} },
   collector: { namespace: 'observability', namespaceLabels: { 'latchkey/collector': 'true' }, labels: {} },
   dns: { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
+  'node-dns': { namespace: '', address: '169.254.20.10' },
+  solver: { namespace: NAMESPACE, labels: { 'acme.cert-manager.io/http01-solver': 'true' } },
   internet: { namespace: '' },
 };
 
-/** Every way that the service needs, and some that nobody should have. */
+/** Every connection that the service needs, and some that must be blocked. */
 const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
-  ['ingress', 'latchkey', 3000, true],
+  ['edge', 'latchkey', 3000, true],
   ['client', 'latchkey', 3000, true],
   ['prometheus', 'latchkey', 9464, true],
-  ['ingress', 'latchkey', 9464, false],
+  ['edge', 'latchkey', 9464, false],
   ['client', 'latchkey', 9464, false],
   ['prometheus', 'latchkey', 3000, false],
   ['stranger', 'latchkey', 3000, false],
   ['neighbour', 'latchkey', 3000, false],
   ['internet', 'latchkey', 3000, false],
-  ['ingress', 'latchkey-migrate', 3000, false],
+  ['edge', 'latchkey-migrate', 3000, false],
 
   ['latchkey', 'dns', 53, true],
+  ['latchkey', 'node-dns', 53, true],
+  ['latchkey', 'node-dns', 80, false],
   ['latchkey', 'postgres', 5432, true],
   ['latchkey', 'redis', 6379, true],
   ['latchkey', 'pgbouncer', 6432, true],
@@ -45,10 +49,12 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['latchkey', 'neighbour', 80, false],
 
   ['pgbouncer', 'dns', 53, true],
+  ['pgbouncer', 'node-dns', 53, true],
   ['pgbouncer', 'postgres', 5432, true],
   ['pgbouncer', 'internet', 443, false],
   ...['latchkey-migrate', 'latchkey-purge'].flatMap((job): [string, string, number, boolean][] => [
     [job, 'dns', 53, true],
+    [job, 'node-dns', 53, true],
     [job, 'postgres', 5432, true],
     [job, 'internet', 5432, true],
     [job, 'redis', 6379, false],
@@ -57,11 +63,18 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ]),
 
   ['latchkey-admin', 'dns', 53, true],
+  ['latchkey-admin', 'node-dns', 53, true],
   ['latchkey-admin', 'postgres', 5432, true],
   ['latchkey-admin', 'redis', 6379, true],
   ['latchkey-admin', 'internet', 6380, true],
   ['latchkey-admin', 'internet', 443, false],
   ['prometheus', 'latchkey-admin', 9464, false],
+
+  ['edge', 'solver', 8089, true],
+  ['stranger', 'solver', 8089, false],
+  ['edge', 'neighbour', 8089, false],
+  ['solver', 'postgres', 5432, false],
+  ['solver', 'internet', 443, false],
 
   ['neighbour', 'postgres', 5432, false],
   ['stranger', 'postgres', 5432, false],
@@ -72,7 +85,7 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['neighbour', 'internet', 443, false],
 ];
 
-test('the network policies let through what is needed, and nothing else', { skip }, (t) => {
+test('the network policies allow the needed connections only', { skip }, (t) => {
   const components = ['network-policy', 'postgres', 'redis', 'pgbouncer'];
   const manifests = renderWith(t, 'k8s/base', components);
   const peers = { ...OTHERS, ...podsOf(manifests) };
@@ -86,7 +99,7 @@ test('the network policies let through what is needed, and nothing else', { skip
   t.end();
 });
 
-test('the trial stores are closed to others also without the policies of the service', { skip }, (t) => {
+test('the trial stores refuse other pods even without the policies of the service', { skip }, (t) => {
   const manifests = renderWith(t, 'k8s/base', ['postgres', 'redis']);
   const peers = { ...OTHERS, ...podsOf(manifests) };
   const ways: [from: string, to: string, port: number, allowed: boolean][] = [
@@ -106,7 +119,7 @@ test('the trial stores are closed to others also without the policies of the ser
   t.end();
 });
 
-test('spans get to the collector that they are sent to, and nobody else gets more', { skip }, (t) => {
+test('spans reach their collector, and no other connection opens with it', { skip }, (t) => {
   for (const folder of ['k8s/base', 'k8s/overlays/production', 'k8s/overlays/dev']) {
     const more = folder === 'k8s/base' ? ['network-policy', 'tracing'] : ['tracing'];
     const manifests = renderWith(t, folder, more);

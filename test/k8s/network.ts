@@ -1,17 +1,19 @@
 import { allOf, selects, type Labels, type Manifest, type NetworkPeer, type NetworkRule } from './kinds.ts';
 
-/** A pod, or an address outside of the cluster (no labels). */
+/** A pod, or an address that is no pod's (no labels). */
 export interface Peer {
   namespace: string;
   namespaceLabels?: Labels;
   labels?: Labels;
+  /** Its address, if it is not a pod's. */
+  address?: string;
   /** Names of its ports. */
   ports?: Record<string, number>;
 }
 
 /**
- * Whether the NetworkPolicies among the manifests, which are all of `namespace`, let one talk to the other at a port (TCP).
- * A pod that no policy selects is free; for the others at least one rule has to fit, at both ends.
+ * Whether the NetworkPolicies of the manifests, all in `namespace`, allow a TCP connection to a port of another pod.
+ * A pod that no policy selects is unrestricted. Otherwise at least one rule must match, at both ends.
  */
 export function isAllowed(
   manifests: Manifest[],
@@ -43,7 +45,13 @@ export function isAllowed(
   return passes(from, to, 'egress') && passes(to, from, 'ingress');
 }
 
-function includes({ podSelector, namespaceSelector }: NetworkPeer, namespace: string, peer: Peer): boolean {
+function includes(
+  { ipBlock, podSelector, namespaceSelector }: NetworkPeer,
+  namespace: string,
+  peer: Peer,
+): boolean {
+  // The policies have blocks of one address only.
+  if (ipBlock) return ipBlock.cidr === `${peer.address ?? ''}/32`;
   if (!peer.labels) return false;
   const isThere = namespaceSelector
     ? selects(namespaceSelector, { ...peer.namespaceLabels, 'kubernetes.io/metadata.name': peer.namespace })

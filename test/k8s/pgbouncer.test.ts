@@ -1,13 +1,13 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { test } from 'tap';
-import { FIELDS } from '../../src/config-fields.ts';
+import { FIELDS } from '../../src/config/fields.ts';
 import { CONNECTION_LIFETIME } from '../../src/infra/postgres/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { runPgBouncer } from '../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
-import { freePort } from '../support/redis-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 import { only, variablesOf } from './kinds.ts';
@@ -16,10 +16,10 @@ import { secretFolder } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'pgbouncer', 'bash', 'openssl');
 
-test('PgBouncer runs by the component’s configuration and the README’s Secrets', { skip }, async (t) => {
+test('PgBouncer runs with the component’s configuration and the README’s Secrets', { skip }, async (t) => {
   const { url } = await testDatabase(t);
   const secrets = madeWithPgBouncer(t);
-  const folder = mkdtempSync(join(tmpdir(), 'lk-pgbouncer-'));
+  const folder = testFolder(t);
   const users = join(folder, 'userlist.txt');
   writeFileSync(users, secrets.users);
   const port = await freePort();
@@ -35,7 +35,7 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
   pooled.host = `127.0.0.1:${port}`;
   await runPgBouncer(t, folder, pooled.href);
 
-  await t.test('who has the password gets in', async (t) => {
+  await t.test('the user with the password gets in', async (t) => {
     const rows = await withClient(
       pooled.href,
       async (client) => (await client.query<{ one: number }>('SELECT 1 AS one')).rows,
@@ -43,7 +43,7 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
     t.strictSame(rows, [{ one: 1 }]);
   });
 
-  await t.test('nobody else does', async (t) => {
+  await t.test('no other user or password gets in', async (t) => {
     const wrong = new URL(pooled);
     wrong.password = 'guessed';
     await t.rejects(
@@ -52,7 +52,7 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
     );
   });
 
-  await t.test('PostgreSQL sees its pool, however many come', async (t) => {
+  await t.test('PostgreSQL gets only its pool, for any number of clients', async (t) => {
     const size = Number(/^default_pool_size = (\d+)$/m.exec(ini)?.[1]);
     const pool = new pg.Pool({ connectionString: pooled.href, max: size + 10 });
     const count = async () => {
@@ -72,8 +72,8 @@ test('PgBouncer runs by the component’s configuration and the README’s Secre
   });
 });
 
-// That it waits is of PgBouncer 1.23 and later; Debian's, which runs above, is 1.18 and cuts its clients.
-test('a PgBouncer that ends has the time in which its clients do', { skip }, (t) => {
+// PgBouncer waits for its clients since 1.23. Debian's, used above, is 1.18 and disconnects them.
+test('PgBouncer’s grace period covers the lifetime of its clients’ connections', { skip }, (t) => {
   const manifests = renderWith(t, 'k8s/base', ['pgbouncer']);
   const { terminationGracePeriodSeconds: grace = 30, containers } = only(manifests, 'Deployment', 'pgbouncer')
     .spec.template.spec;
@@ -88,7 +88,7 @@ test('a PgBouncer that ends has the time in which its clients do', { skip }, (t)
   t.end();
 });
 
-/** The configuration with the addresses and files of this machine; the rest is as it runs in a cluster. */
+/** The cluster's configuration, with this machine's addresses and files. */
 function here(ini: string, url: string, users: string, port: number): string {
   const { hostname, port: target, pathname, username, password } = new URL(url);
   const login = `user=${username}${password === '' ? '' : ` password=${decodeURIComponent(password)}`}`;

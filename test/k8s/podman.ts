@@ -8,7 +8,7 @@ import { makeMounts, type Mounts } from './mounts.ts';
 import type { Secrets } from './secrets.ts';
 
 export interface Cluster {
-  /** Starts a Deployment, or what a Job or CronJob would start, of the manifests. @returns its container. */
+  /** Starts the pod of a Deployment, Job or CronJob of the manifests. @returns its container. */
   start(kind: string, name: string): Promise<string>;
   /** Changes Secrets. */
   put(secrets: Secrets): void;
@@ -20,13 +20,13 @@ interface Options {
   secrets: Secrets;
   /** Variables that differ from the manifests' on this machine. */
   env: Record<string, string>;
-  /** Of all that is started, so that it gets in nobody's way. */
+  /** In the name of everything it starts, so that two runs do not collide. */
   prefix: string;
 }
 
 /**
- * What stands in for a cluster: `podman play kube`, on this machine's network. Secrets are mounted here: podman 4.3 leaves
- * them in base64, and never changes them.
+ * Emulates a cluster by `podman play kube` on this machine's network. It mounts Secrets itself, because podman 4.3
+ * leaves them in base64 and never updates them.
  */
 export function podmanCluster(t: Test, engine: Containers, options: Options): Cluster {
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-kube-'));
@@ -60,7 +60,7 @@ function configMaps({ manifests, env }: Options): object[] {
   return ours.map((it) => ({ ...it, data: { ...it.data, ...env } }));
 }
 
-/** As it was rendered, but for the image, the network and its Secrets. */
+/** The rendered pod, with another image, network and Secrets. */
 function pod(kind: string, name: string, { manifests, image, prefix }: Options, mounts: Mounts): object {
   const found = workloadsOf(manifests).find((it) => it.kind === kind && it.name === name);
   if (!found) throw new Error(`there is no ${kind} ${name}`);
@@ -84,7 +84,7 @@ function pod(kind: string, name: string, { manifests, image, prefix }: Options, 
   };
 }
 
-/** Podman publishes ports also of a pod on the machine's network, and would probe with a curl inside the image. */
+/** Removes ports and probes: podman publishes ports even on the host network, and probes with curl in the image. */
 function localContainer(container: Container, image: string): Container {
   const copy: Container = { ...container, image, imagePullPolicy: 'Never' };
   delete copy.ports;

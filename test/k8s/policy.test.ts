@@ -21,7 +21,7 @@ interface Planted {
   container: Container;
 }
 
-/** What a change might do, and the rule that it breaks. */
+/** Changes, and the rule that each breaks. */
 const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['runs as no root', ({ pod }) => delete pod.securityContext?.runAsNonRoot],
   ['runs as no root', ({ pod }) => Object.assign(pod.securityContext ?? {}, { runAsUser: 0 })],
@@ -79,19 +79,27 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
     },
   ],
   [
-    'leads to the API only',
+    'Ingress latchkey: leads to the API only',
     ({ all }) => Object.assign(backendOf(all), { name: 'latchkey-ops', port: { name: 'ops' } }),
   ],
-  ['leads to what exists', ({ all }) => (backendOf(all).name = 'latchkeys')],
-  ['has TLS', ({ all }) => delete only(all, 'Ingress').spec.tls],
+  ['Ingress latchkey: leads to what exists', ({ all }) => (backendOf(all).name = 'latchkeys')],
+  ['is for any controller', ({ all }) => (only(all, 'Ingress').spec.ingressClassName = 'nginx')],
+  ['Ingress latchkey: has TLS', ({ all }) => delete only(all, 'Ingress').spec.tls],
+  [
+    'HTTPRoute latchkey: leads to the API only',
+    ({ all }) => Object.assign(routeBackendOf(all), { name: 'latchkey-ops', port: 9464 }),
+  ],
+  ['HTTPRoute latchkey: leads to what exists', ({ all }) => (routeBackendOf(all).port = 9464)],
+  ['HTTPRoute latchkey: has TLS', ({ all }) => delete only(all, 'HTTPRoute').spec.parentRefs[0]?.sectionName],
+  ['HTTPRoute latchkey: takes one host only', ({ all }) => delete only(all, 'HTTPRoute').spec.hostnames],
   [
     'Secret latchkey: is in no manifest',
     ({ all }) => all.push({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'latchkey' } }),
   ],
 ];
 
-test('what breaks a rule is found', { skip }, (t) => {
-  const manifests = renderWith(t, 'k8s/base', ['ingress']);
+test('finds each broken rule', { skip }, (t) => {
+  const manifests = renderWith(t, 'k8s/base', ['gateway', 'ingress']);
   t.strictSame(violations(manifests), []);
   for (const [rule, change] of PLANTED) {
     const all = structuredClone(manifests);
@@ -112,4 +120,10 @@ function backendOf(manifests: Manifest[]): { name: string; port: { name: string 
   const [path] = only(manifests, 'Ingress').spec.rules[0]?.http.paths ?? [];
   if (!path) throw new Error('the Ingress has no path');
   return path.backend.service;
+}
+
+function routeBackendOf(manifests: Manifest[]): { name: string; port: number } {
+  const [backend] = only(manifests, 'HTTPRoute').spec.rules[0]?.backendRefs ?? [];
+  if (!backend) throw new Error('the HTTPRoute has no backend');
+  return backend;
 }

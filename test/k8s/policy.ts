@@ -9,7 +9,7 @@ import {
   type Workload,
 } from './kinds.ts';
 
-/** What is against the rules for everything that runs in a cluster of ours; [] where nothing is. */
+/** The broken rules for everything that we run in a cluster; [] if none. */
 export function violations(manifests: Manifest[]): string[] {
   const workloads = workloadsOf(manifests);
   return [
@@ -25,11 +25,12 @@ export function violations(manifests: Manifest[]): string[] {
       ]),
     ),
     ...allOf(manifests, 'Ingress').flatMap((ingress) => ingressProblems(ingress, manifests)),
+    ...allOf(manifests, 'HTTPRoute').flatMap((route) => routeProblems(route, manifests)),
     ...allOf(manifests, 'Secret').map(({ metadata }) => `Secret ${metadata.name}: is in no manifest`),
   ];
 }
 
-/** The rules whose condition does not hold, in their words. */
+/** The texts of the broken rules. */
 function broken(where: string, rules: [rule: string, holds: boolean][]): string[] {
   return rules.filter(([, holds]) => !holds).map(([rule]) => `${where}: ${rule}`);
 }
@@ -41,7 +42,7 @@ function containersOf({ template }: Workload): Container[] {
 
 const VOLUMES = ['name', 'secret', 'configMap', 'emptyDir'];
 
-/** The restricted pod security standard, as far as it speaks of pods, and what is ours. */
+/** The restricted pod security standard for pods, and our own rules. */
 function podProblems({ kind, name, template: { spec }, job }: Workload): string[] {
   const { securityContext = {}, volumes = [] } = spec;
   return broken(`${kind} ${name}`, [
@@ -96,7 +97,7 @@ function configMapProblems({ kind, name, template }: Workload, manifests: Manife
   ]);
 }
 
-/** What selects pods, but for policies. */
+/** Resources that select pods, except policies. */
 function selectorsOf(manifests: Manifest[]): [name: string, selector: Selector][] {
   return [
     ...allOf(manifests, 'Service').map(({ kind, metadata, spec }): [string, Selector] => [
@@ -118,7 +119,7 @@ function selectorsOf(manifests: Manifest[]): [name: string, selector: Selector][
   ];
 }
 
-/** A selector takes the pods of one workload: a workload's takes its own, of which there is one of that name. */
+/** A selector must match the pods of one workload. A workload's own selector must match its own pods. */
 function selectorProblems(where: string, selector: Selector, workloads: Workload[]): string[] {
   const selected = workloads.filter(({ template }) => selects(selector, template.metadata.labels));
   const own = workloads.filter(({ kind, name }) => `${kind} ${name}` === where);
@@ -128,7 +129,7 @@ function selectorProblems(where: string, selector: Selector, workloads: Workload
   ]);
 }
 
-/** The outside reaches the API, over TLS, and nothing else. */
+/** Outside clients reach only the API, over TLS. */
 function ingressProblems({ metadata, spec }: Kinds['Ingress'], manifests: Manifest[]): string[] {
   const backends = spec.rules.flatMap(({ http }) => http.paths.map(({ backend }) => backend.service));
   const secured = (spec.tls ?? []).flatMap(({ hosts }) => hosts);
@@ -138,6 +139,22 @@ function ingressProblems({ metadata, spec }: Kinds['Ingress'], manifests: Manife
   return broken(`Ingress ${metadata.name}`, [
     ['leads to the API only', backends.every(({ port }) => port.name === 'api')],
     ['leads to what exists', backends.every(exists)],
+    ['is for any controller', spec.ingressClassName === undefined && metadata.annotations === undefined],
     ['has TLS', spec.rules.every(({ host }) => host !== undefined && secured.includes(host))],
+  ]);
+}
+
+/** The same for routes of the Gateway API, whose Gateway holds the certificate. */
+function routeProblems({ metadata, spec }: Kinds['HTTPRoute'], manifests: Manifest[]): string[] {
+  const backends = spec.rules.flatMap(({ backendRefs }) => backendRefs);
+  const portsOf = ({ name, port }: (typeof backends)[number]) =>
+    allOf(manifests, 'Service')
+      .filter((it) => it.metadata.name === name)
+      .flatMap((it) => it.spec.ports.filter((its) => its.port === port));
+  return broken(`HTTPRoute ${metadata.name}`, [
+    ['leads to what exists', backends.every((backend) => portsOf(backend).length === 1)],
+    ['leads to the API only', backends.flatMap(portsOf).every(({ name }) => name === 'api')],
+    ['has TLS', spec.parentRefs.every(({ sectionName }) => sectionName === 'https')],
+    ['takes one host only', spec.hostnames?.length === 1],
   ]);
 }

@@ -9,6 +9,7 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 
 export const OVERLAYS = ['dev', 'production'];
 export const COMPONENTS = [
+  'gateway',
   'ingress',
   'monitoring',
   'network-policy',
@@ -18,7 +19,7 @@ export const COMPONENTS = [
   'tracing',
 ];
 
-/** What `kubectl apply -k` would send. @param folder from the root. @throws Error with what kubectl says. */
+/** The output of `kubectl kustomize`. @param folder relative to the root. @throws Error with kubectl's message. */
 export function render(folder: string): Manifest[] {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', join(ROOT, folder)], {
     encoding: 'utf8',
@@ -41,7 +42,7 @@ export function renderWith(t: Test, folder: string, components: string[]): Manif
   return render(relative(ROOT, dir));
 }
 
-/** Everything there is, each by the name of its folder: the overlays as they are, the components with the base. */
+/** All overlays, and each component with the base, by folder name. */
 export function renderAll(t: Test): [name: string, manifests: Manifest[]][] {
   return [
     ['base', render('k8s/base')],
@@ -53,7 +54,7 @@ export function renderAll(t: Test): [name: string, manifests: Manifest[]][] {
   ];
 }
 
-/** A folder for one test, within the project, so that paths and packages are found from it. */
+/** A folder for one test inside the project, so that it can resolve paths and packages. */
 export function scratch(t: Test): string {
   const dir = mkdtempSync(join(ROOT, 'dist/k8s-'));
   t.teardown(() => {
@@ -62,7 +63,7 @@ export function scratch(t: Test): string {
   return dir;
 }
 
-/** @throws Error where YAML is broken or says a thing twice. */
+/** @throws Error for invalid YAML or a repeated key. */
 export function readManifests(text: string): Manifest[] {
   return parseAllDocuments(text, { uniqueKeys: true }).flatMap((document) => {
     if (document.errors[0]) throw document.errors[0];

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { FIELDS } from '../../src/config-fields.ts';
+import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { allOf, only, variablesOf } from './kinds.ts';
 import { OVERLAYS, render } from './render.ts';
@@ -22,25 +22,25 @@ for (const overlay of OVERLAYS) {
     const drain = setting('DRAIN_DELAY');
     const shutdown = setting('SHUTDOWN_TIMEOUT');
 
-    t.ok(preStop > 0, 'Services forget the pod before it is told to end');
+    t.ok(preStop > 0, 'Services remove the pod before its SIGTERM');
     t.ok(preStop + shutdown + CLOSE_GRACE < grace, `${preStop} + ${shutdown} + ${CLOSE_GRACE} < ${grace}`);
     t.ok(
       drain + setting('REQUEST_TIMEOUT') <= shutdown,
-      'who begins a request at the end of the drain may finish it',
+      'a request that begins at the end of the drain can finish',
     );
     t.ok(
       (readiness?.periodSeconds ?? 10) * (readiness?.failureThreshold ?? 3) <= drain,
-      'whoever asks for readiness sees the drain before it ends',
+      'the readiness probe sees the drain before it ends',
     );
     t.equal(spec.strategy.type, 'RollingUpdate');
     t.strictSame(spec.strategy.rollingUpdate, { maxSurge: 1, maxUnavailable: 0 }, 'new pods come first');
-    t.equal(spec.replicas, undefined, 'an apply does not undo what the autoscaler did');
+    t.equal(spec.replicas, undefined, 'an apply does not reset the autoscaler’s replicas');
     t.end();
   });
 }
 
 test(
-  'a changed configuration leaves the Job that migrates as it is, which Kubernetes could not change',
+  'a changed configuration does not change the migration Job, because a Job is immutable',
   { skip },
   (t) => {
     const { template } = only(render('k8s/base'), 'Job').spec;
@@ -49,7 +49,7 @@ test(
   },
 );
 
-test('the Job and the replicas are of one image', { skip }, (t) => {
+test('the Job and the replicas use the same image', { skip }, (t) => {
   for (const overlay of OVERLAYS) {
     const manifests = render(`k8s/overlays/${overlay}`);
     const { template } = only(manifests, 'Deployment', 'latchkey').spec;
@@ -61,7 +61,7 @@ test('the Job and the replicas are of one image', { skip }, (t) => {
   t.end();
 });
 
-test('the autoscaler doubles at once, and takes one away when it has gone', { skip }, (t) => {
+test('the autoscaler doubles at once, and removes one pod at a time', { skip }, (t) => {
   const manifests = render('k8s/overlays/production');
   const { minReplicas, behavior } = only(manifests, 'HorizontalPodAutoscaler').spec;
   const { terminationGracePeriodSeconds: grace = 30 } = only(manifests, 'Deployment').spec.template.spec;
@@ -77,7 +77,10 @@ test('the autoscaler doubles at once, and takes one away when it has gone', { sk
     scaleDown.policies.map(({ type, value }) => ({ type, value })),
     [{ type: 'Pods', value: 1 }],
   );
-  t.ok((scaleDown.policies[0]?.periodSeconds ?? 0) >= grace, 'one goes after another has ended');
-  t.ok(minReplicas > only(manifests, 'PodDisruptionBudget').spec.maxUnavailable, 'a drained node leaves one');
+  t.ok((scaleDown.policies[0]?.periodSeconds ?? 0) >= grace, 'each ends before the next one is removed');
+  t.ok(
+    minReplicas > only(manifests, 'PodDisruptionBudget').spec.maxUnavailable,
+    'one replica stays during a node drain',
+  );
   t.end();
 });

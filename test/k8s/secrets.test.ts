@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { readSigningKeys } from '../../src/infra/crypto/key-files.ts';
@@ -9,11 +9,12 @@ import { renderWith, scratch } from './render.ts';
 import { madeSecrets, secretFolder, writeSecret, type SecretFolder, type Secrets } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash', 'openssl');
+const NEW_KEYS = 'New keys, without a restart';
 
-test('the README’s commands make every Secret and file that is mounted', { skip }, (t) => {
+test('the README’s commands create every mounted Secret and file', { skip }, (t) => {
   const folder = secretFolder(t);
   folder.run('Secrets', 0);
-  t.equal(statSync(folder.path).mode & 0o077, 0, 'nobody else may look into the folder');
+  t.equal(statSync(folder.path).mode & 0o077, 0, 'only its owner can read the folder');
   folder.run('Secrets', 1);
   folder.run('Connections');
   folder.run('Secrets', 2);
@@ -29,18 +30,31 @@ test('the README’s commands make every Secret and file that is mounted', { ski
       for (const { key } of secret.items ?? []) t.ok(files.includes(key), `${name}: ${key}`);
     }
     for (const { env = [], volumeMounts = [] } of containers) {
-      for (const { value = '' } of env.filter((it) => it.name.endsWith('_FILE'))) {
+      for (const { value = '' } of env.filter((it) => it.name.endsWith('_FILE') && it.value !== '')) {
         const mount = volumeMounts.find(({ mountPath }) => value.startsWith(`${mountPath}/`));
         const volume = volumes.find((it) => it.name === mount?.name);
         const file = value.slice((mount?.mountPath.length ?? 0) + 1);
-        t.ok(secrets[volume?.secret?.secretName ?? '']?.[file], `${name}: ${value}`);
+        t.type(secrets[volume?.secret?.secretName ?? '']?.[file], 'string', `${name}: ${value}`);
       }
     }
   }
   t.end();
 });
 
-test('PgBouncer knows a password as it is, however the address has it', { skip }, (t) => {
+test('other users may not read any file that the README’s commands create', { skip }, (t) => {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0);
+  folder.run('Secrets', 1);
+  folder.run('Connections');
+  folder.run(NEW_KEYS, 0, '2026-12-01');
+  folder.run(NEW_KEYS, 1);
+  const files = readdirSync(folder.path, { recursive: true, encoding: 'utf8' });
+  t.ok(files.length > 8);
+  for (const file of files) t.equal(statSync(join(folder.path, file)).mode & 0o077, 0, file);
+  t.end();
+});
+
+test('PgBouncer gets the decoded password, even if the URL encodes it', { skip }, (t) => {
   const folder = secretFolder(t);
   folder.run('Secrets', 0);
   const url = new URL('postgres://latchkey@db.internal:5432/latchkey?sslmode=require');
@@ -56,7 +70,7 @@ test('PgBouncer knows a password as it is, however the address has it', { skip }
   t.end();
 });
 
-test('the trial database and who uses it have one password', { skip }, (t) => {
+test('the trial database and its clients share one password', { skip }, (t) => {
   const secrets = madeSecrets(t);
   const { password } = new URL(secrets.latchkey?.['database-url'] ?? '');
   t.match(password, /^[0-9a-f]{48}$/);
@@ -64,9 +78,7 @@ test('the trial database and who uses it have one password', { skip }, (t) => {
   t.end();
 });
 
-const NEW_KEYS = 'New keys, without a restart';
-
-/** Every step twice: what was done is not done again, and undoes nothing. */
+/** Runs every step twice: the second run must be a no-op. */
 function steps(t: Test, folder: SecretFolder) {
   return (n: number, today?: string) => {
     folder.run(NEW_KEYS, n, today);
@@ -80,7 +92,7 @@ function steps(t: Test, folder: SecretFolder) {
 }
 
 test(
-  'a refresh secret verifies before it signs, and until it goes, through changes in a row',
+  'over several changes a refresh secret verifies before it signs and until its removal',
   { skip },
   (t) => {
     const folder = secretFolder(t);
@@ -90,15 +102,15 @@ test(
     let { refresh: before } = keysOf(scratch(t), folder.applied());
     for (const change of [1, 2, 3]) {
       const known = step(1).refresh;
-      t.strictSame(known.slice(0, -1), before, 'all others stay as they were');
-      t.equal(known.length, change + 1, 'while the next becomes known');
-      t.strictSame(step(3).refresh, known, 'the last step does nothing in the middle of a change');
+      t.strictSame(known.slice(0, -1), before, 'all others stay unchanged');
+      t.equal(known.length, change + 1, 'while the next one is added');
+      t.strictSame(step(3).refresh, known, 'the last step is a no-op during a change');
       const signing = step(2).refresh;
       t.strictSame(signing, [known.at(-1), ...before], 'the new one signs, and the others verify');
       before = signing;
     }
-    t.strictSame(step(3).refresh, before.slice(0, 1), 'the one that signs stays');
-    t.strictSame(step(2).refresh, before.slice(0, 1), 'nothing else signs without having been known');
+    t.strictSame(step(3).refresh, before.slice(0, 1), 'the signing one stays');
+    t.strictSame(step(2).refresh, before.slice(0, 1), 'no secret signs before all replicas have it');
     t.end();
   },
 );
@@ -110,7 +122,7 @@ test('a new signing key has the highest name, and the date in it counts', { skip
   const step = steps(t, folder);
   let { signing: before } = keysOf(scratch(t), folder.applied());
   t.equal(before.length, 1);
-  t.strictSame(step(0, '2026-11-21').signing, before, 'a key is never written over');
+  t.strictSame(step(0, '2026-11-21').signing, before, 'a key is never overwritten');
   for (const day of ['2026-12-01', '2027-01-10']) {
     const { signing } = step(0, day);
     t.strictSame(signing.slice(1), before);
@@ -127,7 +139,7 @@ test('a new signing key has the highest name, and the date in it counts', { skip
   t.end();
 });
 
-/** The ids of the keys that a pod sees; the first signs. */
+/** The ids of a pod's keys. The first one signs. */
 function keysOf(folder: string, secrets: Secrets): { signing: string[]; refresh: string[] } {
   const keys = join(folder, 'keys');
   writeSecret(keys, secrets['latchkey-signing-keys'] ?? {});

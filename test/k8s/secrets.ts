@@ -5,19 +5,19 @@ import type { Test } from 'tap';
 import { allOf } from './kinds.ts';
 import { readManifests, ROOT, scratch } from './render.ts';
 
-/** Secrets by their names, and what is in them by the names of their files. */
+/** Secrets by name, each with its contents by file name. */
 export type Secrets = Record<string, Record<string, string>>;
 
-/** The folder of Secrets of k8s/README.md, made and changed by the commands that stand there. */
+/** The folder of Secrets of k8s/README.md, created and changed by its commands. */
 export interface SecretFolder {
   path: string;
-  /** Runs the n-th block of sh below a heading. @param today where it is to be another day. */
+  /** Runs the n-th block of sh below a heading. @param today replaces the date. */
   run(heading: string, n?: number, today?: string): void;
-  /** What `kubectl apply` would have been given by now. */
+  /** All input of `kubectl apply` so far. */
   applied(): Secrets;
 }
 
-/** The real one makes the manifests; what it would send to a cluster goes to a file. */
+/** A wrapper of the real kubectl: `apply` appends its input to a file. */
 const KUBECTL = `#!/usr/bin/env bash
 case "$*" in
   *'apply -f -') cat >>"$APPLIED"; echo --- >>"$APPLIED" ;;
@@ -25,7 +25,7 @@ case "$*" in
 esac
 `;
 
-/** The real one too, on the day that it is told. */
+/** A wrapper of the real `date` that returns the given day. */
 const DATE = `#!/usr/bin/env bash
 PATH=$REAL_PATH exec date \${TODAY:+--date="$TODAY"} "$@"
 `;
@@ -55,7 +55,7 @@ export function secretFolder(t: Test): SecretFolder {
   };
 }
 
-/** A new folder as the README has it made, with the trial stores' addresses, and what it brings into the cluster. */
+/** A new folder, created by the README's commands with the trial stores' addresses. */
 export function madeSecrets(t: Test): Secrets {
   const folder = secretFolder(t);
   folder.run('Secrets', 0);

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
+import { readBlocks } from '../support/markdown.ts';
 import { toolsMissing } from '../support/tools.ts';
 import type { Manifest } from './kinds.ts';
-import { COMPONENTS, OVERLAYS, render, renderAll, renderWith, ROOT, scratch } from './render.ts';
+import { COMPONENTS, OVERLAYS, readManifests, renderAll, renderWith, ROOT, scratch } from './render.ts';
 import { strictly } from './strict.ts';
 
 const skip = toolsMissing('kubectl');
@@ -15,21 +16,26 @@ type Path = (string | number)[];
 /** Below these, names are free. */
 const FREE = ['annotations', 'data', 'labels', 'limits', 'matchLabels', 'requests', 'selector'];
 
-test('every overlay and component is of Kubernetes’ types', { skip }, async (t) => {
-  t.strictSame(folders('k8s/components'), COMPONENTS, 'every component is looked at');
-  t.strictSame(folders('k8s/overlays'), OVERLAYS, 'every overlay is looked at');
-  const all = renderAll(t).flatMap(([name, manifests]) => manifests.map((manifest) => ({ name, manifest })));
-  const problems = await strictly(
-    t,
-    all.map(({ manifest }) => manifest),
-  );
-  for (const [i, { name, manifest }] of all.entries()) {
-    t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
-  }
-});
+test(
+  'every overlay and component, and the Gateway API’s objects in documents, match their types',
+  { skip },
+  async (t) => {
+    t.strictSame(folders('k8s/components'), COMPONENTS, 'every component is checked');
+    t.strictSame(folders('k8s/overlays'), OVERLAYS, 'every overlay is checked');
+    const groups = [...renderAll(t), ['documents', documentedExamples()] as const];
+    const all = groups.flatMap(([name, manifests]) => manifests.map((manifest) => ({ name, manifest })));
+    const problems = await strictly(
+      t,
+      all.map(({ manifest }) => manifest),
+    );
+    for (const [i, { name, manifest }] of all.entries()) {
+      t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
+    }
+  },
+);
 
-test('a misspelt field is found, whichever it is', { skip }, async (t) => {
-  const manifests = renderWith(t, 'k8s/overlays/production', ['pgbouncer', 'postgres']);
+test('every misspelt field is found', { skip }, async (t) => {
+  const manifests = renderWith(t, 'k8s/overlays/production', ['pgbouncer', 'postgres', 'ingress']);
   const misspelt = manifests.flatMap((manifest) =>
     oncePerShape(fieldsOf(manifest)).map((path) => ({
       what: `${manifest.kind} ${path.join('.')}`,
@@ -45,8 +51,8 @@ test('a misspelt field is found, whichever it is', { skip }, async (t) => {
   t.strictSame(missed, []);
 });
 
-test('values that Kubernetes would refuse are found', { skip }, async (t) => {
-  const manifests = render('k8s/base');
+test('finds values that Kubernetes would refuse', { skip }, async (t) => {
+  const manifests = renderWith(t, 'k8s/base', ['gateway']);
   const wrong: [kind: string, path: Path, value: unknown][] = [
     ['Deployment', ['spec', 'minReadySeconds'], '40'],
     ['Deployment', ['spec', 'template', 'spec', 'containers', 0, 'ports', 0, 'containerPort'], 'api'],
@@ -57,6 +63,12 @@ test('values that Kubernetes would refuse are found', { skip }, async (t) => {
     ['Job', ['spec', 'template', 'spec', 'containers', 0, 'name'], undefined],
     ['CronJob', ['spec', 'schedule'], undefined],
     ['Service', ['apiVersion'], 'apps/v1'],
+    ['HTTPRoute', ['apiVersion'], 'gateway.networking.k8s.io/v2'],
+    ['HTTPRoute', ['spec', 'hostnames', 0], 'https://auth.example.com'],
+    ['HTTPRoute', ['spec', 'rules', 0, 'matches', 0, 'path', 'type'], 'Prefix'],
+    ['HTTPRoute', ['spec', 'rules', 0, 'backendRefs', 0, 'port'], 'api'],
+    ['HTTPRoute', ['spec', 'rules', 1, 'timeouts', 'request'], 'never'],
+    ['HTTPRoute', ['spec', 'parentRefs', 0, 'name'], undefined],
   ];
   const planted = wrong.map(([kind, path, value]) => {
     const manifest = structuredClone(manifests.find((it) => it.kind === kind));
@@ -83,13 +95,25 @@ function folders(path: string): string[] {
   return readdirSync(join(ROOT, path)).sort();
 }
 
-/** The path of every field whose name is Kubernetes'. */
+/** The objects of the Gateway API that documents show. No package here knows those of its implementations. */
+function documentedExamples(): Manifest[] {
+  const blocks = ['k8s/README.md', 'docs/integrating.md'].flatMap((file) =>
+    readBlocks(readFileSync(join(ROOT, file), 'utf8')).filter(({ language }) => language === 'yaml'),
+  );
+  const examples = blocks
+    .flatMap(({ text }) => readManifests(text))
+    .filter(({ apiVersion }: Partial<Manifest>) => apiVersion?.startsWith('gateway.networking.k8s.io/'));
+  if (examples.length === 0) throw new Error('the documents show no object of the Gateway API');
+  return examples;
+}
+
+/** The path of every field whose name Kubernetes defines. */
 function fieldsOf(value: unknown, path: Path = []): Path[] {
   if (Array.isArray(value)) return value.flatMap((item, i) => fieldsOf(item, [...path, i]));
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, below]) => {
     if (['apiVersion', 'kind'].includes(key) && path.length === 0) return [];
-    // A Service's selector is free; a policy's or Deployment's is a type.
+    // A Service's selector has free names. A policy's or Deployment's has a type.
     const isFree = FREE.includes(key) && !(key === 'selector' && isSelector(below));
     return [[...path, key], ...(isFree ? [] : fieldsOf(below, [...path, key]))];
   });
@@ -99,7 +123,7 @@ function isSelector(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'matchLabels' in value;
 }
 
-/** One of those that differ only in which item of a list they are in. */
+/** One path of those that differ only in list indexes. */
 function oncePerShape(paths: Path[]): Path[] {
   const shapes = new Map(
     paths.map((path) => [path.filter((part) => typeof part === 'string').join('.'), path]),

@@ -5,12 +5,16 @@ import ts from 'typescript';
 import type { Manifest } from './kinds.ts';
 import { ROOT, scratch } from './render.ts';
 
-/** Where the types of Kubernetes' API and of the Prometheus operator's are. */
-const PACKAGES = ['kubernetes-models', '@kubernetes-models/prometheus-operator'];
+/** The packages with the types of Kubernetes' API, the Prometheus operator and the Gateway API. */
+const PACKAGES = [
+  'kubernetes-models',
+  '@kubernetes-models/prometheus-operator',
+  '@kubernetes-models/gateway-api',
+];
 
 /**
- * What is wrong with each manifest by Kubernetes' own types: a list for each. tsc refuses what no type has, in literals of
- * the type; the packages' schemas refuse values out of bounds, and would pass over unknown fields.
+ * The problems of each manifest by Kubernetes' own types, one list per manifest. tsc refuses unknown fields in
+ * literals. The packages' schemas refuse values out of bounds, but ignore unknown fields.
  */
 export async function strictly(t: Test, manifests: Manifest[]): Promise<string[][]> {
   const problems: string[][] = manifests.map(() => []);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
+import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
 
 const PRELUDE = `
 local real = redis
@@ -19,8 +19,8 @@ type ClockedScript = keyof typeof SCRIPTS;
 type Argument = string | number;
 
 /**
- * The very scripts, in the very Redis, but TIME answers what the test says: to the microsecond on either side of every
- * limit, and the same again when a history is played again.
+ * The real scripts in the real Redis, but TIME returns the test's time. So histories hit every limit to the microsecond
+ * on both sides, and a replay is exact.
  */
 export function makeClockedRedis(redis: ScriptedRedis) {
   for (const [name, file] of Object.entries(SCRIPTS)) {
@@ -29,7 +29,7 @@ export function makeClockedRedis(redis: ScriptedRedis) {
   }
   const commands = redis as unknown as Record<string, (...args: Argument[]) => Promise<never>>;
 
-  /** A client with a clock of its own, in microseconds; it knows `rotate`, `checkAccess` and `put`. */
+  /** A client with its own clock in microseconds. It runs `rotate`, `checkAccess` and `put`. */
   return function withClock(now: () => number): ScriptedRedis {
     const call =
       (name: ClockedScript) =>
@@ -47,10 +47,10 @@ export function makeClockedRedis(redis: ScriptedRedis) {
   };
 }
 
-/** Half of what a request has been inside it was on its way to Redis, which has to find that itself. */
+/** Half of a request's elapsed time is on the way to Redis, which must measure that half itself. */
 function onItsWay(args: Argument[], now: number): Argument[] {
   const [elapsed, sentAt] = [3, 8];
   const way = Math.floor(Number(args[elapsed]) / 2);
-  // One that comes from the future is no younger for that.
+  // A send time in the future does not make a request newer.
   return args.with(elapsed, Number(args[elapsed]) - way).with(sentAt, way > 0 ? now - way : now + 1_000_000);
 }

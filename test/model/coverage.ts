@@ -1,6 +1,6 @@
-import type { Presentation, RotationOutcome, SessionState } from '../../src/domain/sessions/rotation.ts';
+import type { Presentation, RotationOutcome, SessionState } from '../../src/domain/tokens/session-state.ts';
 
-/** Every line of rotation.md's table, and what it takes to tell them apart. */
+/** Every line of rotation.md's table, split into its distinct cases. */
 const ROWS = [
   'issued: ahead',
   'issued: current',
@@ -19,12 +19,12 @@ const ROWS = [
   'access: superseded',
 ] as const;
 
-/** Limits that have to be met to the microsecond: at the last one inside, and at the first outside. */
+/** Limits to hit exactly: the last microsecond inside and the first one outside. */
 const EDGES = ['window', 'lead for recent', 'lead', 'issue', 'elapsed'] as const;
 
 export type Row = (typeof ROWS)[number];
 
-/** How often each line was taken, by window, and each limit met. */
+/** Counts how often each line was taken, by window, and each limit hit. */
 export function makeCoverage() {
   const rows = new Map<string, number>();
   const edges = new Map<string, number>();
@@ -40,7 +40,7 @@ export function makeCoverage() {
         if (past === 0 || past === 1) count(edges, `${name}, ${past === 0 ? 'inside' : 'outside'}`);
       }
     },
-    /** @param exact whether limits can be met at all. @returns a line for each count, and what was never met. */
+    /** @param exact whether limits can be hit. @returns a line per count, and the cases that never occurred. */
     report({ exact }: { exact: boolean }): { lines: string[]; never: string[] } {
       const expected = ROWS.flatMap((row) => [`${row}, window off`, `${row}, window on`]);
       const limits = exact ? EDGES.flatMap((edge) => [`${edge}, inside`, `${edge}, outside`]) : [];
@@ -71,7 +71,7 @@ export function rowOf(state: SessionState, { generation }: Presentation, answer:
   }
 }
 
-/** How many microseconds beyond a limit a presentation is, where the limit decides about it. */
+/** The distance of a presentation from the deciding limit, in microseconds. */
 function beyond(edge: (typeof EDGES)[number], state: SessionState, presented: Presentation): number {
   const { generation, now, elapsed, window } = presented;
   const latest = Math.max(state.latest, generation);

@@ -1,4 +1,4 @@
-/** A random history is plain data, and any part of one is a history again: that is how a failing one is made shorter. */
+/** A random history is plain data. Any part of it is a history too, so a failing one can be shortened. */
 export interface History {
   seed: number;
   /** REFRESH_RETRY_WINDOW in microseconds. */
@@ -7,20 +7,20 @@ export interface History {
 }
 
 export type Step =
-  /** Refresh tokens presented at once: one on the heels of the other, before any answer. */
+  /** Refresh tokens presented at once: one directly after the other, before any answer. */
   | { do: 'refresh'; requests: RefreshRequest[] }
-  /** A refresh is sent, and is on its way. */
+  /** A refresh is sent. */
   | { do: 'send'; token: Token; client: string }
-  /** It arrives: having been inside the service since it was sent, or late from outside; perhaps not for the last time. */
+  /** It arrives: after waiting inside the service, or late from the network. It may arrive again. */
   | { do: 'deliver'; nth: number; inside: boolean; again: boolean }
   /** An access token is presented. */
   | { do: 'use'; token: Token }
-  /** Time passes; below zero the store's clock is set back. */
+  /** Time passes. A negative number sets the store's clock back. */
   | { do: 'pass'; micros: Duration }
-  /** The state falls back to what it was. */
+  /** The state falls back to an earlier one. */
   | { do: 'lose'; nth: number };
 
-/** Which generation's token: by its place in the state, or so many before the newest ever issued. */
+/** The token's generation: by its place in the state, or by its distance from the newest ever issued. */
 export type Token = 'latest' | 'parent' | 'gap' | 'first' | number;
 
 export interface RefreshRequest {
@@ -29,10 +29,10 @@ export interface RefreshRequest {
   elapsed: Duration;
 }
 
-/** In microseconds, or to a limit of the table and so many beyond it. */
+/** In microseconds, or relative to a limit of the table. */
 export type Duration = number | { to: 'window' | 'lead for recent' | 'lead' | 'issue'; beyond: number };
 
-/** mulberry32: small, quick, and the same everywhere. @returns numbers from 0 to 1. */
+/** mulberry32: small, quick and portable. @returns numbers from 0 to 1. */
 function makeRandom(seed: number) {
   let state = seed >>> 0;
   return function random(): number {
@@ -46,11 +46,11 @@ function makeRandom(seed: number) {
 const SECOND = 1_000_000;
 const STEPS = { fewest: 6, most: 15 };
 
-/** The history that a seed stands for. */
+/** The history of a seed. */
 export function aHistory(seed: number): History {
   const random = makeRandom(seed);
   const below = (n: number) => Math.floor(random() * n);
-  /** One of the choices; each is as likely as it is often there. */
+  /** One of the choices, by their weights. */
   const oneOf = <Choice>(...choices: [Choice, ...Choice[]]) => choices[below(choices.length)] ?? choices[0];
 
   const token = (): Token =>
@@ -94,7 +94,7 @@ export function aHistory(seed: number): History {
   ];
   const requests = (count: number) =>
     Array.from({ length: count }, () => ({ token: token(), client: client(), elapsed: elapsed() }));
-  /** The only way to a token between parent and first, and too long to be met often by chance. */
+  /** The only steps that lead to a token between parent and first. Random steps rarely find them. */
   const losesWhatWasIssued = (): Step[] => [
     { do: 'lose', nth: 0 },
     { do: 'refresh', requests: [{ token: 'latest', client: client(), elapsed: 0 }] },

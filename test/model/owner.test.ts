@@ -1,18 +1,19 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { checkAccess, initialState, rotate, type SessionState } from '../../src/domain/sessions/rotation.ts';
+import { checkAccess, initialState, rotate } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { testScale } from '../support/environment.ts';
 
 /**
- * What rotation.ts promises to an owner, held against every order in which its requests and their answers may go lost,
- * come late or come twice. An owner keeps the newer of two pairs, and stores a pair before it uses it.
+ * Checks rotation.ts's promises to an owner in every order in which requests and answers may get lost, arrive late or
+ * arrive twice. An owner keeps the newer of two pairs, and stores a pair before it uses it.
  */
 type Step =
   /** A tab sends the refresh token that the owner holds. */
   | { do: 'send' }
-  /** One of the requests under way reaches the service; a proxy may send it once more. */
+  /** One of the requests in flight reaches the service; a proxy may send it once more. */
   | { do: 'arrive'; nth: number; again: boolean; client: string }
-  /** One of the answers under way reaches the owner, or never does. */
+  /** One of the answers in flight reaches the owner, or gets lost. */
   | { do: 'answer'; nth: number; lost: boolean }
   /** The owner uses its access token. */
   | { do: 'use' }
@@ -22,10 +23,10 @@ type Step =
 
 const WINDOW = 10_000_000;
 /**
- * A request takes no longer than this, and a pair reaches the owner no later than this after it was issued, or never. The
- * two add up: a request that was sent just before the pair arrived comes within the window after the issue. Without the
- * second bound there is a way to be signed out: a retry at the window's end brings the same pair, the owner uses it, and
- * another tab's retry arrives a moment later, outside the window.
+ * The longest time for a request, and for a pair to reach the owner after its issue. The two add up: a request sent
+ * just before the pair arrives still comes within the window after the issue. Without the second bound an owner can be
+ * signed out: a retry at the window's end returns the same pair, the owner uses it, and another tab's retry arrives a
+ * moment later, outside the window.
  */
 const LONGEST_WAY = WINDOW / 2;
 const nth = fc.nat(5);
@@ -54,22 +55,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 interface Message {
   generation: number;
-  /** For an answer: when its pair was issued, for the first time. */
+  /** For an answer: when its pair was first issued. */
   sentAt: number;
 }
 
 interface Circumstances {
   window: number;
   /**
-   * Whether requests may overlap. Not with the window off, where the promise is for one at a time; and not where state
-   * is lost as well: of two that overlap, one before and one after the loss, the first pair dies unseen, and the owner is
-   * signed out if the answer with the second is lost.
+   * Whether requests may overlap. Not with the window off: that promise is for one request at a time. And not together
+   * with lost state: if two requests overlap the loss, the first pair ends unseen, and the owner is signed out if the
+   * answer with the second pair gets lost.
    */
   overlap: boolean;
   loses: boolean;
 }
 
-/** @returns whether the owner was signed out, and how many times it was given a pair. */
+/** @returns whether the owner was signed out, and how many pairs it got. */
 function live(steps: readonly Step[], { window, overlap, loses }: Circumstances) {
   let now = 1_795_000_000_000_000;
   let state: SessionState = initialState(now, 'home');
@@ -117,7 +118,7 @@ function live(steps: readonly Step[], { window, overlap, loses }: Circumstances)
       }
       case 'pass':
         now += current.micros;
-        // What would take longer got lost.
+        // Slower requests and answers count as lost.
         requests = requests.filter((request) => !isLate(request));
         break;
       case 'lose':
@@ -134,7 +135,7 @@ for (const [name, options] of [
   ['lost answers with the window off', { window: 0, overlap: false, loses: false }],
   ['lost answers and lost state with the window off', { window: 0, overlap: false, loses: true }],
 ] as const) {
-  test(`an owner is not signed out by ${name}`, (t) => {
+  test(`${name} never signs an owner out`, (t) => {
     let pairs = 0;
     const numRuns = Math.ceil(20_000 * testScale);
     t.doesNotThrow(() => {

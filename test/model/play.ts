@@ -8,13 +8,13 @@ import { become, generationOf, keep, microsOf, pass, type World } from './world.
 /** The store's clock, in microseconds. */
 export interface Clock {
   micros: number;
-  /** Lets a microsecond pass, where the test decides; null where it is Redis that says what time it is. */
+  /** Lets a microsecond pass; null if Redis keeps the time. */
   next(): number | null;
 }
 
 /**
  * Plays a history through the pure function, Redis and the memory store.
- * @throws Error where an answer or a resulting state differs.
+ * @throws Error if an answer or a resulting state differs.
  */
 export async function play(
   history: History,
@@ -87,7 +87,7 @@ async function take(
   }
 }
 
-/** Presents refresh tokens at once. Redis takes them in the order in which they were sent, at times that it tells. */
+/** Presents refresh tokens at once. Redis runs them in the order of sending, and returns the time of each. */
 async function present(requests: Presented[], world: World, subjects: Subjects, coverage: Coverage) {
   const { known, key } = subjects;
   const replies = await Promise.all(requests.map((request) => subjects.redis.rotate(key, request)));

@@ -9,16 +9,16 @@ import { play, type Clock } from './play.ts';
 import { shorten } from './shorten.ts';
 import { makeSubjects, type Subjects } from './subjects.ts';
 
-/** Histories at once: what keeps Redis busy while we compare. */
+/** Concurrent histories: enough to keep Redis busy during the comparisons. */
 const AT_ONCE = 200;
 
 interface Run {
   count: number;
-  /** Whether the scripts are told the time, so that a failure comes again; otherwise they ask Redis. */
+  /** Whether the test sets the scripts' time, so that a failure is reproducible. Otherwise Redis keeps the time. */
   exact: boolean;
 }
 
-/** @returns what makes each history a session and a clock of its own. */
+/** @returns a function that gives each history its own session and clock. */
 async function open(t: Test, exact: boolean): Promise<(userId: number) => Promise<[Subjects, Clock]>> {
   const { url, prefix } = testRedis(t);
   const redis = quietRedisClient({ url, timeout: 10_000 });
@@ -54,7 +54,7 @@ async function run(t: Test, { count, exact }: Run): Promise<void> {
     }
   };
 
-  // One alone first: the scripts are sent whole while nothing else is under way, so that order is kept from then on.
+  // The first one runs alone and loads the scripts, which keeps later commands in order.
   const firstSeed = Number(process.env.TEST_SEED ?? randomInt(2 ** 31));
   const failed: { history: History; why: string }[] = [];
   let played = 0;
@@ -72,7 +72,7 @@ async function run(t: Test, { count, exact }: Run): Promise<void> {
   t.equal(played, count, `played ${count} histories from seed ${firstSeed}`);
   const { lines, never } = coverage.report({ exact });
   t.comment([`seed ${firstSeed}, ${played} histories`, ...lines].join('\n'));
-  // Fewer histories than these may miss a line by chance.
+  // Fewer histories may miss a line by chance.
   if (testScale >= 1) t.strictSame(never, [], 'every line of the table was taken, and every limit met');
 }
 

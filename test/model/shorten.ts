@@ -1,6 +1,6 @@
 import type { History, Step } from './history.ts';
 
-/** Leaves out whatever a failure does not need. @param fails plays a history anew; why it fails, or null. */
+/** Removes the steps that a failure does not need. @param fails replays a history; returns why it fails, or null. */
 export async function shorten(
   history: History,
   fails: (history: History) => Promise<string | null>,
@@ -21,7 +21,7 @@ export async function shorten(
   return { history: shortest, why };
 }
 
-/** The same without one step, or without one of the requests that are sent at once. */
+/** The histories without one step, or without one of several simultaneous requests. */
 function* parts(steps: Step[]): Generator<Step[]> {
   for (const [i, step] of steps.entries()) {
     yield steps.toSpliced(i, 1);

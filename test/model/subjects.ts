@@ -1,36 +1,39 @@
-import type { Known, SessionStateStore, TokenKey } from '../../src/domain/sessions/ports.ts';
-import { initialState, type Presentation, type SessionState } from '../../src/domain/sessions/rotation.ts';
-import { makeMemorySessionState } from '../../src/infra/memory/session-state.ts';
-import { makeKeys } from '../../src/infra/redis/keys.ts';
-import type { RedisClock } from '../../src/infra/redis/redis-clock.ts';
-import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
-import { makeRedisSessionState } from '../../src/infra/redis/session-state.ts';
+import type { Known, TokenStateStore, TokenKey } from '../../src/domain/tokens/token-states.ts';
+import { initialState } from '../../src/domain/sessions/rotation.ts';
+import type { Presentation, SessionState } from '../../src/domain/tokens/session-state.ts';
+import { makeMemoryTokenStates } from '../../src/infra/memory/token-states.ts';
+import { makeTokenKeys } from '../../src/infra/redis/token-states.ts';
+import type { RedisClock } from '../../src/infra/redis/connection/redis-clock.ts';
+import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
+import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { openGate } from '../support/redis.ts';
 import { aSession, aUser } from '../support/token.ts';
 
 const CACHE_TTL = 3600;
-/** A put refuses what was read long ago; this never was, whatever the clock of the history says. */
+/** A put refuses a state that was read too long ago. This read time is never too old for a history's clock. */
 const JUST_READ = Number.MAX_SAFE_INTEGER;
 
-/** What was sent in the future has no way behind it: the model knows only the time inside. */
-const noWay: RedisClock = { timed: (_passage, _key, send) => send(Number.MAX_SAFE_INTEGER) };
+/** A send time in the future makes the time on the network zero: the model knows only the time inside the store. */
+const noWay: RedisClock = {
+  stamp: () => Promise.resolve({ sentAt: Number.MAX_SAFE_INTEGER, learn: () => undefined }),
+};
 
 export interface RedisUnderTest {
   redis: ScriptedRedis;
   prefix: string;
-  /** Runs the scripts: the plain client, or one that says what time it is. */
+  /** Runs the scripts: the plain client, or one that sets the time. */
   scripted: ScriptedRedis;
 }
 
 /** One session, in Redis and in memory. */
 export interface Subjects {
-  /** What comes with every answer. */
+  /** The facts that come with every answer. */
   known: Known;
-  redis: Pick<SessionStateStore, 'rotate' | 'checkAccess'>;
-  /** The memory store, asked at a given time in microseconds. */
-  memoryAt(now: number): Pick<SessionStateStore, 'rotate' | 'checkAccess'>;
+  redis: Pick<TokenStateStore, 'rotate' | 'checkAccess'>;
+  /** The memory store at a given time in microseconds. */
+  memoryAt(now: number): Pick<TokenStateStore, 'rotate' | 'checkAccess'>;
   key: TokenKey;
-  /** Puts a state in place of whatever stands there. @param now the store's clock in microseconds. */
+  /** Replaces the stored state. @param now the store's clock in microseconds. */
   replace(state: SessionState, now: number): Promise<void>;
   /** The hash as it stands in Redis. */
   read(): Promise<Record<string, string>>;
@@ -40,15 +43,15 @@ export interface Subjects {
 export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId: number): Subjects {
   const key = { userId, tokenId: 11 };
   const user = aUser({ id: userId });
-  const keys = makeKeys(prefix);
-  const inRedis = makeRedisSessionState(scripted, {
+  const keys = makeTokenKeys(prefix);
+  const inRedis = makeRedisTokenStates(scripted, {
     prefix,
     cacheTtl: CACHE_TTL,
     gate: openGate,
     clock: noWay,
   });
   let time = 0;
-  const openMemory = () => makeMemorySessionState({ cacheTtl: CACHE_TTL, now: () => time });
+  const openMemory = () => makeMemoryTokenStates({ cacheTtl: CACHE_TTL, now: () => time });
   let inMemory = openMemory();
 
   return {
@@ -77,7 +80,7 @@ export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId
   };
 }
 
-/** The hash that a state is kept as; null is the tombstone of a theft. Numbers to the last digit. */
+/** The Redis hash of a state, with exact numbers; null is the tombstone of a theft. */
 export function hashOf(state: SessionState | null, { createdAt }: Known): Record<string, string> {
   if (!state) return { revoked: 'reused' };
   const { latest, parent, first, confirmed, client } = state;
@@ -91,7 +94,7 @@ export function hashOf(state: SessionState | null, { createdAt }: Known): Record
   };
 }
 
-/** Time passing is the same as everything having happened earlier: neither store's clock has to be moved. */
+/** Lets time pass by moving all past times back, so that no store's clock has to move. */
 export function earlier(state: SessionState, micros: number): SessionState {
   return {
     ...state,

@@ -1,21 +1,21 @@
-import type { SessionState } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import type { Duration, Token } from './history.ts';
 import { earlier, type Subjects } from './subjects.ts';
 
 interface InFlight {
   generation: number;
   client: string;
-  /** Microseconds since it was sent; a clock that is set back does not shorten it. */
+  /** Microseconds since it was sent. Setting the clock back does not shorten it. */
   waited: number;
 }
 
-/** Where a history stands: what the pure function says, and what its clients hold. */
+/** The current point of a history: the state of the pure function, and the clients' tokens. */
 export interface World {
   /** null is the tombstone of a theft. */
   state: SessionState | null;
   /** The store's clock as last heard, in microseconds. */
   now: number;
-  /** The newest state, so that there is something to aim at where a tombstone stands. */
+  /** The newest state, so that steps after a tombstone still have tokens to present. */
   last: SessionState;
   issued: number[];
   earlierStates: SessionState[];
@@ -35,7 +35,7 @@ export async function become(state: SessionState, world: World, subjects: Subjec
   await subjects.replace(state, world.now);
 }
 
-/** Everything that anybody holds has become older; below zero, the clock was set back. */
+/** Makes all tokens and states older by `micros`. A negative number sets the clock back. */
 export async function pass(micros: number, world: World, subjects: Subjects): Promise<void> {
   world.issued = world.issued.map((generation) => generation - micros);
   world.earlierStates = world.earlierStates.map((state) => earlier(state, micros));

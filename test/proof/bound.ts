@@ -7,8 +7,8 @@ import { CLAIMS } from './worlds.ts';
 export const STEP = 3;
 
 /**
- * @param answer seconds from the issue of a pair until it is stored, at most
- * @param request seconds from sending a request until it is taken, at most
+ * @param answer the most seconds from the issue of a pair until the owner stores it
+ * @param request the most seconds from sending a request until the store takes it
  * @returns whether an owner is ever signed out
  */
 export function signsOut(answer: number, request: number): boolean {

@@ -7,15 +7,16 @@ import { firstSituation, scaleOf, type World } from './world.ts';
 
 export interface Exploration {
   states: number;
-  /** Whether every situation that can be reached was reached. */
+  /** Whether every reachable situation was explored. */
   complete: boolean;
-  /** A shortest history that breaks the property, a line an event. */
+  /** A shortest history that breaks the property, one line per event. */
   counterexamples: Map<Property, string[]>;
 }
 
 /**
- * Everything that can happen in a world, breadth first. Ends when nothing is new, or when every property is broken.
- * @throws Error when there are more than `maxStates`: nothing was shown then.
+ * Explores everything that can happen in a world, breadth first. Ends when no situation is new, or when every property
+ * is broken.
+ * @throws Error if there are more than `maxStates` situations: the exploration then shows nothing.
  */
 export function explore(
   world: World,
@@ -26,7 +27,7 @@ export function explore(
   const scale = scaleOf(world);
   const start = normalize(firstSituation(world, rule), scale);
   const seen = new Set([start.key]);
-  /** Of each situation in the order of discovery: from which it was reached, and by which of its moves. */
+  /** For each situation in the order of discovery: its predecessor, and the number of the move from there. */
   const cameFrom: [from: number, move: number][] = [[-1, -1]];
   const counterexamples = new Map<Property, string[]>();
   let frontier = [start.situation()];
@@ -68,7 +69,7 @@ function pathTo(index: number, cameFrom: readonly [number, number][]): number[] 
   }
 }
 
-/** The history that a path of moves stands for. */
+/** The history of a path of moves. */
 function retrace(path: readonly number[], world: World, rule: Rule): string[] {
   const scale = scaleOf(world);
   let situation = normalize(firstSituation(world, rule), scale).situation();

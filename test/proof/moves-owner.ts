@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 
 /**
  * An owner keeps the newer of two pairs and stores a pair before it uses it. It may send at any time, in any number of
- * tabs: one that no longer waits for an answer is one whose answer gets lost.
+ * tabs. A tab that gives up waiting equals a lost answer.
  */
 export function ownersMoves(s: Situation, world: World, rule: Rule): Move[] {
   const found: Move[] = [];
@@ -77,7 +77,7 @@ function taken(s: Situation, world: World, rule: Rule, message: Message, others:
 function received(s: Situation, { generation, counts }: Message, messages: Message[]): Situation {
   if (generation <= s.held) return { ...s, messages };
   const { thief } = s;
-  // A pair that is not the newest any more is of no use to it, and the very pair that was stolen is nothing new.
+  // No turn for the owner: a pair that is not the newest is useless, and the stolen pair is not new.
   const isTurn =
     counts && generation === s.session?.latest && generation > (thief.tokens[0]?.generation ?? 0);
   return { ...s, held: generation, messages, thief: isTurn ? takeTurn(thief, 'O') : thief };

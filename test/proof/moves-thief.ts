@@ -5,8 +5,8 @@ import { takeTurn, type Situation, type Thief, type Token } from './situation.ts
 import type { World } from './world.ts';
 
 /**
- * A thief steals one token of any pair at any moment, and then uses it and what it gets for it as it likes. It keeps what
- * it stole and one pair that it received, the older or the newer.
+ * A thief steals one token of any pair at any moment, and then uses it and the received pairs at will. It keeps the
+ * stolen token and one received pair, the older or the newer.
  */
 export function thiefsMoves(s: Situation, world: World, rule: Rule): Move[] {
   const { thief } = s;

@@ -1,4 +1,4 @@
-import { anybodysMoves } from './moves-anybody.ts';
+import { anyClientsMoves } from './moves-any-client.ts';
 import { ownersMoves } from './moves-owner.ts';
 import { thiefsMoves } from './moves-thief.ts';
 import type { Move } from './properties.ts';
@@ -9,13 +9,13 @@ import { scaleOf, type World } from './world.ts';
 /** Everything that can happen next. */
 export function moves(situation: Situation, world: World, rule: Rule): Move[] {
   return [
-    ...(world.anybody ? anybodysMoves(situation, world, rule) : ownersMoves(situation, world, rule)),
+    ...(world.anyClient ? anyClientsMoves(situation, world, rule) : ownersMoves(situation, world, rule)),
     ...(world.thief === null ? [] : thiefsMoves(situation, world, rule)),
     ...surroundings(situation, world),
   ];
 }
 
-/** What the network, the clock and the stores do. */
+/** The moves of the network, the clock and the stores. */
 function surroundings(s: Situation, world: World): Move[] {
   const { step, oldest } = scaleOf(world);
   const found: Move[] = [];
@@ -28,7 +28,7 @@ function surroundings(s: Situation, world: World): Move[] {
 
   if (world.clockBack > 0 && !isAhead(s)) {
     const back = world.clockBack * step;
-    // How long something has been inside is not measured by the store's clock.
+    // Elapsed time inside the service does not follow the store's clock.
     const messages = s.messages.map((m) => (m.at === 'inside' ? { ...m, arrived: m.arrived - back } : m));
     const inside = s.thief.inside && { ...s.thief.inside, arrived: s.thief.inside.arrived - back };
     add(`the store's clock jumps ${back / 1e6} s back`, {
@@ -60,7 +60,7 @@ function older(messages: readonly Message[], { requestDelay, answerDelay }: Worl
     .filter(({ at, delay }) => delay <= (at === 'answer' ? answerDelay : requestDelay));
 }
 
-/** Whether something was issued at a time that has not come yet: the clock jumps once, and then catches up. */
+/** Whether a generation lies in the future: the clock jumps back once, and then catches up. */
 function isAhead({ now, session, issue }: Situation): boolean {
   return Math.max(session?.latest ?? 0, issue.generation) > now;
 }

@@ -1,10 +1,10 @@
-import type { RotationOutcome } from '../../src/domain/sessions/rotation.ts';
+import type { RotationOutcome } from '../../src/domain/tokens/session-state.ts';
 import type { Move, Refresh } from './properties.ts';
 import type { Rule } from './rule.ts';
 import type { Situation } from './situation.ts';
 import { MICROS, type World } from './world.ts';
 
-/** A refresh token reaches the state store, a microsecond after whatever happened last. */
+/** A refresh token reaches the state store, a microsecond after the last event. */
 export function presentRefresh(
   s: Situation,
   world: World,

@@ -7,7 +7,7 @@ import { CLAIMS, LIMITS } from './worlds.ts';
 
 // The smaller worlds of `npm run proof`; docs/rotation.md says what they show.
 
-test('what is claimed of the rotation holds in every history', (t) => {
+test('the claims about the rotation hold in every history', (t) => {
   for (const { name, world, properties, large } of CLAIMS) {
     if (large) continue;
     const { states, complete, counterexamples } = explore(world, realRule, properties);
@@ -25,14 +25,14 @@ test('the documented limits are real', (t) => {
   t.end();
 });
 
-test('delays of an answer and of the request that follows it may add up to the window, and no further', (t) => {
+test('the delays of an answer and the next request may add up to the window, but no more', (t) => {
   for (const [answer, request] of splits(9))
     t.notOk(signsOut(answer, request), `${answer} s and ${request} s`);
   for (const [answer, request] of splits(12)) t.ok(signsOut(answer, request), `${answer} s and ${request} s`);
   t.end();
 });
 
-test('without any one of its lines something claimed is broken', async (t) => {
+test('removing any line of the rotation breaks a claim', async (t) => {
   for (const weakening of WEAKENINGS) {
     const [name, property] = weakening.breaks;
     const claim = CLAIMS.find((candidate) => candidate.name === name);

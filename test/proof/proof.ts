@@ -5,7 +5,7 @@ import { realRule } from './rule.ts';
 import { weakened, WEAKENINGS } from './weakenings.ts';
 import { CLAIMS, LIMITS, type Claim } from './worlds.ts';
 
-// `npm run proof [-- NAME…]`: what holds, what does not, and what every line is for (docs/rotation.md).
+// `npm run proof [-- NAME…]`: the claims, the limits, and the purpose of every line (docs/rotation.md).
 const filters = process.argv.slice(2);
 const isChosen = (name: string) => filters.length === 0 || filters.some((text) => name.includes(text));
 const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -36,7 +36,7 @@ if (isChosen('bound')) {
   for (const sum of [6, 9, 12, 15]) {
     for (const [answer, request] of splits(sum)) {
       const found = signsOut(answer, request);
-      say(`${answer} + ${request}: ${found ? 'an owner is signed out' : 'nobody is signed out'}`);
+      say(`${answer} + ${request}: ${found ? 'an owner is signed out' : 'no owner is signed out'}`);
       if (found !== sum > 10) failures++;
     }
   }

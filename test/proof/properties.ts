@@ -1,15 +1,15 @@
-import type { AccessCheck, Presentation, RotationOutcome } from '../../src/domain/sessions/rotation.ts';
+import type { AccessCheck, Presentation, RotationOutcome } from '../../src/domain/tokens/session-state.ts';
 import type { Rule } from './rule.ts';
 import type { Situation } from './situation.ts';
 import { MICROS, scaleOf, type World } from './world.ts';
 
 export interface Refresh {
-  by: 'owner' | 'thief' | 'anybody';
+  by: 'owner' | 'thief' | 'any client';
   presented: Presentation;
   answer: RotationOutcome;
 }
 
-/** One thing that happened. */
+/** One event. */
 export interface Move {
   what: string;
   before: Situation;
@@ -18,7 +18,7 @@ export interface Move {
   access?: { generation: number; answer: AccessCheck };
 }
 
-/** A property holds in a world if it holds at every move that can be reached. */
+/** A property holds in a world if it holds at every reachable move. */
 export interface Property {
   name: string;
   holds(move: Move, world: World, rule: Rule): boolean;
@@ -38,7 +38,7 @@ export const getsAPair: Property = {
   },
 };
 
-/** What a refresh token would bring from a new address after the window, if nothing else happened. */
+/** The answer to a refresh from a new address after the window, if nothing else happens. */
 function late({ session, now }: Situation, generation: number, world: World, rule: Rule): RotationOutcome {
   if (!session) return { outcome: 'reused' };
   const { step, oldest } = scaleOf(world);
@@ -119,7 +119,7 @@ export const notBothTheNewest: Property = {
   },
 };
 
-/** The owner got a pair after the theft, and then the thief got one: the owner's pair is superseded, and finds it out. */
+/** After the theft the owner got a pair, then the thief. The owner's next refresh finds its pair superseded. */
 export const foundOut: Property = {
   name: "the owner's next refresh after a pair of the thief's brings no pair",
   holds({ before, refresh }) {
@@ -129,7 +129,7 @@ export const foundOut: Property = {
   },
 };
 
-/** With the one above it means that the session ends: what is held now is theft when it comes again. */
+/** Together with the property above the session ends: the owner's pair counts as reuse when it returns. */
 export const endsAfterTheWindow: Property = {
   name: 'and after the window it ends the session',
   holds({ after }, world, rule) {
@@ -139,7 +139,7 @@ export const endsAfterTheWindow: Property = {
   },
 };
 
-/** Does not hold: what a stolen access token can do until the next refresh. */
+/** Does not hold: a stolen access token works until the next refresh. */
 export const accessIsOfNoUse: Property = {
   name: 'a stolen access token is refused',
   holds: ({ what }) => what !== 'the thief uses an access token: good',

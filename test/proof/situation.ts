@@ -1,49 +1,49 @@
-import type { SessionState } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 
 /**
- * Everything that matters for what can happen next. Times are microseconds by the store's clock, as the rule gets them
+ * Everything that decides what can happen next. Times are microseconds by the store's clock, as the rule gets them
  * (time.ts keeps them few); durations count the world's steps.
  */
 export interface Situation {
   now: number;
-  /** null: the session is over, and nothing happens any more. */
+  /** null: the session has ended, and nothing more happens. */
   session: SessionState | null;
-  /** What the store falls back to when it loses its state; null where it never does. */
+  /** The state after a loss of the store's state; null if it never loses state. */
   record: SessionState | null;
   /** The generation whose pair the owner holds; all its tabs share it. */
   held: number;
   messages: readonly Message[];
-  /** How many more may get lost. */
+  /** How many more messages may get lost. */
   drops: number;
   issue: Issue;
   thief: Thief;
-  /** One pair that somebody watches; any may be chosen, so what holds for it holds for each. */
+  /** The watched pair. The search tries every pair as this one, so its properties hold for each. */
   watched: Watched | null;
-  /** What was known of it when the record was written. */
+  /** The watched pair at the time of the record. */
   watchedInRecord: Watched | null;
 }
 
-/** A refresh of the owner's on its way: sent, then inside the service, then its answer. Any may get lost. */
+/** A refresh of the owner in flight: sent, inside the service, or its answer. Each may get lost. */
 export interface Message {
   at: 'sent' | 'inside' | 'answer';
-  /** Whose refresh token it carries; of an answer, whose pair. */
+  /** The generation of its refresh token; for an answer, of its pair. */
   generation: number;
   client: string;
-  /** Inside: when it arrived; otherwise 0. */
+  /** When it arrived, if it is inside; otherwise 0. */
   arrived: number;
-  /** Steps since it was sent; of an answer, since its pair was issued for the first time. */
+  /** Steps since it was sent; for an answer, since its pair was first issued. */
   delay: number;
-  /** An answer that was given after the theft and after the last loss of state. */
+  /** Whether the answer was given after the theft and after the last loss of state. */
   counts: boolean;
 }
 
-/** The last pair that was issued, whatever the state says about it. */
+/** The last pair that was issued, even if the state no longer shows it. */
 export interface Issue {
   generation: number;
   /** The generation whose refresh token was presented for it. */
   token: number;
   client: string;
-  /** Steps since then, up to the point where it means nothing any more. */
+  /** Steps since then, capped at the age that exceeds every limit. */
   age: number;
 }
 
@@ -54,9 +54,9 @@ export interface Token {
 
 export interface Thief {
   hasStolen: boolean;
-  /** The one that it stole, and then what it received. */
+  /** The stolen token, then the received ones. */
   tokens: readonly Token[];
-  /** A refresh of its own inside the service. */
+  /** The thief's refresh inside the service. */
   inside: { generation: number; arrived: number } | null;
   /** Who received the last new pairs since the theft, or since the last loss of state: T, O, TO or OT. */
   turns: string;
@@ -66,9 +66,9 @@ export interface Watched {
   generation: number;
   /** The generation whose refresh token was presented for it. */
   token: number;
-  /** Either of its tokens has been used while it was the newest pair. */
+  /** Whether one of its tokens was used while it was the newest pair. */
   used: boolean;
-  /** Its own refresh token has not been used, and yet another pair was issued for the same token. */
+  /** Whether another pair was issued for the same token although this pair's refresh token was not used. */
   lost: boolean;
 }
 
@@ -115,8 +115,8 @@ export function mapTimes(s: Situation, map: (time: number) => number): Situation
 }
 
 /**
- * A number for each thing in a situation, so that equal situations have equal numbers.
- * @param time is told each time, and where in the list it stands
+ * A list of numbers for a situation, so that equal situations have equal lists.
+ * @param time receives each time and its index in the list
  */
 export function listOf(s: Situation, time: (value: number, at: number) => number): number[] {
   const list: number[] = [];

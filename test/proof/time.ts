@@ -1,27 +1,27 @@
 import { listOf, mapTimes, type Message, type Situation } from './situation.ts';
 
 /**
- * Time passes in steps of some seconds, and between two steps there is an order and no more: one microsecond an event.
- * What is older than `oldest` steps is too old for every limit of the rule, so that only its order is kept. By that, equal
- * situations get equal numbers, there are finitely many, and histories of any length are explored to the end.
+ * Time passes in steps of some seconds. Between two steps only the order counts: one microsecond per event. Times older
+ * than `oldest` steps exceed every limit of the rule, so only their order is kept. So equal situations get equal
+ * numbers, their number is finite, and histories of any length are explored completely.
  */
 export interface Scale {
   /** Microseconds. */
   step: number;
-  /** Steps after which an age means nothing any more. */
+  /** Steps after which an age exceeds every limit. */
   oldest: number;
 }
 
-/** Where `now` stands in every situation; 0 is not a time (`parent` after login). */
+/** The value of `now` in every situation; 0 is not a time (`parent` after login). */
 export const stepOfNow = ({ oldest }: Scale) => oldest + 1;
 
-/** More than there are times in a situation. */
+/** More than the number of times in a situation. */
 const RANKS = 64;
 
-/** A situation, and how to tell whether it is like another: by its key, before anything is built. */
+/** A situation with a key. Equal keys mean equal situations, so a known one is never built. */
 export interface Normalized {
   key: string;
-  /** The same with its times moved together: equal for all that have the same key. */
+  /** The situation with its times moved together: equal for equal keys. */
   situation: () => Situation;
 }
 
@@ -39,7 +39,7 @@ export function normalize(given: Situation, scale: Scale): Normalized {
   });
   times.sort((a, b) => a - b);
 
-  // A time's new place: its step, and how many there are before it within the step.
+  // A time's new place: its step, and the number of earlier times within the step.
   let [last, rank, ranksNow] = [-1, 0, 0];
   const moved = times.map((time) => {
     const at = Math.max(1, Math.floor(time / step) + shift);

@@ -3,7 +3,7 @@ import * as hold from './properties.ts';
 import type { Property } from './properties.ts';
 import type { Rule } from './rule.ts';
 
-/** A mistake in the text of rotation.ts, and a claim (worlds.ts) of which a property does not survive it. */
+/** A mistake in the text of rotation.ts, and a claim (worlds.ts) with a property that it breaks. */
 export interface Weakening {
   name: string;
   find: string;
@@ -34,7 +34,7 @@ export const WEAKENINGS: readonly Weakening[] = [
     hold.usedPairKills,
   ),
   weaken(
-    'the window is open to everybody',
+    'the window is open to every client',
     RETRY_LINE,
     'generation === parent',
     'thief elsewhere',
@@ -48,7 +48,7 @@ export const WEAKENINGS: readonly Weakening[] = [
     hold.notBothTheNewest,
   ),
   weaken('no line for retries', RETRY_LINE, 'false', 'owner', hold.overlappingGetOnePair),
-  weaken('nobody is held', HELD, '', 'owner', hold.staysSignedIn),
+  weaken('no client is held', HELD, '', 'owner', hold.staysSignedIn),
   weaken(
     'a changed address is not held',
     HELD,
@@ -178,7 +178,7 @@ const SOURCE = readFileSync(
   'utf8',
 ).replace(/^\/\/# sourceMappingURL.*/m, '');
 
-/** The very text, with the one piece replaced. */
+/** The original text with one piece replaced. */
 export async function weakened({ name, find, replace }: Weakening): Promise<Rule> {
   if (SOURCE.split(find).length !== 2) throw new Error(`"${name}": the text must hold this once: ${find}`);
   const text = SOURCE.replace(find, () => replace);

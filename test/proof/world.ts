@@ -2,34 +2,34 @@ import type { Rule } from './rule.ts';
 import type { Situation } from './situation.ts';
 import type { Scale } from './time.ts';
 
-/** What may happen. Times in seconds, delays in steps. */
+/** The events that may happen. Times in seconds, delays in steps. */
 export interface World {
   /** REFRESH_RETRY_WINDOW. */
   window: number;
-  /** How much time passes at once. */
+  /** Seconds of one step. */
   step: number;
-  /** How many of the owner's requests and answers may be under way at once; with 1 nothing overlaps. */
+  /** How many of the owner's requests and answers may be in flight at once; with 1 none overlap. */
   messages: number;
-  /** The owner's addresses; empty is one that means nothing. */
+  /** The owner's addresses; '' is an address that is not meaningful. */
   clients: readonly string[];
-  /** Whether requests may wait inside the service, so that others overtake them. */
+  /** Whether requests may wait inside the service while others overtake them. */
   waits: boolean;
   /** How many requests and answers may get lost in all. */
   drops: number;
-  /** A request may arrive more than once. */
+  /** Whether a request may arrive more than once. */
   duplicates: boolean;
   /** Steps after which a request that was sent is lost for good. */
   requestDelay: number;
-  /** Steps after a pair was issued for the first time, after which its answer is lost for good. */
+  /** Steps from the first issue of a pair after which its answer is lost for good. */
   answerDelay: number;
-  /** The store may fall back to the record at any moment. */
+  /** Whether the store may fall back to the record at any moment. */
   losses: boolean;
   /** Steps by which the store's clock may jump back. */
   clockBack: number;
-  /** The client of a thief that steals one token at some moment; null where there is none. */
+  /** The address of a thief that steals one token at some moment; null for no thief. */
   thief: string | null;
-  /** Instead of an owner and a thief: anybody presents any token at any moment, and one pair is watched. */
-  anybody: boolean;
+  /** Instead of an owner and a thief: any client presents any token at any moment, and one pair is watched. */
+  anyClient: boolean;
 }
 
 export const OWNER = 'a';
@@ -37,7 +37,7 @@ export const OWNERS_OTHER_ADDRESS = 'b';
 export const THIEF = 't';
 export const MICROS = 1_000_000;
 
-/** Beyond the window, and beyond what a request may spend inside the service. */
+/** Longer than the window and the longest time inside the service. */
 const LONGEST_INSIDE = 5;
 
 export function scaleOf({ step, window, clockBack }: World): Scale {

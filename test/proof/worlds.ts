@@ -2,7 +2,7 @@ import * as hold from './properties.ts';
 import type { Property } from './properties.ts';
 import { OWNER, OWNERS_OTHER_ADDRESS as OTHER, THIEF, type World } from './world.ts';
 
-/** A world and what is claimed of it. */
+/** A world and its claimed properties. */
 export interface Claim {
   name: string;
   world: World;
@@ -21,24 +21,24 @@ const CALM: World = {
     drops: Infinity,
     duplicates: true,
   },
-  ...{ requestDelay: 1, answerDelay: 1, losses: false, clockBack: 0, thief: null, anybody: false },
+  ...{ requestDelay: 1, answerDelay: 1, losses: false, clockBack: 0, thief: null, anyClient: false },
 };
 const CLOCK: World = { ...CALM, clients: [OWNER], step: 5, answerDelay: 0, clockBack: 1 };
 const CLOSED: World = { ...CALM, window: 0, step: 3, duplicates: false };
 const ALONE: Partial<World> = { messages: 1, duplicates: false };
-/** Requests may be delayed beyond the window here: what a thief can do does not depend on it. */
+/** Here requests may be delayed beyond the window, which does not affect what a thief can do. */
 const THEFT: World = {
   ...{ ...CALM, step: 11, clients: [OWNER], thief: THIEF, duplicates: false, answerDelay: 0 },
 };
 const AT_ONCE: Partial<World> = { requestDelay: 0, answerDelay: 0 };
-const ANYBODY: World = { ...CALM, anybody: true, messages: 0 };
+const ANY_CLIENT: World = { ...CALM, anyClient: true, messages: 0 };
 
 const owners = [hold.staysSignedIn, hold.getsAPair, hold.oldAccessEnds];
 const overlapping = [...owners, hold.overlappingGetOnePair];
 const thefts = [hold.notBothTheNewest, hold.foundOut, hold.endsAfterTheWindow];
 const pairs = [hold.lostPairKills, hold.usedPairKills, hold.onlyTheLastIsGood, hold.oldAccessEnds];
 
-/** What holds. */
+/** The claims that hold. */
 export const CLAIMS: readonly Claim[] = [
   { name: 'owner', world: CALM, properties: overlapping },
   { name: 'owner, addresses mean nothing', world: { ...CALM, clients: [''] }, properties: owners },
@@ -72,16 +72,16 @@ export const CLAIMS: readonly Claim[] = [
     name: 'owner, window 0, overlap',
     ...{ world: CLOSED, properties: [hold.oldAccessEnds, hold.overlappingGetOnePair] },
   },
-  { name: 'tokens', world: ANYBODY, properties: pairs },
-  { name: 'tokens, window 0', world: { ...ANYBODY, window: 0 }, properties: pairs },
+  { name: 'tokens', world: ANY_CLIENT, properties: pairs },
+  { name: 'tokens, window 0', world: { ...ANY_CLIENT, window: 0 }, properties: pairs },
   {
     name: 'tokens, losses',
-    ...{ world: { ...ANYBODY, clients: [OWNER], step: 11, losses: true }, properties: pairs, large: true },
+    ...{ world: { ...ANY_CLIENT, clients: [OWNER], step: 11, losses: true }, properties: pairs, large: true },
   },
   {
     name: 'tokens, window 0, losses',
     ...{
-      world: { ...ANYBODY, clients: [OWNER], window: 0, step: 11, losses: true },
+      world: { ...ANY_CLIENT, clients: [OWNER], window: 0, step: 11, losses: true },
       properties: pairs,
       large: true,
     },
@@ -116,7 +116,7 @@ export const CLAIMS: readonly Claim[] = [
   },
 ];
 
-/** The documented limits: what does not hold, and where. */
+/** The documented limits: worlds in which a property does not hold. */
 export const LIMITS: readonly Claim[] = [
   {
     name: 'delays of answer and request together beyond the window',

@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import { makeWriteBehind } from '../../src/domain/sessions/write-behind.ts';
-import { systemClock } from '../../src/system-clock.ts';
+import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { StateWriter } from '../../src/domain/tokens/ports.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
@@ -8,14 +8,14 @@ import { duringUncommitted, raceWorld } from './world.ts';
 
 const skip = { skip: redisMissing };
 
-/** Write-behind with one rotation noted. */
+/** Write-behind with one queued rotation. */
 async function withRotation(
   world: Awaited<ReturnType<typeof raceWorld>>,
-  saveStates: StateWriter['saveStates'] = (states) => world.writer.saveStates(states),
+  saveStates: StateWriter['saveStates'] = (tokenStates) => world.writer.saveStates(tokenStates),
 ) {
-  const { states, revocations, writer, key, rotate, generation } = world;
+  const { tokenStates, revocations, writer, key, rotate, generation } = world;
   const writeBehind = makeWriteBehind({
-    states,
+    tokenStates,
     revocations,
     writer: { ...writer, saveStates },
     clock: systemClock,
@@ -41,11 +41,11 @@ test('flush against revoke: a revocation that is being committed wins', skip, as
   t.equal(await isRevoked(), true, 'its tombstone stands');
 });
 
-test('flush against revoke: a flush that has just been written undoes nothing', skip, async (t) => {
+test('flush against revoke: a flush just written does not undo the revocation', skip, async (t) => {
   const world = await raceWorld(t);
   const { key, tokens, revoke, forgetEverything, isRevoked } = world;
-  const save = stopAfter((states: Parameters<StateWriter['saveStates']>[0]) =>
-    world.writer.saveStates(states),
+  const save = stopAfter((tokenStates: Parameters<StateWriter['saveStates']>[0]) =>
+    world.writer.saveStates(tokenStates),
   );
   const { writeBehind, latest } = await withRotation(world, save.work);
   const flushing = writeBehind.flush();

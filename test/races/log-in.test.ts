@@ -22,7 +22,7 @@ test(
 );
 
 test(
-  'the 101st session: logins that race for the last place leave one',
+  'the 101st session: of logins that race for the last place one stays',
   { skip: redisMissing },
   async (t) => {
     const { tokens, key } = await raceWorld(t);

@@ -1,19 +1,22 @@
+import { NO_REQUEST } from '../../src/domain/audit/source.ts';
 import { test } from 'tap';
-import type { Principal } from '../../src/domain/access-tokens/principal.ts';
 import { makeLogOutEverywhere } from '../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
-import { makeWriteBehind } from '../../src/domain/sessions/write-behind.ts';
-import { makeReadThrough } from '../../src/domain/tokens/read-through.ts';
+import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
+import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import type { TokenStore } from '../../src/domain/tokens/ports.ts';
-import { systemClock } from '../../src/system-clock.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { aFeed } from '../support/feed.ts';
+import { aCaller } from '../support/caller.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
 
 const skip = { skip: redisMissing };
 const ROOM = { limit: 100, liveSince: 0 };
 const now = () => Date.now();
+const everything = () =>
+  ({ at: now(), reason: 'logout', usedSince: 0, caller: null, keepsCaller: false }) as const;
 const aNewSession = () => ({
   name: 'Firefox',
   createdAt: now(),
@@ -22,11 +25,11 @@ const aNewSession = () => ({
 
 async function world(...[t]: Parameters<typeof raceWorld>) {
   const race = await raceWorld(t);
-  const { states, tokens, revocations, user, key } = race;
-  const asking: Principal = { user, tokenId: key.tokenId, type: 'access' };
+  const { tokenStates, tokens, revocations, user, key } = race;
+  const asking = aCaller(user, key.tokenId);
   const everywhere = (revokeAll: TokenStore['revokeAll'] = (...args) => tokens.revokeAll(...args)) =>
     makeLogOutEverywhere({
-      states,
+      tokenStates,
       feed: aFeed(),
       revocations,
       tokens: { ...tokens, revokeAll },
@@ -39,34 +42,34 @@ async function world(...[t]: Parameters<typeof raceWorld>) {
   return { ...race, asking, everywhere, stopped };
 }
 
-/** A login that has the lock and its session, and has not committed: what TokenStore.addSession does. */
+/** A login that holds the lock and has added its session without a commit, like TokenStore.addSession. */
 const uncommittedLogin = (userId: number) => `
   SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE;
   INSERT INTO tokens (user_id, type, name, created_at, latest, first)
   VALUES (${userId}, 'session', 'racing', now(), ${now() * 1000}, ${now() * 1000})`;
 
-test('everywhere against login: one that comes first is ended with the rest', skip, async (t) => {
+test('everywhere against login: an earlier login is ended with the rest', skip, async (t) => {
   const { url, tokens, key, asking, everywhere } = await world(t);
   const ended = await duringUncommitted(url, uncommittedLogin(key.userId), () =>
-    everywhere().end(asking, false),
+    everywhere().end(asking, false, NO_REQUEST),
   );
   t.equal(ended, 2);
   t.strictSame(await tokens.list(key.userId), []);
 });
 
-test('everywhere against login: one that comes after it stays, and has a greater id', skip, async (t) => {
+test('everywhere against login: a later login stays, and has a greater id', skip, async (t) => {
   const { url, tokens, key } = await world(t);
   const lock = `SELECT id FROM users WHERE id = ${key.userId} FOR NO KEY UPDATE`;
   const both = await duringUncommitted(url, lock, () =>
     Promise.all([
-      tokens.revokeAll(key.userId, { at: now(), reason: 'logout', usedSince: 0 }),
+      tokens.revokeAll(key.userId, everything()),
       tokens.addSession(key.userId, aNewSession(), ROOM),
     ]),
   );
   const [{ ended, before }, added] = both;
   const live = (await tokens.list(key.userId)).map(({ id }) => id);
   const id = added?.id ?? 0;
-  // Which of the two came first is PostgreSQL's to say; that they agree is ours.
+  // PostgreSQL decides the order. The test checks that both agree on it.
   t.strictSame(live, id > (before ?? 0) ? [id] : []);
   t.equal(
     ended.some((record) => record.id === id),
@@ -75,10 +78,10 @@ test('everywhere against login: one that comes after it stays, and has a greater
   t.ok(ended.some((record) => record.id === key.tokenId));
 });
 
-test('everywhere against many logins: each is ended, or came after it', skip, async (t) => {
+test('everywhere against many logins: each is ended or came later', skip, async (t) => {
   const { tokens, key } = await world(t);
   const [{ before }, ...added] = await Promise.all([
-    tokens.revokeAll(key.userId, { at: now(), reason: 'logout', usedSince: 0 }),
+    tokens.revokeAll(key.userId, everything()),
     ...Array.from({ length: 12 }, () => tokens.addSession(key.userId, aNewSession(), ROOM)),
   ]);
   const ids = added.map((one) => one?.id ?? 0);
@@ -88,62 +91,68 @@ test('everywhere against many logins: each is ended, or came after it', skip, as
   );
 });
 
-test('everywhere against refresh: a pair issued while it is on its way dies with it', skip, async (t) => {
-  const { states, key, generation, rotate, asking, everywhere, stopped } = await world(t);
+test('everywhere against refresh: a pair issued meanwhile ends with it', skip, async (t) => {
+  const { tokenStates, key, generation, rotate, asking, everywhere, stopped } = await world(t);
   const recorded = stopped();
-  const ending = everywhere(recorded.work).end(asking, false);
+  const ending = everywhere(recorded.work).end(asking, false, NO_REQUEST);
   await recorded.reached;
   const rotated = await rotate(generation);
-  t.match(rotated, { outcome: 'issued' }, 'on record it has ended, but nobody was told so yet');
+  t.match(rotated, { outcome: 'issued' }, 'the record has ended, but the fast store does not know yet');
   recorded.go();
   t.equal(await ending, 1);
   const latest = rotated.outcome === 'issued' ? rotated.state.latest : 0;
-  t.match(await states.checkAccess(key, latest), { outcome: 'revoked' });
+  t.match(await tokenStates.checkAccess(key, latest), { outcome: 'revoked' });
   t.match(await rotate(latest), { outcome: 'revoked' });
 });
 
-test('everywhere against rebuild: what was read before it is not put back', skip, async (t) => {
-  const { states, tokens, key, generation, asking, everywhere, forgetEverything, isRevoked } = await world(t);
+test('everywhere against rebuild: a record read earlier is not put back', skip, async (t) => {
+  const { tokenStates, tokens, key, generation, asking, everywhere, forgetEverything, isRevoked } =
+    await world(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = makeReadThrough({ states, tokens: { find: find.work } });
-  const verifying = readThrough(key, 'session', () => states.checkAccess(key, generation));
+  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
-  t.equal(await everywhere().end(asking, false), 1);
+  t.equal(await everywhere().end(asking, false, NO_REQUEST), 1);
   find.go();
   t.match(await verifying, { outcome: 'revoked' });
   t.equal(await isRevoked(), true);
 });
 
-test('everywhere against flush: what it has ended does not move on', skip, async (t) => {
-  const { states, revocations, writer, tokens, key, generation, rotate, asking, everywhere } = await world(t);
-  const writeBehind = makeWriteBehind({ states, revocations, writer, clock: systemClock });
+test('everywhere against flush: the record of an ended session does not change', skip, async (t) => {
+  const { tokenStates, revocations, writer, tokens, key, generation, rotate, asking, everywhere } =
+    await world(t);
+  const writeBehind = makeWriteBehind({ tokenStates, revocations, writer, clock: systemClock });
   const rotated = await rotate(generation);
   if (rotated.outcome !== 'issued') throw new Error(rotated.outcome);
   writeBehind.note(key, rotated.state);
-  t.equal(await everywhere().end(asking, false), 1);
+  t.equal(await everywhere().end(asking, false, NO_REQUEST), 1);
   await writeBehind.flush();
   const record = (await tokens.find(key.tokenId))?.record;
   t.equal(record?.state.latest, generation);
   t.not(record?.revokedAt, null);
 });
 
-test('everywhere against theft: whoever commits first gives the reason', skip, async (t) => {
+test('everywhere against theft: the first commit gives the reason', skip, async (t) => {
   const { url, tokens, key, asking, everywhere } = await world(t);
   const lifetimes = { accessToken: 900, refreshToken: 2_592_000, session: 0 };
   const theft = `UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'reuse' WHERE id = ${key.tokenId}`;
-  t.equal(await duringUncommitted(url, theft, () => everywhere().end(asking, false)), 0, 'ended already');
+  t.equal(
+    await duringUncommitted(url, theft, () => everywhere().end(asking, false, NO_REQUEST)),
+    0,
+    'ended already',
+  );
   const range = { since: 0, now: now(), limit: 9 };
   t.match(await tokens.listEnded(key.userId, range, lifetimes), [{ id: key.tokenId, reason: 'reuse' }]);
 });
 
-test('everywhere but here, from two devices at once: one of them is kept', skip, async (t) => {
+test('everywhere but here, from two devices at once: one session is kept', skip, async (t) => {
   const { tokens, key, user, asking, everywhere } = await world(t);
   const other = await tokens.addSession(key.userId, aNewSession(), ROOM);
-  const askingToo: Principal = { user, tokenId: other?.id ?? 0, type: 'access' };
+  const askingToo = aCaller(user, other?.id ?? 0);
   const outcomes = await Promise.allSettled([
-    everywhere().end(asking, true),
-    everywhere().end(askingToo, true),
+    everywhere().end(asking, true, NO_REQUEST),
+    everywhere().end(askingToo, true, NO_REQUEST),
   ]);
   t.strictSame(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
   t.match(

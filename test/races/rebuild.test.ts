@@ -1,17 +1,18 @@
 import { test } from 'tap';
-import { makeReadThrough } from '../../src/domain/tokens/read-through.ts';
+import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
 
 const skip = { skip: redisMissing };
 
-test('rebuild against revoke: what was read before the revocation is not put back', skip, async (t) => {
-  const { states, tokens, key, generation, revoke, forgetEverything, isRevoked } = await raceWorld(t);
+test('rebuild against revoke: a record read before the revocation is not put back', skip, async (t) => {
+  const { tokenStates, tokens, key, generation, revoke, forgetEverything, isRevoked } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = makeReadThrough({ states, tokens: { find: find.work } });
-  const verifying = readThrough(key, 'session', () => states.checkAccess(key, generation));
+  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);
   find.go();
@@ -19,23 +20,23 @@ test('rebuild against revoke: what was read before the revocation is not put bac
   t.equal(await isRevoked(), true);
 });
 
-test('rebuild against rotate: a state that is older than the one in use is not put back', skip, async (t) => {
-  const { states, tokens, key, generation, user, rotate, forgetEverything } = await raceWorld(t);
+test('rebuild against rotate: a state older than the current one is not put back', skip, async (t) => {
+  const { tokenStates, tokens, key, generation, user, rotate, forgetEverything } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = makeReadThrough({ states, tokens: { find: find.work } });
-  const verifying = readThrough(key, 'session', () => states.checkAccess(key, generation));
+  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
 
   // Meanwhile another replica rebuilds, and the client refreshes there.
   const record = (await tokens.find(key.tokenId))?.record;
   if (!record) throw new Error('no record');
-  t.equal(await states.put(record, user, await states.now()), true);
+  t.equal(await tokenStates.put(record, user, await tokenStates.now()), true);
   const rotated = await rotate(generation);
   t.match(rotated, { outcome: 'issued' });
 
   find.go();
-  t.match(await verifying, { outcome: 'superseded' }, 'judged by the newer state');
+  t.match(await verifying, { outcome: 'superseded' }, 'checked against the newer state');
   const latest = rotated.outcome === 'issued' ? rotated.state.latest : 0;
-  t.match(await states.checkAccess(key, latest), { outcome: 'good' });
+  t.match(await tokenStates.checkAccess(key, latest), { outcome: 'good' });
 });

@@ -1,15 +1,15 @@
 import type { Test } from 'tap';
-import type { TokenKey } from '../../src/domain/sessions/ports.ts';
+import type { TokenKey } from '../../src/domain/tokens/token-states.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
-import { makeRedisSessionState } from '../../src/infra/redis/session-state.ts';
-import { systemClock } from '../../src/system-clock.ts';
+import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
 import { withClient } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
 import { deleteKeys, openGate, quietRedisClient, testRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
-/** PostgreSQL, Redis, and a session in both. */
+/** PostgreSQL and Redis, with one session in both. */
 export async function raceWorld(t: Test) {
   const records = await testRecords(t);
   const { url, prefix } = testRedis(t);
@@ -18,34 +18,34 @@ export async function raceWorld(t: Test) {
   t.teardown(() => {
     redis.disconnect();
   });
-  const states = makeRedisSessionState(redis, { prefix, cacheTtl: 3600, gate: openGate });
-  const now = await states.now();
+  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 3600, gate: openGate });
+  const now = await tokenStates.now();
   const generation = now - 60_000_000;
   const key = await records.aSession(initialState(generation, 'home'));
   const found = await records.tokens.find(key.tokenId);
   if (!found) throw new Error('the session is not on record');
-  await states.put(found.record, found.user, now);
+  await tokenStates.put(found.record, found.user, now);
 
   const { tokens, revocations } = records;
   return {
     ...records,
-    states,
+    tokenStates,
     key,
     generation,
     user: found.user,
-    revoke: makeRevoke({ states, tokens, revocations, clock: systemClock }),
+    revoke: makeRevoke({ tokenStates, tokens, revocations, clock: systemClock }),
     forgetEverything: () => deleteKeys(redis, prefix),
     /** A refresh from another client long after the last one. */
     rotate: (from: number) =>
-      states.rotate(key, { generation: from, elapsed: 0, window: 0, client: 'other' }),
+      tokenStates.rotate(key, { generation: from, elapsed: 0, window: 0, client: 'other' }),
     isRevoked: async (session: TokenKey = key) =>
-      (await states.checkAccess(session, Number.MAX_SAFE_INTEGER)).outcome === 'revoked',
+      (await tokenStates.checkAccess(session, Number.MAX_SAFE_INTEGER)).outcome === 'revoked',
   };
 }
 
 /**
- * Runs `work` against a statement that has been executed and not yet committed, and commits it once `work` waits for it.
- * @returns what `work` came to.
+ * Runs `work` while a statement is executed but not committed. Commits it once `work` waits for it.
+ * @returns the result of `work`.
  */
 export async function duringUncommitted<Result>(
   url: string,
@@ -56,13 +56,13 @@ export async function duringUncommitted<Result>(
     await client.query('BEGIN');
     await client.query(statement);
     const running = work();
-    await until(() => withClient(url, isSomebodyWaiting));
+    await until(() => withClient(url, isLockAwaited));
     await client.query('COMMIT');
     return running;
   });
 }
 
-async function isSomebodyWaiting(client: Parameters<Parameters<typeof withClient>[1]>[0]): Promise<boolean> {
+async function isLockAwaited(client: Parameters<Parameters<typeof withClient>[1]>[0]): Promise<boolean> {
   const { rowCount } = await client.query(
     "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
   );

@@ -11,7 +11,7 @@ interface Step {
   log?: string;
 }
 
-test('adds up the tests and one for each step', (t) => {
+test('adds up the tests, and counts each step as one', (t) => {
   const { status, last } = summary(t, {
     '01-check': { kind: 'plain', code: 0, log: '7 passed, 7 failed' },
     '02-tests': { kind: 'tests', code: 0, log: '1 passed, 1 failed\n\n40 passed, 0 failed, 2 skipped' },
@@ -59,6 +59,23 @@ test('is red when no tests ran', (t) => {
   t.end();
 });
 
+test('shows what failed in a failed step', (t) => {
+  const log = 'refresh.ts: a: caught by b\nrefresh.ts: c: SURVIVED\n2 mutations, 1 survived';
+  const { stdout } = summary(t, { '01-good': good, '02-mutations': { kind: 'plain', code: 1, log } });
+  t.match(stdout, '\n02-mutations: refresh.ts: c: SURVIVED\n');
+  t.notMatch(stdout, 'caught by');
+  t.end();
+});
+
+test('shows the last lines of a failed step that names no failure', (t) => {
+  const { stdout } = summary(t, {
+    '01-good': good,
+    '02-build': { kind: 'plain', code: 1, log: 'a\nstopped' },
+  });
+  t.match(stdout, '\n02-build: stopped\n');
+  t.end();
+});
+
 function summary(t: Test, steps: Record<string, Step>) {
   const folder = t.testdir({});
   for (const [name, { kind, code, log = '' }] of Object.entries(steps)) {
@@ -66,5 +83,5 @@ function summary(t: Test, steps: Record<string, Step>) {
     writeFileSync(join(folder, `${name}.log`), `${log}\n`);
   }
   const { status, stdout } = spawnSync(process.execPath, [SCRIPT, folder], { encoding: 'utf8' });
-  return { status, last: stdout.trimEnd().split('\n').at(-1) };
+  return { status, stdout, last: stdout.trimEnd().split('\n').at(-1) };
 }

@@ -18,7 +18,7 @@ export const NETWORKS: readonly Network[] = [
 const START = 1_000_000;
 const DAY = 86_400;
 
-/** Owners without any thief: how often one is signed out. */
+/** How often owners without a thief are signed out. */
 export function falseSignOuts(rule: Rule, network: Network, refreshes: number, seed = 1) {
   const random = makeRandom(seed);
   const timeline = makeTimeline(START);
@@ -41,7 +41,7 @@ export function falseSignOuts(rule: Rule, network: Network, refreshes: number, s
   return { signOuts, refreshes: owner.refreshes, perThousand: (1000 * signOuts) / owner.refreshes };
 }
 
-/** An owner on a good network, and a thief that strikes: after how many seconds it is found, if within a day. */
+/** Seconds until the thief of an owner on a good network is found; null if not within a day. */
 export function untilFound(rule: Rule, thief: { kind: Kind; client: string }, seed: number) {
   const random = makeRandom(seed);
   const timeline = makeTimeline(START);

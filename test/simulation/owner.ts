@@ -9,7 +9,7 @@ export interface Network {
   tabs: number;
   /** Seconds that a client waits for an answer. */
   timeout: number;
-  /** For how much of each hour the service takes 3 s to answer. */
+  /** The share of each hour in which the service takes 3 s to answer. */
   slow: number;
 }
 
@@ -24,7 +24,7 @@ export interface OwnersSession {
   onTheft: () => void;
 }
 
-/** A tab: uses the access token every so often, refreshes when it is refused or too old, and tries again until it has it. */
+/** A tab: uses the access token regularly, refreshes if it is refused or old, and retries until it has a pair. */
 export function openTab(owner: OwnersSession, network: Network, timeline: Timeline, random: Random): void {
   const isFresh = () => timeline.now() - owner.storedAt < ACCESS_TOKEN_TTL;
 

@@ -10,7 +10,7 @@ export function makeRandom(seed: number) {
   return {
     chance: (probability: number) => next() < probability,
     between: (low: number, high: number) => low + next() * (high - low),
-    /** As many below the middle of the orders of magnitude as above it. */
+    /** Log-uniform: as many values below the geometric mean of the bounds as above. */
     spread: (low: number, high: number) => low * (high / low) ** next(),
   };
 }

@@ -1,17 +1,17 @@
 import { checkAccess, initialState, rotate } from '../../src/domain/sessions/rotation.ts';
 
-/** Whoever refreshes. Times in seconds. */
+/** A client that refreshes. Times in seconds. */
 export interface Presented {
   token: number;
   now: number;
-  /** How long the request has been inside the service. */
+  /** The request's elapsed time inside the service. */
   elapsed: number;
   client: string;
 }
 
 export type Reply = { pair: number } | { retryAfter: number } | 'theft';
 
-/** One session under some rule: pairs are numbers, and it begins with one. */
+/** One session under a rule. Pairs are numbers, and it begins with one. */
 export interface Session {
   first: number;
   refresh(presented: Presented): Reply;
@@ -55,7 +55,7 @@ export function ours(window: number): Rule {
   };
 }
 
-/** One-time use; a grace above 0 returns the same pair for the token before, to whoever asks. */
+/** One-time use. A grace above 0 returns the same pair for the previous token, to any client. */
 export function oneTimeUse({ grace }: { grace: number }): Rule {
   return (now) => {
     let [current, previous, rotatedAt] = [1, 0, now];
@@ -73,7 +73,7 @@ export function oneTimeUse({ grace }: { grace: number }): Rule {
   };
 }
 
-/** Within the grace after its first use a token is good for another pair, and both go on. */
+/** Within the grace after its first use a token gets another pair, and both pairs stay valid. */
 export function forkingGrace(grace: number): Rule {
   return () => {
     const usedAt = new Map<number, number>();

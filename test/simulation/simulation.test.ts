@@ -7,13 +7,13 @@ import { THIEVES } from './thief.ts';
 const REFRESHES = 3_000;
 
 for (const network of NETWORKS) {
-  test(`nobody is signed out by ${network.name}`, (t) => {
+  test(`${network.name} signs no owner out`, (t) => {
     t.equal(falseSignOuts(ours(10), network, REFRESHES).signOuts, 0);
     const off = falseSignOuts(ours(0), network, REFRESHES);
-    if (network.tabs === 1) t.equal(off.signOuts, 0, 'nor with the window off, one tab');
+    if (network.tabs === 1) t.equal(off.signOuts, 0, 'with the window off and one tab, none either');
     else t.ok(off.perThousand < 3, `with the window off, ${off.perThousand} of 1,000 refreshes`);
     const strict = falseSignOuts(oneTimeUse({ grace: 0 }), network, REFRESHES);
-    t.ok(strict.perThousand > 5, `one-time use: ${strict.perThousand} of 1,000, so that something was tried`);
+    t.ok(strict.perThousand > 5, `one-time use: ${strict.perThousand} of 1,000, so enough answers were lost`);
     t.end();
   });
 }
@@ -30,7 +30,7 @@ for (const kind of THIEVES) {
   });
 }
 
-test("a thief at the owner's address just behind the owner is not, with the window on", (t) => {
+test("with the window on, a thief at the owner's address just behind the owner is not found", (t) => {
   const kind = 'refreshes just behind the owner';
   const { seconds, pairs } = untilFound(ours(10), { kind, client: 'home' }, 1);
   t.equal(seconds, null);

@@ -1,4 +1,4 @@
-/** What is to happen, by the second at which it happens. */
+/** Scheduled events by second. */
 export function makeTimeline(start: number) {
   const due: { at: number; happen: () => void }[] = [];
   let now = start;
@@ -10,7 +10,7 @@ export function makeTimeline(start: number) {
       while (place > 0 && (due[place - 1]?.at ?? 0) <= at) place--;
       due.splice(place, 0, { at, happen });
     },
-    /** Lets everything happen until the end, or until nothing more is wanted. */
+    /** Runs all events until the end, or until the caller stops. */
     run(end: number, isOver: () => boolean): void {
       for (let next = due.pop(); next && next.at <= end && !isOver(); next = due.pop()) {
         now = next.at;

@@ -50,7 +50,7 @@ export function readDashboard(): Dashboard {
   return JSON.parse(readFileSync(join(ROOT, 'deploy/grafana/latchkey.json'), 'utf8')) as Dashboard;
 }
 
-/** What Grafana would ask with everything selected, by panel. */
+/** The queries that Grafana sends with all options selected, by panel. */
 export function dashboardQueries({ panels } = readDashboard()): { panel: string; expr: string }[] {
   return panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({
@@ -73,7 +73,7 @@ const KEYWORDS = new Set([
   'atan2',
 ]);
 
-/** The names of the series that an expression of PromQL asks for. */
+/** The names of the series in a PromQL expression. */
 export function metricsIn(expr: string): string[] {
   const bare = expr
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, '')

@@ -1,36 +1,31 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { isRoot } from './embedded.ts';
-import { freePort } from './redis-server.ts';
-import { until } from './until.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { answersHttp, startServerProcess } from './server-process.ts';
 
-/** Where Debian keeps them. */
+/** Debian's folder of modules. */
 const MODULES = '/usr/lib/apache2/modules';
 
-/** Ends what it started when its standard input closes, which it does however the test ends. */
-const GUARD = '"$@" & cat >/dev/null; exec 2>/dev/null; kill -TERM %1; wait';
-
 export interface Apache {
-  /** A file that only whoever brings a good token may have. */
+  /** A file that Apache serves only with a good token. */
   url: string;
   errors(): string;
 }
 
 /**
- * Apache with mod_oauth2 in front of a file, which knows of the tokens what the directives say.
+ * Apache with mod_oauth2 in front of a file. The directives configure how it checks tokens.
  * @param directives of mod_oauth2.
  */
 export async function startApache(t: Test, directives: string): Promise<Apache> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-apache-'));
-  // Its workers are another user where we are root.
+  const folder = testFolder(t);
+  // Under root its workers run as another user.
   chmodSync(folder, 0o755);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  writeFileSync(join(folder, 'protected.txt'), 'for whoever has a good token', { mode: 0o644 });
+  writeFileSync(join(folder, 'protected.txt'), 'for holders of a good token', { mode: 0o644 });
   const modules = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'oauth2'];
   const file = join(folder, 'apache.conf');
   writeFileSync(
@@ -56,21 +51,11 @@ export async function startApache(t: Test, directives: string): Promise<Apache> 
     </Location>
     `,
   );
-  const guard = spawn('bash', ['-c', GUARD, 'guard', 'apache2', '-D', 'FOREGROUND', '-f', file], {
-    stdio: ['pipe', 'ignore', 'inherit'],
+  const log = join(folder, 'errors.log');
+  const errors = () => (existsSync(log) ? readFileSync(log, 'utf8') : '');
+  await startServerProcess(t, ['apache2', '-D', 'FOREGROUND', '-f', file], {
+    answers: () => answersHttp(url),
+    log: errors,
   });
-  const ended = once(guard, 'exit');
-  t.teardown(async () => {
-    guard.stdin.end();
-    await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  let status: number | undefined;
-  await until(async () => {
-    status = (await fetch(url).catch(() => null))?.status;
-    return status !== undefined || guard.exitCode !== null;
-  });
-  const errors = () => readFileSync(join(folder, 'errors.log'), 'utf8');
-  if (status === undefined) throw new Error(`Apache does not start: ${errors()}`);
   return { url: `${url}/protected.txt`, errors };
 }

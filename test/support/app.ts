@@ -6,8 +6,13 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { pino } from 'pino';
 import type { Test } from 'tap';
 import { buildApp, type AppOptions } from '../../src/app.ts';
-import { compose, type Composition } from '../../src/compose.ts';
-import { loadConfig, type Environment } from '../../src/config.ts';
+import { compose, type Composition } from '../../src/composition/compose.ts';
+import { loadConfig, type Environment } from '../../src/config/config.ts';
+import { LINE_FORMAT } from '../../src/runtime/logger.ts';
+import { NO_DATA_DIR } from './environment.ts';
+import { leakWatch } from './leaks/leak-watch.ts';
+import { logLines } from './log-lines.ts';
+import { rememberConfiguration, tracerTo } from './leaks/watched-instance.ts';
 import { testDatabase } from './postgres.ts';
 import { until } from './until.ts';
 
@@ -15,26 +20,31 @@ export interface TestApp {
   app: FastifyInstance;
   composition: Composition;
   databaseUrl: string;
-  /** Everything that was logged. */
+  /** The complete log. */
   log(): string;
+  /** The lines of the audit trail. */
+  audit(): Record<string, unknown>[];
   inject(options: InjectOptions): Promise<LightMyRequestResponse>;
 }
 
 interface TestAppOptions {
-  /** Variables on top of the tests' own. */
+  /** Variables added to TEST_ENVIRONMENT. */
   env?: Environment;
-  /** Replaces parts of what was composed. */
+  /** Replaces parts of the composition. */
   override?: (options: AppOptions) => AppOptions;
   databaseUrl?: string;
-  /** False where a store is meant to be away. */
+  /** False if the test expects a store to be down. */
   storesAnswer?: boolean;
 }
 
-/** What every test starts from: quick hashes and no limits, unless it says otherwise. */
+/** The defaults of every test: quick hashes and no limits. */
 export const TEST_ENVIRONMENT: Environment = {
+  DATA_DIR: NO_DATA_DIR,
   SCRYPT_LOG_N: '4',
   RATE_LIMIT_LOGIN: '0',
   RATE_LIMIT_SIGNUP: '0',
+  RATE_LIMIT_ACCOUNT: '0',
+  RATE_LIMIT_NETWORK: '0',
   // The machine may be busy with other tests.
   SHED_LAG: '0',
 };
@@ -46,19 +56,40 @@ export async function buildTestApp(
 ): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
   const url = databaseUrl ?? (await testDatabase(t)).url;
-  const lines: string[] = [];
-  const stream = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(chunk.toString());
-      done();
-    },
-  });
+  const watched = leakWatch.watch(`the app of "${t.name}"`);
+  const tracing = await tracerTo(t, watched);
+  const [lines, trail]: [string[], string[]] = [[], []];
+  const collect = (chunks: string[]) =>
+    new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        chunks.push(chunk.toString());
+        watched.heard('log', chunk);
+        done();
+      },
+    });
   const config = loadConfig({ ...TEST_ENVIRONMENT, DATA_DIR: dataDir, ...env, ...prefixFor(url, env) });
-  const composition = await compose(config, url, pino({ level: 'info' }, stream));
+  const logger = pino({ ...LINE_FORMAT, level: 'info' }, collect(lines));
+  const output = {
+    writeNow: (line: string) => {
+      trail.push(line);
+      watched.heard('log', Buffer.from(line));
+      return true;
+    },
+    dropped: () => 0,
+  };
+  const composition = await compose(config, url, logger, output, tracing?.tracer);
+  rememberConfiguration(env, dataDir);
   const app = await buildApp(override ? override(composition.app) : composition.app);
+  app.server.on('listening', () => {
+    watched.listensOn(app.listeningOrigin);
+  });
   t.teardown(async () => {
+    if (leakWatch.isOn) watched.heard('metrics', await composition.ops.metrics());
     await app.close();
     await composition.close();
+    await tracing?.close();
+    rememberConfiguration(env, dataDir);
+    watched.check();
     rmSync(dataDir, { recursive: true, force: true });
   });
   if (storesAnswer) await until(async () => (await composition.ops.readiness()).ready);
@@ -67,11 +98,24 @@ export async function buildTestApp(
     composition,
     databaseUrl: url,
     log: () => lines.join(''),
-    inject: (options) => app.inject(options),
+    audit: () => logLines(trail.join('')),
+    async inject(options) {
+      const response = await app.inject(options);
+      if (leakWatch.isOn) leakWatch.exchanged(asText(options, response));
+      return response;
+    },
   };
 }
 
-/** Ids begin at 1 in every database: each needs a corner of its own in Redis. */
+/** The bytes that a socket would carry. */
+function asText({ payload, headers = {}, url }: InjectOptions, { body }: LightMyRequestResponse): string {
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`);
+  const sent =
+    typeof payload === 'string' || Buffer.isBuffer(payload) ? String(payload) : JSON.stringify(payload);
+  return [JSON.stringify(url), ...head, sent, body].join('\n');
+}
+
+/** Ids begin at 1 in every database, so each database needs its own Redis prefix. */
 function prefixFor(databaseUrl: string, { REDIS_PREFIX }: Environment): Environment {
   return REDIS_PREFIX === undefined
     ? {}

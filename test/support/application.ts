@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Test } from 'tap';
+import { listen } from './listen.ts';
 
 /** A request as it reached the application behind a proxy. */
 export interface Seen extends Pick<
@@ -11,8 +11,8 @@ export interface Seen extends Pick<
 }
 
 /**
- * Stands for the application behind a proxy: it notes what it gets and answers 201, or 500 at /broken. It takes
- * whatever wants to be upgraded, and then says hello.
+ * Stands for the application behind a proxy: it records requests and answers 201, or 500 at /broken. It accepts
+ * every upgrade and then sends a greeting.
  */
 export async function startApplication(t: Test, seen: Seen[]): Promise<string> {
   const server = createServer((request, response) => {
@@ -30,10 +30,5 @@ export async function startApplication(t: Test, seen: Seen[]): Promise<string> {
     const { upgrade = '' } = headers;
     socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\nhello`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listen(t, server);
 }

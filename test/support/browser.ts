@@ -19,11 +19,11 @@ const FLAGS = [
 
 export interface Watched {
   page: Page;
-  /** Everything that a page of ours must not do: errors, violations of its policy, requests to anybody else. */
+  /** What a page must not do: errors, violations of its policy, requests to other hosts. */
   complaints: string[];
 }
 
-/** A page in Debian's Chromium, with a profile of its own; closed when the test ends. @param origin all it may ask. */
+/** A page in Debian's Chromium with a new profile, closed after the test. @param origin the only allowed origin. */
 export async function openPage(t: Test, origin: string): Promise<Watched> {
   const profile = mkdtempSync(join(tmpdir(), 'latchkey-chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
@@ -58,7 +58,7 @@ export async function openPage(t: Test, origin: string): Promise<Watched> {
   return { page, complaints };
 }
 
-/** What the script above finds in the page. */
+/** The result of the script above in the page. */
 interface PageGlobals {
   document: {
     addEventListener(

@@ -1,7 +1,7 @@
 import type { HTTPMethods, InjectOptions, LightMyRequestResponse } from 'fastify';
 import { randomBytes } from 'node:crypto';
 
-/** Anything that answers requests: an app without a socket. */
+/** An app without a socket, which answers requests. */
 export interface Target {
   inject(options: InjectOptions): Promise<LightMyRequestResponse>;
 }
@@ -12,7 +12,7 @@ export interface Pair {
   user: { id: number; username: string; name: string; created_at: string };
 }
 
-/** An account that nobody else has. */
+/** A unique account. */
 export function anAccount(
   overrides: Partial<Record<'username' | 'name' | 'email' | 'password', string>> = {},
 ) {
@@ -32,7 +32,7 @@ interface CallOptions {
   headers?: Record<string, string>;
 }
 
-/** One request, as one reads it: `call(target, 'DELETE /api/auth?id=7', { token })`. */
+/** Sends one request: `call(target, 'DELETE /api/auth?id=7', { token })`. */
 export function call(target: Target, line: string, { token, payload, headers = {} }: CallOptions = {}) {
   const [method, url] = line.split(' ', 2);
   return target.inject({
@@ -79,13 +79,13 @@ export async function createLongLived(target: Target, accessToken: string, devic
   return response.json<{ id: number; longlived_token: string }>();
 }
 
-/** @throws Error where the answer is no pair. */
+/** @throws Error if the answer is not a pair. */
 export function pairOf(response: LightMyRequestResponse): Pair {
   if (response.statusCode !== 200) throw new Error(`no pair: ${response.statusCode} ${response.body}`);
   return response.json();
 }
 
-/** What a token says, unverified. */
+/** The claims of a token, unverified. */
 export function claimsOf(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<
     string,

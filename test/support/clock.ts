@@ -1,13 +1,13 @@
 import type { Clock } from '../../src/domain/clock.ts';
 
-/** A clock that a test moves; all of its faces go together. */
+/** A clock that the test moves. Wall time and monotonic time move together. */
 export function aClock() {
   const start = 1_795_000_000_000;
   let now = start;
   const clock = {
     now: () => now,
     monotonic: () => now - start,
-    /** The same time for a state store: it goes on by a microsecond whenever it is asked. */
+    /** The same time for a state store: each call adds a microsecond. */
     micros: () => now * 1000 + ++asked,
     pass: (ms: number) => {
       now += ms;

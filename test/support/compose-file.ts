@@ -34,7 +34,7 @@ export function readCompose(text = COMPOSE_TEXT): ComposeFile {
   return parse(text, { merge: true }) as ComposeFile;
 }
 
-/** @throws Error where there is no such service. */
+/** @throws Error if there is no such service. */
 export function composeService(name: string, { services } = readCompose()): ComposeService {
   const service = services[name];
   if (!service) throw new Error(`compose.yaml has no ${name}`);

@@ -1,9 +1,10 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Test } from 'tap';
+import { testFolder } from './folder.ts';
+import { bareEnvironment } from './environment.ts';
 
 export interface Ended {
   code: number | null;
@@ -16,13 +17,13 @@ export interface Containers {
   podman(...args: string[]): Promise<Ended>;
 }
 
-/** Nowhere to write, no capabilities nor a way to more rights, 512 MiB. */
+/** A read-only file system, no capabilities, no new privileges, 768 MiB. */
 const HARDENED = [
   ...['--network', 'host', '--pull', 'never', '--no-healthcheck', '--read-only', '--read-only-tmpfs=false'],
-  ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--memory', '512m'],
+  ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--memory', '768m'],
 ];
 
-/** What the suites that build the image and run it need. */
+/** The programs that suites need to build and run the image. */
 export const CONTAINER_TOOLS = ['buildah', 'git', 'mmdebstrap', 'podman', 'runc'];
 
 /** Builds the image of the Dockerfile in `folder`, for tests to run. */
@@ -33,10 +34,7 @@ export async function buildImage(folder: string, image: string): Promise<void> {
 
 /** Podman with runc: its default runtime does not start where cgroups are mixed, as inside another container. */
 export function containers(t: Test, image: string): Containers {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-containers-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   const config = join(folder, 'containers.conf');
   writeFileSync(
     config,
@@ -49,7 +47,7 @@ export function containers(t: Test, image: string): Containers {
       'events_logger="file"',
     ].join('\n'),
   );
-  const env = { ...process.env, CONTAINERS_CONF: config };
+  const env = bareEnvironment({ CONTAINERS_CONF: config, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR });
   const podman = (...args: string[]) =>
     ended(spawn('podman', args, { env, stdio: ['ignore', 'pipe', 'pipe'] }));
   return {

@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { freePort } from './redis-server.ts';
-import { bareEnvironment } from './service.ts';
-import { until } from './until.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { answersHttp, startServerProcess } from './server-process.ts';
 
 const FILE = new URL('../../../deploy/caddy/Caddyfile', import.meta.url).pathname;
 
@@ -18,7 +15,7 @@ export async function startDeployedCaddy(
   t: Test,
   upstreams: Readonly<Record<string, string>>,
 ): Promise<{ url: string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-caddy-'));
+  const folder = testFolder(t);
   const port = await freePort();
   let text = readFileSync(FILE, 'utf8');
   const replace = (from: string, to: string) => {
@@ -30,22 +27,10 @@ export async function startDeployedCaddy(
   const file = join(folder, 'Caddyfile');
   writeFileSync(file, text);
 
-  const child = spawn('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], {
-    env: bareEnvironment({ HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const ended = once(child, 'exit');
-  t.teardown(async () => {
-    child.kill('SIGTERM');
-    await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
   const url = `http://127.0.0.1:${port}`;
-  await until(async () => {
-    if (child.exitCode !== null) throw new Error(`caddy ended:\n${log}`);
-    return (await fetch(url).catch(() => null)) !== null;
+  await startServerProcess(t, ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'], {
+    answers: () => answersHttp(url),
+    env: { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
   });
   return { url };
 }

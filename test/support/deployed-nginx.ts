@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { isRoot, nobody } from './embedded.ts';
-import { freePort } from './redis-server.ts';
-import { until } from './until.ts';
+import { isRoot, unprivileged } from './embedded.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { startServerProcess } from './server-process.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
@@ -19,7 +17,7 @@ export async function startDeployedNginx(
   file: string,
   upstreams: Readonly<Record<string, string>> = {},
 ): Promise<{ url: string; log(): string }> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-nginx-'));
+  const folder = testFolder(t);
   chmodSync(folder, 0o777);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -34,21 +32,13 @@ export async function startDeployedNginx(
   for (const [name, address] of Object.entries(upstreams)) replace(name, address);
   writeFileSync(join(folder, 'nginx.conf'), text);
 
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    ...(isRoot && { uid: nobody, gid: nobody }),
-  });
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
-  const ended = once(child, 'exit');
-  t.teardown(async () => {
-    child.kill('SIGTERM');
-    await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  await until(async () => {
-    if (child.exitCode !== null) throw new Error(`nginx ended:\n${log}`);
-    return (await fetch(`${url}/_health`).catch(() => null))?.status === 204;
-  });
-  return { url, log: () => log };
+  const { errors } = await startServerProcess(
+    t,
+    ['nginx', '-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'],
+    {
+      answers: async () => (await fetch(`${url}/_health`).catch(() => null))?.status === 204,
+      ...(isRoot && { uid: unprivileged, gid: unprivileged }),
+    },
+  );
+  return { url, log: errors };
 }

@@ -1,9 +1,10 @@
 import type { Finding } from '../../src/doctor/finding.ts';
-import { loadConfig, type Config, type Environment } from '../../src/config.ts';
+import { loadConfig, type Config, type Environment } from '../../src/config/config.ts';
+import { NO_DATA_DIR } from './environment.ts';
 import { latchkey } from './latchkey.ts';
 import { until } from './until.ts';
 
-/** Findings by check; of checks of one server each, the part in brackets goes. */
+/** Findings by check, without the server in brackets. */
 export type Findings = Record<string, Pick<Finding, 'state' | 'found'>[]>;
 
 export function byCheck(findings: Finding[]): Findings {
@@ -14,16 +15,16 @@ export function byCheck(findings: Finding[]): Findings {
   return found;
 }
 
-/** What else is at work on the machine is not what is found. */
-const PATIENT = { SCRYPT_LOG_N: '4', REDIS_TIMEOUT: '5000' };
+/** Settings that keep other load of this machine out of the findings. */
+const PATIENT = { SCRYPT_LOG_N: '4', REDIS_TIMEOUT: '5000', DATA_DIR: NO_DATA_DIR };
 
-/** A configuration of nothing but these. */
+/** A configuration with these settings only. */
 export function aConfig(env: Environment = {}): Config {
   return loadConfig({ ...PATIENT, ...env });
 }
 
-/** Once the master takes writes: one that waits for replicas refuses them while they are late. */
-export async function onceWritable(find: () => Promise<Findings>): Promise<Findings> {
+/** Waits until the master accepts writes: with `min-replicas-to-write` it refuses them while its replicas lag. */
+export async function waitUntilWritable(find: () => Promise<Findings>): Promise<Findings> {
   let found = await find();
   await until(async () => {
     if (found.redis?.[0]?.state === 'ok') return true;
@@ -33,7 +34,7 @@ export async function onceWritable(find: () => Promise<Findings>): Promise<Findi
   return found;
 }
 
-/** The command itself, as a process. */
+/** Runs the command as a process. */
 export async function runDoctor(env: Environment) {
   const { code, stdout, stderr } = await latchkey(['doctor', '--json'], { ...PATIENT, ...env });
   const { healthy, findings } = JSON.parse(stdout) as { healthy: boolean; findings: Finding[] };

@@ -1,9 +1,9 @@
 import { startEmbeddedPostgres } from '../../src/infra/embedded/postgres.ts';
 
 // A process of its own with an embedded PostgreSQL in the folder of its argument, for tests that kill it.
-// Says what came of the start in one line of JSON, goes on after Ctrl-C, and stops when its stdin ends.
+// Prints the result of the start as one line of JSON, ignores Ctrl-C, and stops when its stdin ends.
 
-/** What the process says: the URL, or why there is none. */
+/** The line that the process prints: the URL, or the error. */
 export type HostReport = { url: string } | { error: { name: string; message: string } };
 
 process.on('SIGINT', () => undefined);

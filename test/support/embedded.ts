@@ -1,16 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -18,25 +8,18 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { startEmbeddedPostgres } from '../../src/infra/embedded/postgres.ts';
 import { packageRoot } from '../../src/infra/postgres/migration-files.ts';
+import { recording } from './environment.ts';
+import { testFolder } from './folder.ts';
 import type { HostReport } from './embedded-host.ts';
 import { withClient } from './postgres.ts';
 
-// What the tests of the embedded PostgreSQL share: folders, servers here and in processes of their own.
+// Helpers for tests of the embedded PostgreSQL: folders, and servers in this process or another.
 
 export const isRoot = process.getuid?.() === 0;
-export const onlyRoot = isRoot ? false : 'needs root: it is about what root does';
-export const onlyLinux = process.platform === 'linux' ? false : 'looks into /proc';
-export const nobody = 65534;
+export const onlyRoot = isRoot ? false : 'needs root: it tests the behaviour under root';
+export const onlyLinux = process.platform === 'linux' ? false : 'needs Linux: it reads /proc';
+export const unprivileged = 65534;
 export const hostScript = fileURLToPath(new URL('./embedded-host.js', import.meta.url));
-
-/** A temporary folder, removed at the end of the test. */
-export function folder(t: Test): string {
-  const path = mkdtempSync(join(tmpdir(), 'lk-embedded-'));
-  t.teardown(() => {
-    rmSync(path, { recursive: true, force: true, maxRetries: 5 });
-  });
-  return path;
-}
 
 type Started = Awaited<ReturnType<typeof startEmbeddedPostgres>> & { warnings: string[] };
 
@@ -54,7 +37,7 @@ export type Host = Process & { report: HostReport };
 
 type HostOptions = { script?: string; temporary?: string; uid?: number; gid?: number; detached?: boolean };
 
-/** Starts an embedded PostgreSQL in a process of its own, and waits for what comes of it. */
+/** Starts an embedded PostgreSQL in another process, and waits for its report. */
 export async function host(t: Test, dataDir: string, options: HostOptions = {}): Promise<Host> {
   const process = launch(t, dataDir, options);
   const output = process.child.stdout;
@@ -63,11 +46,14 @@ export async function host(t: Test, dataDir: string, options: HostOptions = {}):
   return { ...process, report: JSON.parse(line) as HostReport };
 }
 
-/** Starts that process without waiting. `finish` has it stop its server, `kill` gives it no time to. */
+/** Starts that process without waiting. `finish` makes it stop its server; `kill` is SIGKILL. */
 export function launch(t: Test, dataDir: string, options: HostOptions = {}): Process {
   const { script = hostScript, temporary = tmpdir(), ...spawning } = options;
-  // By way of env, since tap makes each Node that is spawned write a report, which another user may not.
-  const command = ['-i', `TMPDIR=${temporary}`, process.execPath, script, dataDir];
+  // Through `env`: tap makes each spawned Node write a report, which another user may not.
+  // Another user may not read the recorder either.
+  const own = spawning.uid === undefined ? recording() : {};
+  const variables = Object.entries({ TMPDIR: temporary, ...own }).map(([name, value]) => `${name}=${value}`);
+  const command = ['-i', ...variables, process.execPath, script, dataDir];
   const child = spawn('env', command, { ...spawning, stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const finish = async () => {
@@ -82,13 +68,13 @@ export function launch(t: Test, dataDir: string, options: HostOptions = {}): Pro
   return { child, finish, kill };
 }
 
-/** The URL of a server that started. */
+/** The URL of a started server. */
 export function urlOf({ report }: Host): string {
   if ('error' in report) throw new Error(report.error.message);
   return report.url;
 }
 
-/** Why a server did not start. */
+/** The reason why a server did not start. */
 export function errorOf({ report }: Host): string {
   return 'error' in report ? `${report.error.name}: ${report.error.message}` : 'no error';
 }
@@ -97,7 +83,7 @@ export function errorOf({ report }: Host): string {
 export const ask = (url: string, sql: string) =>
   withClient(url, async (client) => (await client.query(sql)).rows as unknown[]);
 
-/** The server's process, according to the server. */
+/** The pid of the server, from its pid file. */
 export const postmaster = (dataDir: string) =>
   Number(readFileSync(join(dataDir, 'postgres/postmaster.pid'), 'utf8').split('\n')[0]);
 
@@ -107,9 +93,9 @@ export function isAlive(pid: number): boolean {
   return existsSync(status) && /^State:\s+[^ZX]/m.test(readFileSync(status, 'utf8'));
 }
 
-/** A copy of what the embedded database needs of this project, in a folder that only root may enter. */
+/** A copy of the files that the embedded database needs, in a folder that only root may enter. */
 export function closedProject(t: Test): string {
-  const closed = folder(t);
+  const closed = testFolder(t);
   chmodSync(closed, 0o700);
   const project = join(closed, 'project');
   const root = packageRoot();

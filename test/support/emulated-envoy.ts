@@ -9,12 +9,12 @@ import {
 } from './emulated-proxy.ts';
 import { readEnvoyFile, type Route, type StringMatcher } from './envoy-file.ts';
 
-/** What an authorization request holds without being allowed (ext_authz.proto, ExtAuthz.allowed_headers). */
+/** Headers that an authorization request always holds (ext_authz.proto, ExtAuthz.allowed_headers). */
 const ALWAYS_SENT: StringMatcher[] = [{ exact: 'authorization' }, { exact: 'host' }];
 const STATUS: Record<string, number> = { ServiceUnavailable: 503, Forbidden: 403 };
 
 /**
- * No Envoy can be had here, so this does what Envoy's documentation says that it does with deploy/envoy/ext-authz.yaml:
+ * Envoy is not available here. This emulates its documented behaviour for the options of deploy/envoy/ext-authz.yaml:
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/filters/http/ext_authz/v3/ext_authz.proto
  */
 export async function startEmulatedEnvoy(t: Test, upstreams: Readonly<Record<string, string>>) {
@@ -39,7 +39,7 @@ export async function startEmulatedEnvoy(t: Test, upstreams: Readonly<Record<str
     return forward(to, { ...checked, headers }).catch(() => localReply(503, 'UF'));
   });
 
-  /** Dot segments and doubled slashes; what is percent-encoded stays. */
+  /** Resolves dot segments and merges slashes. Percent-encoded characters stay. */
   function normalized(path: string): string {
     const [bare = '', ...query] = path.split('?');
     if (!manager.normalize_path || !manager.merge_slashes) return path;
@@ -47,7 +47,7 @@ export async function startEmulatedEnvoy(t: Test, upstreams: Readonly<Record<str
     return [pathname.replace(/\/{2,}/g, '/'), ...query].join('?');
   }
 
-  /** Names are in small letters from here on. */
+  /** Header names are in lower case from here on. */
   function cleaned(headers: Header[]): Header[] {
     const small = headers.map(([name, value]) => [name.toLowerCase(), value] as const);
     const mutations = manager.early_header_mutation_extensions.flatMap(
@@ -57,7 +57,7 @@ export async function startEmulatedEnvoy(t: Test, upstreams: Readonly<Record<str
     return small.filter(([name]) => !isAny(matchers, name));
   }
 
-  /** Any 5xx and no answer at all are errors; everything else that is not 200 is a denial, and goes to the client. */
+  /** A 5xx or no answer is an error. Any other status except 200 is a denial, and goes to the client. */
   async function check(message: Message): Promise<Message | Reply> {
     const { http_service: service, allowed_headers: allowed } = extAuthz;
     const sent = [...ALWAYS_SENT, ...(allowed?.patterns ?? [])];
@@ -101,7 +101,7 @@ function isMatch({ path, prefix }: Route['match'], target: string): boolean {
   return path === undefined ? prefix !== undefined && bare.startsWith(prefix) : bare === path;
 }
 
-/** A regex has to fit the whole name. */
+/** A regex must match the whole name. */
 function isAny(matchers: readonly StringMatcher[], name: string): boolean {
   return matchers.some(({ exact, prefix, safe_regex: pattern }) => {
     if (exact !== undefined) return name === exact;

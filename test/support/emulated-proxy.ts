@@ -1,9 +1,9 @@
 import { createServer, request as send, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { Test } from 'tap';
+import { listen } from './listen.ts';
 
-/** One header; there may be more of the same name. */
+/** One header. Names may repeat. */
 export type Header = readonly [name: string, value: string];
 
 export interface Message {
@@ -23,7 +23,7 @@ export interface Reply {
 const HOP_BY_HOP = /^(connection|keep-alive|proxy-connection|te|trailers?|transfer-encoding|upgrade)$/i;
 const FRAMING = /^(content-length|transfer-encoding|connection|keep-alive)$/i;
 
-/** A reverse proxy of which `handle` is everything that makes one differ from another. */
+/** A reverse proxy. `handle` holds the behaviour that differs between products. */
 export async function startEmulatedProxy(
   t: Test,
   handle: (message: Message) => Promise<Reply>,
@@ -39,15 +39,10 @@ export async function startEmulatedProxy(
     const headers = withoutHops(pairs(rawHeaders));
     return handle({ method, path, headers, body: await buffer(request) });
   }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { url: await listen(t, server) };
 }
 
-/** Sends a request on, and fails where nobody answers. */
+/** Forwards a request. Rejects if the upstream does not answer. */
 export async function forward(to: string, { method, path, headers, body }: Message): Promise<Reply> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const own = [...headers.filter(([name]) => !FRAMING.test(name)), ['content-length', String(body.length)]];
@@ -59,7 +54,7 @@ export async function forward(to: string, { method, path, headers, body }: Messa
   return { status, headers: withoutHops(pairs(rawHeaders)), body: await buffer(response) };
 }
 
-/** What is for the next hop only, and what Connection names as such (RFC 9110, section 7.6.1). */
+/** Hop-by-hop headers, and those that Connection names (RFC 9110, section 7.6.1). */
 function withoutHops(headers: Header[]): Header[] {
   const named = new Set(
     valuesOf(headers, 'connection').flatMap((value) => value.toLowerCase().split(/ *, */)),
@@ -71,7 +66,7 @@ export function valuesOf(headers: readonly Header[], wanted: string): string[] {
   return headers.filter(([name]) => isSame(name, wanted)).map(([, value]) => value);
 }
 
-/** Replaces all of that name; without a value it takes them away. */
+/** Replaces all headers of that name, or removes them if there is no value. */
 export function setHeader(headers: readonly Header[], name: string, ...values: string[]): Header[] {
   return [
     ...headers.filter(([other]) => !isSame(name, other)),

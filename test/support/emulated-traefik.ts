@@ -47,9 +47,9 @@ interface Static {
 }
 
 /**
- * No Traefik can be had here, so this does what Traefik's documentation says that it does with deploy/traefik's files:
+ * Traefik is not available here. This emulates its documented behaviour for the options of deploy/traefik's files:
  * https://doc.traefik.io/traefik/reference/routing-configuration/http/middlewares/forwardauth/ and, for names that
- * alias others, https://doc.traefik.io/traefik/security/header-aliases/. What it does not know it refuses.
+ * alias others, https://doc.traefik.io/traefik/security/header-aliases/. It refuses options that it does not know.
  */
 export async function startEmulatedTraefik(t: Test, upstreams: Readonly<Record<string, string>>) {
   const { entryPoints } = parse(readFileSync(`${FOLDER}traefik.yaml`, 'utf8')) as Static;
@@ -86,7 +86,7 @@ export async function startEmulatedTraefik(t: Test, upstreams: Readonly<Record<s
     return [posix.normalize(bare.replaceAll(/%2e/gi, '.')), ...query].join('?');
   }
 
-  /** Forwarded headers of a client whom nobody trusts are Traefik's own; names beside letters, digits and dashes go. */
+  /** Drops X-Forwarded-* of an untrusted client and, with `delete`, names beyond letters, digits and dashes. */
   function arriving(headers: Header[]): Header[] {
     const { aliasHeadersStrategy = 'keep' } = entryPoint;
     if (!['keep', 'delete'].includes(aliasHeadersStrategy)) throw new Error('unknown aliasHeadersStrategy');
@@ -106,7 +106,7 @@ async function apply(middleware: Middleware | undefined, message: Message): Prom
   return { ...message, headers };
 }
 
-/** A GET with some of the headers, and with what was asked for in X-Forwarded-*; not 2xx is passed on as it is. */
+/** Sends a GET with some headers and the original request in X-Forwarded-*. Any answer but 2xx goes to the client. */
 async function ask(
   { address, authRequestHeaders, authResponseHeadersRegex }: ForwardAuth,
   message: Message,
@@ -127,10 +127,10 @@ async function ask(
     ],
     body: Buffer.alloc(0),
   };
-  // Whoever does not answer at all is 500 with Traefik.
+  // Traefik answers 500 if the upstream does not answer.
   const answer = await forward(origin, question).catch(() => ({ status: 500, headers: [], body: '' }));
   if (answer.status < 200 || answer.status > 299) return answer;
-  // Go's names are canonical by then, as in the pattern.
+  // Go has canonicalized the names by then, as in the pattern.
   const pattern = new RegExp(authResponseHeadersRegex, 'i');
   const isTheirs = ([name]: Header) => pattern.test(name);
   const own = message.headers.filter((header) => !isTheirs(header));
@@ -153,7 +153,7 @@ function checkKnown({ forwardAuth, headers, ...others }: Middleware): void {
   if (unknown.length > 0 || Object.keys(others).length > 0) throw new Error('an option that is not emulated');
 }
 
-/** The file with the addresses of this test. */
+/** Puts the addresses of this test into the file. */
 function addressed(text: string, upstreams: Readonly<Record<string, string>>): string {
   return Object.entries(upstreams).reduce((sum, [name, to]) => {
     if (!sum.includes(name)) throw new Error(`there is no ${name}`);

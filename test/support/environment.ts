@@ -1,8 +1,10 @@
-/** With CI=true nothing may be left out: what a suite needs and cannot find is a failure there, and not a skip. */
+import type { Environment } from '../../src/config/config.ts';
+
+/** With CI=true no suite may skip: a missing program is a failure. */
 export const isCi = process.env.CI === 'true';
 
-/** What could not be found, in words that say how to get it; for tap's `skip`, which prints them. */
-export function leaveOut(missing: string | null): false | string {
+/** The reason for tap's `skip`: what is missing and how to get it. @throws Error with CI=true. */
+export function skipReason(missing: string | null): false | string {
   if (missing === null) return false;
   if (isCi) throw new Error(`CI=true, and ${missing}`);
   return missing;
@@ -10,3 +12,21 @@ export function leaveOut(missing: string | null): false | string {
 
 /** Fault, model and fuzz tests scale their counts by this factor. */
 export const testScale = Number(process.env.TEST_SCALE ?? 1);
+
+/** For tests without data: not even root can make a folder below a file. The default is the checkout's `.data`. */
+export const NO_DATA_DIR = '/dev/null/data';
+
+const RECORDER = new URL('../../../scripts/calls/record.mjs', import.meta.url).pathname;
+
+/** The environment of a process that a test starts: the basics, without other variables of the caller. */
+export function bareEnvironment(env: Environment = {}): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR } = process.env;
+  return { PATH, HOME, ...(TMPDIR && { TMPDIR }), DATA_DIR: NO_DATA_DIR, ...recording(), ...env };
+}
+
+/** Variables that make a process record its calls if the tests do (scripts/calls/record.mjs). */
+export function recording(): Record<string, string> {
+  const { TEST_COVERAGE } = process.env;
+  if (!TEST_COVERAGE) return {};
+  return { TEST_COVERAGE, NODE_OPTIONS: `--import=${RECORDER}` };
+}

@@ -65,15 +65,16 @@ interface Bootstrap {
   };
 }
 
-/** The parts of deploy/envoy/ext-authz.yaml that decide what becomes of a request. */
+/** The parts of deploy/envoy/ext-authz.yaml that decide about a request. */
 export function readEnvoyFile() {
   const { static_resources: resources } = parse(readFileSync(FILE, 'utf8')) as Bootstrap;
   const manager = resources.listeners[0]?.filter_chains[0]?.filters[0]?.typed_config;
   const [extAuthz, router] = manager?.http_filters ?? [];
-  if (!manager || extAuthz?.name !== 'envoy.filters.http.ext_authz') throw new Error('ext_authz comes first');
-  if (router?.name !== 'envoy.filters.http.router') throw new Error('and then the router');
+  if (!manager || extAuthz?.name !== 'envoy.filters.http.ext_authz')
+    throw new Error('ext_authz must come first');
+  if (router?.name !== 'envoy.filters.http.router') throw new Error('the router must come second');
   const routes = manager.route_config.virtual_hosts[0]?.routes ?? [];
-  /** Where the file says that the cluster is: http://NAME:PORT. */
+  /** The cluster's address in the file: http://NAME:PORT. */
   const addressOf = (cluster: string): string => {
     const found = resources.clusters.find(({ name }) => name === cluster)?.load_assignment;
     const where = found?.endpoints[0]?.lb_endpoints[0]?.endpoint.address.socket_address;

@@ -3,7 +3,7 @@ export interface Metric {
   samples: { name: string; labels: Record<string, string>; value: number }[];
 }
 
-/** Reads Prometheus's text format. @throws Error at a line that it does not allow. */
+/** Parses Prometheus's text format. @throws Error for an invalid line. */
 export function parseExposition(text: string): Map<string, Metric> {
   const metrics = new Map<string, Metric>();
   let current: Metric | undefined;
@@ -19,7 +19,7 @@ export function parseExposition(text: string): Map<string, Metric> {
       continue;
     }
     const sample = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
-    if (!sample || !current || !sample[1]?.startsWith(currentName)) throw new Error(`what is this: ${line}`);
+    if (!sample || !current || !sample[1]?.startsWith(currentName)) throw new Error(`not a sample: ${line}`);
     const value = Number(sample[3]);
     if (Number.isNaN(value)) throw new Error(`no number: ${line}`);
     current.samples.push({ name: sample[1], labels: parseLabels(sample[2] ?? ''), value });
@@ -38,7 +38,7 @@ function parseLabels(text: string): Record<string, string> {
   );
 }
 
-/** The value of the one series with these labels, 0 where there is none; a histogram's is its number of observations. */
+/** The value of the series with these labels, 0 if there is none. For a histogram: the number of observations. */
 export function valueOf(text: string, name: string, labels: Record<string, string> = {}): number {
   const metric = parseExposition(text).get(name);
   if (!metric) throw new Error(`no metric ${name}`);

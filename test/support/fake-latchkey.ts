@@ -2,42 +2,42 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
 import type { Test } from 'tap';
-import { freePort } from './redis-server.ts';
+import { freePort } from './free-port.ts';
 
 /**
- * What a verifier sees of Latchkey, by the letter of what is published (docs/verifier.md): keys, metadata, introspection,
- * and the feed with its ids, epochs and snapshots. A test holds every string of it.
+ * The public side of Latchkey that a verifier sees (docs/verifier.md): keys, metadata, introspection, and the feed with
+ * its ids, epochs and snapshots. The test controls every part.
  */
 export interface FakeLatchkey {
   url: string;
   client: { id: string; secret: string };
   /** Every request, as `GET /path`. */
   requests: string[];
-  /** The Last-Event-ID of every connection to the feed; null for none. */
+  /** The Last-Event-ID of every connection to the feed, or null. */
   resumed: (string | null)[];
   /** The client’s port of every request for the feed. */
   feedPorts: (number | undefined)[];
-  /** Adds a key, which signs from then on. */
+  /** Adds a key that signs from then on. */
   addKey(algorithm?: string): Promise<{ kid: string; privateKey: CryptoKey; jwk: JWK }>;
-  /** What the JWKS holds. */
+  /** The keys in the JWKS. */
   published: JWK[];
   sign(claims?: object, header?: object, key?: CryptoKey | Uint8Array): Promise<string>;
   /** Puts an event on the stream. */
   publish(event: 'revoked' | 'user_revoked', data: object): void;
-  /** Writes to whoever is connected, whatever it is. */
+  /** Writes raw text to every connected reader. */
   write(text: string): void;
-  /** The stream is lost, with what was on it: who is connected gets a snapshot at once. */
+  /** Loses the stream and its events. Connected readers get a snapshot at once. */
   loseStream(): void;
-  /** Parts in which a snapshot is sent, and whether it is cut off before its last one. */
+  /** The number of parts of a snapshot, and whether the connection ends before the last one. */
   snapshots: { size: number; isCut: boolean };
   /** Cuts the connections to the feed. */
   cutFeed(): void;
   readers(): number;
-  /** False holds heartbeats back; what is published still comes. */
+  /** False stops heartbeats. Published events still arrive. */
   beats: boolean;
-  /** Instead of 200 for these paths. */
+  /** The status for these paths, instead of 200. */
   refusals: Map<string, number>;
-  /** What introspection answers; may take its time. */
+  /** The answer of introspection. It may be slow. */
   introspect: (token: string) => Promise<object> | object;
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -45,7 +45,7 @@ export interface FakeLatchkey {
 
 const AUDIENCE = 'latchkey';
 const REMEMBER = 905;
-/** Milliseconds; Latchkey's own take twenty times as long. */
+/** Milliseconds; Latchkey's own interval is twenty times as long. */
 const BEAT = 50;
 const FEED = '/api/auth/revocations';
 
@@ -210,7 +210,7 @@ export function longLived(sid: number, claims: object = {}): [claims: object, he
   return [{ sid, exp: undefined, gen: undefined, jti: String(sid), ...claims }, { typ: 'llt+jwt' }];
 }
 
-/** What introspection says of a good token. */
+/** The introspection answer for a valid token. */
 export function activeAnswer(token: string): object {
   const [header, payload] = token
     .split('.', 2)

@@ -1,21 +1,21 @@
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { Test } from 'tap';
+import { listen } from './listen.ts';
 import { until } from './until.ts';
 
-/** A Sentinel (RESP3) that knows one master, and whose answers can be held back. */
+/** A Sentinel (RESP3) that knows one master. The test can delay its answers. */
 export interface FakeSentinel {
   port: number;
-  /** Called before each answer to the question for the master, which waits for it. */
+  /** Called before each answer that names the master. The answer waits for it. */
   asked: () => Promise<void>;
-  /** Resolves once somebody listens. */
+  /** Resolves once a client has subscribed. */
   subscribed(): Promise<void>;
-  /** Tells everybody who has subscribed that there is another master. */
+  /** Tells all subscribers that there is another master. */
   tell(): void;
 }
 
 export async function fakeSentinel(t: Test, master: { host: string; port: string }): Promise<FakeSentinel> {
   const subscribed = new Set<Socket>();
-  const sockets = new Set<Socket>();
   const array = (...words: string[]) =>
     `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`;
   const sentinel: FakeSentinel = {
@@ -39,7 +39,6 @@ export async function fakeSentinel(t: Test, master: { host: string; port: string
     return array(master.host, master.port);
   };
   const server = createServer((socket) => {
-    sockets.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => subscribed.delete(socket));
     socket.on('data', (chunk) => void reply(socket, chunk.toString()));
@@ -54,11 +53,6 @@ export async function fakeSentinel(t: Test, master: { host: string; port: string
       if (!socket.destroyed) socket.write(out);
     }
   };
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  sentinel.port = (server.address() as AddressInfo).port;
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
+  sentinel.port = Number(new URL(await listen(t, server)).port);
   return sentinel;
 }

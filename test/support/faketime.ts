@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { testFolder } from './folder.ts';
 
-/** The environment of a process whose wall clock is this many seconds ahead (negative: behind); others are untouched. */
+/** The environment of a process whose wall clock, and no other, is this many seconds ahead (negative: behind). */
 export function clockAhead(seconds: number): Record<string, string> {
-  // The wrapper itself would stand between us and the process that we signal: only its environment is taken.
+  // Only the wrapper's environment is used: the wrapper itself would sit between the test and the process it signals.
   const { stdout } = spawnSync('faketime', ['-f', `${seconds < 0 ? '' : '+'}${seconds}s`, 'env'], {
     encoding: 'utf8',
   });
@@ -19,22 +19,19 @@ export function clockAhead(seconds: number): Record<string, string> {
   return { ...(Object.fromEntries(entries) as Record<string, string>), FAKETIME_DONT_FAKE_MONOTONIC: '1' };
 }
 
-/** A clock that a test moves while the process runs. */
+/** A clock that the test moves while the process runs. */
 export interface MovableClock {
   /** The process's environment. */
   env: Record<string, string>;
-  /** How far it is ahead from now on. */
+  /** Sets how far it is ahead from now on. */
   ahead(seconds: number): void;
 }
 
 export function movableClock(t: Test): MovableClock {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-clock-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   const file = join(folder, 'offset');
   const ahead = (seconds: number) => {
-    // Renamed: the process may read it at any moment, and may not find half of it.
+    // Renamed, so that the process never reads a half-written file.
     writeFileSync(`${file}.new`, `${seconds < 0 ? '' : '+'}${seconds}s\n`);
     renameSync(`${file}.new`, file);
   };
@@ -42,7 +39,7 @@ export function movableClock(t: Test): MovableClock {
   const { LD_PRELOAD = '', FAKETIME_DONT_FAKE_MONOTONIC = '' } = clockAhead(0);
   const env = {
     FAKETIME_DONT_FAKE_MONOTONIC,
-    // The C library's own malloc before jemalloc, which asks for the time before faketime can tell it.
+    // Uses the C library's malloc: jemalloc reads the time before faketime is ready.
     LD_PRELOAD: `${LD_PRELOAD} libc.so.6`,
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_NO_CACHE: '1',

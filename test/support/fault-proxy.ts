@@ -1,22 +1,23 @@
 import net from 'node:net';
 import type { Test } from 'tap';
+import { listen } from './listen.ts';
 
 /**
- * `pass`; `refuse` closes every connection, old and new; `hang` holds every byte back until it passes again, like a
- * stopped process; `vanish` answers nothing on connections made until then, also afterwards, like a host that is gone;
- * a number passes everything so many milliseconds late, each way.
+ * `pass`; `refuse` closes every connection, old and new; `hang` delays every byte until `pass`, like a stopped process;
+ * `vanish` silences the existing connections for good, like a lost host; a number delays every byte by that many
+ * milliseconds each way.
  */
 export type Fault = 'pass' | 'refuse' | 'hang' | 'vanish' | number;
 
 export interface FaultProxy {
-  /** The given URL, by way of this proxy. */
+  /** The given URL, through this proxy. */
   url: string;
   set(fault: Fault): void;
-  /** Leads new connections to where the store is now. */
+  /** Sends new connections to the store's new address. */
   retarget(url: string): void;
 }
 
-/** A proxy between the service and a store, by which a test takes the store away and gives it back. */
+/** A proxy between the service and a store that lets a test break and restore the connection. */
 export async function faultProxy(t: Test, target: string, initial: Fault = 'pass'): Promise<FaultProxy> {
   let { hostname, port } = new URL(target);
   const pipes = new Set<Pipe>();
@@ -37,15 +38,14 @@ export async function faultProxy(t: Test, target: string, initial: Fault = 'pass
       pipes.delete(back);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: own } = new URL(await listen(t, server));
   t.teardown(() => {
     for (const each of pipes) each.from.destroy();
-    server.close();
   });
 
   const url = new URL(target);
   url.hostname = '127.0.0.1';
-  url.port = String((server.address() as net.AddressInfo).port);
+  url.port = own;
   return {
     url: url.href,
     set(next) {
@@ -58,7 +58,7 @@ export async function faultProxy(t: Test, target: string, initial: Fault = 'pass
   };
 }
 
-// Closed, not reset: Node never lets go of a socket whose reset an error overtakes, and the process would not end.
+// Closed, not reset: Node leaks a socket if an error arrives before its reset, and the process would not end.
 interface Pipe {
   from: net.Socket;
   set(fault: Fault): void;
@@ -67,7 +67,7 @@ interface Pipe {
 function pipe(from: net.Socket, to: net.Socket): Pipe {
   let isGone = false;
   let delay = 0;
-  // Whichever timer fires first, bytes leave in the order in which they came: timers alone do not keep it.
+  // A queue keeps the bytes in order: timers alone may fire in another one.
   const waiting: Buffer[] = [];
   const pass = (chunk: Buffer) => {
     if (delay === 0 && waiting.length === 0) {

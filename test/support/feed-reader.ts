@@ -1,7 +1,7 @@
 import http from 'node:http';
 import type { Test } from 'tap';
 
-/** An event as it came. */
+/** An event as received. */
 export interface ServerSentEvent {
   event: string;
   id?: string;
@@ -11,41 +11,41 @@ export interface ServerSentEvent {
 export interface FeedConnection {
   status: number;
   headers: http.IncomingHttpHeaders;
-  /** The body where the answer is no stream. */
+  /** The body if the answer is not a stream. */
   body: string;
 }
 
-/** A service that reads the feed as the protocol has it, over a socket. */
+/** A service that reads the feed by the protocol, over a socket. */
 export interface FeedClient {
-  /** Everything that came, in order, over all connections. */
+  /** All received events, in order, over all connections. */
   events: ServerSentEvent[];
-  /** What it goes on from. */
+  /** The id that it resumes from. */
   lastId(): string | undefined;
   /** The latest answer; null before the first. */
   answer(): FeedConnection | null;
-  /** How many times it has connected. */
+  /** The number of connections so far. */
   connections: () => number;
   isConnected(): boolean;
   /** Whether it would refuse a token. */
   knows(tokenId: number, userId?: number): boolean;
-  /** Ends the connection; it comes back, if it does that. */
+  /** Ends the connection. A reader with `comesBack` reconnects. */
   cut(): void;
-  /** Reads no more of what it is sent, and closes nothing. */
+  /** Stops reading without closing the connection. */
   stall(): void;
   stop(): void;
 }
 
 interface FeedClientOptions {
-  /** Where to connect: asked before each connection. */
+  /** Returns the URL. Called before each connection. */
   url: () => string;
   authorization: string;
   lastEventId?: string;
-  /** Comes back when a connection has ended. */
+  /** Reconnects when a connection has ended. */
   comesBack?: boolean;
   onEvent?: (event: ServerSentEvent) => void;
 }
 
-/** Milliseconds before it comes back: less than it is told, since a test has many faults in a short time. */
+/** Milliseconds before it reconnects: less than the server's `retry`, because a test has many faults. */
 const PAUSE = 100;
 
 export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
@@ -123,7 +123,7 @@ export function aFeedClient(t: Test, options: FeedClientOptions): FeedClient {
       });
       response.on('close', over).on('error', over);
     });
-    // A replica that hangs, or was stopped, sends nothing: a heartbeat is due every second.
+    // A replica that hangs or was stopped sends nothing. A heartbeat is due every second.
     request.setTimeout(5000, () => request?.destroy());
     request.on('error', over);
   }

@@ -1,12 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync, chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { testFolder } from './folder.ts';
 import type { Containers } from './container.ts';
 import { aSecret, KEYS } from './keys.ts';
 import { until } from './until.ts';
 
-/** What `podman image inspect` says of an image. */
+/** The output of `podman image inspect`. */
 export interface ImageFacts {
   Size: number;
   Config: { User: string; Env: string[]; Cmd: string[]; StopSignal: string };
@@ -20,7 +20,7 @@ export async function inspectImage(engine: Containers, image: string): Promise<I
   return facts;
 }
 
-/** A container that goes on; it ends with the test. @returns its id. */
+/** Starts a container that runs until the test ends. @returns its id. */
 export async function startContainer(
   t: Test,
   engine: Containers,
@@ -35,7 +35,7 @@ export async function startContainer(
   return id;
 }
 
-/** Resolves once the container's service says that it is ready. @throws Error with its log when it has ended. */
+/** Resolves once the container's service is ready. @throws Error with its log if it ended. */
 export async function containerReady(engine: Containers, id: string, opsPort: number): Promise<void> {
   await until(async () => {
     const answer = await fetch(`http://127.0.0.1:${opsPort}/health/ready`).catch(() => null);
@@ -46,13 +46,13 @@ export async function containerReady(engine: Containers, id: string, opsPort: nu
   });
 }
 
-/** Ends it as an orchestrator does: SIGTERM, and SIGKILL after so many seconds. @returns its exit code: 137 if killed. */
+/** Stops it like an orchestrator: SIGTERM, then SIGKILL after a timeout. @returns its exit code: 137 if killed. */
 export async function stopContainer(engine: Containers, id: string, seconds: number): Promise<number> {
   await engine.podman('stop', '--time', String(seconds), id);
   return Number((await engine.podman('inspect', '--format', '{{.State.ExitCode}}', id)).output);
 }
 
-/** Runs a few lines of JavaScript in a container that runs. @returns what they print, from JSON. */
+/** Runs JavaScript in a running container. @returns its output, parsed as JSON. */
 export async function evaluate<Value>(engine: Containers, id: string, script: string): Promise<Value> {
   const { code, output } = await engine.podman('exec', id, 'node', '-p', `JSON.stringify(${script})`);
   if (code !== 0) throw new Error(output);
@@ -61,10 +61,7 @@ export async function evaluate<Value>(engine: Containers, id: string, script: st
 
 /** Keys as a Secret mounts them, readable for the image's user. */
 export function keyFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   mkdirSync(join(folder, 'signing'));
   writeFileSync(join(folder, 'signing/0001.pem'), KEYS.ES256());
   writeFileSync(join(folder, 'refresh-token-secret'), aSecret());

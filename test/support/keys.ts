@@ -1,8 +1,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { testFolder } from './folder.ts';
 import { buildTestApp } from './app.ts';
 
 const PKCS8 = { type: 'pkcs8', format: 'pem' } as const;
@@ -15,12 +15,9 @@ export const KEYS = {
 /** A new refresh secret. */
 export const aSecret = () => randomBytes(32).toString('base64url');
 
-/** A service whose keys the test holds. @param lead KEY_PUBLISH_LEAD; without one a key signs as soon as it is there. */
+/** A service whose keys the test controls. @param lead KEY_PUBLISH_LEAD; without it a key signs at once. */
 export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256', lead = 0) {
-  const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true });
-  });
+  const folder = testFolder(t);
   const pem = KEYS[algorithm]();
   const secret = aSecret();
   writeFileSync(join(folder, '0001.pem'), pem);

@@ -1,4 +1,4 @@
-/** The lines of a log in JSON; whatever else a process writes is left out. */
+/** The JSON lines of a log. Other output of the process is left out. */
 export function logLines(log: string): Record<string, unknown>[] {
   return log
     .split('\n')

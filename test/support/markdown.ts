@@ -1,4 +1,4 @@
-/** The cells of the table whose head fits, row by row. @throws Error where there is no such table or it is empty. */
+/** The cells of the table with a matching head, row by row. @throws Error if there is no such table or it is empty. */
 export function readTable(markdown: string, head: RegExp): string[][] {
   const lines = markdown.split('\n');
   const start = lines.findIndex((line) => head.test(line));
@@ -15,8 +15,34 @@ function splitCells(line: string): string[] {
   return line.replace(/^\||\|\s*$/g, '').split(/(?<!\\)\|/);
 }
 
-/** What is written as code in a cell, in order; the cell itself where nothing is. */
+/** The code spans in a cell, in order. Without any, the cell's text. */
 export function codeOf(cell: string): string[] {
   const found = [...cell.matchAll(/`([^`]*)`/g)].map(([, text = '']) => text);
   return found.length > 0 ? found : [cell];
+}
+
+/** A fenced block, with the comment that directly precedes it. */
+export interface Block {
+  language: string;
+  text: string;
+  /** From `<!-- name: value -->`; null without such a comment. */
+  mark: { name: string; value: string } | null;
+  /** The heading `##` above it; empty before the first. */
+  section: string;
+}
+
+export function readBlocks(markdown: string): Block[] {
+  const blocks: Block[] = [];
+  let section = '';
+  let mark: Block['mark'] = null;
+  for (const match of markdown.matchAll(
+    /^## (?<title>.*)$|^<!-- (?<name>[\w ]+): (?<value>.*) -->\n|^ *```(?<language>.*)\n(?<text>[^]*?)^ *```$|^(?<other>.+)$/gm,
+  )) {
+    const { title, name, value = '', language, text = '', other } = match.groups ?? {};
+    if (title !== undefined) section = title;
+    if (language !== undefined) blocks.push({ language, text, mark, section });
+    if (name !== undefined) mark = { name, value };
+    else if (language !== undefined || other !== undefined || title !== undefined) mark = null;
+  }
+  return blocks;
 }

@@ -1,7 +1,7 @@
 import type { ClientStore } from '../../src/domain/clients/ports.ts';
 import { TwoSecretsError, type ServiceClient } from '../../src/domain/clients/service-client.ts';
 
-/** The registered services in a map: passes the same contract as the ones in PostgreSQL (test/contract/client-store.ts). */
+/** Registered services in a map. Passes the same contract as the PostgreSQL store (test/contract/client-store.ts). */
 export function makeMemoryClientStore(): ClientStore {
   const clients = new Map<string, ServiceClient>();
   const change = (name: string, to: (client: ServiceClient) => ServiceClient) => {

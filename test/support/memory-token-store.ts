@@ -1,6 +1,6 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, type EndedPosition, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
 
@@ -9,8 +9,7 @@ export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWrit
 }
 
 /**
- * Token records in maps, for tests of the domain. The contracts in test/contract/ that hold for PostgreSQL hold for it
- * too.
+ * Token records in maps, for tests of the domain. It passes the same contracts in test/contract/ as PostgreSQL's store.
  */
 export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore {
   const users = new Map(people.map((user) => [user.id, user]));
@@ -18,10 +17,15 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const pending = new Set<number>();
   const settled = new Map<number, number>();
   const reasons = new Map<number, EndReason>();
+  /** The generations of the sessions that created them. */
+  const origins = new Map<number, number>();
 
-  function add(record: Omit<TokenRecord, 'id' | 'lastUsedAt' | 'revokedAt'>): number {
+  function add(
+    record: Pick<TokenRecord, 'userId' | 'type' | 'name' | 'createdAt' | 'state'> & Partial<TokenRecord>,
+  ): number {
     const id = records.size + 1;
-    records.set(id, { ...record, id, lastUsedAt: null, revokedAt: null });
+    const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
+    records.set(id, { ...unused, ...record, id });
     return id;
   }
   function end(record: TokenRecord, at: number, reason: EndReason): TokenRecord {
@@ -42,6 +46,20 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         record.userId === userId && record.revokedAt === null && (type === 'llt' || state.latest > usedSince),
     );
   const mayLogIn = (userId: number) => users.get(userId)?.disabled === false;
+  function requireLive(userId: number, callerId: number | null): void {
+    const caller = callerId === null ? null : records.get(callerId);
+    const hasEnded = caller !== null && (caller?.userId !== userId || caller.revokedAt !== null);
+    if (hasEnded || !mayLogIn(userId)) throw new AuthError('invalid_token');
+  }
+  function revoke(
+    ...[userId, id, at, type, reason = 'logout']: Parameters<TokenStore['revoke']>
+  ): Revoked | null {
+    const record = records.get(id);
+    if (record?.userId !== userId || (type && record.type !== type)) return null;
+    if (record.revokedAt !== null) return 'before';
+    end(record, at, reason);
+    return 'now';
+  }
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
 
   return {
@@ -57,12 +75,16 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         return { id, replaced: replaced.map((record) => record.id) };
       }),
 
-    addLongLived: (userId, { name, createdAt }, limit) =>
+    addLongLived: (userId, { name, createdAt, expiresAt = null, createdBy }, limit) =>
       promised(() => {
-        if (!mayLogIn(userId)) throw new AuthError('invalid_token');
-        if (ofUser(userId, 'llt').length >= limit) return null;
+        requireLive(userId, createdBy?.sessionId ?? null);
+        const good = ofUser(userId, 'llt').filter((llt) => (llt.expiresAt ?? Infinity) > createdAt);
+        if (good.length >= limit) return null;
         const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
-        return add({ userId, type: 'llt', name, createdAt, state });
+        const by = createdBy?.sessionId ?? null;
+        const id = add({ userId, type: 'llt', name, createdAt, state, expiresAt, createdBy: by });
+        if (createdBy) origins.set(id, createdBy.generation);
+        return id;
       }),
 
     find: (id) =>
@@ -72,23 +94,39 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         return record && user ? { record, user } : null;
       }),
 
-    revoke: (userId, id, at, type, reason = 'logout') =>
+    revoke: (...args) => promised(() => revoke(...args)),
+
+    revokeByCaller: ({ userId, tokenId }, id, at, type) =>
       promised(() => {
-        const record = records.get(id);
-        if (record?.userId !== userId || (type && record.type !== type)) return false;
-        if (record.revokedAt === null) end(record, at, reason);
-        return true;
+        requireLive(userId, tokenId);
+        return revoke(userId, id, at, type);
       }),
 
-    revokeAll: (userId, { at, reason, usedSince, keep }) =>
+    revokeForReuse: (userId, sessionId, at, since) =>
       promised(() => {
-        if (keep !== undefined && !ofUser(userId, 'session').some(({ id }) => id === keep))
-          throw new AuthError('invalid_token');
+        const session = records.get(sessionId);
+        if (session?.userId !== userId || session.type !== 'session') return null;
+        const from = since ?? (reasons.get(sessionId) === 'reuse' ? Infinity : 0);
+        const created = [...records.values()].filter(
+          ({ id, ...record }) =>
+            record.userId === userId && record.createdBy === sessionId && (origins.get(id) ?? 0) >= from,
+        );
+        const ended = created.filter(({ revokedAt }) => revokedAt === null);
+        const unsettled = created.filter(({ id, revokedAt }) => revokedAt !== null && pending.has(id));
+        for (const record of session.revokedAt === null ? [session, ...ended] : ended)
+          end(record, at, 'reuse');
+        return { ended: ended.map(({ id }) => id), pending: unsettled.map(({ id }) => id) };
+      }),
+
+    revokeAll: (userId, { at, reason, usedSince, caller, keepsCaller }) =>
+      promised(() => {
+        if (caller !== null) requireLive(userId, caller);
+        const keep = keepsCaller ? caller : null;
         const ended = inUse(userId, usedSince)
           .filter(({ id }) => id !== keep)
           .map((record) => end(record, at, reason));
         const ids = [...records.values()].filter((record) => record.userId === userId).map(({ id }) => id);
-        return { ended, before: keep === undefined ? Math.max(0, ...ids) : null };
+        return { ended, before: keep === null ? Math.max(0, ...ids) : null };
       }),
 
     list: (userId, usedSince = -1) => promised(() => inUse(userId, usedSince)),
@@ -141,9 +179,9 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           .slice(0, limit);
       }),
 
-    saveStates: (states) =>
+    saveStates: (tokenStates) =>
       promised(() =>
-        states.flatMap(({ userId, tokenId, state }) => {
+        tokenStates.flatMap(({ userId, tokenId, state }) => {
           const record = records.get(tokenId);
           if (record?.userId !== userId || record.revokedAt !== null) return [{ userId, tokenId }];
           const known = record.state;

@@ -1,36 +1,32 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { isRoot } from './embedded.ts';
-import { freePort } from './redis-server.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { startServerProcess } from './server-process.ts';
 import { until } from './until.ts';
 
-/** An nginx of the test's own in front of some backends; it ends with the test, and also when the test is killed. */
+/** An nginx in front of some backends. It ends with the test, even if the test is killed. */
 export interface Nginx {
   url: string;
-  /** These are to get the requests. Resolves once nginx has read it; for a moment more, old workers take some too. */
+  /** Sets the backends. Resolves once nginx has reloaded; old workers may still get a few requests. */
   route(backends: readonly string[]): Promise<void>;
-  /** Every request that it has passed on so far, as its own log has it. */
+  /** Every forwarded request so far, from nginx's log. */
   passed(): Passed[];
 }
 
 export interface Passed {
   status: number;
-  /** HOST:PORT of who answered; of several tries, the last. */
+  /** HOST:PORT of the backend that answered; after several tries, the last. */
   backend: string;
 }
 
-/** Ends what it started when its standard input closes, which it does however the test ends. */
-const GUARD = '"$@" & cat >/dev/null; exec 2>/dev/null; kill -TERM %1; wait';
-
-/** Where the test asks which configuration is in force. */
+/** A path that returns the number of the active configuration. */
 const MARK = '/--configuration';
 
 export async function startNginx(t: Test, backends: readonly string[]): Promise<Nginx> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-nginx-'));
+  const folder = testFolder(t);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const file = join(folder, 'nginx.conf');
@@ -38,30 +34,22 @@ export async function startNginx(t: Test, backends: readonly string[]): Promise<
   const write = (to: readonly string[]) => {
     writeFileSync(file, configuration(folder, port, to, ++mark));
   };
-  const inForce = () =>
-    until(async () => {
-      const response = await fetch(url + MARK).catch(() => null);
-      return (await response?.text()) === String(mark);
-    });
+  const isInForce = async () => {
+    const response = await fetch(url + MARK).catch(() => null);
+    return (await response?.text()) === String(mark);
+  };
 
   write(backends);
-  const guard = spawn('bash', ['-c', GUARD, 'guard', 'nginx', '-p', folder, '-c', file, '-e', 'errors.log'], {
-    stdio: ['pipe', 'ignore', 'inherit'],
+  await startServerProcess(t, ['nginx', '-p', folder, '-c', file, '-e', 'errors.log'], {
+    answers: isInForce,
   });
-  const ended = once(guard, 'exit');
-  t.teardown(async () => {
-    guard.stdin.end();
-    await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  await inForce();
 
   return {
     url,
     async route(to) {
       write(to);
       process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')), 'SIGHUP');
-      await inForce();
+      await until(isInForce);
     },
     passed: () =>
       readFileSync(join(folder, 'passed.log'), 'utf8')
@@ -75,9 +63,9 @@ export async function startNginx(t: Test, backends: readonly string[]): Promise<
 }
 
 /**
- * Nothing is tried on a second backend: what a drain does not cover is to be seen, and a login or a refresh that was
- * sent may have been done. A client's connection ends with its answer, since a reload closes idle ones, perhaps under the
- * next request; connections to backends are kept.
+ * No retry on a second backend: the test must see failures during a drain, and a login or refresh may have taken
+ * effect. A client's connection ends with its answer, because a reload closes idle connections, perhaps during the next
+ * request. Connections to backends are kept.
  */
 function configuration(folder: string, port: number, backends: readonly string[], mark: number): string {
   const servers = backends.map((backend) => `server ${new URL(backend).host};`).join(' ');

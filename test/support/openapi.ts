@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { buildApp } from '../../src/app.ts';
-import { compose } from '../../src/compose.ts';
-import { loadConfig } from '../../src/config.ts';
+import { compose } from '../../src/composition/compose.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { silentLogger, silentOutput } from './silent-log.ts';
 
-/** The parts of the document that tests look at. */
+/** The parts of the document that tests read. */
 export interface Document {
   openapi: string;
   info: { title: string; version: string };
@@ -67,20 +67,24 @@ export interface Reference {
 
 export type JsonSchema = Record<string, unknown>;
 
-/** What a part of the document stands for. */
+/** Resolves a reference. */
 export function resolve<Part>(document: Document, part: Part | Reference): Part {
   if (!(typeof part === 'object' && part !== null && '$ref' in part)) return part;
   const [, , kind = '', name = ''] = part.$ref.split('/');
   const found = (document.components as Record<string, Record<string, unknown>>)[kind]?.[name];
-  if (found === undefined) throw new Error(`${part.$ref} leads nowhere`);
+  if (found === undefined) throw new Error(`${part.$ref} does not exist`);
   return found as Part;
 }
 
-/** The document as the service serves it; no store has to answer for that. */
+/** The served document. It needs no store. */
 export async function openApiDocument(): Promise<Document> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-openapi-'));
-  const logger = pino({ level: 'silent' });
-  const composition = await compose(loadConfig({ DATA_DIR: dataDir }), 'postgres://127.0.0.1:1/none', logger);
+  const composition = await compose(
+    loadConfig({ DATA_DIR: dataDir }),
+    'postgres://127.0.0.1:1/none',
+    silentLogger,
+    silentOutput,
+  );
   const app = await buildApp(composition.app);
   try {
     const response = await app.inject({ url: '/docs/json' });

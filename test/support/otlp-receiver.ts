@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import type { Test } from 'tap';
+import { listen } from './listen.ts';
 
 export interface ReceivedSpan {
   traceId: string;
@@ -13,8 +13,11 @@ export interface ReceivedSpan {
   attributes: Record<string, unknown>;
 }
 
-/** A collector that takes spans by OTLP over HTTP and keeps them. */
-export async function startOtlpReceiver(t: Test) {
+/**
+ * A collector that accepts spans by OTLP over HTTP and keeps them.
+ * @param onBody gets the bodies instead; none are kept.
+ */
+export async function startOtlpReceiver(t: Test, onBody?: (body: Buffer) => void) {
   const bodies: { type: string; path: string; body: Buffer }[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -22,21 +25,18 @@ export async function startOtlpReceiver(t: Test) {
     request.on('end', () => {
       const sent = Buffer.concat(chunks);
       const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
-      bodies.push({ type: request.headers['content-type'] ?? '', path: request.url ?? '', body });
+      if (onBody) onBody(body);
+      else bodies.push({ type: request.headers['content-type'] ?? '', path: request.url ?? '', body });
       response.setHeader('content-type', 'application/json');
       response.end('{}');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const url = await listen(t, server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     bodies: () => bodies,
     bytes: () => Buffer.concat(bodies.map(({ body }) => body)),
-    /** What was sent as JSON. */
+    /** The spans that were sent as JSON. */
     spans: () =>
       bodies.filter(({ type }) => type === 'application/json').flatMap(({ body }) => spansIn(body)),
     resources: () =>

@@ -1,7 +1,7 @@
 import type { Test } from 'tap';
 import { anAccount, bearer, type Pair } from './client.ts';
 
-/** The few requests that tests of whole processes make again and again. */
+/** Requests that many tests of whole processes share. */
 export async function signUpOver(url: string, account: object = anAccount()): Promise<Pair> {
   const response = await fetch(`${url}/api/auth/signup`, {
     method: 'POST',
@@ -32,7 +32,7 @@ export async function logOutOver(url: string, token: string): Promise<number> {
   return (await fetch(`${url}/api/auth`, { method: 'DELETE', headers: bearer(token) })).status;
 }
 
-/** All six operations and verify, each with what it changes. */
+/** Runs all six operations, and checks the effect of each by verify. */
 export async function sixOperationsOver(t: Test, url: string): Promise<void> {
   const account = anAccount();
   await signUpOver(url, account);
@@ -40,7 +40,7 @@ export async function sixOperationsOver(t: Test, url: string): Promise<void> {
   t.equal(await verifyOver(url, loggedIn.access_token), 200, 'logged in');
   const { access_token: access } = (await (await refreshOver(url, loggedIn.refresh_token)).json()) as Pair;
   t.equal(await verifyOver(url, access), 200, 'refreshed');
-  t.equal(await verifyOver(url, loggedIn.access_token), 401, 'the pair before is over');
+  t.equal(await verifyOver(url, loggedIn.access_token), 401, 'the previous pair has ended');
 
   const created = await fetch(`${url}/api/auth/llt`, {
     method: 'POST',

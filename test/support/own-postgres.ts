@@ -1,29 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Test } from 'tap';
 import { migrate } from '../../src/infra/postgres/migrate.ts';
+import { testFolder } from './folder.ts';
 import { ask, host, postmaster, urlOf, type Host } from './embedded.ts';
 
-/** A PostgreSQL server of the test's own, which may be stopped, crashed and reconfigured; it ends with the test. */
+/** A PostgreSQL server that the test can stop, crash and reconfigure. It ends with the test. */
 export interface OwnPostgres {
   /** Changes at each start. */
   url(): string;
-  /** A shutdown as by an operator, which cuts every session off. */
+  /** A shutdown by an operator, which disconnects every session. */
   stop(): Promise<void>;
-  /** Ends its first process by SIGKILL: what was committed is recovered from its log at the next start. */
+  /** Kills the postmaster by SIGKILL. The next start recovers committed data from the log. */
   crash(): Promise<void>;
   start(): Promise<void>;
   /** One statement as the superuser. */
   ask(sql: string): Promise<unknown[]>;
 }
 
-/** Starts one with our schema in it. It lives in a process that stops it when ours ends, however that happens. */
+/** Starts a migrated server. Its host process stops it even if the test is killed. */
 export async function startPostgres(t: Test): Promise<OwnPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-postgres-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
+  const folder = testFolder(t);
   let running: Host = await host(t, folder);
   await migrate(urlOf(running));
 

@@ -1,29 +1,24 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chownSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Test } from 'tap';
-import { isRoot, nobody } from './embedded.ts';
-import { freePort } from './redis-server.ts';
-import { until } from './until.ts';
+import { isRoot, unprivileged } from './embedded.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { startServerProcess, type ServerProcess } from './server-process.ts';
 
-/** A PgBouncer of the test's own in transaction mode; it ends with the test, and also when the test is killed. */
+/** A PgBouncer in transaction mode. It ends with the test, even if the test is killed. */
 export interface PgBouncer {
-  /** The database, by way of it. */
+  /** The URL of the database through PgBouncer. */
   url: string;
-  /** Ends it by SIGKILL, with every connection to it. */
+  /** Kills it by SIGKILL. All connections to it end. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** Ends what it started when its standard input closes, which it does however the test ends. */
-const GUARD = '"$@" & cat >/dev/null; exec 2>/dev/null; kill -9 %1; wait';
-
 /** @param poolSize connections to the database. */
 export async function startPgBouncer(t: Test, database: string, poolSize: number): Promise<PgBouncer> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-pgbouncer-'));
+  const folder = testFolder(t);
   const port = await freePort();
   const { hostname, port: target, pathname, username, password } = new URL(database);
   const name = pathname.slice(1);
@@ -45,40 +40,31 @@ export async function startPgBouncer(t: Test, database: string, poolSize: number
 }
 
 /**
- * One that runs by `pgbouncer.ini` in a folder of its own, which goes with it.
+ * Starts PgBouncer with the `pgbouncer.ini` of a folder.
  * @param url where it will answer.
  */
 export async function runPgBouncer(t: Test, folder: string, url: string): Promise<PgBouncer> {
   const file = join(folder, 'pgbouncer.ini');
   // It refuses to run as root.
-  const account = isRoot ? { uid: nobody, gid: nobody } : {};
+  const account = isRoot ? { uid: unprivileged, gid: unprivileged } : {};
   if (isRoot)
     for (const path of [folder, ...readdirSync(folder).map((name) => join(folder, name))])
-      chownSync(path, nobody, nobody);
-  let release = (): Promise<unknown> => Promise.resolve();
-
-  const start = async () => {
-    const guard = spawn('bash', ['-c', GUARD, 'guard', 'pgbouncer', '--quiet', file], {
+      chownSync(path, unprivileged, unprivileged);
+  const run = () =>
+    startServerProcess(t, ['pgbouncer', '--quiet', file], {
       ...account,
       cwd: folder,
-      stdio: ['pipe', 'ignore', 'inherit'],
+      signal: 'KILL',
+      answers: () => answers(url),
     });
-    const ended = once(guard, 'exit');
-    release = async () => {
-      guard.stdin.end();
-      await ended;
-    };
-    await until(() => answers(url));
+  let running: ServerProcess = await run();
+  return {
+    url,
+    kill: () => running.end(),
+    async start() {
+      running = await run();
+    },
   };
-  t.teardown(async () => {
-    await release();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  await start();
-  const kill = async () => {
-    await release();
-  };
-  return { url, start, kill };
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -8,24 +8,36 @@ import { startEmbeddedPostgres } from '../../src/infra/embedded/postgres.ts';
 import { migrate } from '../../src/infra/postgres/migrate.ts';
 import { readMigrations, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
 
+/** The default server, unless TEST_DATABASE_URL names another. */
+export const USUAL_SERVER = 'postgres://postgres@127.0.0.1:5432/postgres';
+
 type Options = { migrated?: boolean };
 
 /**
- * A PostgreSQL database of the test's own, dropped at its teardown; migrated unless told otherwise.
- * It lies on the server of TEST_DATABASE_URL, or on one at the usual port of this machine, or else on an
- * embedded server which this process starts. That server's other databases are left alone.
+ * A new PostgreSQL database, dropped at the test's teardown; migrated by default.
+ * Its server is the one of TEST_DATABASE_URL, or one at this machine's usual port, or else an embedded server that this
+ * process starts. Other databases on that server are left alone.
  */
 export async function testDatabase(t: Test, { migrated = true }: Options = {}): Promise<{ url: string }> {
   const server = await (serverUrl ??= findServer());
+  const { url, drop } = await scratchDatabase(server, { migrated });
+  t.teardown(drop);
+  return { url };
+}
+
+/** A database on `server` that exists until it is dropped; empty by default. */
+export async function scratchDatabase(
+  server: string,
+  { migrated = false }: Options = {},
+): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `lk_test_${randomBytes(8).toString('hex')}`;
   await administer(server, async (admin) => {
     const source = migrated ? ` TEMPLATE ${await template(admin, server)}` : '';
     await admin.query(`CREATE DATABASE ${name}${source}`);
   });
-  t.teardown(() =>
-    administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
-  );
-  return { url: onServer(server, name) };
+  const drop = () =>
+    administer(server, (admin) => admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  return { url: onServer(server, name), drop };
 }
 
 /** Runs `use` with a connection to `url`. */
@@ -42,12 +54,17 @@ export async function withClient<T>(url: string, use: (client: pg.Client) => Pro
 let serverUrl: Promise<string> | undefined;
 
 async function findServer(): Promise<string> {
-  const given = process.env.TEST_DATABASE_URL ?? 'postgres://postgres@127.0.0.1:5432/postgres';
-  return (await answers(given)) ? given : embeddedServer();
+  const given = process.env.TEST_DATABASE_URL ?? USUAL_SERVER;
+  if (await answers(given)) return given;
+  const server = await startTestServer();
+  // Imported only here: the import makes the process a test with a time limit, and the bench is none.
+  const { default: tap } = await import('tap');
+  tap.teardown(server.stop);
+  return server.url;
 }
 
-/** Whether the server lets us in within a second, and create databases. */
-async function answers(url: string): Promise<boolean> {
+/** Whether the server accepts a connection within a second and lets us create databases. */
+export async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1000 });
   client.on('error', () => undefined);
   try {
@@ -63,20 +80,19 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-async function embeddedServer(): Promise<string> {
+/** An embedded server in a temporary folder. `npm test` starts one for all files; a single file starts its own. */
+export async function startTestServer(): Promise<{ url: string; stop: () => Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'lk-test-'));
   const quiet = () => undefined;
   const server = await startEmbeddedPostgres({ dataDir, log: { debug: quiet, warn: quiet } });
-  // Imported only here: importing it makes the process a test with a time limit, which the bench is not.
-  const { default: tap } = await import('tap');
-  tap.teardown(async () => {
+  const stop = async () => {
     await server.stop();
     rmSync(dataDir, { recursive: true, force: true });
-  });
-  return server.url;
+  };
+  return { url: server.url, stop };
 }
 
-/** Any number that nobody else uses. */
+/** An arbitrary number that no other advisory lock uses. */
 const templateLock = 4_117_200_901;
 
 /** The database to copy, migrated once for each state of prisma/migrations and kept for later runs. */
@@ -87,7 +103,7 @@ async function template(admin: pg.Client, server: string): Promise<string> {
   try {
     const { rows } = await admin.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
     if (rows.length > 0) return name;
-    // Named only when done, since a test run may be cut off.
+    // Renamed only when complete, because a test run may be interrupted.
     const draft = `${name}_draft`;
     await admin.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`);
     await admin.query(`CREATE DATABASE ${draft}`);

@@ -1,15 +1,14 @@
 import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { migrationNames, packageRoot, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
-import { leaveOut } from './environment.ts';
-import { bareEnvironment } from './service.ts';
+import { testFolder } from './folder.ts';
+import { bareEnvironment, skipReason } from './environment.ts';
 import { toolsMissing } from './tools.ts';
 
-/** The release that is in service when this version is rolled out: where its built programs lie. */
+/** The release that runs when this version is rolled out, and the paths of its built programs. */
 export interface Release {
   /** A tag, or a commit. */
   name: string;
@@ -19,17 +18,17 @@ export interface Release {
 
 const ROOT = packageRoot();
 
-/** Why it cannot be had here; false where it can. */
+/** Why it cannot be built here, or false. */
 export const previousReleaseMissing: false | string =
   toolsMissing('git') ||
-  leaveOut(
+  skipReason(
     previousReleaseName() === null
       ? 'the git history does not reach back to the previous release (git fetch --unshallow --tags)'
       : null,
   );
 
 /**
- * The newest tag before this commit. Until there is one, the commit before the newest migration; where that is not
+ * The newest tag before this commit. Without a tag, the commit before the newest migration. If that migration is not
  * committed yet, this commit.
  */
 function previousReleaseName(): string | null {
@@ -51,14 +50,11 @@ function previousReleaseName(): string | null {
   return git('rev-parse', '--verify', '--quiet', added ? `${added}^` : 'HEAD');
 }
 
-/** Builds it in a folder of its own, with the packages of this version: they are there without a network. */
+/** Builds it in a new folder, with the packages of this version: they need no network. */
 export function buildPreviousRelease(t: Test): Release {
   const name = previousReleaseName() ?? '';
-  const folder = mkdtempSync(join(tmpdir(), 'lk-previous-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
-  // By an index of its own: the repository's is left alone.
+  const folder = testFolder(t);
+  // With a separate index: the repository's index is not touched.
   const env = { GIT_INDEX_FILE: join(folder, 'index') };
   done(gitWith(env, 'read-tree', name));
   done(gitWith(env, 'checkout-index', '--all', `--prefix=${folder}/`));
@@ -69,7 +65,7 @@ export function buildPreviousRelease(t: Test): Release {
   return { name, server: join(folder, 'dist/src/server.js'), cli: join(folder, 'dist/src/cli.js') };
 }
 
-/** @returns what it said; null where it failed. */
+/** @returns the output, or null if the command failed. */
 function git(...args: string[]): string | null {
   const { status, stdout } = gitWith({}, ...args);
   return status === 0 ? stdout.trim() : null;

@@ -2,17 +2,17 @@ import type { LightMyRequestResponse } from 'fastify';
 import type { Test } from 'tap';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 
-/** The parts of an answer that every error has, whether it came from `inject`, `fetch` or a raw socket. */
+/** The parts of an answer that checks need, from `inject`, `fetch` or a raw socket. */
 export interface Answer {
   status: number;
   header: (name: string) => string | undefined;
   body: string;
 }
 
-/** Those codes for which the token itself is the reason (RFC 6750, section 3.1). */
+/** The codes that blame the token itself (RFC 6750, section 3.1). */
 const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
 
-/** Holds an answer of `inject` against everything that the contract says of errors. */
+/** Checks an answer of `inject` against the contract for errors. */
 export function refused(
   t: Test,
   response: LightMyRequestResponse,
@@ -22,14 +22,14 @@ export function refused(
   oauth?: string,
 ): void {
   const header = (name: string) => response.headers[name]?.toString();
-  isProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths, oauth);
+  assertProblem(t, { status: response.statusCode, header, body: response.body }, status, code, paths, oauth);
 }
 
 /**
- * @param paths of `errors`, in any order; without it there may be any or none.
- * @param oauth `error` of RFC 6749, section 5.2, where OAuth clients are spoken to; elsewhere there is none.
+ * @param paths of `errors`, in any order; without it they are not checked.
+ * @param oauth `error` of RFC 6749, section 5.2, on routes for OAuth clients; on other routes it must be missing.
  */
-export function isProblem(
+export function assertProblem(
   t: Test,
   { status: actual, header, body }: Answer,
   status: number,
@@ -69,7 +69,7 @@ export function isProblem(
   if (status === 429 || status === 503)
     t.match(header('retry-after'), /^[1-9]\d*$/, 'says when to come back');
   else t.equal(header('retry-after'), undefined, 'no Retry-After');
-  t.equal(header('cache-control'), 'no-store', 'nobody keeps it');
+  t.equal(header('cache-control'), 'no-store', 'no cache keeps it');
   if (code === 'validation_failed') t.ok(problem.errors?.length, 'says what is wrong');
   if (paths) t.strictSame(problem.errors?.map(({ path }) => path).sort(), [...paths].sort(), 'and where');
 }

@@ -1,16 +1,14 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { parse, stringify } from 'yaml';
 import { readRules, ROOT } from './alert-rules.ts';
-import { freePort } from './redis-server.ts';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { startServerProcess } from './server-process.ts';
 import { toolsMissing } from './tools.ts';
-import { until } from './until.ts';
 
-/** Why the suites that start Prometheus cannot run here; false where they can. */
+/** Why the suites that start Prometheus cannot run here, or false. */
 export const prometheusMissing = toolsMissing('bash', 'prometheus');
 
 export interface Sample {
@@ -23,30 +21,28 @@ export interface FiringAlert {
   annotations: Record<string, string>;
 }
 
-/** A Prometheus of the test's own, with our configuration and rules; it ends with the test. */
+/** A Prometheus with our configuration and rules. It ends with the test. */
 export interface Prometheus {
-  /** From now on these are scraped. @param targets ops URLs, by the `namespace` that a cluster would give them. */
+  /** Sets the targets to scrape. @param targets ops URLs, by the `namespace` label that a cluster adds. */
   scrape(targets: Record<string, readonly string[]>): void;
-  /** What an expression is now. @throws Error where Prometheus does not take it. */
+  /** The current value of an expression. @throws Error if Prometheus refuses it. */
   query(expr: string): Promise<Sample[]>;
   firing(): Promise<FiringAlert[]>;
 }
 
-/** Ends what it started when its standard input closes, which it does however the test ends. */
-const GUARD = '"$@" & cat >/dev/null; exec 2>/dev/null; kill -TERM %1; wait';
 /** Seconds between two scrapes, and between two evaluations. */
 const INTERVAL = 1;
 
-/** No alert waits: that it does where it should is for promtool's tests, and here a minute is dear. */
+/** Removes the `for` of alerts: promtool's tests check it, and here a minute is too long. */
 export async function startPrometheus(t: Test): Promise<Prometheus> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-prometheus-'));
+  const folder = testFolder(t);
   const url = `http://127.0.0.1:${await freePort()}`;
   const scrape: Prometheus['scrape'] = (targets) => {
     const groups = Object.entries(targets).map(([namespace, urls]) => ({
       targets: urls.map((each) => new URL(each).host),
       labels: { namespace },
     }));
-    // In one step: Prometheus reads the file whenever it changes.
+    // Atomic: Prometheus reads the file whenever it changes.
     writeFileSync(join(folder, 'targets.new'), JSON.stringify(groups));
     renameSync(join(folder, 'targets.new'), join(folder, 'targets.json'));
   };
@@ -54,16 +50,9 @@ export async function startPrometheus(t: Test): Promise<Prometheus> {
   writeFileSync(join(folder, 'prometheus.yaml'), configuration(folder));
   writeFileSync(join(folder, 'rules.yaml'), rulesAtOnce());
 
-  const guard = spawn('bash', ['-c', GUARD, 'guard', 'prometheus', ...argumentsFor(folder, url)], {
-    stdio: ['pipe', 'ignore', 'inherit'],
+  await startServerProcess(t, ['prometheus', ...argumentsFor(folder, url)], {
+    answers: async () => (await fetch(`${url}/-/ready`).catch(() => null))?.status === 200,
   });
-  const ended = once(guard, 'exit');
-  t.teardown(async () => {
-    guard.stdin.end();
-    await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  await until(async () => (await fetch(`${url}/-/ready`).catch(() => null))?.status === 200);
 
   async function get<Data>(path: string): Promise<Data> {
     const answer = (await (await fetch(`${url}/api/v1/${path}`)).json()) as { data: Data; error?: string };
@@ -85,7 +74,7 @@ export async function startPrometheus(t: Test): Promise<Prometheus> {
   };
 }
 
-/** Ours, but for where the replicas are found and how often they are looked at. */
+/** Our configuration, with other targets and scrape intervals. */
 function configuration(folder: string): string {
   const text = readFileSync(join(ROOT, 'deploy/prometheus/prometheus.yaml'), 'utf8');
   const {
@@ -104,7 +93,7 @@ function configuration(folder: string): string {
   });
 }
 
-/** Our rules, each expression as it is. */
+/** Our rules, with unchanged expressions. */
 function rulesAtOnce(): string {
   const { file, alerts } = readRules();
   for (const alert of alerts) delete alert.for;

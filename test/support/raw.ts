@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { Answer } from './problem.ts';
 
-/** Sends bytes as they are, and resolves with everything that came back once the connection has ended. */
+/** Sends raw bytes. Resolves with the complete answer once the connection has ended. */
 export function exchange(url: string, text: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -15,7 +15,7 @@ export function exchange(url: string, text: string | Buffer): Promise<string> {
   });
 }
 
-/** The answers in what came back over one connection; each has to say how long it is. */
+/** Splits the bytes of one connection into answers. Each needs a Content-Length. */
 export function answersIn(received: string): Answer[] {
   const answers: Answer[] = [];
   let rest = received;

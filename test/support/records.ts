@@ -3,16 +3,17 @@ import { makeRevocationStore } from '../../src/infra/postgres/revocation-store.t
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
 import { makeUserStore } from '../../src/infra/postgres/user-store.ts';
-import type { TokenKey } from '../../src/domain/sessions/ports.ts';
+import type { TokenKey } from '../../src/domain/tokens/token-states.ts';
 import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
-import { initialState, type SessionState } from '../../src/domain/sessions/rotation.ts';
+import { initialState } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { test, type Test } from 'tap';
 import { anAccount } from './client.ts';
 import { makeMemoryTokenStore } from './memory-token-store.ts';
 import { aUser } from './token.ts';
 import { testDatabase } from './postgres.ts';
 
-/** Every store over a database of the test's own. */
+/** Every store over a new database. */
 export async function testRecords(t: Test) {
   const { url } = await testDatabase(t);
   const postgres: Postgres = makePostgres({ url, pool: 4, timeout: 5000 });
@@ -50,7 +51,7 @@ interface Records {
   stateOf: (tokenId: number) => Promise<SessionState | undefined>;
 }
 
-/** The same stores over maps, for tests of the domain alone. */
+/** The same stores over maps, for tests of the domain. */
 export function memoryRecords(): Records {
   const people = Array.from({ length: 50 }, (_, i) => aUser({ id: i + 1 }));
   const tokens = makeMemoryTokenStore(people);
@@ -69,7 +70,7 @@ export function memoryRecords(): Records {
   };
 }
 
-/** A contract that holds for the records in PostgreSQL and for those in memory. */
+/** Runs a contract with the records in PostgreSQL and with those in memory. */
 export function onEveryRecords(sentence: string, run: (t: Test, records: Records) => Promise<void>): void {
   test(`PostgreSQL: ${sentence}`, async (t) => {
     await run(t, await testRecords(t));

@@ -1,32 +1,32 @@
 import type { LightMyRequestResponse } from 'fastify';
 import type { Test } from 'tap';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from './app.ts';
 import { call, logIn, refresh, signUp, verify, type Pair } from './client.ts';
 import { until } from './until.ts';
 
-/** Milliseconds: the contract's second, and as much again for a machine that is busy with the servers themselves. */
+/** Milliseconds: the contract's second, doubled because the servers load this machine too. */
 const BOUND = 2000;
 
-/** The service on Redis servers of the test's own, with a client that keeps the protocol's rules all the while. */
+/** The service on the test's Redis servers, and a client that follows the protocol throughout. */
 export interface Watched extends TestApp {
-  /** A name in the cluster's slot of its user. */
+  /** A key in the cluster slot of the client's user. */
   key: string;
-  /** Ends the watch, and says what it saw. */
+  /** Ends the watch and asserts its results. */
   over(): Promise<void>;
   /** Resolves once the session can be refreshed and verified again. */
   good(): Promise<void>;
-  /** Resolves once verify has been answered with this status since all was good. */
+  /** Resolves once verify has returned this status since the last recovery. */
   sees(status: number): Promise<void>;
   /** The same for refresh. */
   refreshSees(status: number): Promise<void>;
-  /** How many answers were 503. */
+  /** The number of 503 answers. */
   outages(): number;
-  /** Ends another session, and goes on until that is said to be done. */
+  /** Ends another session, with retries until the answer is 200. */
   revokeOne(): Promise<void>;
 }
 
-/** What it may never see: an answer that is neither good nor 503 with Retry-After, or a revoked token accepted. */
+/** Violations: an answer other than success or 503 with Retry-After, or an accepted revoked token. */
 export async function watchedApp(t: Test, env: Environment): Promise<Watched> {
   const app = await buildTestApp(t, { env });
   app.composition.start();
@@ -36,8 +36,8 @@ export async function watchedApp(t: Test, env: Environment): Promise<Watched> {
   const spare = await Promise.all(Array.from({ length: 6 }, () => logIn(app, username)));
   const revokeOne = async () => {
     const other = spare.pop();
-    if (!other) throw new Error('no session is left to be ended');
-    // Until it is said to be done, and from then on it may not be accepted.
+    if (!other) throw new Error('no session is left to end');
+    // Retries until the answer is 200. From then on the token must be refused.
     await until(async () => {
       const { statusCode } = await call(app, 'DELETE /api/auth', { token: other.access_token });
       if (statusCode !== 200 && statusCode !== 503) throw new Error(`logout: ${statusCode}`);
@@ -66,7 +66,7 @@ export async function watchedApp(t: Test, env: Environment): Promise<Watched> {
     statusCode === 503 && headers['retry-after'] !== undefined;
 
   const watch = (async () => {
-    // After a refresh without an answer the access token may be superseded, until the next refresh.
+    // If a refresh got no answer, the access token may be superseded until the next refresh.
     for (let isAnswered = true; ;) {
       const verification = await timed(() => verify(app, pair.access_token));
       verified.push(verification.statusCode);
@@ -94,7 +94,7 @@ export async function watchedApp(t: Test, env: Environment): Promise<Watched> {
   };
   t.teardown(stop);
 
-  // An outage may be over before its test comes to ask for it.
+  // An outage may end before its test waits for it.
   let since = 0;
   const seesIn = (statuses: number[], status: number) => until(() => statuses.slice(since).includes(status));
   const outages = () => [...verified, ...refreshed].filter((status) => status === 503).length;
@@ -112,7 +112,7 @@ export async function watchedApp(t: Test, env: Environment): Promise<Watched> {
     },
     async over() {
       await stop();
-      t.strictSame(wrong, [], 'answers are good or 503 with Retry-After; no revoked token is accepted');
+      t.strictSame(wrong, [], 'answers are success or 503 with Retry-After; no revoked token is accepted');
       t.ok(slowest < BOUND, `the slowest answer took ${Math.round(slowest)} ms`);
       t.comment(
         `${2 * verified.length} requests, ${outages()} of them answered 503, ${revoked.length} revoked tokens`,

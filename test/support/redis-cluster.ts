@@ -1,29 +1,30 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../src/config.ts';
-import { existing, freePort, startRedis, type RedisServer } from './redis-server.ts';
+import type { Environment } from '../../src/config/config.ts';
+import { freePort } from './free-port.ts';
+import { existing, startRedis, type RedisServer } from './redis-server.ts';
 import { until } from './until.ts';
 
-/** Three masters with a replica each. A master that is away for longer than a second is replaced. */
+/** Three masters with one replica each. After a second without its master, a replica takes over. */
 export interface ClusterServers {
-  /** The variables by which the service finds it. */
+  /** The service's settings for it. */
   env: Environment;
   nodes: RedisServer[];
-  /** The master of a key's slot and its replicas, as a node sees it. */
+  /** The master of a key's slot and its replicas, as one node sees them. */
   ownerOf(key: string, asked?: RedisServer): Promise<{ master: RedisServer; replicas: RedisServer[] }>;
   /** Resolves once all others agree that another node owns the key's slot. */
   failedOverFrom(old: RedisServer, key: string): Promise<RedisServer>;
-  /** Has a replica of the key's master take over while all are well. */
+  /** Makes a replica of the key's master take over while all nodes are healthy. */
   failOver(key: string): Promise<RedisServer>;
-  /** Moves a key's slot with what is in it to another master. */
+  /** Moves a key's slot with its keys to another master. */
   moveSlot(key: string): Promise<RedisServer>;
 }
 
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-/** @param args of each node. */
+/** @param args for each node. */
 export async function startCluster(t: Test, ...args: string[]): Promise<ClusterServers> {
   const plan = await Promise.all(
     Array.from({ length: 2 * MASTERS }, async (_, i) => ({
@@ -89,13 +90,13 @@ export async function startCluster(t: Test, ...args: string[]): Promise<ClusterS
 
 interface PlannedNode {
   id: string;
-  /** Whose replica it is; null for a master. */
+  /** The master of this replica; null for a master. */
   master: string | null;
   port: number;
   bus: number;
 }
 
-/** Starts a node that knows the whole cluster already: meeting one another takes them ten seconds. */
+/** Starts a node that already knows the cluster: discovery takes nodes ten seconds. */
 async function startNode(
   t: Test,
   node: PlannedNode,

@@ -1,27 +1,27 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { existing, startRedis, type RedisServer } from './redis-server.ts';
 import { until } from './until.ts';
 
 /** A master with two replicas, watched by three Sentinels. */
 export interface SentinelServers {
-  /** The variables by which the service finds it. */
+  /** The service's settings for it. */
   env: Environment;
   servers: RedisServer[];
   sentinels: RedisServer[];
-  /** The server that the Sentinels call master now. */
+  /** The current master, according to the Sentinels. */
   master(): Promise<RedisServer>;
-  /** Resolves once they call another one master. */
+  /** Resolves once they report another master. */
   failedOverFrom(old: RedisServer): Promise<RedisServer>;
-  /** Has the Sentinels choose another master. The present one learns of it some ten seconds later. */
+  /** Makes the Sentinels choose another master. The old one learns of it some ten seconds later. */
   failOver(): Promise<RedisServer>;
 }
 
 const NAME = 'main';
 
-/** @param args of each Redis. A master that is away for longer than a second is replaced. */
+/** @param args for each Redis. A master that is down for more than a second is replaced. */
 export async function startSentinels(t: Test, ...args: string[]): Promise<SentinelServers> {
   const common = ['--repl-diskless-sync-delay', '0', '--repl-timeout', '3', ...args];
   const first = await startRedis(t, { args: common });
@@ -33,7 +33,7 @@ export async function startSentinels(t: Test, ...args: string[]): Promise<Sentin
   }
 
   const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(t, first.port)));
-  // Without knowing each other and the replicas they could not fail over.
+  // Failover needs Sentinels that know each other and the replicas.
   for (const sentinel of sentinels) {
     await until(async () => (await sentinel.info('master0'))?.includes('slaves=2,sentinels=3') ?? false);
   }
@@ -42,7 +42,7 @@ export async function startSentinels(t: Test, ...args: string[]): Promise<Sentin
   const master = async () => {
     const [, port] = (await ask('GET-MASTER-ADDR-BY-NAME')) as string[];
     const found = servers.find((server) => String(server.port) === port);
-    if (!found) throw new Error(`no server of ours at port ${port}`);
+    if (!found) throw new Error(`no server of this test at port ${port}`);
     return found;
   };
   const failedOverFrom = async (old: RedisServer) => {

@@ -1,38 +1,34 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { randomInt } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import net from 'node:net';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Test } from 'tap';
+import { testFolder } from './folder.ts';
+import { freePort } from './free-port.ts';
+import { startServerProcess, type ServerProcess } from './server-process.ts';
 import { toolsMissing } from './tools.ts';
-import { until } from './until.ts';
 
-/** Why the suites that start Redis servers cannot run here; false where they can. */
+/** Why the suites that start Redis servers cannot run here, or false. */
 export const redisServersMissing = toolsMissing('bash', 'openssl', 'redis-server', 'redis-sentinel');
 
-/** A Redis (or Sentinel) process of the test's own; it ends with the test, and also when the test is killed. */
+/** A Redis (or Sentinel) process. It ends with the test, even if the test is killed. */
 export interface RedisServer {
   url: string;
   port: number;
-  /** Where it keeps its snapshot (dump.rdb) and log. */
+  /** The folder of its snapshot (dump.rdb) and log. */
   folder: string;
-  /** One command on a connection of its own. */
+  /** Runs one command on a new connection. */
   ask(...command: (string | number)[]): Promise<unknown>;
   /** The same as an ACL user that needs no password. */
   askAs(username: string, ...command: (string | number)[]): Promise<unknown>;
   /** A field of INFO. */
   info(field: string): Promise<string | undefined>;
-  /** Ends it by SIGKILL, as when its machine fails. */
+  /** Kills it by SIGKILL, like a machine failure. */
   kill(): Promise<void>;
-  /** Stops the process without ending it: it hangs, and its connections stay. */
+  /** SIGSTOP: the process hangs, and its connections stay open. */
   hang(): void;
-  /** Lets a hung one go on. */
+  /** Resumes a hung process. */
   goOn(): void;
-  /** Starts it again at the same address after `kill`, from its last snapshot, with these arguments on top. */
+  /** Restarts it after `kill` at the same address, from its last snapshot, with additional arguments. */
   start(...args: string[]): Promise<void>;
 }
 
@@ -41,15 +37,15 @@ export interface ServerOptions {
   args?: string[];
   program?: 'redis-server' | 'redis-sentinel';
   env?: Record<string, string>;
-  /** One that is free, by default. */
+  /** A free port by default. */
   port?: number;
-  /** Writes files that the arguments name into the folder, before the start. */
+  /** Writes files for the arguments into the folder before the start. */
   prepare?: (folder: string) => void;
-  /** How the test itself connects. */
+  /** Connection options of the test itself. */
   client?: RedisOptions;
 }
 
-/** Writes no snapshot unless told to, and lets a test use DEBUG. */
+/** No automatic snapshots, and DEBUG is enabled. */
 const QUIET = ['--save', '', '--appendonly', 'no', '--enable-debug-command', 'yes'];
 
 const ASKING: RedisOptions = {
@@ -61,19 +57,14 @@ const ASKING: RedisOptions = {
   retryStrategy: () => null,
 };
 
-/** Ends what it started when its standard input closes, which it does however the test ends. */
-const GUARD = '"$@" & echo $!; cat >/dev/null; exec 2>/dev/null; kill -9 %1; wait';
-
 /** Starts a Redis on a free port in a temporary folder, and waits until it answers. */
 export async function startRedis(t: Test, options: ServerOptions = {}): Promise<RedisServer> {
   const { args = [], program = 'redis-server', env = {}, client = {}, prepare } = options;
   const { port = await freePort() } = options;
-  const folder = mkdtempSync(join(tmpdir(), 'lk-redis-'));
+  const folder = testFolder(t);
   prepare?.(folder);
   const fill = (text: string) => text.replaceAll('{port}', String(port)).replaceAll('{folder}', folder);
   const own = ['--port', '{port}', '--bind', '127.0.0.1', '--dir', '{folder}', '--logfile', '{folder}/log'];
-  let pid = 0;
-  let release = () => Promise.resolve();
 
   const askAs = async (username: string | undefined, ...[name, ...rest]: (string | number)[]) => {
     const as = username === undefined ? {} : { username, password: 'any' };
@@ -92,32 +83,18 @@ export async function startRedis(t: Test, options: ServerOptions = {}): Promise<
   const info = async (field: string) =>
     new RegExp(`^${field}:(.*)\r$`, 'm').exec(String(await ask('INFO')))?.[1];
 
-  const start = async (...more: string[]) => {
+  const run = (...more: string[]) => {
     const quiet = program === 'redis-server' ? QUIET : [];
     const config = program === 'redis-sentinel' ? ['{folder}/sentinel.conf'] : [];
-    const command = [program, ...config, ...own, ...quiet, ...args, ...more].map(fill);
-    const guard = spawn('bash', ['-c', GUARD, 'guard', ...command], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      env: { ...process.env, ...env },
-    });
-    const ended = once(guard, 'exit');
-    release = async () => {
-      guard.stdin.end();
-      await ended;
-    };
-    const [line] = (await once(createInterface({ input: guard.stdout }), 'line')) as [string];
-    pid = Number(line);
-    // Somebody else's server might answer at this port: it has to be ours.
-    await until(async () => {
-      if (!isAlive(pid)) throw new Error(`${program} ended:\n${readFileSync(join(folder, 'log'), 'utf8')}`);
-      return (await info('process_id').catch(() => '')) === String(pid);
+    return startServerProcess(t, [program, ...[...config, ...own, ...quiet, ...args, ...more].map(fill)], {
+      env,
+      signal: 'KILL',
+      log: () => readFileSync(join(folder, 'log'), 'utf8'),
+      // Another server may answer at this port: checks that it is ours.
+      answers: async (pid) => (await info('process_id').catch(() => '')) === String(pid),
     });
   };
-  t.teardown(async () => {
-    await release();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  });
-  await start();
+  let running: ServerProcess = await run();
 
   return {
     url: `redis://127.0.0.1:${port}`,
@@ -126,41 +103,16 @@ export async function startRedis(t: Test, options: ServerOptions = {}): Promise<
     ask,
     askAs,
     info,
-    start,
-    hang: () => void process.kill(pid, 'SIGSTOP'),
-    goOn: () => void process.kill(pid, 'SIGCONT'),
-    kill: () => release(),
+    async start(...more) {
+      running = await run(...more);
+    },
+    hang: () => void process.kill(running.pid, 'SIGSTOP'),
+    goOn: () => void process.kill(running.pid, 'SIGCONT'),
+    kill: () => running.end(),
   };
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
-
-/** A port that nobody listens on, below those that the system gives to outgoing connections. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(15_000, 32_000);
-    const server = net.createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => {
-        resolve(false);
-      });
-      server.listen(port, '127.0.0.1', () => {
-        server.close(() => {
-          resolve(true);
-        });
-      });
-    });
-    if (isFree) return port;
-  }
-}
-
-/** What has to be there. */
+/** @throws Error if there is no such server. */
 export function existing<Item>(item: Item | undefined): Item {
   if (item === undefined) throw new Error('no such server');
   return item;

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import type { Test } from 'tap';
-import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/client.ts';
-import type { ScriptedRedis } from '../../src/infra/redis/scripts.ts';
-import { leaveOut } from './environment.ts';
+import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/connection/client.ts';
+import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
+import { skipReason } from './environment.ts';
 
 const url = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
 
-/** Why the tests that need Redis cannot run here; false where they can. */
-export const redisMissing: false | string = leaveOut(
+/** Why the tests that need Redis cannot run here, or false. */
+export const redisMissing: false | string = skipReason(
   (await answers())
     ? null
     : `no Redis answers at ${url} (install redis-server and start it, or set TEST_REDIS_URL)`,
@@ -16,16 +16,16 @@ export const redisMissing: false | string = leaveOut(
 
 export interface TestRedis {
   url: string;
-  /** Keys of this test alone; they are deleted when it ends. */
+  /** The prefix of this test's keys, which are deleted when it ends. */
   prefix: string;
 }
 
-/** A prefix that no other test has. */
+/** A unique prefix. */
 export function aPrefix(): string {
   return `lk-test-${randomBytes(6).toString('hex')}:`;
 }
 
-/** A corner of the Redis at hand for one test. */
+/** The Redis of this machine with a prefix for one test. */
 export function testRedis(t: Test): TestRedis {
   const prefix = aPrefix();
   t.teardown(async () => {
@@ -36,7 +36,7 @@ export function testRedis(t: Test): TestRedis {
   return { url, prefix };
 }
 
-/** Forgets everything under a prefix: an emptied Redis, for one test. */
+/** Deletes all keys with a prefix, like an emptied Redis for one test. */
 export async function deleteKeys(redis: Redis, prefix: string): Promise<void> {
   for await (const keys of redis.scanStream({ match: `${prefix}*`, count: 1000 }) as AsyncIterable<
     string[]
@@ -59,18 +59,18 @@ async function answers(): Promise<boolean> {
   }
 }
 
-/** A client of ours; its connection errors are expected, and every operation says them again. */
+/** The service's client. Its connection errors are expected, and every operation reports them too. */
 export function quietRedisClient(options: RedisOptions): ScriptedRedis {
   const redis = makeRedisClient(options);
   redis.on('error', () => undefined);
   return redis;
 }
 
-/** For stores that no revocation was ever recorded for. */
-const passage = {};
-export const openGate = { passage: () => passage };
+/** For stores without recorded revocations. */
+const connectionEpoch = {};
+export const openGate = { connectionEpoch: () => connectionEpoch };
 
-/** Time passing as the keys feel it: each has so many seconds less to live. */
+/** Lets time pass for the keys: shortens each TTL by these seconds. */
 export async function age(redis: Redis, prefix: string, seconds: number): Promise<void> {
   for (const key of await redis.keys(`${prefix}*`)) {
     const left = await redis.pttl(key);

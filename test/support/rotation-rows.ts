@@ -1,11 +1,11 @@
-/** rotation.md's table as a client meets it. */
+/** rotation.md's table, as seen by a client. */
 export type Outcome = 'next pair' | 'same pair' | 'overlap' | 'theft' | 'wrong clock';
 export type Row = {
   title: string;
   /** Times in seconds before now. */
   state: { latest: number; parent?: number; first?: number; confirmed?: boolean };
   presented: number;
-  /** With the window at 0, and at 10 seconds for the same and for another client. */
+  /** The outcomes with window 0, and with 10 seconds for the same client and for another. */
   closed: Outcome;
   open: [same: Outcome, other: Outcome];
 };

@@ -6,7 +6,7 @@ export interface Route {
   url: string;
 }
 
-/** Every route that is registered while `build` runs: Fastify tells of each new instance on a diagnostics channel. */
+/** Every route registered while `build` runs. Fastify announces each new instance on a diagnostics channel. */
 export async function routesOf(build: () => Promise<unknown>): Promise<Route[]> {
   const routes: Route[] = [];
   const listen = (message: unknown) => {

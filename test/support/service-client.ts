@@ -10,7 +10,7 @@ export interface TestClient {
   secret: string;
 }
 
-/** What `latchkey client` does, without a process of its own for each. */
+/** Does the work of `latchkey client` without a process per call. */
 export async function withRegistry<Result>(
   databaseUrl: string,
   work: (registry: ReturnType<typeof makeClientRegistry>) => Promise<Result>,
@@ -27,7 +27,7 @@ export async function withRegistry<Result>(
 /** Registers a service. */
 export async function aServiceClient(databaseUrl: string, name = 'billing'): Promise<TestClient> {
   const created = await withRegistry(databaseUrl, (registry) => registry.create(name));
-  if (!created) throw new Error(`there is a client ${name} already`);
+  if (!created) throw new Error(`the client ${name} already exists`);
   return created;
 }
 
@@ -37,7 +37,7 @@ export function basic({ clientId, secret }: TestClient): { authorization: string
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-/** @param form its parameters, or the body as it is. */
+/** @param form the parameters, or the raw body. */
 export function postForm(
   target: Target,
   path: string,

@@ -3,36 +3,34 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { bareEnvironment } from './environment.ts';
+import type { Environment } from '../../src/config/config.ts';
+import { leakWatch } from './leaks/leak-watch.ts';
+import { rememberConfiguration, scrape, spansTo } from './leaks/watched-instance.ts';
 import { until } from './until.ts';
-import type { Environment } from '../../src/config.ts';
 
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
 
-/** Characters of a log that are kept. */
+/** The number of characters kept of a log. */
 const MAX_OUTPUT = 1_000_000;
 
 export interface Service {
   url: string;
   opsUrl: string;
   process: ChildProcess;
-  /** What was written to standard output and error, the last megabyte of it. */
+  /** The last megabyte of standard output and error. */
   log(): string;
-  /** Ends it by a signal and waits. @returns its exit code; null when the signal ended it. */
+  /** Ends it by a signal and waits. @returns its exit code; null if the signal killed it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Only what a process needs, so that nothing of the tester's own environment is tested. */
-export function bareEnvironment(env: Environment): NodeJS.ProcessEnv {
-  const { PATH, HOME, TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR && { TMPDIR }), ...env };
-}
-
 /**
- * The built service as a process of its own, on free ports; ended when the test ends.
+ * The built service as a separate process on free ports. It ends with the test.
  * @param server the built server.js: this version's, or an earlier one's.
  */
 export async function startService(t: Test, env: Environment = {}, server = SERVER): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
+  const watched = leakWatch.watch(`an instance of "${t.name}"`);
   const child = spawn(process.execPath, [server], {
     env: bareEnvironment({
       PORT: '0',
@@ -43,26 +41,36 @@ export async function startService(t: Test, env: Environment = {}, server = SERV
       RATE_LIMIT_SIGNUP: '0',
       SHED_LAG: '0',
       DRAIN_DELAY: '0',
+      ...(await spansTo(t, watched)),
       ...env,
     }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
+  let opsUrl = '';
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const closed = new Promise((resolve) => child.once('close', resolve));
   const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
-    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    if (child.exitCode === null && child.signalCode === null) {
+      await scrape(watched, opsUrl);
+      child.kill(signal);
+    }
     return exited;
   };
   t.teardown(async () => {
     await stop();
+    await closed;
+    rememberConfiguration(env, env.DATA_DIR ?? dataDir);
+    watched.check();
     rmSync(dataDir, { recursive: true, force: true });
   });
 
   const serving = await new Promise<{ url: string; ops: string }>((resolve, reject) => {
     let isServing = false;
     const read = (chunk: Buffer) => {
+      watched.heard('log', chunk);
       output += chunk.toString();
-      // Minutes of load log more than anybody reads.
+      // Keeps only the end: minutes of load log too much to keep.
       if (output.length > 2 * MAX_OUTPUT) output = output.slice(-MAX_OUTPUT);
       if (isServing) return;
       const line = output.split('\n').find((text) => text.includes('"msg":"serving"') && text.endsWith('}'));
@@ -75,15 +83,18 @@ export async function startService(t: Test, env: Environment = {}, server = SERV
       reject(new Error(`the service ended (${code}) before it served:\n${output}`));
     });
   });
-  return { url: serving.url, opsUrl: serving.ops, process: child, log: () => output, stop };
+  opsUrl = serving.ops;
+  watched.listensOn(serving.url);
+  rememberConfiguration(env, env.DATA_DIR ?? dataDir);
+  return { url: serving.url, opsUrl, process: child, log: () => output, stop };
 }
 
-/** Resolves once the service says that it is ready. */
+/** Resolves once the service reports ready. */
 export async function ready({ opsUrl }: Service): Promise<void> {
   await until(async () => (await fetch(`${opsUrl}/health/ready`)).status === 200);
 }
 
-/** A start that is meant to fail. @returns what it said and its exit code. */
+/** A start that must fail. @returns its output and exit code. */
 export async function failedStart(
   t: Test,
   env: Environment,
@@ -102,5 +113,9 @@ export async function failedStart(
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  rememberConfiguration(env, dataDir);
+  const watched = leakWatch.watch(`a failed start of "${t.name}"`);
+  watched.heard('log', stdout + stderr);
+  watched.check();
   return { code, stdout, stderr };
 }

@@ -20,7 +20,7 @@ export async function disableUser(databaseUrl: string, username: string): Promis
   await sql(databaseUrl, 'UPDATE users SET disabled_at = now() WHERE username = $1', [username]);
 }
 
-/** How many rows there are, to show that nothing was written. */
+/** The numbers of rows, to show that nothing was written. */
 export async function countRows(databaseUrl: string): Promise<{ users: number; tokens: number }> {
   const [row] = await sql<{ users: number; tokens: number }>(
     databaseUrl,

@@ -1,13 +1,13 @@
 export interface Stopped<Work> {
-  /** The same function, but that the first answer is held back. */
+  /** The same function, but its first result is delayed. */
   work: Work;
-  /** Resolves when the first call has its answer, and holds it. */
+  /** Resolves when the first call has its result and holds it. */
   reached: Promise<void>;
-  /** Lets it go. */
+  /** Releases the result. */
   go: () => void;
 }
 
-/** Stops between what a function has found out and what its caller does with it: a race, forced and not hoped for. */
+/** Pauses between a function's result and its use by the caller, to force a race. */
 export function stopAfter<Args extends unknown[], Result>(
   original: (...args: Args) => Promise<Result>,
 ): Stopped<(...args: Args) => Promise<Result>> {

@@ -1,5 +1,5 @@
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
-import type { SessionState } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import type { User } from '../../src/domain/users/user.ts';
 
 export function aUser(overrides: Partial<User> = {}): User {
@@ -13,7 +13,7 @@ export function aUser(overrides: Partial<User> = {}): User {
   };
 }
 
-/** A session's record; its state is what matters. */
+/** A session's record with the given state. */
 export function aSession(state: SessionState, overrides: Partial<TokenRecord> = {}): TokenRecord {
   return {
     id: 11,
@@ -23,6 +23,8 @@ export function aSession(state: SessionState, overrides: Partial<TokenRecord> = 
     createdAt: 1_795_000_000_456,
     lastUsedAt: null,
     revokedAt: null,
+    expiresAt: null,
+    createdBy: null,
     state,
     ...overrides,
   };

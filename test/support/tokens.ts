@@ -1,7 +1,8 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
-import { pairClaims, type TokenType } from '../../src/domain/access-tokens/claims.ts';
-import { initialState, type SessionState } from '../../src/domain/sessions/rotation.ts';
-import { makeTokenCodec } from '../../src/http/plugins/jwt.ts';
+import { pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
+import { initialState } from '../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../src/domain/tokens/session-state.ts';
+import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
 import { sql } from './sql.ts';
@@ -14,8 +15,8 @@ export interface StoredSession {
 }
 
 /**
- * A session in whatever state, as the record holds it and the fast store does not know it yet. So every row of the
- * rotation table can be shown on every store, without waiting for windows to pass.
+ * A session in the given state, in the record only and not yet in the fast store. So every row of the rotation table
+ * can be tested on every store, without waiting for windows to pass.
  */
 export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
@@ -40,7 +41,7 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
   };
 }
 
-/** A token with any header and claims whatever, signed with any key by any algorithm. */
+/** A token with the given header and claims, signed with the given key by the header's algorithm. */
 export function forge(header: Record<string, unknown>, claims: object, key: string | Buffer = ''): string {
   const input = [header, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))

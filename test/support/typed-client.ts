@@ -1,6 +1,6 @@
 /**
- * A program as a customer writes it, over the client that is generated from the document. It is compiled beside the
- * generated `schema.d.ts`, and run with the URL of a service.
+ * A customer's program that uses the client generated from the document. It is compiled next to the generated
+ * `schema.d.ts`, and run with the URL of a service.
  */
 export const PROGRAM = `
 import createClient from 'openapi-fetch';
@@ -54,7 +54,7 @@ console.log(
 );
 `;
 
-/** Wrong uses, each of which has to be a type error: what stands in the program, and the mistake instead. */
+/** Wrong uses that must be type errors: the original code, and the mistake that replaces it. */
 export const MISTAKES: [name: string, find: string, replace: string][] = [
   ['a path that is not there', "'/api/user', as(token)));", "'/api/users', as(token)));"],
   [

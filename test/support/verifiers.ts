@@ -4,13 +4,13 @@ import * as jose from 'jose';
 import { passportJwtSecret } from 'jwks-rsa';
 import * as oauth from 'oauth4webapi';
 
-/** What other services check our access tokens with: each knows the issuer, the audience and the JWKS, and no secret. */
+/** Libraries that services use to verify access tokens. Each gets the issuer, audience and JWKS, and no secret. */
 export type Verifier = (token: string) => Promise<{ sub?: unknown }>;
 
 interface Issuer {
   issuer: string;
   audience: string;
-  /** How long they keep the JWKS, in milliseconds; none of them fetches it before that is over. */
+  /** Milliseconds for which they cache the JWKS. None of them fetches it earlier. */
   maxAge: number;
 }
 
@@ -75,7 +75,7 @@ export const VERIFIERS: Record<string, (about: Issuer) => Verifier> = {
       });
   },
 
-  // RFC 9068 by the letter, with the keys that RFC 8414's metadata name.
+  // Exactly RFC 9068, with the keys that RFC 8414's metadata name.
   oauth4webapi: ({ issuer, audience }) => {
     // eslint-disable-next-line @typescript-eslint/no-deprecated -- on loopback there is no TLS
     const insecure = { [oauth.allowInsecureRequests]: true };

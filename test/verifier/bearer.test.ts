@@ -22,7 +22,7 @@ test('takes the token from the Authorization header, as RFC 6750 writes it', asy
   }
 });
 
-test('without a token it only says what is wanted; a malformed one is the reason', async (t) => {
+test('a missing token gets a bare challenge, a malformed one gets the reason', async (t) => {
   const headers: [header: string | undefined, challenge: string, code: string][] = [
     [undefined, 'Bearer', 'token_missing'],
     ['', 'Bearer', 'token_missing'],
@@ -44,7 +44,7 @@ test('without a token it only says what is wanted; a malformed one is the reason
   }
 });
 
-test('a bad token is 401 with its reason, and what cannot be decided 503 with Retry-After', async (t) => {
+test('an invalid token is 401 with its reason, an undecidable one 503 with Retry-After', async (t) => {
   const headers = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
   const bad = await authenticate(
     verifying(new VerifierError('invalid_token', 'secret reason')),
@@ -71,11 +71,11 @@ test('a bad token is 401 with its reason, and what cannot be decided 503 with Re
   });
 });
 
-test('a fault is nobody’s 401', async (t) => {
+test('an internal fault is not a 401', async (t) => {
   await t.rejects(authenticate(verifying(new RangeError('a fault')), 'Bearer abc'), RangeError);
 });
 
-test('a route that no verifier stands before fails, and not open', (t) => {
+test('a route without a verifier fails closed', (t) => {
   t.equal(authOf({ auth: AUTH }), AUTH);
   for (const request of [{}, { auth: null }, { auth: undefined }])
     t.throws(() => authOf(request), /no verifier/);

@@ -1,17 +1,17 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { SYSTEM_CLOCK } from '../../src/verifier/clock.ts';
 import { createVerifier, makeVerifier } from '../../src/verifier/create-verifier.ts';
 import type { VerifierOptions } from '../../src/verifier/options.ts';
 import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { listen } from '../support/listen.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
 import { activeAnswer, fakeLatchkey, longLived, type FakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
 
-/** A verifier whose clock the test may move on; it keeps to the real one otherwise. */
+/** A verifier whose clock is the real one plus what the test adds. */
 function verifierOf(t: Test, { url, client }: FakeLatchkey, overrides: Partial<VerifierOptions> = {}) {
   let ahead = 0;
   const errors: Error[] = [];
@@ -31,7 +31,7 @@ function verifierOf(t: Test, { url, client }: FakeLatchkey, overrides: Partial<V
   return { verifier, errors, outcome, pass };
 }
 
-/** Latchkey stays reachable and says nothing any more. */
+/** Latchkey stays reachable but sends nothing more. */
 async function goSilent(fake: FakeLatchkey, staleness: () => number): Promise<void> {
   fake.beats = false;
   await until(() => staleness() > 0.1);
@@ -40,7 +40,7 @@ async function goSilent(fake: FakeLatchkey, staleness: () => number): Promise<vo
 const introspections = ({ requests }: FakeLatchkey) =>
   requests.filter((line) => line.endsWith('introspect')).length;
 
-test('verifies alone, and refuses what the feed names', async (t) => {
+test('verifies locally, and refuses tokens that the feed names', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake);
   t.equal(verifier.staleness(), Infinity);
@@ -57,7 +57,7 @@ test('verifies alone, and refuses what the feed names', async (t) => {
   t.equal(introspections(fake), 0);
 });
 
-test('knows at the start what was revoked before, in however many parts it is told', async (t) => {
+test('knows earlier revocations at the start, from a snapshot of one or more parts', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.snapshots.size = 3;
   for (let token = 11; token < 21; token++) fake.publish('revoked', { token, user: 7 });
@@ -72,7 +72,21 @@ test('knows at the start what was revoked before, in however many parts it is to
   }
 });
 
-test('is not ready before the whole snapshot is there', async (t) => {
+test('refuses a cached long-lived token once it has expired', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = (token) => activeAnswer(token);
+  const { verifier, outcome, pass } = verifierOf(t, fake);
+  await verifier.ready();
+  const exp = Math.floor(Date.now() / 1000) + 30;
+  const llt = await fake.sign(...longLived(12, { exp }));
+  for (let i = 0; i < 2; i++) t.equal(await outcome(llt), 'good');
+  t.equal(introspections(fake), 1, 'cached from then on');
+  pass(36_000);
+  t.equal(await outcome(llt), 'invalid_token');
+  t.equal(introspections(fake), 1);
+});
+
+test('is not ready before the snapshot is complete', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.snapshots = { size: 1, isCut: true };
   for (const token of [11, 12]) fake.publish('revoked', { token, user: 7 });
@@ -87,7 +101,7 @@ test('is not ready before the whole snapshot is there', async (t) => {
   t.strictSame(new Set(fake.resumed), new Set([null]));
 });
 
-test('misses nothing that happens while it is cut off, or while the stream is lost', async (t) => {
+test('misses no revocation while disconnected or while the stream is lost', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake);
   await verifier.ready();
@@ -100,21 +114,21 @@ test('misses nothing that happens while it is cut off, or while the stream is lo
   const refused = async () =>
     (await Promise.all(tokens.map(outcome))).filter((code) => code === 'invalid_token').length;
   await until(async () => (await refused()) === 2);
-  t.match(fake.resumed.at(-1), /^1-\d+$/, 'it goes on where it was');
+  t.match(fake.resumed.at(-1), /^1-\d+$/, 'it resumes');
 
   await fake.stop();
   fake.publish('revoked', { token: 13, user: 7 });
   fake.loseStream();
   await fake.start();
   await until(async () => (await refused()) === 3);
-  t.equal(await outcome(tokens[0] ?? ''), 'invalid_token', 'what it knew stays known');
+  t.equal(await outcome(tokens[0] ?? ''), 'invalid_token', 'earlier revocations stay known');
 
   fake.loseStream();
   fake.publish('revoked', { token: 14, user: 7 });
   await until(async () => (await refused()) === 4);
 });
 
-test('with Latchkey away valid tokens go on and revoked ones stay refused, until it is too long', async (t) => {
+test('while Latchkey is down, valid tokens pass and revoked ones stay refused, up to the limit', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome, pass } = verifierOf(t, fake, { maxStaleness: 60, whenStale: 'refuse' });
   await verifier.ready();
@@ -127,14 +141,14 @@ test('with Latchkey away valid tokens go on and revoked ones stay refused, until
   t.equal(await outcome(ended), 'invalid_token');
   pass(10_000);
   t.equal(await outcome(good), 'unavailable');
-  t.equal(await outcome(ended), 'invalid_token', 'what is known to be over stays so');
+  t.equal(await outcome(ended), 'invalid_token', 'a known revocation stays');
   t.ok(verifier.staleness() >= 65);
   await fake.start();
   await until(async () => (await outcome(good)) === 'good');
   t.equal(await outcome(ended), 'invalid_token');
 });
 
-test('what to do when too little is known is for the service to say', async (t) => {
+test('the service chooses what happens if the verifier knows too little', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.introspect = (token) => (token === over ? { active: false } : activeAnswer(token));
   const [good, over] = [await fake.sign(), await fake.sign({ sid: 12 })];
@@ -165,7 +179,7 @@ test('what to do when too little is known is for the service to say', async (t) 
   t.equal(await alone.outcome(good), 'unavailable', 'without any keys');
 });
 
-test('an outage of introspection is never the token’s fault', async (t) => {
+test('an outage of introspection is unavailable, never an invalid token', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake, { maxStaleness: 0 });
   await verifier.ready();
@@ -179,7 +193,7 @@ test('an outage of introspection is never the token’s fault', async (t) => {
   t.equal(await outcome(token), 'unavailable', 'away');
 });
 
-test('asks about a long-lived token once, until the feed speaks of it', async (t) => {
+test('introspects a long-lived token once, until the feed names it', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.introspect = activeAnswer;
   const { verifier, outcome } = verifierOf(t, fake);
@@ -195,7 +209,7 @@ test('asks about a long-lived token once, until the feed speaks of it', async (t
   });
   fake.publish('revoked', { token: 12, user: 7 });
   await until(async () => (await outcome(token)) === 'invalid_token');
-  t.equal(introspections(fake), 2, 'what is known to be over is asked of nobody');
+  t.equal(introspections(fake), 2, 'a token known to have ended is not introspected');
 });
 
 test('a long-lived token that was revoked long ago is not accepted at first sight', async (t) => {
@@ -205,10 +219,10 @@ test('a long-lived token that was revoked long ago is not accepted at first sigh
   const token = await fake.sign(...longLived(12));
   t.equal(await outcome(token), 'invalid_token');
   await fake.stop();
-  t.equal(await outcome(token), 'unavailable', 'nor when nobody can be asked');
+  t.equal(await outcome(token), 'unavailable', 'nor while Latchkey is down');
 });
 
-test('with Latchkey away, a long-lived token goes on where it was found good before', async (t) => {
+test('while Latchkey is down, a long-lived token that was valid before still passes', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.introspect = activeAnswer;
   const { verifier, outcome, pass } = verifierOf(t, fake, { whenStale: 'accept', maxStaleness: 60 });
@@ -222,7 +236,7 @@ test('with Latchkey away, a long-lived token goes on where it was found good bef
   t.equal(await outcome(unseen), 'unavailable');
 });
 
-test('a token that is revoked while Latchkey is asked about it is refused, and not remembered as good', async (t) => {
+test('a token revoked during its introspection is refused, and not cached as valid', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake);
   await verifier.ready();
@@ -244,7 +258,7 @@ test('a token that is revoked while Latchkey is asked about it is refused, and n
   t.equal(await outcome(token), 'invalid_token');
 });
 
-test('keys that are changed cost no request', async (t) => {
+test('a key change fails no request', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake);
   await verifier.ready();
@@ -256,7 +270,7 @@ test('keys that are changed cost no request', async (t) => {
   t.equal(fake.requests.filter((line) => line.endsWith('jwks.json')).length, 2);
 });
 
-test('an access token that is older than what is kept is not judged from memory', async (t) => {
+test('an access token older than the kept revocations is introspected', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.introspect = activeAnswer;
   const { verifier } = verifierOf(t, fake);
@@ -265,10 +279,10 @@ test('an access token that is older than what is kept is not judged from memory'
   await verifier.verify(await fake.sign({ iat: now - 900 }));
   t.equal(introspections(fake), 0);
   await verifier.verify(await fake.sign({ iat: now - 915 }));
-  t.equal(introspections(fake), 1, 'its lifetime was made longer than the feed knew');
+  t.equal(introspections(fake), 1, 'its lifetime is longer than the feed announced');
 });
 
-test('says what goes wrong in the background, once, and nothing secret', async (t) => {
+test('reports each background failure once, without secrets', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.refusals.set('/api/auth/revocations', 503);
   const { errors, verifier } = verifierOf(t, fake);
@@ -285,7 +299,7 @@ test('says what goes wrong in the background, once, and nothing secret', async (
   t.notMatch(stranger.errors[0]?.message, /not-the-secret/);
 });
 
-test('closed, it lets go of Latchkey and goes on with what it knows', async (t) => {
+test('after close it disconnects and still verifies with what it knows', async (t) => {
   const fake = await fakeLatchkey(t);
   const verifier = createVerifier({ issuer: fake.url, audience: 'latchkey', client: fake.client });
   await verifier.ready();
@@ -295,12 +309,12 @@ test('closed, it lets go of Latchkey and goes on with what it knows', async (t) 
   await t.resolves(verifier.close(), 'twice is once');
 });
 
-test('a wrong option is told at the start', (t) => {
+test('a wrong option fails at the start', (t) => {
   t.throws(() => createVerifier({} as VerifierOptions), TypeError);
   t.end();
 });
 
-test('after garbage was collected it still notices a dead connection, and hangs up', async (t) => {
+test('after garbage collection it still notices a dead connection and closes it', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, errors } = verifierOf(t, fake);
   await verifier.ready();
@@ -315,22 +329,17 @@ test('after garbage was collected it still notices a dead connection, and hangs 
   await until(() => fake.readers() === 0);
 });
 
-test('after garbage was collected it hangs up on whoever never answers', async (t) => {
+test('after garbage collection, close still hangs up on a server that never answers', async (t) => {
   const fake = await fakeLatchkey(t);
   let given = 0;
   const server = createServer((request) => {
     given++;
     request.socket.on('close', () => given--);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const url = await listen(t, server);
   const verifier = createVerifier({
     issuer: fake.url,
-    url: `http://127.0.0.1:${port}`,
+    url,
     audience: 'latchkey',
     client: fake.client,
   });

@@ -31,11 +31,11 @@ const EVENTS: StreamEvent[] = [
   { event: 'message', data: 'ü€\u2028𝄞', id: undefined },
 ];
 
-test('reads fields, comments and lines as the standard says, and nothing that has not ended', async (t) => {
+test('reads fields, comments and lines by the standard, and no unfinished event', async (t) => {
   t.strictSame(await read(STREAM), EVENTS);
 });
 
-test('reads the same however the bytes are cut', async (t) => {
+test('reads the same for any split of the bytes', async (t) => {
   const whole = Buffer.from(STREAM);
   const cuts = fc.array(fc.nat(whole.length), { maxLength: 20 });
   await fc.assert(
@@ -52,5 +52,5 @@ test('gives up an event that never ends', async (t) => {
   const line = `data: ${'x'.repeat(1_000_000)}`;
   await t.rejects(read(...Array<string>(5).fill(line)), /too long/, 'in one line');
   await t.rejects(read(...Array<string>(5).fill(`${line}\n`)), /too long/, 'in many');
-  t.equal((await read(...Array<string>(5).fill(`${line}\n\n`))).length, 5, 'but not many that do');
+  t.equal((await read(...Array<string>(5).fill(`${line}\n\n`))).length, 5, 'but many finished ones are fine');
 });

@@ -6,7 +6,7 @@ import { fastifyVerifier } from '../../src/verifier/fastify-verifier.ts';
 import { fakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
 
-/** A service with a part that asks for a token and one that does not, over real HTTP. */
+/** A service with protected and public routes, over real HTTP. */
 async function aService(t: Test) {
   const fake = await fakeLatchkey(t);
   const verifier = createVerifier({
@@ -33,7 +33,7 @@ async function aService(t: Test) {
   return { fake, verifier, get };
 }
 
-test('the routes of its context ask for a good token, and know whose it is', async (t) => {
+test('the routes of its context need a valid token, and know its owner', async (t) => {
   const { fake, verifier, get } = await aService(t);
   const token = await fake.sign();
   await verifier.ready();
@@ -60,7 +60,7 @@ test('answers as Latchkey does', async (t) => {
   await until(async () => (await get('/orders', token)).status === 401);
 });
 
-test('what cannot be decided is 503 with Retry-After', async (t) => {
+test('an undecidable token is 503 with Retry-After', async (t) => {
   const { fake, get } = await aService(t);
   await fake.stop();
   const response = await get('/orders', await fake.sign());

@@ -9,16 +9,16 @@ const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
 const answering = (answer: unknown) =>
   makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) });
 
-test('resolves for a token that is active', async (t) => {
+test('resolves for an active token', async (t) => {
   await answering(GOOD)('token', TOKEN);
   await t.resolves(answering(GOOD)('token', TOKEN));
 });
 
-test('refuses one that is not', async (t) => {
+test('refuses an inactive token', async (t) => {
   await t.rejects(answering({ active: false })('token', TOKEN), { code: 'invalid_token' });
 });
 
-test('an answer of another shape, or about another token, decides nothing', async (t) => {
+test('an answer of another shape, or about another token, is unavailable', async (t) => {
   const answers = [
     {},
     { active: 'true' },
@@ -30,7 +30,7 @@ test('an answer of another shape, or about another token, decides nothing', asyn
     await t.rejects(answering(answer)('token', TOKEN), { code: 'unavailable' }, JSON.stringify(answer));
 });
 
-test('asks once for all who ask at once about one token, and again afterwards', async (t) => {
+test('sends one request for concurrent calls with one token, and a new one later', async (t) => {
   const asked: string[] = [];
   const introspect = makeIntrospect({
     introspect: async (token) => {
@@ -45,5 +45,5 @@ test('asks once for all who ask at once about one token, and again afterwards', 
   await introspect('a', TOKEN);
   t.strictSame(asked, ['a', 'b', 'a']);
   for (let i = 0; i < 2; i++) await t.rejects(introspect('away', TOKEN), { code: 'unavailable' });
-  t.equal(asked.length, 5, 'a failure is not kept');
+  t.equal(asked.length, 5, 'a failure is not cached');
 });

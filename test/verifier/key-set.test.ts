@@ -9,7 +9,7 @@ async function aKey(kid: string, algorithm = 'ES256'): Promise<JWK> {
   return { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' };
 }
 
-/** Keys over a JWKS that the test holds; null for a Latchkey that is away. */
+/** Keys over a JWKS that the test controls; null while Latchkey is down. */
 function keysOf(t: Test, jwks: unknown) {
   const clock = aClock();
   const server = { jwks, asked: 0, answer: () => Promise.resolve() };
@@ -30,7 +30,7 @@ function keysOf(t: Test, jwks: unknown) {
   return { clock, server, errors, keys };
 }
 
-test('reads the keys at the start, once, and waits for them', async (t) => {
+test('reads the keys once at the start, and waits for them', async (t) => {
   const { keys, server } = keysOf(t, {
     keys: [await aKey('a'), await aKey('b', 'EdDSA'), await aKey('c', 'RS256')],
   });
@@ -43,7 +43,7 @@ test('reads the keys at the start, once, and waits for them', async (t) => {
   t.equal(server.asked, 1);
 });
 
-test('looks again for a kid that is new, once for all who ask', async (t) => {
+test('fetches once for a new kid that concurrent calls ask for', async (t) => {
   const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
   await keys.ready();
   server.jwks = { keys: [await aKey('a'), await aKey('b')] };
@@ -53,7 +53,7 @@ test('looks again for a kid that is new, once for all who ask', async (t) => {
   t.equal(server.asked, 2);
 });
 
-test('kids that nobody knows cost one look a second', async (t) => {
+test('unknown kids cost at most one fetch a second', async (t) => {
   const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
   await keys.ready();
   for (let i = 0; i < 50; i++) t.equal(await keys.find(`unknown-${i}`), null);
@@ -66,7 +66,7 @@ test('kids that nobody knows cost one look a second', async (t) => {
   t.equal(server.asked, 2);
 });
 
-test('while Latchkey is away what was read stays, and an unknown kid is nobodyâ€™s fault', async (t) => {
+test('while Latchkey is down, keys already read stay, and an unknown kid is unavailable', async (t) => {
   const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
   await keys.ready();
   server.jwks = null;
@@ -77,7 +77,7 @@ test('while Latchkey is away what was read stays, and an unknown kid is nobodyâ€
   }
 });
 
-test('a key set that makes no sense does not replace one that did', async (t) => {
+test('an invalid key set does not replace a valid one', async (t) => {
   const good = { keys: [await aKey('a')] };
   const { keys, server, clock } = keysOf(t, good);
   await keys.ready();
@@ -95,7 +95,7 @@ test('a key set that makes no sense does not replace one that did', async (t) =>
   }
 });
 
-test('a key that has been taken away is forgotten with the next look', async (t) => {
+test('the next fetch forgets a removed key', async (t) => {
   const { keys, server, clock } = keysOf(t, { keys: [await aKey('a'), await aKey('b')] });
   await keys.ready();
   server.jwks = { keys: [await aKey('b')] };
@@ -104,7 +104,7 @@ test('a key that has been taken away is forgotten with the next look', async (t)
   t.equal(await keys.find('a'), null);
 });
 
-test('keys of other kinds, for other uses, secret or without a name are passed over', async (t) => {
+test('ignores keys of other kinds or uses, secret keys and keys without a kid', async (t) => {
   const good = await aKey('good');
   const { privateKey } = await generateKeyPair('ES256', { extractable: true });
   const others: object[] = [
@@ -122,7 +122,7 @@ test('keys of other kinds, for other uses, secret or without a name are passed o
     t.equal(await keys.find(kid), null, kid);
 });
 
-test('tries again by itself until Latchkey answers, and says so', async (t) => {
+test('retries until Latchkey answers, and reports both', async (t) => {
   const { keys, server, errors } = keysOf(t, null);
   await t.rejects(keys.find('a'), { code: 'unavailable' });
   server.jwks = { keys: [await aKey('a')] };
@@ -134,7 +134,7 @@ test('tries again by itself until Latchkey answers, and says so', async (t) => {
   t.match(errors, [{ message: 'away' }, null]);
 });
 
-test('a key that cannot be read keeps no other from being found', async (t) => {
+test('an unreadable key does not hide the others', async (t) => {
   const broken = { ...(await aKey('broken')), x: 'no coordinate' };
   const { keys } = keysOf(t, { keys: [broken, await aKey('good')] });
   await keys.ready();

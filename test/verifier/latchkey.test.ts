@@ -1,13 +1,13 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'tap';
 import { makeLatchkey } from '../../src/verifier/latchkey.ts';
+import { listen } from '../support/listen.ts';
 import { activeAnswer, fakeLatchkey, type FakeLatchkey } from '../support/fake-latchkey.ts';
 
 const at = ({ url, client }: FakeLatchkey, overrides: Partial<Parameters<typeof makeLatchkey>[0]> = {}) =>
   makeLatchkey({ issuer: url, url, client, fetch, ...overrides });
 
-test('finds the endpoints by the metadata, once', async (t) => {
+test('reads the endpoints from the metadata once', async (t) => {
   const fake = await fakeLatchkey(t);
   const latchkey = at(fake);
   t.strictSame(await latchkey.keys(), { keys: fake.published });
@@ -21,7 +21,7 @@ test('finds the endpoints by the metadata, once', async (t) => {
   ]);
 });
 
-test('finds them anew when they have moved', async (t) => {
+test('reads them again after they moved', async (t) => {
   const fake = await fakeLatchkey(t);
   const latchkey = at(fake);
   await latchkey.keys();
@@ -32,7 +32,7 @@ test('finds them anew when they have moved', async (t) => {
   t.equal(fake.requests.filter((line) => line.endsWith('oauth-authorization-server')).length, 2);
 });
 
-test('reaches them where Latchkey is reached, whatever its issuer is called', async (t) => {
+test('calls them at the configured URL, not at the issuer', async (t) => {
   const fake = await fakeLatchkey(t);
   const issuer = 'https://id.example.com/latchkey';
   const latchkey = at(fake, {
@@ -46,7 +46,7 @@ test('reaches them where Latchkey is reached, whatever its issuer is called', as
   t.strictSame(await latchkey.keys(), { keys: fake.published });
 });
 
-test('believes no metadata of another issuer, and sends nothing to a foreign endpoint', async (t) => {
+test('rejects metadata of another issuer, and sends nothing to a foreign endpoint', async (t) => {
   const fake = await fakeLatchkey(t);
   await t.rejects(at(fake, { issuer: 'https://id.example.com' }).keys(), {
     code: 'unavailable',
@@ -68,9 +68,9 @@ test('believes no metadata of another issuer, and sends nothing to a foreign end
   t.equal(asked.length, 1);
 });
 
-test('shows the client’s secret to introspection and the feed as RFC 6749 says', async (t) => {
+test('authenticates at introspection and the feed as RFC 6749 says', async (t) => {
   const fake = await fakeLatchkey(t);
-  t.match(fake.client.secret, '+', 'it holds what has to be encoded');
+  t.match(fake.client.secret, '+', 'it needs encoding');
   await t.resolves(at(fake).introspect('token'));
   const hangUp = new AbortController();
   const response = await at(fake).feed(null, hangUp.signal);
@@ -81,7 +81,7 @@ test('shows the client’s secret to introspection and the feed as RFC 6749 says
   await t.rejects(stranger.feed(null, hangUp.signal), { code: 'unavailable' });
 });
 
-test('opens the feed on a new connection each time, so that another replica may answer', async (t) => {
+test('opens the feed on a new connection each time, to reach another replica', async (t) => {
   const fake = await fakeLatchkey(t);
   const latchkey = at(fake);
   fake.refusals.set('/api/auth/revocations', 503);
@@ -91,17 +91,15 @@ test('opens the feed on a new connection each time, so that another replica may 
   t.equal(new Set(fake.feedPorts).size, 3);
 });
 
-test('follows no redirect', async (t) => {
+test('does not follow redirects', async (t) => {
   const fake = await fakeLatchkey(t);
   const server = createServer((_request, response) => response.writeHead(307, { location: fake.url }).end());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listen(t, server);
   await t.rejects(at(fake, { url }).feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable' });
   t.strictSame(fake.requests, []);
 });
 
-test('a connection that is closed under a request costs nothing', async (t) => {
+test('retries a request whose connection was closed', async (t) => {
   const fake = await fakeLatchkey(t);
   let isFirst = true;
   const latchkey = at(fake, {
@@ -116,7 +114,7 @@ test('a connection that is closed under a request costs nothing', async (t) => {
   t.ok(await latchkey.keys());
 });
 
-test('what is away, or answers something else, is unavailable, and the message quotes nothing', async (t) => {
+test('an outage or unexpected answer is unavailable, and the message quotes nothing', async (t) => {
   const fake = await fakeLatchkey(t);
   const latchkey = at(fake);
   await latchkey.keys();
@@ -136,5 +134,5 @@ test('what is away, or answers something else, is unavailable, and the message q
     fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
   });
   await t.rejects(page.keys(), { code: 'unavailable' });
-  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), { message: /no stream of events/ });
+  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), { message: /not text\/event-stream/ });
 });

@@ -22,7 +22,7 @@ function tokens(size = 100) {
   return { longLived, learn, world };
 }
 
-test('is known once it has been found good, for that user', async (t) => {
+test('is cached once it was valid, for its user', async (t) => {
   const { longLived } = tokens();
   t.notOk(longLived.isKnown(aToken(11)));
   await longLived.ask('token', aToken(11));
@@ -31,14 +31,14 @@ test('is known once it has been found good, for that user', async (t) => {
   t.notOk(longLived.isKnown(aToken(12)));
 });
 
-test('is not known when it was not found good', async (t) => {
+test('is not cached if it was not valid', async (t) => {
   const { longLived, world } = tokens();
   world.answer = () => Promise.reject(new Error('no'));
   await t.rejects(longLived.ask('token', aToken(11)), { message: 'no' });
   t.notOk(longLived.isKnown(aToken(11)));
 });
 
-test('is forgotten when the feed names it, its user, or sends a whole snapshot', async (t) => {
+test('is forgotten when the feed names it or its user, or completes a snapshot', async (t) => {
   const { longLived, learn } = tokens();
   const known = () => [10, 11, 12, 13].filter((sid) => longLived.isKnown(aToken(sid)));
   const askAll = () => Promise.all([10, 11, 12, 13].map((sid) => longLived.ask('token', aToken(sid))));
@@ -51,12 +51,12 @@ test('is forgotten when the feed names it, its user, or sends a whole snapshot',
   t.strictSame(known(), [13]);
   learn({ ...snapshot, isLast: false });
   learn({ type: 'heartbeat' });
-  t.strictSame(known(), [13], 'not by a part of one');
+  t.strictSame(known(), [13], 'not by part of a snapshot');
   learn(snapshot);
   t.strictSame(known(), []);
 });
 
-test('an answer that the feed overtakes is not kept', async (t) => {
+test('an answer is not cached if the feed names the token meanwhile', async (t) => {
   for (const message of [{ type: 'revoked', token: 11 }, snapshot] satisfies FeedMessage[]) {
     const { longLived, learn, world } = tokens();
     const answer = deferred<undefined>();
@@ -69,7 +69,7 @@ test('an answer that the feed overtakes is not kept', async (t) => {
   }
 });
 
-test('an answer is kept though the feed speaks of others meanwhile', async (t) => {
+test('an answer is cached if the feed names other tokens meanwhile', async (t) => {
   const { longLived, learn, world } = tokens();
   const answer = deferred<undefined>();
   world.answer = () => answer.promise;
@@ -81,7 +81,7 @@ test('an answer is kept though the feed speaks of others meanwhile', async (t) =
   t.ok(longLived.isKnown(aToken(11)));
 });
 
-test('keeps so many, and lets the one go that was unused for longest', async (t) => {
+test('is bounded, and evicts the least recently used token', async (t) => {
   const { longLived } = tokens(2);
   await longLived.ask('token', aToken(11));
   await longLived.ask('token', aToken(12));

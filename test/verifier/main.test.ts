@@ -3,10 +3,11 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test, type Test } from 'tap';
+import { bareEnvironment } from '../support/environment.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
-/** What a service would write. */
+/** The code of a service. */
 const SERVICE = `
 import { createVerifier, authOf, fastifyVerifier, VerifierError, verifierMiddleware } from 'latchkey/verifier';
 import type { VerifiedToken, Verifier, VerifierOptions } from 'latchkey/verifier';
@@ -21,7 +22,7 @@ const options: VerifierOptions = {
   onError: (error: Error) => error.message,
 };
 const verifier: Verifier = createVerifier(options);
-// @ts-expect-error it is none of the three
+// @ts-expect-error not one of the three
 export const wrong = () => createVerifier({ ...options, whenStale: 'perhaps' });
 export const app = Fastify();
 export const registered = app.register(fastifyVerifier, { verifier });
@@ -47,10 +48,10 @@ await mine.close();
 `;
 
 function run(cwd: string, ...args: string[]) {
-  return spawnSync(process.execPath, args, { cwd, encoding: 'utf8' });
+  return spawnSync(process.execPath, args, { cwd, env: bareEnvironment(), encoding: 'utf8' });
 }
 
-/** A package of its own with Latchkey as npm packs it, and nothing beside it but jose. */
+/** A separate package with Latchkey as npm packs it, and jose as the only other dependency. */
 function aPackage(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-verifier-'));
   t.teardown(() => {
@@ -66,7 +67,7 @@ function aPackage(t: Test): string {
   spawnSync('tar', ['-xzf', join(folder, packed), '--strip-components=1'], {
     cwd: join(modules, 'latchkey'),
   });
-  // Copied, so that it finds nothing of ours beside it.
+  // Copied, so that it cannot resolve other packages of this project.
   cpSync(join(ROOT, 'node_modules/jose'), join(modules, 'jose'), { recursive: true });
   return folder;
 }
@@ -82,7 +83,7 @@ function link(folder: string, ...names: string[]): void {
 test('latchkey/verifier in another package', async (t) => {
   const folder = aPackage(t);
 
-  await t.test('needs nothing but jose, and the process ends when it is closed', (t) => {
+  await t.test('needs only jose, and the process exits after close', (t) => {
     writeFileSync(join(folder, 'bare.js'), BARE);
     const { stdout, stderr, status } = run(folder, 'bare.js');
     t.equal(stderr, '');
@@ -92,13 +93,13 @@ test('latchkey/verifier in another package', async (t) => {
     t.end();
   });
 
-  await t.test('nothing else of Latchkey can be imported', (t) => {
+  await t.test('no other module of Latchkey can be imported', (t) => {
     writeFileSync(join(folder, 'behind.js'), "import 'latchkey/dist/src/verifier/feed.js';");
     t.match(run(folder, 'behind.js').stderr, 'ERR_PACKAGE_PATH_NOT_EXPORTED');
     t.end();
   });
 
-  await t.test('has types that a strict compiler takes, and that fit Fastify’s and Express’s', (t) => {
+  await t.test('has types that pass a strict compiler and fit Fastify’s and Express’s', (t) => {
     link(folder, 'fastify', 'express', '@types/express', '@types/node');
     writeFileSync(join(folder, 'service.ts'), SERVICE);
     const compilerOptions = {

@@ -20,7 +20,7 @@ test('three options are enough', (t) => {
   t.end();
 });
 
-test('takes what is given', (t) => {
+test('uses the given options', (t) => {
   const options: VerifierOptions = {
     ...GIVEN,
     url: 'http://latchkey.internal:3000/',
@@ -41,7 +41,7 @@ test('takes what is given', (t) => {
   t.end();
 });
 
-test('says everything that is wrong at once, and no secret', (t) => {
+test('reports all mistakes at once, without secrets', (t) => {
   const wrong = {
     issuer: 'id.example.com',
     audience: '',
@@ -74,7 +74,7 @@ test('says everything that is wrong at once, and no secret', (t) => {
   t.end();
 });
 
-test('nothing at all is a mistake and no crash', (t) => {
+test('missing options are a mistake, not a crash', (t) => {
   t.throws(() => readOptions({} as unknown as VerifierOptions), /issuer.*audience.*client/);
   t.throws(() => readOptions({ ...GIVEN, client: undefined } as unknown as VerifierOptions), /client/);
   t.end();

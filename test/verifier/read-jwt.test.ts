@@ -13,7 +13,7 @@ async function reading(t: Test, overrides: object = {}) {
   let time = 0;
   const keys = makeKeySet({
     load: () => Promise.resolve({ keys: fake.published }),
-    // It looks again for every kid that it does not know.
+    // Fetches again for every unknown kid.
     clock: { now: () => Date.now(), monotonic: () => (time += 2000) },
     onError: () => undefined,
   });
@@ -32,7 +32,7 @@ async function reading(t: Test, overrides: object = {}) {
 }
 
 for (const algorithm of ['ES256', 'EdDSA', 'RS256']) {
-  test(`reads access tokens and long-lived ones that are signed with ${algorithm}`, async (t) => {
+  test(`reads access tokens and long-lived ones signed with ${algorithm}`, async (t) => {
     const { fake, readJwt } = await reading(t);
     await fake.addKey(algorithm);
     t.match(await readJwt(await fake.sign()), {
@@ -45,7 +45,7 @@ for (const algorithm of ['ES256', 'EdDSA', 'RS256']) {
   });
 }
 
-test('refuses what is signed, addressed, typed or timed wrongly', async (t) => {
+test('refuses a wrong signature, issuer, audience, type or time', async (t) => {
   const { fake, readJwt } = await reading(t);
   const now = Math.floor(Date.now() / 1000);
   const stranger = await generateKeyPair('ES256');
@@ -67,6 +67,8 @@ test('refuses what is signed, addressed, typed or timed wrongly', async (t) => {
     'no type': await fake.sign({}, { typ: undefined }),
     'an access token without an end': await fake.sign({ exp: undefined }),
     'an end that is no number': await fake.sign({ exp: 'tomorrow' }),
+    'a long-lived token that has expired': await fake.sign(...longLived(12, { exp: now - 6 })),
+    'a long-lived token with an end that is no number': await fake.sign(...longLived(12, { exp: '9' })),
     'no sid': await fake.sign({ sid: undefined }),
     'the claims of another': [head, other, signature].join('.'),
     'no signature': `${head}.${body}.`,
@@ -77,10 +79,11 @@ test('refuses what is signed, addressed, typed or timed wrongly', async (t) => {
   for (const [name, token] of Object.entries(wrong))
     await t.rejects(readJwt(token), { code: 'invalid_token' }, name);
   await readJwt(await fake.sign({ exp: now - 3 }));
+  t.match(await readJwt(await fake.sign(...longLived(12, { exp: now - 3 }))), { claims: { exp: now - 3 } });
   await t.rejects(readJwt(undefined as unknown as string), { code: 'invalid_token' });
 });
 
-test('the key decides on the algorithm, and not the token', async (t) => {
+test('the key chooses the algorithm, not the token', async (t) => {
   const { fake, readJwt } = await reading(t);
   const rsa = await fake.addKey('RS256');
   const body = (await fake.sign()).split('.')[1] ?? '';
@@ -106,13 +109,13 @@ test('the key decides on the algorithm, and not the token', async (t) => {
   );
 });
 
-test('refuses long-lived tokens where they are not taken', async (t) => {
+test('refuses long-lived tokens if they are turned off', async (t) => {
   const { fake, readJwt } = await reading(t, { acceptLongLived: false });
   await t.rejects(readJwt(await fake.sign(...longLived(12))), { code: 'invalid_token' });
   await readJwt(await fake.sign());
 });
 
-test('whatever is sent as a token, it is refused and not a fault; the message holds nothing of it', async (t) => {
+test('any text sent as a token is refused without a fault, and the message quotes nothing of it', async (t) => {
   const { fake, readJwt } = await reading(t);
   const good = await fake.sign({ jti: 'to-be-found' });
   const flipped = fc
@@ -127,7 +130,7 @@ test('whatever is sent as a token, it is refused and not a fault; the message ho
   await fc.assert(
     fc.asyncProperty(anything, async (token) => {
       const outcome = await readJwt(token).catch((error: unknown) => error);
-      // The last character of a signature has bits that mean nothing.
+      // Decoders ignore the spare bits of a signature's last character.
       const isSame =
         token.slice(0, -1) === good.slice(0, -1) &&
         Buffer.from(token.split('.')[2] ?? '', 'base64url').toString('hex') === same;

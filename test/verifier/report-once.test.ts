@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { reportOnce } from '../../src/verifier/report-once.ts';
 
-test('reports a failure when it begins, when it changes, and when it comes back', (t) => {
+test('reports a failure when it begins, changes, or returns', (t) => {
   const heard: string[] = [];
   const report = reportOnce(({ message }) => heard.push(message));
   for (const message of ['a', 'a', 'b', null, null, 'b', 'b'])
@@ -10,7 +10,7 @@ test('reports a failure when it begins, when it changes, and when it comes back'
   t.end();
 });
 
-test('a report that throws stops nothing', (t) => {
+test('a report callback that throws does no harm', (t) => {
   let tries = 0;
   const report = reportOnce(() => {
     tries++;

@@ -27,7 +27,7 @@ const token = (sid: number, userId = 7) => ({ sid, userId });
 const revoked = (id: number): FeedMessage => ({ type: 'revoked', token: id });
 const beat: FeedMessage = { type: 'heartbeat' };
 
-test('knows what a snapshot or an event has named, and nothing else', (t) => {
+test('knows the tokens named by a snapshot or event, and no others', (t) => {
   const { revocations, learn } = known();
   learn(aSnapshot([11, 12]), revoked(13));
   t.strictSame(
@@ -37,7 +37,7 @@ test('knows what a snapshot or an event has named, and nothing else', (t) => {
   t.end();
 });
 
-test('a user’s mark covers that user’s tokens up to it; of two the higher counts', (t) => {
+test('a user’s floor covers that user’s tokens up to it, and the higher of two counts', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot([], { users: [{ user: 7, before: 90 }] }));
   const covered = () =>
@@ -51,7 +51,7 @@ test('a user’s mark covers that user’s tokens up to it; of two the higher co
   t.end();
 });
 
-test('a snapshot adds to what is known', (t) => {
+test('a snapshot adds to the known revocations', (t) => {
   const { revocations, learn } = known();
   learn(aSnapshot([11]), aSnapshot([12]));
   t.ok(revocations.includes(token(11)));
@@ -59,7 +59,7 @@ test('a snapshot adds to what is known', (t) => {
   t.end();
 });
 
-test('keeps a revocation for as long as was said and the tolerance, and not much longer', (t) => {
+test('keeps a revocation for the announced time plus the tolerance, and not much longer', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot());
   clock.pass(30_000);
@@ -77,7 +77,7 @@ test('keeps a revocation for as long as was said and the tolerance, and not much
   t.end();
 });
 
-test('what is told again is kept anew, and once', (t) => {
+test('a repeated revocation is kept once, with a new expiry', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot([11], { users: [{ user: 8, before: 20 }] }));
   for (let i = 0; i < 3; i++) {
@@ -90,7 +90,7 @@ test('what is told again is kept anew, and once', (t) => {
   t.end();
 });
 
-test('keeps what comes after a longer time was said for that time', (t) => {
+test('keeps revocations that follow a longer announced time for that time', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot([11]), aSnapshot([12], { remember: 2 * REMEMBER }));
   clock.pass(1.5 * REMEMBER * 1000);
@@ -100,7 +100,7 @@ test('keeps what comes after a longer time was said for that time', (t) => {
   t.end();
 });
 
-test('of a million revocations it keeps those of an access token’s lifetime', (t) => {
+test('of a million revocations it keeps those within an access token’s lifetime', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot());
   const [count, everyMs] = [1_000_000, 20];
@@ -112,13 +112,13 @@ test('of a million revocations it keeps those of an access token’s lifetime', 
     if (id % 1000 === 0) largest = Math.max(largest, revocations.size());
   }
   t.ok(largest <= bound, `${largest} at most, ${Math.round(bound)} are allowed`);
-  t.ok(largest > bound * 0.9, 'and no fewer than have to be kept');
+  t.ok(largest > bound * 0.9, 'and keeps all that are needed');
   t.ok(revocations.includes(token(count - 1)));
   t.notOk(revocations.includes(token(1)));
   t.end();
 });
 
-test('staleness counts from the last heartbeat; an event may be an old one', (t) => {
+test('staleness counts from the last heartbeat, because an event may be old', (t) => {
   const { revocations, learn, clock } = known();
   t.equal(revocations.staleness(), Infinity);
   learn(aSnapshot());
@@ -131,14 +131,14 @@ test('staleness counts from the last heartbeat; an event may be an old one', (t)
   t.end();
 });
 
-test('a snapshot counts once it is whole, and is as old as its first part', (t) => {
+test('a snapshot counts once it is complete, and is as old as its first part', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot([11], { isLast: false }));
   t.equal(revocations.staleness(), Infinity);
-  t.ok(revocations.includes(token(11)), 'but what it has named is refused at once');
+  t.ok(revocations.includes(token(11)), 'but the tokens it names are refused at once');
   clock.pass(1000);
   learn(beat);
-  t.equal(revocations.staleness(), Infinity, 'no heartbeat vouches for what is still to come');
+  t.equal(revocations.staleness(), Infinity, 'a heartbeat does not complete a snapshot');
   learn(aSnapshot([12]));
   t.equal(revocations.staleness(), 1);
   learn(beat);
@@ -146,7 +146,7 @@ test('a snapshot counts once it is whole, and is as old as its first part', (t) 
   t.end();
 });
 
-test('while a later snapshot is under way the old knowledge counts, and ages', (t) => {
+test('while a later snapshot arrives, the old one counts, and ages', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot([11]), beat);
   clock.pass(1000);
@@ -160,7 +160,7 @@ test('while a later snapshot is under way the old knowledge counts, and ages', (
   t.end();
 });
 
-test('a snapshot that was cut off is no burden to the next connection', (t) => {
+test('an interrupted snapshot does not affect the next connection', (t) => {
   const { revocations, learn, clock } = known();
   learn(aSnapshot());
   learn(aSnapshot([], { isLast: false }));
@@ -171,7 +171,7 @@ test('a snapshot that was cut off is no burden to the next connection', (t) => {
   t.end();
 });
 
-test('what was never whole is not made so by another connection’s heartbeat', (t) => {
+test('the heartbeat of another connection does not complete a snapshot', (t) => {
   const { revocations, learn } = known();
   learn(aSnapshot([], { isLast: false }));
   revocations.connected();
@@ -180,7 +180,7 @@ test('what was never whole is not made so by another connection’s heartbeat', 
   t.end();
 });
 
-test('a suspended machine is stale though its monotonic clock stood still', (t) => {
+test('a suspended machine is stale although its monotonic clock stood still', (t) => {
   let [now, monotonic] = [1_795_000_000_000, 0];
   const revocations = makeRevocations({ now: () => now, monotonic: () => monotonic }, TOLERANCE);
   revocations.learn(aSnapshot());
@@ -188,6 +188,6 @@ test('a suspended machine is stale though its monotonic clock stood still', (t) 
   t.equal(revocations.staleness(), 3600);
   now -= 7_200_000;
   monotonic += 1000;
-  t.equal(revocations.staleness(), 1, 'and a calendar that is set back makes nothing fresh');
+  t.equal(revocations.staleness(), 1, 'and setting the wall clock back makes nothing fresh');
   t.end();
 });

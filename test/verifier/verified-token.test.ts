@@ -3,7 +3,7 @@ import { readToken, tokenTypeOf } from '../../src/verifier/verified-token.ts';
 
 const CLAIMS = { iss: 'i', aud: 'a', sub: '7', sid: 11, gen: 90, jti: '11.90', iat: 1, exp: 2 };
 
-test('takes access tokens and long-lived ones by their type', (t) => {
+test('accepts access tokens and long-lived ones by their type', (t) => {
   t.equal(tokenTypeOf('at+jwt'), 'access');
   t.equal(tokenTypeOf('llt+jwt'), 'llt');
   for (const typ of ['rt+jwt', 'JWT', 'AT+JWT', 'constructor', '', undefined, ['at+jwt']])
@@ -21,7 +21,7 @@ test('reads the claims', (t) => {
   t.end();
 });
 
-test('refuses what is not shaped like one of Latchkey’s', (t) => {
+test('refuses tokens that do not have Latchkey’s shape', (t) => {
   const wrong: object[] = [
     { sub: 7 },
     { sub: '07' },

@@ -1,11 +1,11 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import { test, type Test } from 'tap';
 import { authOf } from '../../src/verifier/bearer.ts';
 import { createVerifier, type Verifier } from '../../src/verifier/create-verifier.ts';
 import { verifierMiddleware } from '../../src/verifier/verifier-middleware.ts';
+import { listen } from '../support/listen.ts';
 import { fakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
 
@@ -18,21 +18,16 @@ async function aVerifier(t: Test) {
 
 async function listening(t: Test, listener: RequestListener) {
   const server: Server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listen(t, server);
   return (path: string, token?: string) =>
     fetch(url + path, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
 }
 
-test('stands before Express’s routes', async (t) => {
+test('protects Express’s routes', async (t) => {
   const { fake, verifier } = await aVerifier(t);
   await verifier.ready();
   const app = express();
-  app.get('/public', (_request, response) => void response.json('anybody'));
+  app.get('/public', (_request, response) => void response.json('public'));
   app.use('/orders', verifierMiddleware(verifier));
   app.get('/orders', (request, response) => void response.json(authOf(request)));
   const get = await listening(t, app);
@@ -54,7 +49,7 @@ test('stands before Express’s routes', async (t) => {
   t.equal((await get('/orders', token)).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
 });
 
-test('what cannot be decided is 503 with Retry-After', async (t) => {
+test('an undecidable token is 503 with Retry-After', async (t) => {
   const { fake, verifier } = await aVerifier(t);
   await fake.stop();
   const app = express().use(verifierMiddleware(verifier));
@@ -63,7 +58,7 @@ test('what cannot be decided is 503 with Retry-After', async (t) => {
   t.equal(response.headers.get('retry-after'), '1');
 });
 
-test('needs nothing of Express; a fault goes to whoever handles faults', async (t) => {
+test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
   const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
   const middleware = verifierMiddleware(faulty as Verifier);
   const get = await listening(t, (request, response) => {
@@ -74,7 +69,7 @@ test('needs nothing of Express; a fault goes to whoever handles faults', async (
   t.equal(await response.text(), 'a fault');
 });
 
-test('what has been answered meanwhile is left alone', async (t) => {
+test('leaves a response alone that was sent meanwhile', async (t) => {
   const { verifier } = await aVerifier(t);
   await verifier.ready();
   const faults: unknown[] = [];
@@ -82,7 +77,7 @@ test('what has been answered meanwhile is left alone', async (t) => {
   const guard = verifierMiddleware(verifier);
   let guarded = 0;
   const get = await listening(t, (request, response) => {
-    // As a time-out of the service's own does it.
+    // Like a timeout of the service.
     response.writeHead(503).end();
     guard(request, response, () => guarded++);
   });

@@ -1,3 +1,4 @@
+import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { Bearer, Principal } from './principal.ts';
@@ -9,18 +10,18 @@ interface IntrospectPorts {
 }
 
 /**
- * What another service asks about a token that was presented to it (RFC 7662). That is a use of the token, and goes the way
- * of every use: its pair is confirmed, and PostgreSQL is not asked.
- * @param bearer null where the token is not even signed by us, or expired, or no token for a resource.
- * @returns null where it is not good right now, whatever the reason.
+ * Tells another service whether a token that it received is good (RFC 7662). This counts as a use of the token, like
+ * any other: it confirms the token's pair and does not query the record.
+ * @param bearer null if we did not sign the token, it has expired, or it is not for a resource.
+ * @returns null if the token is not good now, for any reason.
  * @throws AuthError `unavailable`
  */
 export function makeIntrospect({ verify, observe = UNOBSERVED }: IntrospectPorts) {
-  return async function introspect(bearer: Bearer | null): Promise<Principal | null> {
-    // The safe answer falls through.
+  return async function introspect(bearer: Bearer | null, from: Sourced): Promise<Principal | null> {
+    // Inactive unless the check below succeeds.
     let principal: Principal | null = null;
     try {
-      if (bearer) principal = await verify(bearer);
+      if (bearer) principal = await verify(bearer, from);
     } catch (error) {
       if (!(error instanceof AuthError && error.code === 'invalid_token')) {
         observe.introspection('unavailable');

@@ -7,7 +7,7 @@ export interface SigningKey {
   publicKey: string;
   /** The public key alone, as the JWKS shows it. */
   jwk: PublicJwk;
-  /** As far as that can be known: from the date in its file's name, or when that was written. Milliseconds since 1970. */
+  /** From the date in the file's name, or else the file's last change. Milliseconds since 1970. */
   createdAt: number;
 }
 
@@ -29,9 +29,11 @@ export interface RefreshSecret {
 }
 
 export interface KeySet {
-  /** The first signs, the others follow by file name, the highest first; all verify and are published. Never empty. */
+  /**
+   * The first one signs. The others follow by file name, the highest first. All verify and are published. Never empty.
+   */
   signing: readonly SigningKey[];
-  /** The first signs; all verify. Never empty. */
+  /** The first one signs; all verify. Never empty. */
   refresh: readonly RefreshSecret[];
 }
 
@@ -44,19 +46,19 @@ export interface KeyRing {
   onChange(listener: (keys: KeySet) => Promise<void>): void;
 }
 
-/** What a replica tells the others of its keys. */
+/** What a replica reports about its keys. */
 export interface KeyNotes {
   /** The keys that it has, the highest file name first. */
   loaded: readonly string[];
-  /** Those of them that it has not told of yet. */
+  /** Those of them that it has not reported yet. */
   appeared: readonly string[];
-  /** Those that it has told of, and that its folder does not hold any more. */
+  /** Those that it has reported, and that are no longer in its folder. */
   vanished: readonly string[];
-  /** The one that it has signed with so far; null before it served. */
+  /** The one that it has signed with so far; null before it serves requests. */
   signing: string | null;
 }
 
-/** What the replicas know together of the keys in their folders: which of them have been published for long enough. */
+/** Shared by the replicas: which of the keys in their folders have been published for long enough to sign. */
 export interface KeyRegistry {
   /** @returns which of the keys may sign. @throws AuthError `unavailable` */
   note(notes: KeyNotes): Promise<ReadonlySet<string>>;

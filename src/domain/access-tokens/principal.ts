@@ -1,15 +1,28 @@
 import type { User } from '../users/user.ts';
-import type { TokenIdentity } from './claims.ts';
+import type { TokenIdentity } from '../tokens/claims.ts';
 
-/** A token whose signature, type, issuer, audience and expiry are right. Whether its session lives is another matter. */
+/** A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. */
 export interface Bearer extends TokenIdentity {
   type: 'access' | 'llt';
 }
 
-/** Who is asking: the owner of a bearer token that has been found good. Only `makeVerify` makes one. */
+/** The owner of a bearer token that was good when it was checked. Only `makeVerify` makes one. */
 export interface Principal {
   user: User;
   /** The token record's id. */
   tokenId: number;
   type: Bearer['type'];
+  /** The presented token's; 0 on an LLT. */
+  generation: number;
+  /** When its session or LLT was created, in milliseconds since 1970. */
+  createdAt: number;
+}
+
+/**
+ * A caller that may make changes: a principal whose token was checked after the whole request had arrived. A client may
+ * hold its body back while its session ends, so a principal that was checked before the body may change nothing. Only
+ * `app.auth.change` makes one (docs/adr/0026-checked-at-the-effect.md).
+ */
+export interface Caller extends Principal {
+  readonly checkedAfterBody: true;
 }

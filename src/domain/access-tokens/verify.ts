@@ -1,17 +1,16 @@
 import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
-import type { WriteBehind } from '../sessions/write-behind.ts';
-import type { ReadThrough } from '../tokens/read-through.ts';
-import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
+import type { WriteBehind } from '../tokens/write-behind.ts';
+import type { TokenStates } from '../tokens/read-through.ts';
+import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { Bearer, Principal } from './principal.ts';
 
 interface VerifyPorts {
-  states: Pick<SessionStateStore, 'checkAccess' | 'checkLongLived'>;
-  readThrough: ReadThrough;
+  tokenStates: Pick<TokenStates, 'checkAccess' | 'checkLongLived'>;
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
   endForReuse: Pick<EndForReuse, 'queue'>;
   lifetimes: Lifetimes;
@@ -21,28 +20,19 @@ interface VerifyPorts {
 }
 
 /**
- * Is this access token or LLT good right now? Its signature and claims have been verified; this asks for its session.
- * One round trip to the fast store and nothing else, unless its key is missing.
+ * Checks that the session of an access token, or an LLT, is good now. The token's signature and claims have been
+ * verified before. Takes one round trip to the fast store, and more only if the token's key is missing there.
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {
-  const {
-    states,
-    readThrough,
-    writeBehind,
-    endForReuse,
-    lifetimes,
-    clock,
-    audit,
-    observe = UNOBSERVED,
-  } = ports;
+  const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe = UNOBSERVED } = ports;
 
   const ask = (bearer: Bearer) =>
-    readThrough(bearer, bearer.type === 'llt' ? 'llt' : 'session', () =>
-      bearer.type === 'llt' ? states.checkLongLived(bearer) : states.checkAccess(bearer, bearer.generation),
-    );
+    bearer.type === 'llt'
+      ? tokenStates.checkLongLived(bearer)
+      : tokenStates.checkAccess(bearer, bearer.generation);
 
-  return async function verify(bearer: Bearer): Promise<Principal> {
+  return async function verify(bearer: Bearer, from: Sourced): Promise<Principal> {
     const { type, userId, tokenId, generation } = bearer;
     let answer: Awaited<ReturnType<typeof ask>>;
     try {
@@ -51,9 +41,9 @@ export function makeVerify(ports: VerifyPorts) {
       observe.verification(type, 'unavailable');
       throw error;
     }
-    // Of a theft whose finder may not have lived to tell the record.
-    if (answer.outcome === 'reused' && endForReuse.queue({ userId, tokenId }))
-      audit({ event: 'session.reuse_detected', userId, tokenId, generation });
+    // The replica that found this theft may have died before it wrote the record.
+    if (answer.outcome === 'reused' && endForReuse.queue({ userId, tokenId }, from))
+      audit({ event: 'session.reuse_detected', userId, tokenId, generation }, from);
     if (answer.outcome !== 'good') {
       observe.verification(type, answer.outcome === 'reused' ? 'revoked' : answer.outcome);
       throw new AuthError('invalid_token');
@@ -64,7 +54,7 @@ export function makeVerify(ports: VerifyPorts) {
     const isOver = type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, isOver ? 'expired' : 'good');
     if (isOver) throw new AuthError('invalid_token');
-    return { user, tokenId, type };
+    return { user, tokenId, type, generation, createdAt };
   };
 }
 

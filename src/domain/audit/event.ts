@@ -1,18 +1,178 @@
-/**
- * What an operator wants to be able to look up later. Ids only: no name, address, token or password is ever in one.
- */
-export type AuditEvent =
-  | { event: 'user.signed_up'; userId: number; tokenId: number }
-  | { event: 'session.created'; userId: number; tokenId: number }
-  | { event: 'session.replaced'; userId: number; tokenId: number; by: number }
-  /** Once for whoever finds it, until the record knows; the generation is the presented token's. */
-  | { event: 'session.reuse_detected'; userId: number; tokenId: number; generation: number }
-  | { event: 'login.failed'; reason: 'unknown' | 'password' | 'disabled'; userId?: number }
-  | { event: 'llt.created'; userId: number; tokenId: number }
-  | { event: 'token.revoked'; userId: number; tokenId: number; by: number }
-  /** Everywhere; `before` as in TokenStore.revokeAll. */
-  | { event: 'user.logged_out'; userId: number; by: number; tokenIds: number[]; before: number | null }
-  | { event: 'token.revoked_by_client'; userId: number; tokenId: number; clientId: string }
-  | { event: 'clock.wrong'; userId: number; tokenId: number };
+import Type, { type Static, type TObject, type TProperties } from 'typebox';
+import { GUESS_LIMITS } from '../metrics/outcomes.ts';
+import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
+import type { Sourced } from './source.ts';
 
-export type Audit = (event: AuditEvent) => void;
+/** What an event is, besides its fields. */
+export interface Definition<Fields extends TObject = TObject> {
+  /** For docs/audit.md: the occasion, as a sentence. */
+  when: string;
+  severity: 'info' | 'warn' | 'error';
+  /** null if the event has a field `outcome` of its own. */
+  outcome: 'success' | 'refused' | null;
+  /**
+   * `user`: the event's account. `service`: the event's client. `presenter`: a caller that presented a token, and is
+   * not known to be its owner. `operator`: the user and host of the command. `system`: the service's own host.
+   */
+  actor: 'user' | 'service' | 'presenter' | 'operator' | 'system';
+  fields: Fields;
+}
+
+function define<Properties extends TProperties>(
+  [severity, outcome, actor]: [Definition['severity'], Definition['outcome'], Definition['actor']],
+  when: string,
+  properties: Properties,
+) {
+  const fields = Type.Object(properties, { additionalProperties: false });
+  return { when, severity, outcome, actor, fields } satisfies Definition;
+}
+
+/** A command that changes something, or shows personal data. */
+const command = <Properties extends TProperties>(line: string, properties: Properties) =>
+  define(['info', null, 'operator'], `An operator ran ${line}.`, { ...COMMAND, ...properties });
+
+const CLIENT = {
+  clientName: Text('The service’s name', 'billing'),
+  clientId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
+};
+
+const KEY_CHANGE = { ...KEY, use: OneOf('What the key signs', ['signing', 'refresh']) };
+
+/**
+ * Every event of the audit trail. `npm run docs` writes docs/audit.md from this table. The fields hold ids, hashes and
+ * counts: never a password, token, secret or e-mail address.
+ */
+export const EVENTS = {
+  'user.signed_up': define(
+    ['info', 'success', 'user'],
+    'A signup opened an account and its first session.',
+    TOKEN,
+  ),
+  'session.created': define(['info', 'success', 'user'], 'A login opened a session.', TOKEN),
+  'session.replaced': define(
+    ['info', 'success', 'user'],
+    'A login exceeded MAX_SESSIONS_PER_USER and ended the least recently used session.',
+    { ...TOKEN, ...BY },
+  ),
+  'login.failed': define(['info', 'refused', 'presenter'], 'A login was refused.', {
+    ...NAMED,
+    reason: OneOf('Unknown name, wrong password, or disabled account', ['unknown', 'password', 'disabled']),
+  }),
+  'limit.reached': define(
+    ['warn', 'refused', 'presenter'],
+    'A limit refused a request for the first time in its window. Each replica writes one event for a key and window.',
+    {
+      ...NAMED,
+      limit: OneOf('Which limit; `llt` is MAX_LLT_PER_USER', ['login', 'signup', 'llt', ...GUESS_LIMITS]),
+      windowSeconds: Count('Length of the window', 900),
+      network: Type.Optional(Text('The network, for the limit `network`', '203.0.113.0/24')),
+    },
+  ),
+  'session.reuse_detected': define(
+    ['warn', 'refused', 'presenter'],
+    'A superseded refresh token was presented, or a token of such a session before that was on record. The session ends.',
+    { ...TOKEN, generation: Count('The presented token’s generation', 1795361283000000) },
+  ),
+  'llt.ended_for_reuse': define(
+    ['warn', 'success', 'system'],
+    'Long-lived tokens ended because the session that created them was stolen. The address is that of the request that found the theft.',
+    { ...USER, ...TOKEN_IDS, by: Id('The stolen session that created them', 12) },
+  ),
+  'llt.created': define(['info', 'success', 'user'], 'A user created a long-lived token.', {
+    ...TOKEN,
+    ...BY,
+  }),
+  'token.revoked': define(
+    ['info', 'success', 'user'],
+    'A user ended a session or long-lived token: a logout if `by` is the token itself.',
+    {
+      ...TOKEN,
+      ...BY,
+      type: Type.Optional(OneOf('The token’s type, if the request named it', ['session', 'llt'])),
+    },
+  ),
+  'user.logged_out': define(['info', 'success', 'user'], 'A user logged out everywhere.', {
+    ...USER,
+    ...BY,
+    ...TOKEN_IDS,
+    before: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'Every token up to this id has ended; null if the caller kept its session',
+      examples: [12],
+    }),
+  }),
+  'token.revoked_by_client': define(
+    ['info', 'success', 'service'],
+    'A registered service ended a session or long-lived token.',
+    { ...TOKEN, clientId: Text('The service', 'lkc_n2Kx0pQ') },
+  ),
+  'clock.wrong': define(
+    ['error', 'refused', 'presenter'],
+    'A refresh was refused because its session lies in the future of Redis’s clock.',
+    TOKEN,
+  ),
+
+  'key.loaded': define(['info', 'success', 'system'], 'A replica loaded a new key.', KEY_CHANGE),
+  'key.removed': define(['info', 'success', 'system'], 'A replica no longer finds a key.', KEY_CHANGE),
+  'key.switched': define(['info', 'success', 'system'], 'A replica began to sign with another key.', {
+    ...KEY_CHANGE,
+    previous: Text('The key that signed before', 'q8sT1bYc9AZr3vJ0pXk2mW'),
+  }),
+
+  migrate: command('`latchkey migrate`', {
+    applied: Type.Optional(Count('Migrations that it applied', 1)),
+    resolved: Type.Optional(Text('The migration that was marked as resolved', '20260101000000_init')),
+  }),
+  purge: command('`latchkey purge`', { purged: Type.Optional(Count('Records that it deleted', 120)) }),
+  recover: command('`latchkey recover`', {
+    endAll: Flag('With `--end-all`'),
+    tokens: Type.Optional(Count('Tokens in Redis', 900)),
+    revoked: Type.Optional(Count('Tokens that it revoked in the record again', 3)),
+    lost: Type.Optional(Count('Tokens without a record that it ended', 2)),
+    ended: Type.Optional(Count('Tokens that `--end-all` ended', 0)),
+  }),
+  'user.disable': command('`latchkey user disable`', {
+    userId: NAMED.userId,
+    ended: Type.Optional(Count('Tokens that it ended', 2)),
+    done: Type.Optional(Flag('A replica has confirmed that they are refused')),
+  }),
+  'user.enable': command('`latchkey user enable`', { userId: NAMED.userId }),
+  'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
+  'user.skeletons': command('`latchkey user skeletons`', {
+    filled: Type.Optional(Count('Accounts that got a skeleton', 4)),
+    colliding: Type.Optional(Count('Accounts that look like an older one', 0)),
+  }),
+  'client.create': command('`latchkey client create`', CLIENT),
+  'client.rotate': command('`latchkey client rotate`', {
+    ...CLIENT,
+    step: OneOf('`--again` replaces the newer secret, `--finish` ends the older one', [
+      'add',
+      'again',
+      'finish',
+    ]),
+  }),
+  'client.delete': command('`latchkey client delete`', { clientName: CLIENT.clientName }),
+  'keys.add': command('`latchkey keys add`', {
+    kid: Type.Optional(KEY.kid),
+    file: Type.Optional(Text('Its file', '2026-11-22.pem')),
+  }),
+  'keys.retire': command('`latchkey keys retire`', {
+    kid: Type.Optional(KEY.kid),
+    force: Flag('With `--force`'),
+    files: Type.Optional(Text('The removed files', '2026-11-22.pem')),
+  }),
+} as const satisfies Record<string, Definition>;
+
+export type EventName = keyof typeof EVENTS;
+export type AuditEvent = {
+  [Name in EventName]: { event: Name } & Static<(typeof EVENTS)[Name]['fields']>;
+}[EventName];
+export type EventOf<Name extends EventName> = Extract<AuditEvent, { event: Name }>;
+
+/** Writes an event. @param from the request that caused it; NO_REQUEST if none did. */
+export type Audit = (event: AuditEvent, from: Sourced) => void;
+
+/** Writes that a limit refused a request, once for a key and window. */
+export type AuditLimit = (key: string, event: EventOf<'limit.reached'>, from: Sourced) => void;
+
+/** For tests that do not check the trail of limits. */
+export const NO_LIMIT_TRAIL: AuditLimit = () => undefined;

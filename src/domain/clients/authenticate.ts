@@ -3,18 +3,17 @@ import type { ClientDirectory } from './directory.ts';
 import { hashSecret, isHashOf } from './secret.ts';
 import type { ServiceIdentity } from './service-client.ts';
 
-/** The registered services, as those who serve them see them. */
+/** Authenticates registered services. */
 export interface ServiceClients {
   /** @throws AuthError `invalid_client`, `unavailable` */
   authenticate(clientId: string, secret: string): Promise<ServiceIdentity>;
-  /** Whether its secret is still good: for connections that outlive their authentication. */
+  /** Whether the secret is still good: for connections that outlive their authentication. */
   isStillGood(identity: ServiceIdentity): boolean;
 }
 
 /**
- * Knows a service by its secret, from memory. Only who cannot be known is looked up again: it may have been created, or
- * have got its secret, a moment ago. So nobody is refused before the record has been asked, and where that is away the
- * answer is `unavailable`.
+ * Authenticates a service by its secret, from memory. If that fails, the directory is loaded again first: the client or
+ * its secret may be new. If the database is down, the answer is therefore `unavailable`, not a refusal.
  */
 export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 'refresh'>): ServiceClients {
   function check(clientId: string, secret: string): ServiceIdentity | null {

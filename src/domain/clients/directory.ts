@@ -5,16 +5,16 @@ import type { ServiceClient } from './service-client.ts';
 interface DirectoryPorts {
   store: Pick<ClientStore, 'list'>;
   clock: Pick<Clock, 'monotonic'>;
-  /** Resolves after so many milliseconds. */
+  /** Resolves after `ms` milliseconds. */
   sleep: (ms: number) => Promise<unknown>;
 }
 
-/** Milliseconds between two loads that somebody with wrong credentials has asked for. */
+/** Minimum time between loads that wrong credentials cause, in milliseconds. */
 const MIN_INTERVAL = 1000;
 
 /**
- * The registered services in memory, so that asking about a token asks the record nothing, and goes on while that is away.
- * It is loaded again every few seconds; until then a client that was deleted is still known.
+ * The registered services in memory, so that introspection does not query the database, and works while it is down.
+ * They are reloaded every few seconds; until then a deleted client is still accepted.
  */
 export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
   let clients: ReadonlyMap<string, ServiceClient> = new Map();
@@ -23,18 +23,18 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
   let loads = 0;
   let loaded = 0;
 
-  /** @throws AuthError `unavailable`; what was known stays. */
+  /** @throws AuthError `unavailable`; the clients loaded before stay. */
   async function load(): Promise<void> {
     lastBegun = clock.monotonic();
     const number = ++loads;
     const found = await store.list();
-    // One that began later may have ended sooner.
+    // A load that began later has finished first: its result is newer.
     if (number < loaded) return;
     loaded = number;
     clients = new Map(found.map((client) => [client.clientId, client]));
   }
 
-  async function turn(): Promise<void> {
+  async function waitForTurn(): Promise<void> {
     const wait = lastBegun + MIN_INTERVAL - clock.monotonic();
     if (wait > 0) await sleep(wait);
   }
@@ -45,13 +45,13 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
     find: (clientId: string): ServiceClient | undefined => clients.get(clientId),
 
     /**
-     * Resolves once everything is known that was on record when this was called. One load a second at most: all who wait
-     * share it.
+     * Resolves once every client is loaded that was on record at the call. Concurrent calls share one load, at most one
+     * a second.
      * @throws AuthError `unavailable`
      */
     refresh(): Promise<void> {
-      next ??= turn().then(() => {
-        // Whoever comes from now on may know of what this load does not see.
+      next ??= waitForTurn().then(() => {
+        // Later calls may be about records that this load does not see: they need another one.
         next = null;
         return load();
       });

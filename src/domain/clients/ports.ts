@@ -2,16 +2,16 @@ import type { ServiceClient } from './service-client.ts';
 
 /** The registered services on record. Every method fails with AuthError('unavailable') when the database is away. */
 export interface ClientStore {
-  /** All of them, by name: a handful. */
+  /** All clients, sorted by name: a handful. */
   list(): Promise<ServiceClient[]>;
 
   /** @returns false when the name is taken. */
   add(client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt'>): Promise<boolean>;
 
   /**
-   * Puts a secret's hash in front, beside the one that was alone until then.
-   * @param again where there are two already: instead of the newer one, which nobody may have seen.
-   * @returns the client as it is then; null when there is none of this name.
+   * Adds the hash of a new secret; the hash in use until now becomes the previous one.
+   * @param again if there are two already: replaces the newer one, which may have been lost.
+   * @returns the updated client; null if no client has this name.
    * @throws TwoSecretsError
    */
   rotate(
@@ -23,6 +23,6 @@ export interface ClientStore {
   /** Drops the previous hash. @returns as `rotate`. */
   finishRotation(name: string): Promise<ServiceClient | null>;
 
-  /** @returns false when there is none of this name. */
+  /** @returns false if no client has this name. */
   remove(name: string): Promise<boolean>;
 }

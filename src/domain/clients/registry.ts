@@ -8,13 +8,13 @@ interface RegistryPorts {
   clock: Pick<Clock, 'now'>;
 }
 
-/** The only time that anybody sees the secret. */
+/** A client's new credentials: the secret is shown only this once. */
 export interface Credentials {
   clientId: string;
   secret: string;
 }
 
-/** What operators do with registered services. Names are in the form of `parseClientName`. @throws AuthError `unavailable` */
+/** Manages registered services. Names are in the form of `parseClientName`. @throws AuthError `unavailable` */
 export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts) {
   return {
     /** @returns null when the name is taken. */
@@ -30,9 +30,9 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
     },
 
     /**
-     * A new secret beside the one in use; both are good.
-     * @param again instead of the newer of two: it was lost before anybody used it.
-     * @returns null when there is no such client. @throws TwoSecretsError where there are two already.
+     * Adds a secret to the one in use; both are good.
+     * @param again replaces the newer of two secrets: it was lost before its first use.
+     * @returns null if there is no such client. @throws TwoSecretsError if there are two already.
      */
     async rotate(name: string, again = false): Promise<Credentials | null> {
       const secret = newSecret(randomBytes);
@@ -40,7 +40,7 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
       return client && { clientId: client.clientId, secret };
     },
 
-    /** From now on only the newest secret is good. @returns null when there is no such client. */
+    /** From now on only the newest secret is good. @returns null if there is no such client. */
     finishRotation: (name: string) => store.finishRotation(name),
 
     remove: (name: string) => store.remove(name),

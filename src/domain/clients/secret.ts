@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { ServiceClient } from './service-client.ts';
 
-/** By which a secret that went where it should not is found and reported. */
+/** Secret scanners find and report a leaked secret by this prefix. */
 const SECRET_PREFIX = 'lks_';
 const ID_PREFIX = 'lkc_';
 
@@ -21,19 +21,19 @@ export function newClientId(randomBytes: RandomBytes): string {
 }
 
 /**
- * One round of SHA-256: a slow hash makes guessing dear, and 256 random bits cannot be guessed. It would cost every
- * introspection what a login costs.
+ * One round of SHA-256. A slow hash makes guessing expensive, but 256 random bits cannot be guessed, and every
+ * introspection would cost as much as a login.
  */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Compared with where there is nothing to compare with. No secret that anybody could find has this hash. */
+/** Stands in for a missing hash, so that the comparison takes the same time. No known secret has this hash. */
 const NO_HASH = new Uint8Array(32);
 
 /**
- * Whether this is the hash of one of the client's secrets, in a time that depends on neither: an unknown client, one secret
- * and two cost the same.
+ * Whether this is the hash of one of the client's secrets. The time it takes is the same for an unknown client, for one
+ * secret and for two.
  */
 export function isHashOf(
   client: Pick<ServiceClient, 'secretHash' | 'previousHash'> | undefined,

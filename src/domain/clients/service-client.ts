@@ -1,12 +1,12 @@
 import { lengthOf } from '../users/identifiers.ts';
 
-/** A service that is registered with us, as it is on record: of its secrets there are only hashes. */
+/** The record of a registered service. It holds only hashes of the secrets. */
 export interface ServiceClient {
   clientId: string;
-  /** What operators call it; unique. */
+  /** Its name for operators; unique. */
   name: string;
   secretHash: Uint8Array;
-  /** Of the secret before, good as well while the service changes over; null where there is none. */
+  /** Hash of the previous secret, also accepted until the rotation is finished; null if there is none. */
   previousHash: Uint8Array | null;
   /** Milliseconds since 1970. */
   createdAt: number;
@@ -14,20 +14,22 @@ export interface ServiceClient {
   rotatedAt: number | null;
 }
 
-/** A client has two secrets already: one more would have to end one that may be in use. */
+/** A client has two secrets already: another one would replace a secret that may be in use. */
 export class TwoSecretsError extends Error {
   override name = 'TwoSecretsError';
 }
 
-/** Who is asking: a service whose secret has been found right. */
+/** A service that has authenticated with its secret. */
 export interface ServiceIdentity {
   clientId: string;
   name: string;
-  /** Of the secret that was found right. */
+  /** Of the secret that it authenticated with. */
   secretHash: Uint8Array;
 }
 
-/** Controls, lone surrogates, unassigned and private characters, line separators: what a terminal would not show. */
+/**
+ * Characters that a terminal does not show: controls, lone surrogates, unassigned and private ones, line separators.
+ */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /** Trimmed and NFC; 1 to 64 printable characters. @returns null for anything else. */

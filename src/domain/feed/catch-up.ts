@@ -6,35 +6,35 @@ import type { FeedMessage } from './reader.ts';
 interface CatchUpPorts {
   feed: Pick<RevocationFeed, 'read'>;
   revoked: RevokedTokens;
-  /** Seconds after which no access token is good that was issued before its session's end. */
+  /** Seconds after the end of a session until all of its access tokens have expired. */
   remember: number;
   observe: Pick<Observe, 'feedSnapshot'>;
 }
 
-/** What brings a reader from one position to another. */
+/** Moves a reader from one position to a later one. */
 export interface Step {
-  /** Sent one after another, each once the one before has left us. */
+  /** Sent in order, each after the previous one was flushed. */
   parts: FeedMessage[][];
   position: FeedPosition;
-  /** Nothing was left to be read when this was. */
+  /** Nothing was left to read after this step. */
   isLast: boolean;
 }
 
-/** Read at once. */
+/** Events per read. */
 export const PAGE = 1000;
 /** Ids in one part of a snapshot. */
 const PART = 5000;
-/** Seconds by which a snapshot looks back further than it has to: for a verifier whose clock is up to 30 seconds off. */
+/** How much further back a snapshot looks, in seconds: a verifier's clock may be up to 30 seconds off. */
 const MARGIN = 60;
-/** Beyond every number. */
+/** A position after every event. */
 const END = Number.MAX_SAFE_INTEGER;
 
-/** What a reader has to be told that does not follow the stream yet. */
+/** Brings readers up to date that do not follow the stream yet. */
 export function makeCatchUp({ feed, revoked, remember, observe }: CatchUpPorts) {
-  let taking: Promise<Step> | null = null;
+  let snapshotInProgress: Promise<Step> | null = null;
 
-  /** First the position, then the record: what is committed after that is published after it. */
-  async function take(): Promise<Step> {
+  /** Reads the position before the records: a revocation that is committed later is published after that position. */
+  async function takeSnapshot(): Promise<Step> {
     const { epoch, last } = await feed.read(END, 0);
     const tokens = await revoked.within(remember + MARGIN);
     const position = { epoch, seq: last };
@@ -51,9 +51,9 @@ export function makeCatchUp({ feed, revoked, remember, observe }: CatchUpPorts) 
 
   return {
     /**
-     * The events after a position, or a snapshot where they are not to be had. Whoever asks while one is being taken
-     * shares it: what it does not hold comes after its position.
-     * @param from null for nowhere.
+     * The events after a position, or a snapshot if they are no longer available. Concurrent calls share one snapshot:
+     * events that it lacks come after its position.
+     * @param from null for no position.
      * @throws AuthError `unavailable`
      */
     async step(from: FeedPosition | null, lost: FeedSnapshotReason): Promise<Step> {
@@ -63,10 +63,10 @@ export function makeCatchUp({ feed, revoked, remember, observe }: CatchUpPorts) 
         if (epoch === from.epoch && events && from.seq <= last) return followingStep(from, events);
         reason = epoch === from.epoch ? 'trimmed' : 'epoch';
       }
-      taking ??= take().finally(() => {
-        taking = null;
+      snapshotInProgress ??= takeSnapshot().finally(() => {
+        snapshotInProgress = null;
       });
-      const snapshot = await taking;
+      const snapshot = await snapshotInProgress;
       observe.feedSnapshot(reason);
       return snapshot;
     },

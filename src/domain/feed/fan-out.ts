@@ -10,42 +10,45 @@ import type { FeedMessage, FeedReader } from './reader.ts';
 interface FanOutPorts {
   feed: Pick<RevocationFeed, 'read'>;
   catchUp: CatchUp;
-  /** Readers there may be at once. */
+  /** Limit of readers on this replica. */
   maxReaders: number;
+  /** Limit of readers of one client on this replica. */
+  maxReadersPerClient: number;
   clock: Pick<Clock, 'monotonic'>;
-  /** Resolves after so many milliseconds. */
+  /** Resolves after `ms` milliseconds. */
   wait: (ms: number) => Promise<void>;
-  /** Whether the secret by which it came is still good. */
+  /** Whether the secret that the client authenticated with is still good. */
   isClient: (client: ServiceIdentity) => boolean;
   observe: Pick<Observe, 'feedEnded'>;
-  /** A fault of ours has ended a reader. */
+  /** A bug has ended a reader. */
   onError: (error: Error) => void;
 }
 
-/** Between two tries for a reader that cannot be told anything yet, in milliseconds. */
+/** Interval between tries to bring a reader up to date, in milliseconds. */
 const RETRY = 250;
-/** Between two heartbeats, in milliseconds. */
+/** Interval between heartbeats, in milliseconds. */
 const HEARTBEAT = 1000;
-/** Bytes that a reader may be behind; it comes back and goes on where it was. */
+/** Unsent bytes after which a slow reader is disconnected; it reconnects and resumes at its position. */
 const MAX_BACKLOG = 1024 * 1024;
-/** Within so many milliseconds a reader that was sent away comes back, if it is still there. */
-const COMES_BACK = 15_000;
+/** A refused reader that is still alive retries within this time, in milliseconds. */
+const RECONNECT_TIME = 15_000;
 
 /**
- * Tells the readers of this replica what is published. The stream is read once for all who have caught up with it; who has
- * not reads it by itself, and joins them.
+ * Sends published revocations to the readers of this replica. One read of the stream serves all readers that have
+ * caught up. A new reader catches up on its own, and then joins them.
  */
 export function makeFanOut(ports: FanOutPorts) {
-  const { feed, catchUp, maxReaders, clock, wait, observe } = ports;
+  const { feed, catchUp, maxReaders, maxReadersPerClient, clock, wait, observe } = ports;
   const readers = new Set<FeedReader>();
-  /** Those who have been told everything up to `cursor`, and perhaps more: up to this number. */
+  /** Readers that have caught up, with the last number sent to each: that of `cursor`, or a later one. */
   const following = new Map<FeedReader, number>();
   let cursor: FeedPosition | null = null;
-  let opening = 0;
-  /** When readers began to be sent away because they could not be told anything, and when it last happened. */
+  /** The client ids of readers that are being opened. */
+  const opening: string[] = [];
+  /** When readers began to be refused, and when one was last refused. */
   let refused: { since: number; last: number } | null = null;
   let isClosed = false;
-  /** When the stream was last read for them, and they last heard so. */
+  /** When the stream was last read, and when the last heartbeat was sent. */
   let readAt = 0;
   let beatAt = -HEARTBEAT;
 
@@ -56,7 +59,7 @@ export function makeFanOut(ports: FanOutPorts) {
     reader.end();
   }
 
-  /** @returns whether it follows the stream from now on. */
+  /** @returns whether the reader follows the stream from now on. */
   function join(reader: FeedReader, { position, isLast }: Step): boolean {
     if (!isLast) return false;
     if (!cursor || following.size === 0) cursor = position;
@@ -65,7 +68,7 @@ export function makeFanOut(ports: FanOutPorts) {
     return true;
   }
 
-  /** Brings a reader to where the others are. @param first what it is told first; null where that is not known yet. */
+  /** Lets a reader catch up with the others. @param first its first step; null if that has still to be read. */
   async function follow(reader: FeedReader, first: Step | null): Promise<void> {
     let position: FeedPosition | null = null;
     for (let step = first; ; step = await catchUp.step(position, 'epoch').catch(orNull)) {
@@ -79,9 +82,14 @@ export function makeFanOut(ports: FanOutPorts) {
         ({ position } = step);
         if (join(reader, step)) return;
       }
-      // The stores are away, or those who follow have yet to hear what this one has.
+      // The stores are down, or this reader is ahead of those that follow.
       if (!step || step.isLast) await wait(RETRY);
     }
+  }
+
+  function readersOf(clientId: string): number {
+    const open = [...readers].filter(({ client }) => client.clientId === clientId);
+    return open.length + opening.filter((each) => each === clientId).length;
   }
 
   function noteRefusal(): void {
@@ -90,7 +98,7 @@ export function makeFanOut(ports: FanOutPorts) {
   }
 
   function refusedFor(now: number): number {
-    return refused && now - refused.last < COMES_BACK ? now - refused.since : 0;
+    return refused && now - refused.last < RECONNECT_TIME ? now - refused.since : 0;
   }
 
   function start(reader: FeedReader, first: Step | null): void {
@@ -100,20 +108,20 @@ export function makeFanOut(ports: FanOutPorts) {
     });
   }
 
-  /** Some of what follows the cursor is not to be had: each gets a snapshot. */
-  function startAnew(): void {
+  /** Events after the cursor are lost: each reader gets a snapshot. */
+  function restartReaders(): void {
     const lost = [...following.keys()];
     following.clear();
     cursor = null;
     for (const reader of lost) start(reader, null);
   }
 
-  function tellFollowing({ epoch, seq }: FeedPosition, events: readonly FeedEvent[]): void {
+  function sendToFollowing({ epoch, seq }: FeedPosition, events: readonly FeedEvent[]): void {
     const messages = eventMessages(epoch, events);
     const last = seq + events.length;
     for (const [reader, told] of following) {
       if (told < last) {
-        // The same array for all: it is written out once.
+        // All readers share one array, so that it is serialised once.
         reader.send(told === seq ? messages : messages.slice(told - seq));
         following.set(reader, last);
       }
@@ -123,23 +131,26 @@ export function makeFanOut(ports: FanOutPorts) {
 
   return {
     /**
-     * Finds what a new reader has to be told first, so that where this is not to be had it can be refused.
-     * @param position the last one it knows; null for none.
-     * @returns what starts it.
+     * Reads the first step of a new reader. If that fails, the reader is refused.
+     * @param position the last one that it knows; null for none.
+     * @param clientId the reader's client.
+     * @returns a function that starts the reader.
      * @throws AuthError `unavailable`
      */
-    async open(position: FeedPosition | null): Promise<(reader: FeedReader) => void> {
+    async open(position: FeedPosition | null, clientId: string): Promise<(reader: FeedReader) => void> {
       if (isClosed) throw new AuthError('unavailable');
-      opening++;
+      // Not a refusal in the sense of `lag`: one client's limit delays no other client.
+      if (readersOf(clientId) >= maxReadersPerClient) throw new AuthError('unavailable');
+      opening.push(clientId);
       let first: Step;
       try {
-        if (readers.size + opening > maxReaders) throw new AuthError('unavailable');
+        if (readers.size + opening.length > maxReaders) throw new AuthError('unavailable');
         first = await catchUp.step(position, 'new');
       } catch (error) {
         noteRefusal();
         throw error;
       } finally {
-        opening--;
+        opening.splice(opening.indexOf(clientId), 1);
       }
       return (reader) => {
         refused = null;
@@ -150,24 +161,24 @@ export function makeFanOut(ports: FanOutPorts) {
       };
     },
 
-    /** The reader has gone by itself. */
+    /** The reader has disconnected. */
     leave(reader: FeedReader): void {
       end(reader, 'left');
     },
 
-    /** Reads what is new and passes it on. @throws AuthError `unavailable` */
+    /** Reads new events and sends them to the readers. @throws AuthError `unavailable` */
     async poll(): Promise<void> {
       for (;;) {
         const asked = cursor;
         if (!asked || following.size === 0) return;
         const { epoch, events } = await feed.read(asked.seq, PAGE);
-        // All have left meanwhile, and others have come.
+        // During the read all readers left, and others came.
         if (cursor !== asked) return;
         if (epoch !== asked.epoch || !events) {
-          startAnew();
+          restartReaders();
           return;
         }
-        tellFollowing(asked, events);
+        sendToFollowing(asked, events);
         cursor = { epoch, seq: asked.seq + events.length };
         if (events.length < PAGE) break;
       }
@@ -178,19 +189,19 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of following.keys()) reader.send(messages);
     },
 
-    /** Ends the readers whose client or secret is gone. */
-    endStrangers(): void {
+    /** Ends the readers whose client or secret was deleted. */
+    disconnectInvalidClients(): void {
       for (const reader of readers) if (!ports.isClient(reader.client)) end(reader, 'client');
     },
 
     readers: () => readers.size,
-    /** For how long readers, or those sent away that come again, may have missed something, in milliseconds. */
+    /** For how long readers, or refused ones that keep retrying, may have missed events, in milliseconds. */
     lag(): number {
       const now = clock.monotonic();
       return Math.max(readers.size === 0 ? 0 : now - readAt, refusedFor(now));
     },
 
-    /** Ends all of them, and takes no more. */
+    /** Ends all readers, and accepts no more. */
     close(): void {
       isClosed = true;
       for (const reader of readers) end(reader, 'drain');
@@ -200,7 +211,7 @@ export function makeFanOut(ports: FanOutPorts) {
 
 export type FanOut = ReturnType<typeof makeFanOut>;
 
-/** An outage is waited for. */
+/** An outage is no error here: the reader waits and tries again. */
 function orNull(error: unknown): null {
   if (error instanceof AuthError && error.code === 'unavailable') return null;
   throw error;

@@ -1,4 +1,4 @@
-import type { TokenKey } from '../sessions/ports.ts';
+import type { TokenKey } from '../tokens/token-states.ts';
 
 /** Every token of the user whose id is at most `before` is revoked. */
 export interface UserMark {
@@ -6,14 +6,14 @@ export interface UserMark {
   before: number;
 }
 
-/** What readers of the feed are told; `seq` counts from 1 on within an epoch, without a gap. */
+/** An event of the feed; `seq` counts from 1 within an epoch, without gaps. */
 export type FeedEvent = { seq: number } & (
   { type: 'revoked'; tokenId: number; userId: number } | ({ type: 'user_revoked' } & UserMark)
 );
 
 /**
- * Where a reader is: it has been told everything up to `seq`. Positions of two epochs have nothing to do with one
- * another: between them something may have been lost.
+ * A reader's position: it has received everything up to `seq`. Positions of two epochs cannot be compared: events may
+ * have been lost between the epochs.
  */
 export interface FeedPosition {
   epoch: string;
@@ -22,45 +22,47 @@ export interface FeedPosition {
 
 export interface FeedPage {
   epoch: string;
-  /** What was published last; 0 where nothing was. */
+  /** The number of the last event published; 0 if there is none. */
   last: number;
-  /** What follows the position asked from, in order; null where part of that is not kept any more. */
+  /** The events after the requested position, in order; null if some of them are no longer kept. */
   events: FeedEvent[] | null;
 }
 
 /**
- * The stream of revocations that all replicas share: bounded, and no record. Whatever makes it doubtful that everything is
- * on it (it was emptied, restarted or failed over, or nobody looked after it for a while) begins a new epoch. Every method
- * fails with AuthError('unavailable') when the store is away.
+ * The stream of revocations that all replicas share. It is bounded, and the records stay authoritative. A new epoch
+ * begins whenever events may be missing: the stream was emptied, restarted or failed over, or no replica renewed it for
+ * a while. If the store is down, every method fails with AuthError('unavailable').
  * Two implementations, one contract suite: `infra/redis` and `infra/memory`.
  */
 export interface RevocationFeed {
   /**
-   * Adds revocations that are on record; one that was added a moment ago is not added again. Works before a new
-   * connection has been given what it may have forgotten, as the setting of many tombstones does.
+   * Adds revocations that are on record, except those that were added a moment ago. Like `revokeAll`, it works before
+   * the revocations are replayed to a new connection.
    */
   publish(keys: readonly TokenKey[]): Promise<void>;
 
-  /** Adds thefts that the record does not know yet. Once it does they are published again: snapshots come from it. */
+  /**
+   * Adds thefts that are not on record yet. Once on record they are published again, since snapshots read the records.
+   */
   publishUnrecorded(keys: readonly TokenKey[]): Promise<void>;
 
-  /** Adds one event for many tokens of a user. @param keys those that it stands for: they need no event of their own. */
+  /** Adds one event for many tokens of a user. @param keys the tokens it covers: they get no event of their own. */
   publishUser(mark: UserMark, keys: readonly TokenKey[]): Promise<void>;
 
   /**
-   * Says that everything that was revoked from so many until so many milliseconds ago has been published once more.
-   * Where nobody had said so of the time before, something may be missing for good, and a new epoch begins.
+   * Reports that everything revoked between `from` and `to` milliseconds ago was published once more. If the time
+   * before was not reported, events may be missing for good, and a new epoch begins.
    */
   renewed(from: number, to: number): Promise<void>;
 
-  /** What follows `seq`, at most `limit` events. */
+  /** The events after `seq`, at most `limit`. */
   read(seq: number, limit: number): Promise<FeedPage>;
 }
 
-/** What the record says is revoked. */
+/** The revocations on record. */
 export interface RevokedTokens {
   /**
-   * The ids of tokens whose revocation was finished within the last so many seconds, or is not yet, ascending.
+   * The ids of tokens whose revocation was finished in the last `seconds` seconds, or is still pending; ascending.
    * @throws AuthError `unavailable`
    */
   within(seconds: number): Promise<number[]>;

@@ -1,23 +1,23 @@
-import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { RevocationFeed } from './ports.ts';
 
 /**
- * The same store, of which every tombstone is published once it stands: whoever ends a token tells the feed's readers,
- * and cannot forget to. Since nothing is settled before (see revoke.ts), what was not published is found by a sweep.
+ * Wraps a store so that it publishes every tombstone after setting it: code that ends a token cannot forget the feed. A
+ * revocation is settled only after that (see revoke.ts), so a sweep finds those that were not published.
  */
 export function withPublishing(
-  states: SessionStateStore,
+  tokenStates: TokenStateStore,
   feed: Pick<RevocationFeed, 'publish' | 'publishUnrecorded'>,
-): SessionStateStore {
+): TokenStateStore {
   return {
-    ...states,
-    // In this order: no token is issued after its end was published, or a reader might forget too early.
+    ...tokenStates,
+    // Publish last: a token issued after its end was published could outlive a reader's memory of that end.
     async revoke(key) {
-      await states.revoke(key);
+      await tokenStates.revoke(key);
       await feed.publish([key]);
     },
     async revokeAll(keys, tombstone) {
-      await states.revokeAll(keys, tombstone);
+      await tokenStates.revokeAll(keys, tombstone);
       await (tombstone === 'reused' ? feed.publishUnrecorded(keys) : feed.publish(keys));
     },
   };

@@ -1,7 +1,7 @@
 import type { ServiceIdentity } from '../clients/service-client.ts';
 import type { FeedEvent, FeedPosition, UserMark } from './ports.ts';
 
-/** What a reader is sent. `position` is where it is then; null where more has to come first. */
+/** A message to a reader. `position` is the reader's position after it; null if more parts follow. */
 export type FeedMessage = { position: FeedPosition | null } & (
   | { type: 'event'; event: FeedEvent }
   | {
@@ -17,11 +17,11 @@ export type FeedMessage = { position: FeedPosition | null } & (
 /** A connection of a service client. */
 export interface FeedReader {
   client: ServiceIdentity;
-  /** Never waits, whatever becomes of it. */
+  /** Never blocks, and reports no failure. */
   send(messages: readonly FeedMessage[]): void;
-  /** Bytes that were sent and have not left us. */
+  /** Bytes that were sent and not flushed yet. */
   backlog(): number;
-  /** Resolves once what was sent has left us. @returns false where that takes too long, or the reader has gone. */
+  /** Resolves once all sent bytes are flushed. @returns false if that takes too long, or the reader disconnected. */
   flushed(): Promise<boolean>;
   /** Ends the connection. */
   end(): void;

@@ -1,58 +1,92 @@
-import type { Principal } from '../access-tokens/principal.ts';
-import type { Audit } from '../audit/event.ts';
+import type { Caller } from '../access-tokens/principal.ts';
+import type { Audit, AuditLimit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
+import { longLivedExpiry } from '../tokens/claims.ts';
 import { initialState } from '../sessions/rotation.ts';
-import { parseLabel } from '../users/identifiers.ts';
+import { parseDevice } from '../users/device-name.ts';
 
 interface CreateLongLivedPorts {
   tokens: Pick<TokenStore, 'addLongLived'>;
-  states: Pick<SessionStateStore, 'now' | 'put'>;
+  tokenStates: Pick<TokenStateStore, 'now' | 'put'>;
   /** MAX_LLT_PER_USER. */
   maxTokens: number;
+  /** LLT_ENABLED. */
+  enabled: boolean;
+  /** LLT_MAX_AGE in seconds; 0 for tokens that do not expire. */
+  maxAge: number;
+  /** LLT_LOGIN_MAX_AGE in seconds; 0 for any. */
+  loginMaxAge: number;
   clock: Clock;
   audit: Audit;
+  auditLimit: AuditLimit;
 }
+
+/** How often the limit of one user may be an event, in seconds: this limit has no window of its own. */
+const LIMIT_EVENT_WINDOW = 3600;
 
 export interface LongLivedGrant {
   userId: number;
   tokenId: number;
   /** Milliseconds since 1970. */
   createdAt: number;
+  /** Milliseconds since 1970; null for never. */
+  expiresAt: number | null;
 }
 
 /**
  * Creates a long-lived token for a named device.
- * @param kid the key that is to sign it: which may not go before it does.
- * @throws AuthError `token_not_allowed` (asked for with an LLT), `validation_failed`, `too_many_tokens`, `unavailable`,
- * `invalid_token` (of a user who was disabled meanwhile)
+ * @param kid the key that will sign it. It is recorded so that the key is not retired before the token ends.
+ * @throws AuthError `llt_disabled`, `token_not_allowed` (the caller presents an LLT), `login_too_old`,
+ * `validation_failed`, `too_many_tokens`, `unavailable`, `invalid_token` (the caller's session has ended meanwhile, or
+ * its user was disabled)
  */
-export function makeCreateLongLived({ tokens, states, maxTokens, clock, audit }: CreateLongLivedPorts) {
+export function makeCreateLongLived(ports: CreateLongLivedPorts) {
+  const { tokens, tokenStates, maxTokens, maxAge, clock, audit, auditLimit } = ports;
+
   return async function createLongLived(
-    principal: Principal,
+    caller: Caller,
     device: string,
     kid: string,
+    from: Sourced,
   ): Promise<LongLivedGrant> {
-    const { user } = principal;
-    const name = parseLabel(device);
+    refuse(ports, caller);
+    const { user, tokenId: sessionId, generation } = caller;
+    const name = parseDevice(device);
     if (!name.ok) {
       throw new AuthError('validation_failed', { errors: [{ path: '/device', message: name.message }] });
     }
 
-    // Fails here when the fast store is away, before anything is written.
-    const asOf = await states.now();
+    // Fails here if the fast store is down, before anything is written.
+    const asOf = await tokenStates.now();
     const createdAt = clock.now();
-    const tokenId = await tokens.addLongLived(user.id, { name: name.value, createdAt, kid }, maxTokens);
-    if (tokenId === null) throw new AuthError('too_many_tokens');
+    const expiresAt = longLivedExpiry(createdAt, maxAge);
+    const createdBy = { sessionId, generation };
+    const token = { name: name.value, createdAt, kid, expiresAt, createdBy };
+    const tokenId = await tokens.addLongLived(user.id, token, maxTokens);
+    if (tokenId === null) {
+      const reached = { limit: 'llt', userId: user.id, windowSeconds: LIMIT_EVENT_WINDOW } as const;
+      auditLimit(`llt:${user.id}`, { event: 'limit.reached', ...reached }, from);
+      throw new AuthError('too_many_tokens');
+    }
 
     const record = { id: tokenId, userId: user.id, type: 'llt' as const, name: name.value, createdAt };
-    await putCreated(states, { ...record, state: initialState(0, '') }, user, asOf);
-    audit({ event: 'llt.created', userId: user.id, tokenId });
-    return { userId: user.id, tokenId, createdAt };
+    await putCreated(tokenStates, { ...record, state: initialState(0, '') }, user, asOf);
+    audit({ event: 'llt.created', userId: user.id, tokenId, by: sessionId }, from);
+    return { userId: user.id, tokenId, createdAt, expiresAt };
   };
+}
+
+/** Only a password opens a session, so the session's age is the login's. */
+function refuse({ enabled, loginMaxAge, clock }: CreateLongLivedPorts, { createdAt, type }: Caller): void {
+  // A leaked LLT must not outlive its own deletion, so it may not make another.
+  if (type === 'llt') throw new AuthError('token_not_allowed');
+  if (!enabled) throw new AuthError('llt_disabled');
+  if (loginMaxAge > 0 && clock.now() - createdAt > loginMaxAge * 1000) throw new AuthError('login_too_old');
 }
 
 export type CreateLongLived = ReturnType<typeof makeCreateLongLived>;

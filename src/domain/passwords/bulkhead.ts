@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { HashRejection } from '../metrics/outcomes.ts';
+import { makeFairQueue } from './fair-queue.ts';
 
 export interface BulkheadOptions {
   /** How many run at once. */
@@ -18,20 +20,23 @@ export interface Timers {
 
 interface Waiting {
   start: () => void;
-  timer: unknown;
+  giveUp: (reason: HashRejection) => void;
 }
 
-/** How much the newest task counts in the mean of how long one takes: a change of load shows within a few. */
+/** Weight of the newest task in the mean duration: the mean follows a change of load within a few tasks. */
 const WEIGHT = 0.2;
 
 export interface Bulkhead {
-  /** @throws AuthError `overloaded` */
-  run<Result>(task: () => Promise<Result>): Promise<Result>;
   /**
-   * Whether what came now would be refused.
+   * @param key the caller's address: addresses take turns.
+   * @throws AuthError `overloaded`
+   */
+  run<Result>(key: string, task: () => Promise<Result>): Promise<Result>;
+  /**
+   * Whether a new task of this key would be refused now. A refusal is counted.
    * @returns the refusal, or null.
    */
-  refusal(): AuthError | null;
+  tryAdmit: (key: string) => AuthError | null;
   /** How many tasks run, and how many wait. */
   running: () => number;
   waiting: () => number;
@@ -39,8 +44,11 @@ export interface Bulkhead {
 
 /**
  * Bounds how much hashing goes on at once. Each hash takes 128 MiB and a thread of the pool that DNS look-ups share:
- * unbounded logins would end the process or stall its reconnects. Refused at once is what finds the queue full, and what
- * would wait for too long by what the last ones took: its client would have given up on it.
+ * unbounded logins would exhaust the memory or stall reconnects. If a task would have to wait for too long, by the
+ * duration of recent tasks, it is refused at once: its client would give up before.
+ *
+ * The keys of waiting tasks take turns, so that a burst from one address delays another by one task at most. If the
+ * queue is full, a new task replaces the newest task of the key that has most.
  */
 export function makeBulkhead(
   { concurrency, queue, queueTimeout }: BulkheadOptions,
@@ -48,62 +56,69 @@ export function makeBulkhead(
   clock: Pick<Clock, 'monotonic'>,
   observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'> = UNOBSERVED,
 ): Bulkhead {
-  const waiting: Waiting[] = [];
+  const waiting = makeFairQueue<Waiting>();
   let running = 0;
-  /** How long a task takes, in milliseconds: a mean that forgets; 0 until one has ended. */
+  /** Moving average of a task's duration, in milliseconds; 0 until the first one has ended. */
   let duration = 0;
 
-  /** Until a place is free for the one that comes `place`th in the queue, from 1 on. */
+  /** Expected time until the task at this place starts, in milliseconds. Places count from 1. */
   const waitOf = (place: number) => (place * duration) / concurrency;
+  /** After this time the tasks ahead of a new one of this key are done, if no others arrive. */
+  const refuse = (key: string) => overloaded(waitOf(waiting.placeOf(key) - 1));
+  const isFull = () => waiting.size() >= queue;
 
-  function refusal(): AuthError | null {
+  function tryAdmit(key: string): AuthError | null {
     if (running < concurrency) return null;
-    const place = waiting.length + 1;
-    if (place <= queue && waitOf(place) <= queueTimeout) return null;
-    // Whoever asks gives up on a refusal: each is counted, and once.
-    observe.hashRejected(place > queue ? 'full' : 'wait');
-    // By then those who wait now are through, if nobody comes in between.
-    return overloaded(waitOf(waiting.length));
+    const hasNoRoom = isFull() && waiting.largest(key) === key;
+    if (!hasNoRoom && waitOf(waiting.placeOf(key)) <= queueTimeout) return null;
+    // A request that is refused here never reaches `run`, so each refusal counts once.
+    observe.hashRejected(hasNoRoom ? 'full' : 'wait');
+    return refuse(key);
   }
 
-  function enter(): Promise<void> {
-    const refused = refusal();
+  function enter(key: string): Promise<void> {
+    const refused = tryAdmit(key);
     if (refused) return Promise.reject(refused);
     if (running < concurrency) {
       running++;
       return Promise.resolve();
     }
+    if (isFull()) waiting.takeNewest(waiting.largest(key))?.giveUp('dropped');
     return new Promise((resolve, reject) => {
       const entry: Waiting = {
         start: () => {
-          timers.clear(entry.timer);
+          timers.clear(timer);
           resolve();
         },
-        // Tasks have become slower since it came.
-        timer: timers.set(() => {
-          waiting.splice(waiting.indexOf(entry), 1);
-          observe.hashRejected('timeout');
-          reject(overloaded(waitOf(waiting.length)));
-        }, queueTimeout),
+        giveUp: (reason) => {
+          timers.clear(timer);
+          observe.hashRejected(reason);
+          reject(refuse(key));
+        },
       };
-      waiting.push(entry);
+      // Tasks became slower after it was queued, or other keys had a turn first.
+      const timer = timers.set(() => {
+        waiting.remove(key, entry);
+        entry.giveUp('timeout');
+      }, queueTimeout);
+      waiting.add(key, entry);
     });
   }
 
   function leave(): void {
-    // The place is handed over, not given back: nobody who comes now may overtake those who wait.
-    const next = waiting.shift();
+    // Hand the place over instead of freeing it, so that no new task overtakes the waiting ones.
+    const next = waiting.takeNext();
     if (next) next.start();
     else running--;
   }
 
   return {
-    refusal,
+    tryAdmit,
     running: () => running,
-    waiting: () => waiting.length,
-    async run(task) {
+    waiting: () => waiting.size(),
+    async run(key, task) {
       const came = clock.monotonic();
-      await enter();
+      await enter(key);
       try {
         const start = clock.monotonic();
         observe.hashBegan((start - came) / 1000);

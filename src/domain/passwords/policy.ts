@@ -1,6 +1,8 @@
 import { lengthOf, type Parsed } from '../users/identifiers.ts';
+import { fold, stemsOf, undoSubstitutions } from './guess-forms.ts';
+import { isPattern, repeatedUnit } from './patterns.ts';
 
-/** Long enough for any passphrase, short enough that nobody sends a megabyte to be hashed. */
+/** Long enough for any passphrase, short enough that no client makes us hash a megabyte. */
 export const PASSWORD_MAX_LENGTH = 1024;
 
 /** The form that is hashed: NFC, so that one password typed on two keyboards is one password. */
@@ -20,12 +22,12 @@ export function parsePassword(raw: string, minLength: number): Parsed {
   return { ok: true, value };
 }
 
-/** Whether a list of the commonest passwords holds it; asked with the lower-cased password. */
-export type IsCommonPassword = (password: string) => boolean;
+/** Whether a password is on the list of breached ones, folded and with its substitutions undone. */
+export type IsCommonPassword = (form: string) => boolean;
 
 /**
- * Why this password must not be taken: the first guesses of anybody who tries.
- * @returns null when it may.
+ * Refuses passwords that an attacker guesses first.
+ * @returns the reason; null if the password is acceptable.
  */
 export function refuseGuessable(
   password: string,
@@ -33,12 +35,14 @@ export function refuseGuessable(
   isCommon: IsCommonPassword,
 ): string | null {
   const guess = fold(password);
-  if (isCommon(guess)) return 'is one of the commonest passwords';
+  const stems = stemsOf(guess);
+  if (stems.some(isPattern)) return 'is a simple pattern, such as a repetition or a row of keys';
+  // A common password twice is no better than once.
+  const words = stems.flatMap((stem) => [stem, repeatedUnit(stem) ?? stem]);
+  if (words.some((word) => isCommon(undoSubstitutions(word))))
+    return 'is one of the commonest passwords, or too close to one';
   const localPart = owner.email.slice(0, owner.email.indexOf('@'));
-  const own = [owner.username, owner.name, owner.email, localPart].map(fold);
-  return own.includes(guess) ? 'must not be your own name or address' : null;
-}
-
-function fold(text: string): string {
-  return text.normalize('NFKC').trim().toLowerCase();
+  const names = [owner.username, owner.name, owner.email, localPart].map(fold);
+  const own = names.flatMap((name) => [name, name.replaceAll(' ', '')]);
+  return own.some((name) => stems.includes(name)) ? 'must not be your own name or address' : null;
 }

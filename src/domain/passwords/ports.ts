@@ -1,12 +1,55 @@
 /** Hashes passwords. Slow by design; always called through the bulkhead. */
 export interface PasswordHasher {
+  /** The cost of new hashes. */
+  readonly cost: HashCost;
   /** @returns the encoded hash with its parameters and salt. */
   hash(password: string): Promise<Uint8Array>;
   /**
    * Compares a password with a stored hash.
-   * @throws Error when the stored hash's parameters lie beyond what may be computed.
+   * @throws Error if the parameters of the stored hash exceed the limits.
    */
   verify(hash: Uint8Array, password: string): Promise<boolean>;
+  /** The cost of `verify` with this stored hash; null if its parameters exceed the limits. */
+  costOf(hash: Uint8Array): HashCost | null;
+  /** Does the work of `verify` with a hash of this cost, and nothing else. */
+  imitate(cost: HashCost, password: string): Promise<void>;
   /** Whether the hash was made with other parameters than today's. */
   isOutdated(hash: Uint8Array): boolean;
+}
+
+/** An algorithm with its parameters, as text: hashes of equal cost take equal work. */
+export type HashCost = string;
+
+/** Stored hashes, read page by page. */
+export interface HashSamples {
+  /**
+   * Reads the hashes of the next `count` accounts with ids above `after`.
+   * @returns for each cost among them the account with the greatest id; empty if there are no more accounts.
+   * @throws AuthError `unavailable`
+   */
+  sampleHashes(after: number, count: number): Promise<{ userId: number; passwordHash: Uint8Array }[]>;
+}
+
+/** `count` attempts in any window of `seconds` seconds. */
+export interface Allowance {
+  count: number;
+  seconds: number;
+}
+
+/**
+ * Slots for attempts, shared by all replicas. A slot is taken before its attempt begins, so that concurrent attempts
+ * cannot get past the limit together.
+ */
+export interface AttemptSlots {
+  /**
+   * Takes a slot of a counter, if one is free. It becomes free after the window, even if the process dies before.
+   * @returns the slot, or the milliseconds until one is free.
+   * @throws AuthError `unavailable`
+   */
+  reserve(counter: string, allowance: Allowance): Promise<{ slot: string } | { freeIn: number }>;
+  /**
+   * Gives a slot back: its attempt does not count. A no-op if the slot is free already.
+   * @throws AuthError `unavailable`
+   */
+  release(counter: string, slot: string): Promise<void>;
 }

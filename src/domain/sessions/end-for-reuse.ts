@@ -1,48 +1,96 @@
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { Revoke } from '../tokens/revoke.ts';
-import type { SessionStateStore, TokenKey } from './ports.ts';
+import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
+import type { TokenStateStore, TokenKey } from '../tokens/token-states.ts';
 
 interface EndForReusePorts {
-  revoke: Revoke;
-  states: Pick<SessionStateStore, 'revokeAll'>;
+  tokens: Pick<TokenStore, 'revokeForReuse'>;
+  tokenStates: Pick<TokenStateStore, 'revoke' | 'revokeAll'>;
+  revocations: Pick<RevocationStore, 'settle'>;
+  clock: Clock;
+  audit: Audit;
+}
+
+interface Theft extends TokenKey {
+  /** The smallest generation of a reused refresh token; undefined if it is not known. */
+  since: number | undefined;
+  /** The request that found the theft. Read at once, so that the queue keeps no request. */
+  from: Sourced;
 }
 
 /**
- * Ends sessions whose superseded token came back. The fast store refuses such a session already, in the very step that
- * found the theft; the record has to follow, or a rebuild would bring the session back. While the record cannot be
- * written it stays queued here, and each retry renews the tombstone, which tells everybody else until the record knows.
+ * Ends sessions whose superseded refresh token was presented again, and the long-lived tokens that they created since.
+ * The step that found the theft has already left a tombstone in the fast store. The record must follow, or a rebuild
+ * would bring the session back. While the record cannot be written, the theft stays queued here, and each retry renews
+ * the tombstone, which tells the other replicas.
  */
-export function makeEndForReuse({ revoke, states }: EndForReusePorts) {
-  const queued = new Map<number, TokenKey>();
+export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit }: EndForReusePorts) {
+  const queued = new Map<number, Theft>();
 
-  async function end(key: TokenKey): Promise<void> {
-    // Queued first: whatever fails from here on, it is tried again.
-    queued.set(key.tokenId, key);
+  function enqueue({ userId, tokenId }: TokenKey, since: number | undefined, from: Sourced): Theft {
+    const known = queued.get(tokenId);
+    const source = (known?.from ?? from).source;
+    const theft = { userId, tokenId, since: oldest(known, since), from: { source } };
+    queued.set(tokenId, theft);
+    return theft;
+  }
+
+  /** Record first, then the tombstones, as in tokens/revoke.ts. */
+  async function write({ userId, tokenId, since, from }: Theft): Promise<void> {
+    const stolen = await tokens.revokeForReuse(userId, tokenId, clock.now(), since);
+    if (!stolen) return;
+    const { ended, pending } = stolen;
+    // Audited before the next steps: if they fail, a retry finds nothing left to report.
+    if (ended.length > 0) audit({ event: 'llt.ended_for_reuse', userId, tokenIds: ended, by: tokenId }, from);
+    const tokenIds = [...ended, ...pending, tokenId];
+    await Promise.all(tokenIds.map((id) => tokenStates.revoke({ userId, tokenId: id })));
+    // If this fails, the next sweep sets the tombstones again.
+    await revocations.settle(tokenIds);
+  }
+
+  async function attempt(theft: Theft): Promise<void> {
     try {
-      await revoke(key.userId, key.tokenId, 'session', 'reuse');
-      queued.delete(key.tokenId);
+      await write(theft);
+      // Keep it if a smaller generation was presented meanwhile.
+      if (queued.get(theft.tokenId) === theft) queued.delete(theft.tokenId);
     } catch (error) {
       if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
     }
   }
 
   return {
-    end,
-    /** Leaves it to the next retry. @returns false where it is queued already. */
-    queue(key: TokenKey): boolean {
+    /** @param since the reused generation; undefined if only the tombstone of an earlier theft was found. */
+    async end(key: TokenKey, since: number | undefined, from: Sourced): Promise<void> {
+      // Queue first, so that any failure below is retried.
+      await attempt(enqueue(key, since, from));
+    },
+    /** Queues a theft of unknown generation for the next retry. @returns false if it is queued already. */
+    queue(key: TokenKey, from: Sourced): boolean {
       if (queued.has(key.tokenId)) return false;
-      queued.set(key.tokenId, key);
+      enqueue(key, undefined, from);
       return true;
     },
-    /** Renews the tombstones of what could not be written, and tries to write it again. */
+    /** Renews the tombstones of queued thefts, and retries to write their records. */
     async retry(): Promise<void> {
-      const keys = [...queued.values()];
-      if (keys.length === 0) return;
-      await states.revokeAll(keys, 'reused');
-      await Promise.all(keys.map(end));
+      const thefts = [...queued.values()];
+      if (thefts.length === 0) return;
+      const keys = thefts.map(({ userId, tokenId }) => ({ userId, tokenId }));
+      await tokenStates.revokeAll(keys, 'reused');
+      await Promise.all(thefts.map(attempt));
     },
     size: () => queued.size,
   };
+}
+
+/**
+ * A tombstone found after a theft of known generation most likely belongs to that theft. One found before it belongs to
+ * another theft, whose generation is not known.
+ */
+function oldest(known: Theft | undefined, since: number | undefined): number | undefined {
+  if (known?.since === undefined || since === undefined) return known ? known.since : since;
+  return Math.min(known.since, since);
 }
 
 export type EndForReuse = ReturnType<typeof makeEndForReuse>;

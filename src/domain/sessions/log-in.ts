@@ -1,16 +1,21 @@
 import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Bulkhead } from '../passwords/bulkhead.ts';
+import type { CheckPassword } from '../passwords/check-password.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
+import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
 import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
-import type { Lifetimes } from '../tokens/token-record.ts';
-import { collectFields, lengthOf, parseLabel, parseLoginName, type Parsed } from '../users/identifiers.ts';
-import type { UserStore } from '../users/ports.ts';
+import type { Lifetimes } from '../tokens/claims.ts';
+import { parseDevice } from '../users/device-name.ts';
+import { attemptedName, collectFields, lengthOf, parseLoginName, type Parsed } from '../users/identifiers.ts';
+import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
+import type { LoginAccount, UserStore } from '../users/ports.ts';
 import type { User } from '../users/user.ts';
-import type { SessionStateStore, TokenKey } from './ports.ts';
+import type { TokenStateStore, TokenKey } from '../tokens/token-states.ts';
 import { initialState } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 
@@ -18,41 +23,50 @@ interface LogInPorts {
   users: Pick<UserStore, 'findForLogin' | 'replaceHash'>;
   tokens: Pick<TokenStore, 'addSession'>;
   revocations: Pick<RevocationStore, 'settle'>;
-  states: Pick<SessionStateStore, 'now' | 'put' | 'revoke'>;
-  hasher: PasswordHasher;
+  tokenStates: Pick<TokenStateStore, 'now' | 'put' | 'revoke'>;
+  knownDevices: KnownDeviceStore;
+  limitGuess: LimitGuess;
+  hasher: Pick<PasswordHasher, 'hash' | 'isOutdated'>;
   bulkhead: Pick<Bulkhead, 'run'>;
-  /** A hash of the configured cost that no password opens, for names that nobody has. */
-  dummyHash: Uint8Array;
+  checkPassword: CheckPassword;
   lifetimes: Lifetimes;
   /** MAX_SESSIONS_PER_USER. */
   maxSessions: number;
   clock: Clock;
   audit: Audit;
+  /** Keyed hash of a name, for the audit trail. */
+  hashName: (name: string) => string;
 }
 
 export interface LogInRequest {
-  /** A username, or an e-mail address when it holds an `@`. */
+  /** A username, or an e-mail address if it contains an `@`. */
   username: string;
   password: string;
   device: string;
   /** Keyed hash of address and User-Agent. */
   client: string;
+  /** The caller's address: IPv4, or an IPv6 address as its /64. */
+  address: string;
+  origin: GuessOrigin;
+  from: Sourced;
 }
 
 /**
  * Opens a session.
- * @throws AuthError `validation_failed`, `invalid_credentials`, `overloaded`, `unavailable`
+ * @throws AuthError `validation_failed`, `invalid_credentials`, `rate_limited`, `overloaded`, `unavailable`
  */
 export function makeLogIn(ports: LogInPorts) {
-  const { tokens, states, lifetimes, maxSessions, clock, audit } = ports;
+  const { tokens, tokenStates, lifetimes, maxSessions, clock, audit } = ports;
 
   return async function logIn(request: LogInRequest): Promise<SessionGrant> {
     const device = parseRequest(request);
-    const account = await checkPassword(ports, request);
+    const found = await findAccount(ports, request);
+    const guess = guessOf(request, found);
+    const account = await ports.limitGuess(guess, () => openAccount(ports, request, found));
     const { user } = account;
 
-    // Fails here when the fast store is away, before anything is written.
-    const generation = await states.now();
+    // Fails here if the fast store is down, before anything is written.
+    const generation = await tokenStates.now();
     const createdAt = clock.now();
     const state = initialState(generation, request.client);
     const added = await tokens.addSession(
@@ -64,10 +78,10 @@ export function makeLogIn(ports: LogInPorts) {
         createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
       },
     );
-    if (!added) return refuse(ports, 'disabled', user);
+    if (!added) return refuse(ports, request, 'disabled', user);
     for (const tokenId of added.replaced) {
       await finishReplacement(ports, { userId: user.id, tokenId });
-      audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id });
+      audit({ event: 'session.replaced', userId: user.id, tokenId, by: added.id }, request.from);
     }
 
     const record = {
@@ -78,29 +92,25 @@ export function makeLogIn(ports: LogInPorts) {
       createdAt,
       state,
     };
-    await putCreated(states, record, user, generation);
-    audit({ event: 'session.created', userId: user.id, tokenId: added.id });
-    await renewHash(ports, account, request.password);
+    await putCreated(tokenStates, record, user, generation);
+    audit({ event: 'session.created', userId: user.id, tokenId: added.id }, request.from);
+    await rememberDevice(ports.knownDevices, user.id, request.client);
+    await renewHash(ports, account, request);
     return { user, tokenId: added.id, generation, createdAt };
   };
 }
 
 export type LogIn = ReturnType<typeof makeLogIn>;
 
-interface Account {
-  user: User;
-  passwordHash: Uint8Array;
-}
-
 /**
- * Any text within bounds is a try, so that a change of policy locks nobody out.
+ * Accepts any text within bounds as a try, so that a change of policy locks no user out.
  * @returns the device's name.
  */
 function parseRequest({ username, password, device }: LogInRequest): string {
   const { values, errors } = collectFields({
     username: parseTry(username, 254),
     password: parseTry(normalisePassword(password), PASSWORD_MAX_LENGTH),
-    device: parseLabel(device),
+    device: parseDevice(device),
   });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return values.device;
@@ -113,50 +123,71 @@ function parseTry(value: string, maxLength: number): Parsed {
   return { ok: true, value };
 }
 
-/**
- * One look-up and one hash, whoever asks and whatever is wrong, so that neither the answer nor its time tells which
- * names exist.
- */
-async function checkPassword(ports: LogInPorts, request: LogInRequest): Promise<Account> {
-  const { users, hasher, bulkhead, dummyHash } = ports;
+async function findAccount({ users }: LogInPorts, request: LogInRequest): Promise<LoginAccount | null> {
   const name = parseLoginName(request.username);
-  const password = normalisePassword(request.password);
-  const found = name && (await users.findForLogin(name));
+  return name && users.findForLogin(name);
+}
 
-  const matches = await bulkhead.run(() => hasher.verify(found?.passwordHash ?? dummyHash, password));
-  if (!found) return refuse(ports, 'unknown');
-  if (!matches) return refuse(ports, 'password', found.user);
-  if (found.user.disabled) return refuse(ports, 'disabled', found.user);
+/** A guess at any name, even an impossible one, so that limits do not reveal which names exist. */
+function guessOf({ username, origin, from }: LogInRequest, found: LoginAccount | null): Guess {
+  const account = found && { userId: found.user.id, knownClients: found.knownClients };
+  return { name: attemptedName(username), account, origin, from };
+}
+
+/** Every failure does the same work: neither the answer nor its time reveals which names exist. */
+async function openAccount(
+  ports: LogInPorts,
+  request: LogInRequest,
+  found: LoginAccount | null,
+): Promise<LoginAccount> {
+  const { checkPassword } = ports;
+  const password = normalisePassword(request.password);
+
+  const matches = await checkPassword({
+    hash: found?.passwordHash ?? null,
+    password,
+    mayOpen: found?.user.disabled === false,
+    address: request.address,
+  });
+  if (!found) return refuse(ports, request, 'unknown');
+  if (!matches) return refuse(ports, request, 'password', found.user);
+  if (found.user.disabled) return refuse(ports, request, 'disabled', found.user);
   return found;
 }
 
-/** The session that made room is revoked already, and pending: where this fails the next sweep finishes it. */
-async function finishReplacement({ states, revocations }: LogInPorts, key: TokenKey): Promise<void> {
+/** The replaced session is already revoked and pending on record: if this fails, the next sweep finishes it. */
+async function finishReplacement({ tokenStates, revocations }: LogInPorts, key: TokenKey): Promise<void> {
   try {
-    await states.revoke(key);
+    await tokenStates.revoke(key);
     await revocations.settle([key.tokenId]);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }
 }
 
-function refuse({ audit }: LogInPorts, reason: 'unknown' | 'password' | 'disabled', user?: User): never {
-  audit({ event: 'login.failed', reason, ...(user && { userId: user.id }) });
+function refuse(
+  { audit, hashName }: LogInPorts,
+  { username, from }: LogInRequest,
+  reason: 'unknown' | 'password' | 'disabled',
+  user?: User,
+): never {
+  const subject = user ? { userId: user.id } : { nameHash: hashName(attemptedName(username)) };
+  audit({ event: 'login.failed', reason, ...subject }, from);
   throw new AuthError('invalid_credentials');
 }
 
 /**
- * Where the parameters have changed since: only now is the password at hand to hash it anew. A full queue may wait, and
- * so may a database that has just gone away: the login has happened.
+ * Hashes the password again if the cost settings have changed: only a login has the plain password. If the queue is
+ * full or the database is down, a later login does it: this one has succeeded.
  */
 async function renewHash(
   { users, hasher, bulkhead }: LogInPorts,
-  { user, passwordHash }: Account,
-  password: string,
+  { user, passwordHash }: LoginAccount,
+  { password, address }: LogInRequest,
 ): Promise<void> {
   if (!hasher.isOutdated(passwordHash)) return;
   try {
-    const renewed = await bulkhead.run(() => hasher.hash(normalisePassword(password)));
+    const renewed = await bulkhead.run(address, () => hasher.hash(normalisePassword(password)));
     await users.replaceHash(user.id, passwordHash, renewed);
   } catch (error) {
     if (!(error instanceof AuthError)) throw error;

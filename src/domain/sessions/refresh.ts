@@ -1,20 +1,19 @@
-import type { TokenIdentity } from '../access-tokens/claims.ts';
+import type { TokenIdentity } from '../tokens/claims.ts';
 import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { RefreshOutcome } from '../metrics/outcomes.ts';
-import type { ReadThrough } from '../tokens/read-through.ts';
-import { sessionEnd, type Lifetimes } from '../tokens/token-record.ts';
+import type { TokenStates } from '../tokens/read-through.ts';
+import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { EndForReuse } from './end-for-reuse.ts';
-import type { SessionStateStore } from './ports.ts';
-import type { RotationOutcome } from './rotation.ts';
+import type { RotationOutcome } from '../tokens/session-state.ts';
 import type { SessionGrant } from './session.ts';
-import type { WriteBehind } from './write-behind.ts';
+import type { WriteBehind } from '../tokens/write-behind.ts';
 
 interface RefreshPorts {
-  states: Pick<SessionStateStore, 'rotate'>;
-  readThrough: ReadThrough;
+  tokenStates: Pick<TokenStates, 'rotate'>;
   endForReuse: Pick<EndForReuse, 'end'>;
   writeBehind: Pick<WriteBehind, 'note'>;
   lifetimes: Lifetimes;
@@ -26,34 +25,33 @@ interface RefreshPorts {
 }
 
 export interface RefreshRequest {
-  /** What the presented refresh token says. */
+  /** The claims of the presented refresh token. */
   identity: TokenIdentity;
-  /** Keyed hash of address and User-Agent; empty where the address means nothing. */
+  /** Keyed hash of address and User-Agent; empty if the client's address is unknown. */
   client: string;
-  /** When the complete request was inside the service, by Clock.monotonic. */
+  /** When the service had received the complete request, by Clock.monotonic. */
   receivedAt: number;
+  from: Sourced;
 }
 
 /**
  * Exchanges a refresh token for the next pair of its session.
- * @throws AuthError `invalid_token`, `token_reused` (the session is over), `refresh_overlap`, `unavailable`
+ * @throws AuthError `invalid_token`, `token_reused` (the session has ended), `refresh_overlap`, `unavailable`
  */
 export function makeRefresh(ports: RefreshPorts) {
-  const { states, readThrough, lifetimes, clock, observe = UNOBSERVED } = ports;
+  const { tokenStates, lifetimes, clock, observe = UNOBSERVED } = ports;
   const window = ports.retryWindow * 1_000_000;
 
   const present = ({ identity, client, receivedAt }: RefreshRequest) =>
-    readThrough(identity, 'session', () =>
-      states.rotate(identity, {
-        generation: identity.generation,
-        elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
-        window,
-        client,
-      }),
-    );
+    tokenStates.rotate(identity, {
+      generation: identity.generation,
+      elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
+      window,
+      client,
+    });
 
   return async function refresh(request: RefreshRequest): Promise<SessionGrant> {
-    const { identity } = request;
+    const { identity, from } = request;
     let answer: Awaited<ReturnType<typeof present>>;
     try {
       answer = await present(request);
@@ -82,11 +80,19 @@ export function makeRefresh(ports: RefreshPorts) {
           retryAfter: Math.max(1, Math.ceil(answer.retryAfter / 1e6)),
         });
       case 'refused':
-        if (answer.reason === 'clock') ports.audit({ event: 'clock.wrong', ...idsOf(identity) });
+        if (answer.reason === 'clock') ports.audit({ event: 'clock.wrong', ...idsOf(identity) }, from);
         throw new AuthError('unavailable');
       case 'reused':
-        ports.audit({ event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation });
-        await ports.endForReuse.end(idsOf(identity));
+        ports.audit(
+          { event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation },
+          from,
+        );
+        // The tombstone of an earlier theft holds neither the user nor the generation that was reused then.
+        await ports.endForReuse.end(
+          idsOf(identity),
+          'user' in answer ? identity.generation : undefined,
+          from,
+        );
         throw new AuthError('token_reused');
       case 'revoked':
       case 'disabled':
@@ -96,7 +102,7 @@ export function makeRefresh(ports: RefreshPorts) {
   };
 }
 
-/** The line of the table that decided, or why none did. */
+/** The row of the rotation table that applied, or why none did. */
 function rowOf(answer: RotationOutcome | { outcome: 'revoked' | 'disabled' | 'gone' }): RefreshOutcome {
   if (answer.outcome === 'issued') return answer.row;
   return answer.outcome === 'refused' ? answer.reason : answer.outcome;

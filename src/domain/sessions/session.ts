@@ -1,6 +1,6 @@
 import type { User } from '../users/user.ts';
 
-/** A pair to be issued: everything that its two tokens are made of. */
+/** A pair to issue: everything that goes into its two tokens. */
 export interface SessionGrant {
   user: User;
   /** The token record's id. */

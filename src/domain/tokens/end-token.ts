@@ -1,30 +1,78 @@
-import type { Principal } from '../access-tokens/principal.ts';
+import type { TokenIdentity, TokenType } from './claims.ts';
+import type { Bearer, Caller } from '../access-tokens/principal.ts';
 import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { ServiceIdentity } from '../clients/service-client.ts';
 import { AuthError } from '../errors.ts';
-import type { Revoke } from './revoke.ts';
+import type { Revoke, RevokeByCaller } from './revoke.ts';
 import type { TokenRecord } from './token-record.ts';
 
 interface EndTokenPorts {
   revoke: Revoke;
+  revokeByCaller: RevokeByCaller;
   audit: Audit;
 }
 
 /**
- * Ends another token of the caller's. An LLT may not: a leaked one must not be able to lock its owner out.
- * @param type only a token of this type.
- * @throws AuthError `token_not_allowed`, `token_unknown`, `unavailable`
+ * The three requests that end one token. Each throws AuthError `unavailable` if the token may still be good. Each is
+ * audited once the record has ended: later steps may fail, and a repeat ends nothing.
  */
-export function makeEndToken({ revoke, audit }: EndTokenPorts) {
-  return async function endToken(
-    principal: Principal,
-    tokenId: number,
-    type?: TokenRecord['type'],
-  ): Promise<void> {
-    const userId = principal.user.id;
-    if (principal.type === 'llt') throw new AuthError('token_not_allowed');
-    if (!(await revoke(userId, tokenId, type))) throw new AuthError('token_unknown');
-    audit({ event: 'token.revoked', userId, tokenId, by: principal.tokenId });
+export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
+  return {
+    /**
+     * Ends the session or LLT of the presented token. A valid signature is enough: a logout must not fail because
+     * another tab has refreshed, and a client that lost the answer may repeat it.
+     * @throws AuthError `invalid_token` (no such record)
+     */
+    async logOut({ userId, tokenId, type }: Bearer, from: Sourced): Promise<void> {
+      const isKnown = await revoke(userId, tokenId, recordType(type), () => {
+        audit({ event: 'token.revoked', userId, tokenId, by: tokenId, type: recordType(type) }, from);
+      });
+      if (!isKnown) throw new AuthError('invalid_token');
+    },
+
+    /**
+     * Ends another token of the caller. An LLT may not do this: a leaked one must not lock its owner out.
+     * @param type only a token of this type.
+     * @throws AuthError `token_not_allowed`, `token_unknown`, `invalid_token` (the caller's session has ended
+     * meanwhile)
+     */
+    async endToken(
+      caller: Caller,
+      tokenId: number,
+      from: Sourced,
+      type?: TokenRecord['type'],
+    ): Promise<void> {
+      const userId = caller.user.id;
+      if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+      const key = { userId, tokenId: caller.tokenId };
+      const isKnown = await revokeByCaller(key, tokenId, type, () => {
+        audit({ event: 'token.revoked', userId, tokenId, by: caller.tokenId, ...(type && { type }) }, from);
+      });
+      if (!isKnown) throw new AuthError('token_unknown');
+    },
+
+    /**
+     * Ends the session or LLT of a token for a registered service (RFC 7009). A valid signature is enough, as for a
+     * logout: the service may hold only a superseded or expired token. For a token without a record this is a no-op.
+     */
+    async revokeToken(
+      { clientId }: ServiceIdentity,
+      { userId, tokenId, type }: TokenIdentity & { type: TokenType },
+      from: Sourced,
+    ): Promise<void> {
+      await revoke(userId, tokenId, recordType(type), () => {
+        audit({ event: 'token.revoked_by_client', userId, tokenId, clientId }, from);
+      });
+    },
   };
 }
 
-export type EndToken = ReturnType<typeof makeEndToken>;
+function recordType(type: TokenType): TokenRecord['type'] {
+  return type === 'llt' ? 'llt' : 'session';
+}
+
+type Endings = ReturnType<typeof makeEndToken>;
+export type LogOut = Endings['logOut'];
+export type EndToken = Endings['endToken'];
+export type RevokeToken = Endings['revokeToken'];

@@ -1,20 +1,22 @@
-import { sessionExpiry, type Lifetimes, type TokenRecord } from './token-record.ts';
+import type { TokenRecord } from './token-record.ts';
+import { sessionExpiry, type Lifetimes } from './claims.ts';
 
 /**
- * Why a token was ended, as its record says: by its owner (also everywhere, or by id), for a superseded refresh token that
- * came back, by a change of the password, by an operator, for the session that was one too many.
+ * Why a token was ended, by its record. `logout`: by its owner, also everywhere or by id. `reuse`: a superseded refresh
+ * token was presented again. `password`: the password was changed. `admin`: by an operator. `replaced`: a new session
+ * exceeded the limit.
  */
 export const END_REASONS = ['logout', 'reuse', 'password', 'admin', 'replaced'] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** `expired` follows from the record. `unknown`: ended by a release that does not write the reason, or before a backup. */
+/** `expired` follows from the record. `unknown`: the release that ended it wrote no reason, or a backup lost it. */
 export const SHOWN_REASONS = [...END_REASONS, 'expired', 'unknown'] as const;
 export type ShownReason = (typeof SHOWN_REASONS)[number];
 
-/** For how long owner and operators can see what became of a token, in milliseconds. */
+/** For how long owners and operators can list an ended token, in milliseconds. */
 export const ENDED_SHOWN = 30 * 86_400_000;
 
-/** Where a list of them was left. */
+/** The last entry of the previous page. */
 export type EndedPosition = Pick<EndedToken, 'endedAt' | 'id'>;
 
 /** Times in milliseconds since 1970. */
@@ -23,16 +25,18 @@ export interface EndedToken {
   type: 'refresh' | 'llt';
   name: string;
   createdAt: number;
+  /** The session that created an LLT, as in TokenRecord. */
+  createdBy: number | null;
   lastUsedAt: number | null;
   endedAt: number;
   reason: ShownReason;
 }
 
 /**
- * What became of a token, as far as its record knows. A session that had expired before it was revoked stays expired; but
- * a theft is always told, since a record may be behind.
- * @param reason as the record has it: null, or a later release's word that this one does not know.
- * @returns null where it has not ended by `now` (ms).
+ * How a token ended, by its record. A token that expired before it was revoked counts as expired. The theft of a
+ * session is always shown, since the session's record may be behind.
+ * @param reason as recorded: null, or a reason of a later release that this one does not know.
+ * @returns null if it has not ended by `now` (ms).
  */
 export function asEnded(
   record: TokenRecord,
@@ -40,17 +44,20 @@ export function asEnded(
   lifetimes: Lifetimes,
   now: number,
 ): EndedToken | null {
-  const { id, name, createdAt, revokedAt, state } = record;
+  const { id, name, createdAt, createdBy, revokedAt, state } = record;
   const isSession = record.type === 'session';
-  const expiry = isSession ? sessionExpiry(createdAt, state.latest, lifetimes) : Infinity;
+  const expiry = isSession
+    ? sessionExpiry(createdAt, state.latest, lifetimes)
+    : (record.expiresAt ?? Infinity);
   const token = {
     id,
     type: isSession ? ('refresh' as const) : ('llt' as const),
     name,
     createdAt,
+    createdBy,
     lastUsedAt: isSession ? Math.floor(state.latest / 1000) : record.lastUsedAt,
   };
-  if (revokedAt !== null && (revokedAt <= expiry || reason === 'reuse')) {
+  if (revokedAt !== null && (revokedAt <= expiry || (isSession && reason === 'reuse'))) {
     return {
       ...token,
       endedAt: revokedAt,

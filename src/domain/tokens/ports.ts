@@ -1,9 +1,10 @@
 import type { UserMark } from '../feed/ports.ts';
 import type { User } from '../users/user.ts';
-import type { TokenKey } from '../sessions/ports.ts';
-import type { SessionState } from '../sessions/rotation.ts';
+import type { TokenKey } from './token-states.ts';
+import type { SessionState } from './session-state.ts';
 import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
-import type { Lifetimes, TokenRecord } from './token-record.ts';
+import type { TokenRecord } from './token-record.ts';
+import type { Lifetimes } from './claims.ts';
 
 export interface NewSession {
   /** The device. */
@@ -13,22 +14,48 @@ export interface NewSession {
   state: SessionState;
 }
 
+export interface NewLongLived {
+  /** The device. */
+  name: string;
+  /** Milliseconds since 1970. */
+  createdAt: number;
+  /** The key that will sign it. */
+  kid: string;
+  /** Milliseconds since 1970; null for never. */
+  expiresAt?: number | null;
+  /** The caller's session, and the generation of its access token; null as on the records of older releases. */
+  createdBy: { sessionId: number; generation: number } | null;
+}
+
+/** The long-lived tokens that end with a stolen session. */
+export interface StolenLongLived {
+  /** Tokens that this call has ended. */
+  ended: number[];
+  /** Tokens that an earlier call has ended, and whose tombstones are not confirmed. */
+  pending: number[];
+}
+
 export interface Ending {
   /** Milliseconds since 1970. */
   at: number;
   reason: EndReason;
   usedSince: number;
-  /** The id of a session that stays. */
-  keep?: number | undefined;
+  /** The caller's session; null without one. */
+  caller: number | null;
+  /** Whether the caller's session is kept. */
+  keepsCaller: boolean;
 }
+
+/** `now`: this call ended the token. `before`: it had ended, so this call changed nothing. */
+export type Revoked = 'now' | 'before';
 
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
   /**
-   * Adds a session under a lock on the user's row, in one transaction with the revocation of whatever has to make
-   * room for it: of more than `limit` sessions used since `liveSince` (µs), and where they have a greatest age created
-   * since `createdSince` (ms), those unused for longest go.
-   * @returns null when the user has gone or was disabled meanwhile.
+   * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
+   * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
+   * greatest age, only those created since `createdSince` (ms).
+   * @returns null if the user was deleted or disabled meanwhile.
    */
   addSession(
     userId: number,
@@ -37,58 +64,80 @@ export interface TokenStore {
   ): Promise<{ id: number; replaced: number[] } | null>;
 
   /**
-   * Adds a long-lived token, under the same lock.
-   * @returns null when the user already has `limit` of them.
-   * @throws AuthError `invalid_token` when the user has gone or was disabled meanwhile
+   * Adds a long-lived token, under the same lock and a lock on the caller's session.
+   * @returns null if the user already has `limit` of them that have not expired.
+   * @throws AuthError `invalid_token` if that session has ended, or the user was deleted or disabled meanwhile
    */
-  addLongLived(
-    userId: number,
-    token: { name: string; createdAt: number; kid: string },
-    limit: number,
-  ): Promise<number | null>;
+  addLongLived(userId: number, token: NewLongLived, limit: number): Promise<number | null>;
 
-  /** The record with its owner, revoked or not; null when there is none. */
+  /** The record with its owner, revoked or not; null if there is none. */
   find(id: number): Promise<{ record: TokenRecord; user: User } | null>;
 
   /**
-   * Marks a record of this user as revoked, and as pending until its tombstone stands; one that is already stays as it
-   * was.
+   * Marks a record of this user as revoked, and as pending until its tombstone is set. A record that is revoked already
+   * does not change.
    * @param type only a record of this type.
-   * @param reason `logout` where nothing else is said.
-   * @returns false when this user has no such record.
+   * @param reason `logout` by default. Theft has its own method.
+   * @returns null if this user has no such record.
    */
   revoke(
     userId: number,
     id: number,
     at: number,
     type?: TokenRecord['type'],
-    reason?: EndReason,
-  ): Promise<boolean>;
+    reason?: Exclude<EndReason, 'reuse'>,
+  ): Promise<Revoked | null>;
 
   /**
-   * Revokes every LLT of the user and every session used since `usedSince` (µs), under the lock under which they are
-   * added and in one transaction: what is added at the same time is ended with the rest, or comes after it.
-   * @throws AuthError `invalid_token` where the session that is to be kept has ended meanwhile: it may end no other
+   * As `revoke`, under the locks of user, caller and target.
+   * @param caller the token that the caller presents.
+   * @throws AuthError `invalid_token` if the caller's token has ended, or the user was deleted or disabled meanwhile
+   */
+  revokeByCaller(
+    caller: TokenKey,
+    id: number,
+    at: number,
+    type?: TokenRecord['type'],
+  ): Promise<Revoked | null>;
+
+  /**
+   * Revokes a session whose superseded refresh token was reused and, in the same transaction, the LLTs that it created
+   * since then, all with the reason `reuse`. It holds the lock under which LLTs are added. A repeat is safe.
+   * @param since the generation of the reused refresh token. If it is not known, all LLTs that the session created are
+   * ended, unless the theft is on record already: the replica that recorded it knew the generation.
+   * @returns null if this user has no such session.
+   */
+  revokeForReuse(
+    userId: number,
+    sessionId: number,
+    at: number,
+    since: number | undefined,
+  ): Promise<StolenLongLived | null>;
+
+  /**
+   * Revokes every LLT of the user and every session used since `usedSince` (µs), in one transaction and under the lock
+   * under which they are added. A token that is added concurrently is ended too, or is added afterwards.
+   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
    */
   revokeAll(
     userId: number,
     ending: Ending,
   ): Promise<{
-    /** What this has ended. */
+    /** Tokens that this call has ended. */
     ended: TokenRecord[];
-    /** The greatest id that the user's tokens had then: none up to it is good any more. null where one was kept. */
+    /** The user's greatest token id: no token up to it is good any more. null if the caller was kept. */
     before: number | null;
   }>;
 
   /**
    * The records of the user that are not revoked, oldest first.
-   * @param usedSince (µs) leaves out sessions that were not used since.
+   * @param usedSince (µs) leaves out sessions not used since then.
    */
   list(userId: number, usedSince?: number): Promise<TokenRecord[]>;
 
   /**
-   * What has ended since `since` (ms): revoked, or expired by `now` as far as the record knows. The newest first.
-   * @param range.before only what comes after this one in that order.
+   * Tokens that ended since `since` (ms), by their records: revoked, or expired by `now`. The newest first.
+   * @param range.before only entries after this one in that order.
    */
   listEnded(
     userId: number,
@@ -97,15 +146,15 @@ export interface TokenStore {
   ): Promise<EndedToken[]>;
 }
 
-/** Rotations and uses that reach the records later than they happen. */
+/** Writes rotations and uses to the records, some time after they happened. */
 export interface StateWriter {
   /**
-   * Moves records on to these states, never back. In one transaction; locks in the order given.
+   * Updates records to these states, but never to an older one. In one transaction; locks in the given order.
    * @returns those that are revoked or gone.
    */
   saveStates(states: readonly (TokenKey & { state: SessionState })[]): Promise<TokenKey[]>;
 
-  /** Moves the last use of LLTs on, never back. Times in milliseconds since 1970. */
+  /** Updates the last use of LLTs, but never to an earlier time. Times in milliseconds since 1970. */
   saveUses(uses: readonly { tokenId: number; at: number }[]): Promise<void>;
 }
 
@@ -115,20 +164,20 @@ export interface Settled {
   at: number;
 }
 
-/** The outbox of revocations: a record is revoked and marked as pending in one commit; the mark goes with its tombstone. */
+/** The outbox of revocations: one commit revokes a record and marks it pending. Its tombstone clears the mark. */
 export interface RevocationStore {
-  /** Tokens whose tombstone is not known to stand; of one user, or of all. */
+  /** Tokens whose tombstone is not confirmed; of one user, or of all. */
   pending(limit: number, userId?: number): Promise<TokenKey[]>;
 
-  /** Of these users those that are disabled, and so have no token that is good, with the newest token of each. */
+  /** Those of the users who are disabled, and so have no good token, each with the user's newest token. */
   marksOf(userIds: readonly number[]): Promise<UserMark[]>;
 
-  /** Notes that the tombstones have just been set, and takes the marks off. */
+  /** Records that the tombstones have just been set, and clears the marks. */
   settle(tokenIds: readonly number[]): Promise<void>;
 
   /**
-   * What was settled in the last so many milliseconds or after a moment (ms since 1970) and id, by the record's own
-   * clock, oldest first.
+   * Revocations settled in the last `ago` milliseconds, or after the time `at` (ms since 1970) and `id`, by the
+   * database's clock; oldest first.
    */
   settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<Settled[]>;
 }

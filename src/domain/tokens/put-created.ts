@@ -1,21 +1,22 @@
 import { AuthError } from '../errors.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStateStore } from './token-states.ts';
 import type { User } from '../users/user.ts';
 import type { TokenRecord } from './token-record.ts';
 
 /**
- * Puts a token that has just been committed into the fast store. It saves the first use a rebuild, no more: when the
- * store goes away at just this moment the token is good all the same, and failing now would make a client repeat a
- * signup that has happened.
+ * Puts a token that was just committed into the fast store, which only saves a rebuild at its first use. So an outage
+ * of the store is ignored: the token is good, and an error would make a client repeat a signup that has succeeded.
  */
 export async function putCreated(
-  states: Pick<SessionStateStore, 'put'>,
-  record: Omit<TokenRecord, 'lastUsedAt' | 'revokedAt'>,
+  tokenStates: Pick<TokenStateStore, 'put'>,
+  record: Omit<TokenRecord, 'lastUsedAt' | 'revokedAt' | 'expiresAt' | 'createdBy'>,
   user: User,
   asOf: number,
 ): Promise<void> {
   try {
-    await states.put({ ...record, lastUsedAt: null, revokedAt: null }, user, asOf);
+    // The fast store keeps neither expiry nor origin: the token holds the expiry, and the record the origin.
+    const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
+    await tokenStates.put({ ...record, ...unused }, user, asOf);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }

@@ -1,51 +1,81 @@
+import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
-import type { SessionStateStore, TokenKey, Unusable } from '../sessions/ports.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
+import type { TokenKey, TokenStateStore, Unusable } from './token-states.ts';
 
 type Missing = Extract<Unusable, { outcome: 'missing' }>;
+type Presented = 'rotate' | 'checkAccess' | 'checkLongLived';
+type AnswerOf<Method extends Presented> = Awaited<ReturnType<TokenStateStore[Method]>>;
 
-interface ReadThroughPorts {
-  states: Pick<SessionStateStore, 'put' | 'revoke'>;
+/**
+ * Token states for use cases: a state that the store lost is rebuilt before the answer. `gone` means that the
+ * token has no record, was revoked on record, or belongs to another user or type.
+ */
+export type TokenStates = {
+  [Method in Presented]: (
+    ...args: Parameters<TokenStateStore[Method]>
+  ) => Promise<Exclude<AnswerOf<Method>, Missing> | { outcome: 'gone' }>;
+};
+
+export interface ReadThroughPorts {
   tokens: Pick<TokenStore, 'find'>;
+  clock: Pick<Clock, 'monotonic'>;
   observe?: Pick<Observe, 'readThrough'>;
 }
 
-/** A second miss means that the rebuilt key was too old to be taken, or vanished again: worth one more try, not more. */
+/** After a second miss, when the rebuilt state was refused as too old or was lost again, one more try makes sense. */
 const MAX_REBUILDS = 2;
 
 /**
- * Asks the fast store, and where it does not know the token rebuilds its state from the record and asks again.
- * A token without a record, of another user or of another type is `gone`.
+ * A decorator of the token-state store: on a cache miss it rebuilds the state from the record and asks again.
+ * @throws AuthError `unavailable` after MAX_REBUILDS misses, and if a store is down
  */
-export function makeReadThrough({ states, tokens, observe = UNOBSERVED }: ReadThroughPorts) {
-  return async function readThrough<Answer extends { outcome: string }>(
+export function withReadThrough(
+  tokenStates: Pick<TokenStateStore, Presented | 'put' | 'revoke'>,
+  { tokens, clock, observe = UNOBSERVED }: ReadThroughPorts,
+): TokenStates {
+  /** @returns whether the token has a record to rebuild from. */
+  async function rebuild(key: TokenKey, type: TokenRecord['type'], asOf: number): Promise<boolean> {
+    const found = await tokens.find(key.tokenId);
+    const isOwn = found?.record.userId === key.userId && found.record.type === type;
+    if (!isOwn || found.record.revokedAt !== null) {
+      // Its tombstone expired or was lost. A new one saves the next request a database query.
+      if (isOwn) await tokenStates.revoke(key);
+      observe.readThrough('gone');
+      return false;
+    }
+    const isAccepted = await tokenStates.put(found.record, found.user, asOf);
+    observe.readThrough(isAccepted ? 'rebuilt' : 'refused');
+    return true;
+  }
+
+  async function retry<Answer extends { outcome: string }>(
     key: TokenKey,
     type: TokenRecord['type'],
-    ask: () => Promise<Answer>,
-  ): Promise<Exclude<Answer, Missing> | { outcome: 'gone' }> {
+    present: () => Promise<Answer | Missing>,
+  ): Promise<Answer | { outcome: 'gone' }> {
     for (let rebuilds = 0; ; rebuilds++) {
-      const answer = await ask();
-      if (!isMissing(answer)) return answer as Exclude<Answer, Missing>;
+      const answer = await present();
+      if (!isMissing(answer)) return answer;
       if (rebuilds === MAX_REBUILDS) throw new AuthError('unavailable');
-
-      const found = await tokens.find(key.tokenId);
-      const isTheirs = found?.record.userId === key.userId && found.record.type === type;
-      if (!isTheirs || found.record.revokedAt !== null) {
-        // Its tombstone has expired or was lost: the next try shall not ask the record again.
-        if (isTheirs) await states.revoke(key);
-        observe.readThrough('gone');
-        return { outcome: 'gone' };
-      }
-      const isTaken = await states.put(found.record, found.user, answer.now);
-      observe.readThrough(isTaken ? 'rebuilt' : 'refused');
+      if (!(await rebuild(key, type, answer.now))) return { outcome: 'gone' };
     }
+  }
+
+  return {
+    rotate(key, presented) {
+      const start = clock.monotonic();
+      // The time of a rebuild counts as time inside the service.
+      const elapsed = () => presented.elapsed + Math.ceil((clock.monotonic() - start) * 1000);
+      return retry(key, 'session', () => tokenStates.rotate(key, { ...presented, elapsed: elapsed() }));
+    },
+    checkAccess: (key, generation) => retry(key, 'session', () => tokenStates.checkAccess(key, generation)),
+    checkLongLived: (key) => retry(key, 'llt', () => tokenStates.checkLongLived(key)),
   };
 }
 
 function isMissing(answer: { outcome: string }): answer is Missing {
   return answer.outcome === 'missing';
 }
-
-export type ReadThrough = ReturnType<typeof makeReadThrough>;

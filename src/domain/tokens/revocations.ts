@@ -1,28 +1,28 @@
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
-import type { SessionStateStore, TokenKey } from '../sessions/ports.ts';
+import type { TokenStateStore, TokenKey } from './token-states.ts';
 import type { RevocationStore, Settled } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
-  /** Without publishing: that is done here, by time. */
-  states: Pick<SessionStateStore, 'revokeAll'>;
+  /** Without publishing: this module publishes, by time. */
+  tokenStates: Pick<TokenStateStore, 'revokeAll'>;
   feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'renewed'>;
   clock: Clock;
 }
 
-/** Read and set at once. */
+/** Tombstones read and set per batch. */
 const PAGE = 1000;
-/** A failover may have lost the tombstones of the last so many milliseconds unseen. */
+/** A failover may silently lose tombstones of this last period, in milliseconds. */
 const RECENT = 60_000;
-/** From so many tokens of one user on it is asked whether an event for all of them will do. */
+/** From this many tokens of one user on, one event for all of them is considered. */
 const MANY = 3;
 
 /**
- * What keeps tombstones standing whatever the fast store forgets, and the feed whole. Every replica does all of it:
- * setting a tombstone twice is harmless, and no replica is needed.
+ * Restores tombstones that the fast store lost, and keeps the feed complete. Every replica does all of this work:
+ * setting a tombstone twice is harmless, and no single replica is needed.
  */
-export function makeRevocations({ revocations, states, feed, clock }: RevocationPorts) {
+export function makeRevocations({ revocations, tokenStates, feed, clock }: RevocationPorts) {
   let found = 0;
   let renewed = clock.monotonic();
 
@@ -31,7 +31,7 @@ export function makeRevocations({ revocations, states, feed, clock }: Revocation
     while (from) {
       const page = await revocations.settledSince(from, PAGE);
       const keys = page.map(({ key }) => key);
-      await states.revokeAll(keys);
+      await tokenStates.revokeAll(keys);
       await also?.(keys);
       const last: Settled | undefined = page.length === PAGE ? page.at(-1) : undefined;
       from = last ? { at: last.at, id: last.key.tokenId } : null;
@@ -50,32 +50,32 @@ export function makeRevocations({ revocations, states, feed, clock }: Revocation
 
   return {
     /**
-     * Finishes the revocations whose tombstone is not known to stand: their replica was killed, or the fast store away,
-     * between the record and the tombstone.
+     * Finishes revocations whose tombstone is not confirmed: between the record and the tombstone, their replica was
+     * killed or the fast store was down.
      */
     async sweep(): Promise<void> {
       let page: TokenKey[];
       do {
         page = await revocations.pending(PAGE);
         found = page.length;
-        await states.revokeAll(page);
+        await tokenStates.revokeAll(page);
         await publish(page);
         await revocations.settle(page.map(({ tokenId }) => tokenId));
       } while (page.length === PAGE);
     },
 
-    /** How many were pending when last looked at; PAGE for that many or more. */
+    /** How many revocations were pending at the last sweep; PAGE means that many or more. */
     pending: () => found,
 
     /**
-     * Sets the tombstones of the last so many milliseconds again. The feed needs none of them: where it may have lost
-     * some it begins anew.
+     * Sets the tombstones of the last `ms` milliseconds again. The feed does not need them: if it may have lost events,
+     * it begins a new epoch.
      */
     renew: (ms: number) => renew(ms),
 
     /**
-     * Those of the last minute, and of the time since that was last done: a store may have been away. The feed gets those
-     * that it does not have: its stream may have lost the last ones in a failover, or they went to a master that is none.
+     * Renews the tombstones of the last minute and of the time since the last renewal, in which a store may have been
+     * down. The feed gets the events that it lacks: a failover may have lost them, or they went to a demoted master.
      */
     async renewRecent(): Promise<void> {
       const now = clock.monotonic();

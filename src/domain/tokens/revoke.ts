@@ -1,11 +1,13 @@
 import type { Clock } from '../clock.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
-import type { EndReason } from './ended-token.ts';
+import type { TokenStateStore, TokenKey } from './token-states.ts';
 import type { RevocationStore, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 
+/** Called when a token has ended on record, before the fast store knows. */
+type OnRecorded = () => void;
+
 interface RevokePorts {
-  states: Pick<SessionStateStore, 'revoke'>;
+  tokenStates: Pick<TokenStateStore, 'revoke'>;
   tokens: Pick<TokenStore, 'revoke'>;
   revocations: Pick<RevocationStore, 'settle'>;
   clock: Clock;
@@ -13,22 +15,61 @@ interface RevokePorts {
 
 /**
  * Ends a token for good: first in the record, so that no rebuild can bring it back, then in the fast store, so that
- * every replica refuses it from now on. Only when both are done is it said to be done, and doing it again is safe.
+ * every replica refuses it from now on. It succeeds only after both, and a repeat is safe. Used for owners who present
+ * this very token, and for registered services.
+ * @param onRecorded not called for a repeat.
  * @returns false when the user has no such token.
  */
-export function makeRevoke({ states, tokens, revocations, clock }: RevokePorts) {
+export function makeRevoke(ports: RevokePorts) {
+  const { tokens, clock } = ports;
+
   return async function revoke(
     userId: number,
     tokenId: number,
     type?: TokenRecord['type'],
-    reason: EndReason = 'logout',
+    onRecorded?: OnRecorded,
   ): Promise<boolean> {
-    if (!(await tokens.revoke(userId, tokenId, clock.now(), type, reason))) return false;
-    await states.revoke({ userId, tokenId });
-    // Should this fail, the next sweep sets the tombstone once more.
-    await revocations.settle([tokenId]);
+    const revoked = await tokens.revoke(userId, tokenId, clock.now(), type);
+    if (revoked === null) return false;
+    if (revoked === 'now') onRecorded?.();
+    await finish(ports, { userId, tokenId });
     return true;
   };
 }
 
 export type Revoke = ReturnType<typeof makeRevoke>;
+
+type RevokeByCallerPorts = Omit<RevokePorts, 'tokens'> & { tokens: Pick<TokenStore, 'revokeByCaller'> };
+
+/**
+ * As `makeRevoke`, for an owner who presents another token, which must still be good at this moment.
+ * @returns false when the user has no such token.
+ */
+export function makeRevokeByCaller(ports: RevokeByCallerPorts) {
+  const { tokens, clock } = ports;
+
+  /** @throws AuthError `invalid_token` (the caller's token has ended meanwhile), `unavailable` */
+  return async function revokeByCaller(
+    caller: TokenKey,
+    tokenId: number,
+    type?: TokenRecord['type'],
+    onRecorded?: OnRecorded,
+  ): Promise<boolean> {
+    const revoked = await tokens.revokeByCaller(caller, tokenId, clock.now(), type);
+    if (revoked === null) return false;
+    if (revoked === 'now') onRecorded?.();
+    await finish(ports, { userId: caller.userId, tokenId });
+    return true;
+  };
+}
+
+export type RevokeByCaller = ReturnType<typeof makeRevokeByCaller>;
+
+/** Second half of a revocation that is on record. If it fails, the next sweep sets the tombstone again. */
+async function finish(
+  { tokenStates, revocations }: Pick<RevokePorts, 'tokenStates' | 'revocations'>,
+  key: TokenKey,
+): Promise<void> {
+  await tokenStates.revoke(key);
+  await revocations.settle([key.tokenId]);
+}

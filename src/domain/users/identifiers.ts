@@ -1,8 +1,8 @@
 import type { FieldError } from '../errors.ts';
 
 /**
- * The canonical forms of what users type. Lengths are in code points after normalisation. Each function returns the
- * canonical value or what is wrong with it, in words that hold nothing of the value.
+ * The canonical forms of user input. Lengths are in code points after normalisation. Each function returns the
+ * canonical value or an error message that does not contain the value.
  */
 export type Parsed = { ok: true; value: string } | { ok: false; message: string };
 
@@ -21,7 +21,10 @@ export function parseUsername(raw: string): Parsed {
   return { ok: true, value };
 }
 
-/** Trimmed and lower-cased; at most 254 characters, one `@` with something on both sides, nothing invisible. */
+/**
+ * Trimmed and lower-cased; at most 254 characters, one `@` with text on both sides, no whitespace or control
+ * characters.
+ */
 export function parseEmail(raw: string): Parsed {
   const value = canonicalEmail(raw);
   if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
@@ -42,12 +45,12 @@ export function parseLabel(raw: string): Parsed {
   return { ok: true, value };
 }
 
-/** What somebody logs in with: a username, or an e-mail address when it holds an `@`. */
+/** A login's name: a username, or an e-mail address if it contains an `@`. */
 export type LoginName = { username: string } | { email: string };
 
 /**
- * Reads the name at login. Whatever cannot name an account is still a try: it is `null`, and is answered like any
- * unknown name.
+ * Reads the name at login. If no account can have this name the result is `null`, and the login is answered like one
+ * with an unknown name.
  */
 export function parseLoginName(raw: string): LoginName | null {
   if (raw.includes('@')) {
@@ -58,7 +61,12 @@ export function parseLoginName(raw: string): LoginName | null {
   return username.ok ? { username: username.value } : null;
 }
 
-/** Lower-casing can undo the normalisation (U+0130 becomes two code points), so it is done again. */
+/** The canonical form of a login's name, even of one that no account can have. */
+export function attemptedName(raw: string): string {
+  return raw.includes('@') ? canonicalEmail(raw) : canonicalUsername(raw);
+}
+
+/** Normalised again at the end, since lower-casing can undo it (U+0130 becomes two code points). */
 function canonicalUsername(raw: string): string {
   return raw.normalize('NFKC').trim().toLowerCase().normalize('NFKC');
 }
@@ -76,7 +84,7 @@ function bad(message: string): Parsed {
   return { ok: false, message };
 }
 
-/** Collects what is wrong with several fields, so that a client learns of all of it at once. */
+/** Collects the errors of several fields, so that a client gets all of them at once. */
 export function collectFields<Name extends string>(
   fields: Record<Name, Parsed>,
 ): { values: Record<Name, string>; errors: FieldError[] } {

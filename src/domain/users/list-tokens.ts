@@ -2,7 +2,7 @@ import type { Principal } from '../access-tokens/principal.ts';
 import type { Clock } from '../clock.ts';
 import { ENDED_SHOWN, type EndedPosition, type EndedToken } from '../tokens/ended-token.ts';
 import type { TokenStore } from '../tokens/ports.ts';
-import type { Lifetimes } from '../tokens/token-record.ts';
+import type { Lifetimes } from '../tokens/claims.ts';
 import type { Profile, TokenSummary } from './profile.ts';
 
 interface ListTokensPorts {
@@ -12,27 +12,27 @@ interface ListTokensPorts {
   clock: Clock;
 }
 
-/** A page of what has ended. */
+/** Ended tokens per page. */
 export const ENDED_PAGE = 100;
 
 export interface TokenList {
   tokens: TokenSummary[];
   /** The newest first. */
   ended: EndedToken[];
-  /** From where the list goes on; null at its end. */
+  /** Where the next page begins; null on the last page. */
   next: EndedPosition | null;
 }
 
 /**
- * The owner's live tokens, and what became of those that ended in the last 30 days.
- * @param before where the list of those was left.
+ * The owner's live tokens, and those that ended in the last 30 days.
+ * @param before the last entry of the previous page of ended tokens.
  * @throws AuthError `unavailable`
  */
 export function makeListTokens({ profile, tokens, lifetimes, clock }: ListTokensPorts) {
   return async function listTokens(principal: Principal, before?: EndedPosition): Promise<TokenList> {
     const { tokens: live } = await profile(principal);
     const { ended, next } = await listEnded(tokens, principal.user.id, lifetimes, clock.now(), before);
-    // A refresh reaches the record later: what the fast store knows to be alive has not expired.
+    // A refresh reaches the record late. A token that is live in the fast store has not expired.
     const alive = new Set(live.map(({ id }) => id));
     return { tokens: live, ended: ended.filter(({ id }) => !alive.has(id)), next };
   };
@@ -40,7 +40,7 @@ export function makeListTokens({ profile, tokens, lifetimes, clock }: ListTokens
 
 export type ListTokens = ReturnType<typeof makeListTokens>;
 
-/** A page of what has ended in the last 30 days. */
+/** One page of the tokens that ended in the last 30 days. */
 export async function listEnded(
   tokens: Pick<TokenStore, 'listEnded'>,
   userId: number,

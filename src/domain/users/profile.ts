@@ -1,13 +1,14 @@
 import type { Principal } from '../access-tokens/principal.ts';
 import type { Clock } from '../clock.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { TokenStore } from '../tokens/ports.ts';
-import { sessionExpiry, usedSince, type Lifetimes, type TokenRecord } from '../tokens/token-record.ts';
+import type { TokenRecord } from '../tokens/token-record.ts';
+import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { User } from './user.ts';
 
 interface ProfilePorts {
   tokens: Pick<TokenStore, 'list'>;
-  states: Pick<SessionStateStore, 'lastUses'>;
+  tokenStates: Pick<TokenStateStore, 'lastUses'>;
   lifetimes: Lifetimes;
   clock: Clock;
 }
@@ -18,21 +19,23 @@ export interface TokenSummary {
   type: 'refresh' | 'llt';
   name: string;
   createdAt: number;
+  /** The session that created an LLT, as in TokenRecord. */
+  createdBy: number | null;
   lastUsedAt: number | null;
   expiresAt: number | null;
-  /** It is the token that asks. */
+  /** Whether it is the token that the caller presents. */
   current: boolean;
 }
 
 /**
- * The owner's account with its live tokens: how a client learns their ids.
+ * The owner's account with its live tokens and their ids.
  * @throws AuthError `unavailable`
  */
-export function makeProfile({ tokens, states, lifetimes, clock }: ProfilePorts) {
+export function makeProfile({ tokens, tokenStates, lifetimes, clock }: ProfilePorts) {
   return async function profile(principal: Principal): Promise<{ user: User; tokens: TokenSummary[] }> {
     const { user, tokenId } = principal;
     const records = await tokens.list(user.id, usedSince(clock.now(), lifetimes));
-    const uses = await states.lastUses(
+    const uses = await tokenStates.lastUses(
       user.id,
       records.map(({ id }) => id),
     );
@@ -46,17 +49,17 @@ export function makeProfile({ tokens, states, lifetimes, clock }: ProfilePorts) 
 
 export type Profile = ReturnType<typeof makeProfile>;
 
-/** The record may be older than what the fast store knows: a rotation reaches it later. */
+/** Takes the later of both last uses: a rotation reaches the record after the fast store. */
 export function summarise(
   record: TokenRecord,
   lastUse: number | undefined,
   currentId: number,
   lifetimes: Lifetimes,
 ): TokenSummary {
-  const { id, name, createdAt } = record;
-  const base = { id, name, createdAt, current: id === currentId };
+  const { id, name, createdAt, createdBy } = record;
+  const base = { id, name, createdAt, createdBy, current: id === currentId };
   if (record.type === 'llt') {
-    return { ...base, type: 'llt', lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: null };
+    return { ...base, type: 'llt', lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: record.expiresAt };
   }
   const lastUsedAt = Math.max(lastUse ?? 0, Math.floor(record.state.latest / 1000));
   return {

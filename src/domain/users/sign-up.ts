@@ -1,4 +1,5 @@
 import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
@@ -7,19 +8,24 @@ import type { Bulkhead } from '../passwords/bulkhead.ts';
 import { parsePassword, refuseGuessable, type IsCommonPassword } from '../passwords/policy.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
 import { initialState } from '../sessions/rotation.ts';
-import type { SessionStateStore } from '../sessions/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { SessionGrant } from '../sessions/session.ts';
 import { putCreated } from '../tokens/put-created.ts';
-import { collectFields, parseEmail, parseLabel, parseUsername } from './identifiers.ts';
+import { parseDevice } from './device-name.ts';
+import { collectFields } from './identifiers.ts';
+import { rememberDevice, type KnownDeviceStore } from './known-devices.ts';
+import type { NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
 import type { User } from './user.ts';
 
 interface SignUpPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
-  states: Pick<SessionStateStore, 'now' | 'put'>;
-  hasher: PasswordHasher;
+  tokenStates: Pick<TokenStateStore, 'now' | 'put'>;
+  knownDevices: KnownDeviceStore;
+  hasher: Pick<PasswordHasher, 'hash'>;
   bulkhead: Pick<Bulkhead, 'run'>;
   isCommonPassword: IsCommonPassword;
+  newNames: NewNames;
   /** SIGNUP_ENABLED. */
   enabled: boolean;
   /** PASSWORD_MIN_LENGTH, in code points. */
@@ -37,6 +43,9 @@ export interface SignUpRequest {
   device: string;
   /** Keyed hash of address and User-Agent. */
   client: string;
+  /** The caller's address: IPv4, or an IPv6 address as its /64. */
+  address: string;
+  from: Sourced;
 }
 
 /**
@@ -45,19 +54,19 @@ export interface SignUpRequest {
  * `overloaded`, `unavailable`
  */
 export function makeSignUp(ports: SignUpPorts) {
-  const { users, states, hasher, bulkhead, clock, audit, observe = UNOBSERVED } = ports;
+  const { users, tokenStates, hasher, bulkhead, clock, audit, observe = UNOBSERVED } = ports;
 
   async function open(request: SignUpRequest): Promise<SessionGrant> {
     if (!ports.enabled) throw new AuthError('signup_disabled');
     const { username, name, email, password, device } = parseRequest(request, ports);
 
-    // Looked up first only to save the work of a hash; the unique constraints decide.
+    // Checked first only to save a hash; the unique constraints decide.
     const taken = await users.findTaken(username, email);
     if (taken) throw new AuthError(taken);
 
-    const passwordHash = await bulkhead.run(() => hasher.hash(password));
-    // Fails here when the fast store is away, before anything is written.
-    const generation = await states.now();
+    const passwordHash = await bulkhead.run(request.address, () => hasher.hash(password));
+    // Fails here if the fast store is down, before anything is written.
+    const generation = await tokenStates.now();
     const createdAt = clock.now();
     const state = initialState(generation, request.client);
     const { userId, tokenId } = await users.addWithSession(
@@ -67,12 +76,13 @@ export function makeSignUp(ports: SignUpPorts) {
 
     const user: User = { id: userId, username, name, createdAt, disabled: false };
     await putCreated(
-      states,
+      tokenStates,
       { id: tokenId, userId, type: 'session', name: device, createdAt, state },
       user,
       generation,
     );
-    audit({ event: 'user.signed_up', userId, tokenId });
+    audit({ event: 'user.signed_up', userId, tokenId }, request.from);
+    await rememberDevice(ports.knownDevices, userId, request.client);
     return { user, tokenId, generation, createdAt };
   }
 
@@ -89,13 +99,16 @@ export function makeSignUp(ports: SignUpPorts) {
 
 export type SignUp = ReturnType<typeof makeSignUp>;
 
-function parseRequest(request: SignUpRequest, { passwordMinLength, isCommonPassword }: SignUpPorts) {
+function parseRequest(
+  request: SignUpRequest,
+  { passwordMinLength, isCommonPassword, newNames }: SignUpPorts,
+) {
   const { values, errors } = collectFields({
-    username: parseUsername(request.username),
-    name: parseLabel(request.name),
-    email: parseEmail(request.email),
+    username: newNames.username(request.username),
+    name: newNames.name(request.name),
+    email: newNames.email(request.email),
     password: parsePassword(request.password, passwordMinLength),
-    device: parseLabel(request.device),
+    device: parseDevice(request.device),
   });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   const message = refuseGuessable(values.password, values, isCommonPassword);

@@ -1,4 +1,4 @@
-/** An account as everybody may see it. No e-mail address, no password: those are write-only. */
+/** The public part of an account. E-mail address and password are write-only. */
 export interface User {
   id: number;
   /** Canonical: NFKC, trimmed, lower-cased. */

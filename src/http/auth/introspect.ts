@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { Introspect } from '../../domain/access-tokens/introspect.ts';
 import { operation } from '../openapi/operation.ts';
 import formBody from '../plugins/form-body.ts';
-import type { TokenCodec } from '../plugins/jwt.ts';
+import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
 
 interface IntrospectRoute {
@@ -22,7 +22,7 @@ const schema = operation({
   operationId: 'introspect',
   summary: 'What is this token good for right now? (RFC 7662)',
   description:
-    'For a service that was given a token and wants to know whose it is. Whatever is not a good access token or long-lived token, a refresh token among them, is `{"active":false}` and nothing else. Asking is a use of the token, as any other.',
+    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. A request counts as a use of the token, like any other.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],
@@ -32,7 +32,7 @@ const schema = operation({
     200: Type.Object(
       {
         active: Type.Boolean({
-          description: 'Whether it is good; without it nothing else is said',
+          description: 'Whether the token is good; if not, there are no other members',
           examples: [true],
         }),
         token_type: Type.Optional(Type.Literal('Bearer')),
@@ -47,10 +47,10 @@ const schema = operation({
         client_id: text('Always `latchkey`: users sign in to the service itself', 'latchkey'),
         username: text('The username', 'ada'),
         sid: id('The id of the session or the long-lived token', 7),
-        gen: id('Which of the session’s pairs it is of; none in a long-lived token', 1),
+        gen: id('The generation of the session’s pair; absent in a long-lived token', 1),
         jti: text('The token’s own id', '7.1'),
         iat: date('When it was issued, in seconds since 1970', 1795000000),
-        exp: date('When it expires; none in a long-lived token', 1795000900),
+        exp: date('When it expires; absent in a long-lived token without expiry', 1795000900),
       },
       { title: 'Introspection', description: 'What the token is good for', additionalProperties: false },
     ),
@@ -62,12 +62,12 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   { introspect, codec },
 ) => {
   await app.register(formBody);
-  const options = { schema, onRequest: app.auth.client, config: { oauthErrors: true } };
+  const options = { schema, ...app.auth.client, config: { oauthErrors: true } };
   app.post('/api/auth/introspect', options, async (request) => {
     const { token } = request.body;
-    // A refresh token is good for no resource, so it is as inactive as one that we have never seen.
+    // A refresh token is good for no resource, so it is inactive, like an unknown token.
     const bearer = await codec.verify(token, 'access', 'llt');
-    const principal = await introspect(bearer);
+    const principal = await introspect(bearer, request);
     if (!principal) return { active: false };
     return {
       ...codec.claimsOf(token),

@@ -1,17 +1,23 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { LogIn } from '../../domain/sessions/log-in.ts';
-import type { ClientOf } from '../client.ts';
-import { deviceOf } from '../device.ts';
+import { callerAddress } from '../caller/address.ts';
+import type { CallerFingerprint } from '../caller/fingerprint.ts';
+import { deviceNameOf } from '../caller/device.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
+import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
-import type { PairBody } from '../pair.ts';
+import type { TokenPairResponse } from '../token-pair-response.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
-import { closedBody, Device, PairSchema, Password } from '../schemas.ts';
+import { closedBody, Device, Password } from '../schemas.ts';
+import { PairSchema } from '../token-pair-response.ts';
 
 interface LogInRoute {
   logIn: LogIn;
-  pairBody: PairBody;
-  clientOf: ClientOf;
+  tokenPairResponse: TokenPairResponse;
+  callerFingerprint: CallerFingerprint;
+  guessOriginOf: GuessOriginOf;
+  noteLogin: NoteLogin;
   limit: Limit;
 }
 
@@ -19,7 +25,7 @@ const schema = operation({
   operationId: 'logIn',
   summary: 'Log in',
   description:
-    'Begins a session on one device. Wrong password, unknown user and disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the one unused for longest.',
+    'Begins a session on one device. Wrong password, unknown user and disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the least recently used one. Failed logins are limited by name. A device that has logged in before has a limit of its own: to be recognised from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if expired or revoked.',
   tags: ['Sessions'],
   security: [],
   refuses: ['invalid_credentials', 'rate_limited', 'overloaded', 'unavailable'],
@@ -33,13 +39,25 @@ const schema = operation({
 
 export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   app,
-  { logIn, pairBody, clientOf, limit },
+  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, limit },
   done,
 ) => {
+  // First: the limits refuse many of the logins of hidden callers.
+  app.addHook('onRequest', (request, _reply, next) => {
+    noteLogin(request);
+    next();
+  });
   const onRequest = [app.refuseWhenLate, app.limitByAddress('login', limit), app.refuseWhenFull];
   app.post('/api/auth', { schema, onRequest }, async (request) => {
-    const { username, password, device = deviceOf(request.headers['user-agent']) } = request.body;
-    return pairBody(await logIn({ username, password, device, client: clientOf(request) }));
+    const { username, password } = request.body;
+    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const caller = {
+      client: callerFingerprint(request),
+      address: callerAddress(request),
+      origin: await guessOriginOf(request),
+      from: request,
+    };
+    return tokenPairResponse(await logIn({ username, password, device, ...caller }));
   });
   done();
 };

@@ -3,10 +3,9 @@ import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Bearer } from '../../domain/access-tokens/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { LogOut } from '../../domain/sessions/log-out.ts';
-import type { EndToken } from '../../domain/tokens/end-token.ts';
+import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';
-import { bearerOf, principalOf } from '../plugins/authenticate.ts';
+import { bearerOf, callerOf } from '../plugins/authenticate.ts';
 import { IdText, MessageSchema, parseId, refuseBody } from '../schemas.ts';
 
 interface LogOutRoute {
@@ -16,9 +15,9 @@ interface LogOutRoute {
 
 const schema = operation({
   operationId: 'logOut',
-  summary: 'End a session or a long-lived token; the one used where no id is given',
+  summary: 'End a session or a long-lived token: by id, or else the one used',
   description:
-    'Ends the whole session, access and refresh token. Any unexpired access token of it will do, also one that a refresh has superseded, and ending what is over already is 200 again, so that a retry is safe. A long-lived token may end nothing but itself.',
+    'Ends the whole session, access and refresh token. Any unexpired access token of the session will do, even one that a refresh has superseded. If it has ended already, the answer is 200 again, so that a retry is safe. A long-lived token may end only itself.',
   tags: ['Sessions'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],
@@ -30,30 +29,30 @@ const schemaWithId = operation({
   ...schema,
   operationId: 'logOutById',
   summary: 'End the session or long-lived token with this id',
-  description: 'As without an id in the path. An id in the query as well has to be the same.',
+  description: 'As without an id in the path. If the query has an id too, both must be equal.',
   params: Type.Object({ id: IdText }),
 });
 
 export const logOutRoute: FastifyPluginCallbackTypebox<LogOutRoute> = (app, { logOut, endToken }, done) => {
-  const onRequest = app.auth.principalUnless(endsOwnToken);
+  const access = app.auth.changeUnless(endsOwnToken);
 
   async function answer(request: FastifyRequest, inPath: string | undefined, inQuery: string | undefined) {
     refuseBody(request.body);
     const id = targetOf(inPath, inQuery);
     const bearer = bearerOf(request);
-    if (id === undefined || id === bearer.tokenId) await logOut(bearer);
-    else await endToken(principalOf(request), id);
+    if (id === undefined || id === bearer.tokenId) await logOut(bearer, request);
+    else await endToken(callerOf(request), id, request);
     return { msg: 'logged out' };
   }
 
-  app.delete('/api/auth', { schema, onRequest }, (request) => answer(request, undefined, request.query.id));
-  app.delete('/api/auth/:id', { schema: schemaWithId, onRequest }, (request) =>
+  app.delete('/api/auth', { schema, ...access }, (request) => answer(request, undefined, request.query.id));
+  app.delete('/api/auth/:id', { schema: schemaWithId, ...access }, (request) =>
     answer(request, request.params.id, request.query.id),
   );
   done();
 };
 
-/** Read before validation, as authentication comes first: whatever is not plainly the token in hand counts as another. */
+/** Runs before validation, so any id that is not exactly that of the presented token counts as another token's. */
 function endsOwnToken({ params, query }: FastifyRequest, { tokenId }: Bearer): boolean {
   const given = [(params as { id?: string }).id, (query as { id?: unknown }).id];
   return given.every((id) => id === undefined || id === String(tokenId));

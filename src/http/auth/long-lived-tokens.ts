@@ -1,15 +1,14 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { longLivedClaims } from '../../domain/access-tokens/claims.ts';
+import { longLivedClaims } from '../../domain/tokens/claims.ts';
 import type { Bearer } from '../../domain/access-tokens/principal.ts';
-import { AuthError } from '../../domain/errors.ts';
 import type { CreateLongLived } from '../../domain/long-lived-tokens/create.ts';
-import type { LogOut } from '../../domain/sessions/log-out.ts';
-import type { EndToken } from '../../domain/tokens/end-token.ts';
+import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
+import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
-import { bearerOf, principalOf } from '../plugins/authenticate.ts';
-import type { TokenCodec } from '../plugins/jwt.ts';
+import { bearerOf, callerOf } from '../plugins/authenticate.ts';
+import type { TokenCodec } from '../token-codec.ts';
 import { closedBody, Device, Id, IdText, MessageSchema, parseId, refuseBody } from '../schemas.ts';
 
 interface LongLivedTokensRoute {
@@ -23,17 +22,17 @@ const createSchema = operation({
   operationId: 'createLongLivedToken',
   summary: 'Create a long-lived token for a device; it is shown this once',
   description:
-    'The token does not expire: it is good until it is deleted, or its user disabled. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100).',
+    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
-  refuses: ['too_many_tokens', 'token_not_allowed'],
+  refuses: ['too_many_tokens', 'token_not_allowed', 'llt_disabled', 'login_too_old'],
   body: closedBody('CreateLongLivedToken', { device: Device }),
   response: {
     200: Type.Object(
       {
         id: Id,
         longlived_token: Type.String({
-          description: 'For `bearerAuth`; nobody can show it again',
+          description: 'For `bearerAuth`; it cannot be shown again',
           readOnly: true,
           examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImxsdCtqd3QifQ.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
         }),
@@ -51,7 +50,7 @@ const deleteSchema = operation({
   operationId: 'deleteLongLivedToken',
   summary: 'Delete a long-lived token',
   description:
-    'From then on it is refused everywhere. Deleting what is deleted already is 200 again, so that a retry is safe. A long-lived token may delete nothing but itself.',
+    'From then on it is refused everywhere. If it was deleted before, the answer is 200 again, so that a retry is safe. A long-lived token may delete only itself.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],
@@ -67,39 +66,31 @@ export const longLivedTokenRoutes: FastifyPluginCallbackTypebox<LongLivedTokensR
 ) => {
   const { createLongLived, logOut, endToken, codec } = options;
 
-  app.post(
-    '/api/auth/llt',
-    { schema: createSchema, onRequest: [app.auth.principal, refuseLongLived] },
-    async (request) => {
-      // One key for the record and the token, whatever becomes of the keys meanwhile.
-      const signer = codec.signer('llt');
-      const { device } = request.body;
-      const { userId, tokenId, createdAt } = await createLongLived(principalOf(request), device, signer.kid);
-      return { id: tokenId, longlived_token: signer.sign(longLivedClaims(userId, tokenId, createdAt)) };
-    },
-  );
+  app.post('/api/auth/llt', { schema: createSchema, ...app.auth.change }, async (request) => {
+    // The record and the token name the same key, even if the keys change meanwhile.
+    const signer = codec.signer('llt');
+    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const granted = await createLongLived(callerOf(request), device, signer.kid, request);
+    const { userId, tokenId, createdAt, expiresAt } = granted;
+    const claims = longLivedClaims(userId, tokenId, createdAt, expiresAt);
+    return { id: tokenId, longlived_token: signer.sign(claims) };
+  });
 
   app.delete(
     '/api/auth/llt/:id',
-    { schema: deleteSchema, onRequest: app.auth.principalUnless(endsOwnToken) },
+    { schema: deleteSchema, ...app.auth.changeUnless(endsOwnToken) },
     async (request) => {
       refuseBody(request.body);
       const id = parseId(request.params.id, 'params/id');
       const bearer = bearerOf(request);
-      // An LLT may end itself, also twice: the first answer may have been lost.
-      if (isOwn(bearer, id)) await logOut(bearer);
-      else await endToken(principalOf(request), id, 'llt');
+      // An LLT may end itself, and may repeat that: the first answer may have been lost.
+      if (isOwn(bearer, id)) await logOut(bearer, request);
+      else await endToken(callerOf(request), id, request, 'llt');
       return { msg: 'deleted' };
     },
   );
   done();
 };
-
-/** A leaked LLT must not outlive its own deletion, so it may not make another. */
-async function refuseLongLived(request: FastifyRequest): Promise<void> {
-  if (principalOf(request).type === 'llt') throw new AuthError('token_not_allowed');
-  return Promise.resolve();
-}
 
 function endsOwnToken({ params }: FastifyRequest, bearer: Bearer): boolean {
   return isOwn(bearer, Number((params as { id: string }).id));

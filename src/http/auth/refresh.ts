@@ -1,16 +1,16 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { Refresh } from '../../domain/sessions/refresh.ts';
-import type { ClientOf } from '../client.ts';
+import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { operation } from '../openapi/operation.ts';
-import type { PairBody } from '../pair.ts';
+import type { TokenPairResponse } from '../token-pair-response.ts';
 import { readBearer } from '../plugins/authenticate.ts';
-import type { TokenCodec } from '../plugins/jwt.ts';
-import { PairSchema } from '../schemas.ts';
+import type { TokenCodec } from '../token-codec.ts';
+import { PairSchema } from '../token-pair-response.ts';
 
 interface RefreshRoute {
   refresh: Refresh;
-  pairBody: PairBody;
-  clientOf: ClientOf;
+  tokenPairResponse: TokenPairResponse;
+  callerFingerprint: CallerFingerprint;
   codec: TokenCodec;
 }
 
@@ -18,7 +18,7 @@ const schema = operation({
   operationId: 'refresh',
   summary: 'Exchange a refresh token for the next pair',
   description:
-    'The pair that is exchanged is over. The same client may repeat a refresh whose answer it did not get, within `REFRESH_RETRY_WINDOW` (10 seconds), and gets the same pair again. Anybody else who presents a token that had been exchanged ends the session: it may have been stolen.',
+    'The exchanged pair is no longer good. If a client did not get the answer, it may repeat the refresh within `REFRESH_RETRY_WINDOW` (10 seconds) and gets the same pair again. After that, a repeat gets a new pair if the newer pair was never used. If it was used, the token may have been stolen, and the session ends.',
   tags: ['Sessions'],
   security: [{ bearerRefreshToken: [] }],
   refuses: ['token_reused', 'refresh_overlap'],
@@ -26,11 +26,12 @@ const schema = operation({
 });
 
 export const refreshRoute: FastifyPluginCallbackTypebox<RefreshRoute> = (app, options, done) => {
-  const { refresh, pairBody, clientOf, codec } = options;
+  const { refresh, tokenPairResponse, callerFingerprint, codec } = options;
   app.get('/api/auth/refresh', { schema }, async (request) => {
     const identity = await readBearer(codec, request, 'refresh');
     const { receivedAt } = request;
-    return pairBody(await refresh({ identity, client: clientOf(request), receivedAt }));
+    const client = callerFingerprint(request);
+    return tokenPairResponse(await refresh({ identity, client, receivedAt, from: request }));
   });
   done();
 };

@@ -1,7 +1,7 @@
 import Type, { type TSchema } from 'typebox';
 import type { JsonObject } from '../openapi/json.ts';
 
-/** The feed's answer as the reference shows it: OpenAPI 3.1 has no words for a stream, so `x-events` holds each event's data. */
+/** The feed's answer in the reference. OpenAPI 3.1 cannot describe a stream, so `x-events` holds each event's data. */
 
 const id = (description: string) => Type.Integer({ description, minimum: 1, examples: [7] });
 const before = Type.Integer({
@@ -11,21 +11,19 @@ const before = Type.Integer({
 });
 
 const EVENTS = {
-  snapshot: data('All that is revoked and could still be in an access token that has not expired, in parts', {
+  snapshot: data('All revoked tokens and users that an unexpired access token may still name, in parts', {
     tokens: Type.Array(id('A token that is revoked'), { description: 'Ids of tokens, as in `sid`' }),
-    users: Type.Array(
-      data('A user most or all of whose tokens are revoked', { user: id('The user’s id'), before }),
-    ),
+    users: Type.Array(data('A user with most or all tokens revoked', { user: id('The user’s id'), before })),
     last: Type.Boolean({ description: 'Whether this is the last part', examples: [true] }),
     remember: Type.Integer({
-      description: 'Seconds for which a revocation has to be remembered',
+      description: 'Seconds for which to remember a revocation',
       minimum: 1,
       examples: [905],
     }),
   }),
-  revoked: data('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Whose it was') }),
+  revoked: data('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Its owner’s id') }),
   user_revoked: data('Tokens of a user are revoked', { user: id('The user’s id'), before }),
-  heartbeat: data('Each second: everything that was published before has been told', {}),
+  heartbeat: data('Sent each second: everything published before has been sent', {}),
 };
 
 const EXAMPLE = `retry: 1000
@@ -48,7 +46,7 @@ export const EVENT_STREAM: JsonObject = {
   description: 'Events, for as long as the connection lasts. `x-events` holds the schemas of their data.',
   headers: {
     'X-Accel-Buffering': {
-      description: 'For nginx: what is sent leaves at once.',
+      description: 'Tells nginx not to buffer.',
       required: true,
       schema: { type: 'string', const: 'no' },
     },

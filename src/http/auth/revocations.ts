@@ -17,28 +17,28 @@ const schema = operation({
   operationId: 'revocations',
   summary: 'Which tokens are revoked, as it happens (Server-Sent Events)',
   description:
-    'For services that verify tokens by themselves and want to know within a second what was revoked. The stream has no end. See the README for what to keep of it, and what to do while no heartbeat comes.',
+    'For services that verify tokens themselves and need revocations within a second. The stream does not end. docs/integrating.md explains what to keep of it, and what to do if heartbeats stop.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({
-        description: 'The last `id` that was read: what followed it comes first, and no snapshot',
+        description: 'The last `id` that was read: the stream resumes after it, without a snapshot',
       }),
     ),
   }),
   answers: { 200: EVENT_STREAM },
 });
 
-/** Milliseconds after which a reader that lost its connection comes back. */
+/** Milliseconds after which a disconnected reader reconnects. */
 const RETRY = 1000;
 
 export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = (app, { fanOut }, done) => {
-  app.get('/api/auth/revocations', { schema, onRequest: app.auth.client }, async (request, reply) => {
+  app.get('/api/auth/revocations', { schema, ...app.auth.client }, async (request, reply) => {
     const client = serviceClientOf(request);
     const lastId = request.headers['last-event-id'];
-    const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId));
+    const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId), client.clientId);
 
     reply.hijack();
     const stream = openEventStream(reply.raw, { 'x-request-id': request.id }, () => {
@@ -56,10 +56,10 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
     };
     stream.write(`retry: ${RETRY}\n\n`);
     start(reader);
-    // It has left while its beginning was looked for, and nothing says so any more.
+    // The reader may have left during `open`; then no close event follows.
     if (reply.raw.destroyed) fanOut.leave(reader);
   });
-  // Whoever closes the app without a drain waits for no reader either.
+  // Readers must not block a close without a drain either.
   app.addHook('preClose', (closed) => {
     fanOut.close();
     closed();
@@ -67,14 +67,14 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
   done();
 };
 
-/** All readers are sent the same arrays. */
-const written = new WeakMap<readonly FeedMessage[], string>();
+/** Serialised messages: all readers get the same arrays. */
+const serialised = new WeakMap<readonly FeedMessage[], string>();
 
 function textOf(messages: readonly FeedMessage[]): string {
-  const known = written.get(messages);
+  const known = serialised.get(messages);
   if (known !== undefined) return known;
   const text = messages.map(eventText).join('');
-  written.set(messages, text);
+  serialised.set(messages, text);
   return text;
 }
 

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import type { RevokeToken } from '../../domain/clients/revoke-token.ts';
+import type { RevokeToken } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
-import type { TokenCodec } from '../plugins/jwt.ts';
+import type { TokenCodec } from '../token-codec.ts';
 import { TokenForm } from '../schemas.ts';
 
 interface RevokeRoute {
@@ -15,22 +15,22 @@ const schema = operation({
   operationId: 'revoke',
   summary: 'End the session or long-lived token that this token belongs to (RFC 7009)',
   description:
-    'A right signature is enough: the token may have expired or been superseded. What is no token, or over already, is 200 too.',
+    'A valid signature is enough: the token may have expired or been superseded. For an invalid or ended token the answer is 200 too.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],
   consumes: ['application/x-www-form-urlencoded'],
   body: TokenForm,
-  answers: { 200: { description: 'It is over. There is no body.' } },
+  answers: { 200: { description: 'The token is not good any more. There is no body.' } },
 });
 
 export const revokeRoute: FastifyPluginAsyncTypebox<RevokeRoute> = async (app, { revokeToken, codec }) => {
   await app.register(formBody);
-  const options = { schema, onRequest: app.auth.client, config: { oauthErrors: true } };
+  const options = { schema, ...app.auth.client, config: { oauthErrors: true } };
   app.post('/api/auth/revoke', options, async (request, reply) => {
     const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt');
-    if (identity) await revokeToken(serviceClientOf(request), identity);
-    // RFC 7009, section 2.2: that it is over is what was asked for, however it came to be.
+    if (identity) await revokeToken(serviceClientOf(request), identity, request);
+    // RFC 7009, section 2.2: an invalid token gets 200 too, since it is already unusable.
     return reply.send('');
   });
 };

@@ -1,17 +1,19 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { SignUp } from '../../domain/users/sign-up.ts';
-import type { ClientOf } from '../client.ts';
-import { deviceOf } from '../device.ts';
+import { callerAddress } from '../caller/address.ts';
+import type { CallerFingerprint } from '../caller/fingerprint.ts';
+import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
-import type { PairBody } from '../pair.ts';
+import type { TokenPairResponse } from '../token-pair-response.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
-import { closedBody, Device, PairSchema, Password, Username } from '../schemas.ts';
+import { closedBody, Device, Password, Username } from '../schemas.ts';
+import { PairSchema } from '../token-pair-response.ts';
 
 interface SignUpRoute {
   signUp: SignUp;
-  pairBody: PairBody;
-  clientOf: ClientOf;
+  tokenPairResponse: TokenPairResponse;
+  callerFingerprint: CallerFingerprint;
   limit: Limit;
 }
 
@@ -19,7 +21,7 @@ const schema = operation({
   operationId: 'signUp',
   summary: 'Open an account and its first session',
   description:
-    'Usernames and e-mail addresses are unique whatever their case. The address is not verified, and no answer ever shows it.',
+    'Usernames and e-mail addresses are unique regardless of case, and a username may not look like another one. The address is not verified, and no answer ever shows it.',
   tags: ['Accounts'],
   security: [],
   refuses: [
@@ -34,11 +36,11 @@ const schema = operation({
   body: closedBody('SignUp', {
     username: Username,
     name: Type.String({
-      description: 'What the user is called, 1 to 128 characters, not blank',
+      description: 'The user’s name, 1 to 128 characters, not blank, without invisible characters',
       examples: ['Ada Lovelace'],
     }),
     email: Type.String({
-      description: 'At most 254 characters, with one `@`',
+      description: 'At most 254 characters, with one `@`, without invisible characters',
       writeOnly: true,
       examples: ['ada@example.com'],
     }),
@@ -49,11 +51,16 @@ const schema = operation({
 });
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
-  const { signUp, pairBody, clientOf, limit } = options;
+  const { signUp, tokenPairResponse, callerFingerprint, limit } = options;
   const onRequest = [app.refuseWhenLate, app.limitByAddress('signup', limit), app.refuseWhenFull];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
-    const { device = deviceOf(request.headers['user-agent']), ...account } = request.body;
-    return pairBody(await signUp({ ...account, device, client: clientOf(request) }));
+    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const caller = {
+      client: callerFingerprint(request),
+      address: callerAddress(request),
+      from: request,
+    };
+    return tokenPairResponse(await signUp({ ...request.body, device, ...caller }));
   });
   done();
 };

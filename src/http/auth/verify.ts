@@ -8,14 +8,14 @@ const schema = operation({
   operationId: 'verify',
   summary: 'Is this access token or long-lived token good right now?',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. Any method will do, and no body is looked at, so that a proxy can pass its client’s request on as it is; Envoy may append its path.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],
   'x-any-path-below': true,
   answers: {
     200: {
-      description: 'It is good, and says whose it is',
+      description: 'The token is good; the headers name its user',
       headers: {
         'X-Auth-User': header('The user’s id', '^[1-9][0-9]{0,15}$', '7'),
         'X-Auth-Username': header(
@@ -34,7 +34,7 @@ const schema = operation({
   },
 });
 
-/** Envoy appends the path and query that its client asked for; they are never looked at. */
+/** Envoy appends its client's path and query; they are ignored. */
 const ROUTES = [
   { url: '/api/auth/verify', schema },
   // The same operation: OpenAPI has no parameter for the rest of a path.
@@ -42,8 +42,8 @@ const ROUTES = [
 ];
 
 /**
- * The hottest path. A proxy asks here with its client's own method, headers and perhaps body, so it answers before any
- * body is looked at.
+ * The hottest path. A proxy calls it with its client's own method, headers and perhaps body, so it answers without
+ * reading a body.
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
   for (const { url, schema } of ROUTES) {

@@ -1,16 +1,16 @@
 import { isObject, type JsonObject } from './json.ts';
 
 /**
- * Moves every schema that has a title to the components, and leaves a reference: what two operations share is one type
- * for whoever generates a client.
- * @throws Error where two different schemas have one title
+ * Moves every schema with a title to the components and leaves a reference, so that generated clients get one type for
+ * a shared schema.
+ * @throws Error if two different schemas have the same title
  */
 export function hoistTitled(document: JsonObject, components: JsonObject): JsonObject {
   const hoist = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(hoist);
     if (!isObject(part)) return part;
     const copy = Object.fromEntries(
-      // What stands in an example is nobody's schema.
+      // Examples contain no schemas.
       Object.entries(part).map(([key, value]) => [
         key,
         key === 'example' || key === 'examples' ? value : hoist(value),

@@ -16,12 +16,12 @@ import { HEADERS, PARAMETERS, SECURITY_SCHEMES, SERVICE } from './service.ts';
 import { OAuthProblemSchema } from '../oauth-error.ts';
 import { ProblemSchema } from '../problem.ts';
 
-/** A route's schema: what is described of it, and whatever Fastify checks; and what its configuration says of errors. */
+/** A route's schema: its description, the parts that Fastify validates, and `oauthErrors` of its configuration. */
 export type RouteSchema = Described & { oauthErrors?: boolean } & JsonObject;
 
 /**
- * Completes what was generated from the routes' schemas: the refusals that follow from what a route is, the headers of
- * every answer, examples of whole bodies, and components for what is shared.
+ * Completes the document generated from the routes' schemas: adds each route's refusals, the headers of every answer,
+ * examples of whole bodies, and components for shared parts.
  * @param schemaOf the schema of a route, by its operationId
  */
 export function completeDocument(
@@ -51,8 +51,8 @@ export function completeDocument(
 }
 
 /**
- * A route that takes any method is one operation, and is shown as GET; `x-any-method` says so to programs. So does `x-head`
- * of one that answers HEAD as it answers GET.
+ * A route that takes any method is one operation. It is shown as GET, and `x-any-method` marks it for programs.
+ * `x-head` marks a route that answers HEAD like GET.
  */
 function completePath(
   path: string,
@@ -101,7 +101,7 @@ function completeOperation(
   };
 }
 
-/** What is described of an answer goes before what was generated. */
+/** Described parts of an answer override generated ones. */
 function merged(generated: JsonObject, answers: Readonly<Record<string, JsonObject>>): JsonObject {
   const both = Object.entries(answers).map(([status, answer]) => [
     status,
@@ -122,7 +122,7 @@ function successes(responses: JsonObject, operationId: string): JsonObject {
   );
 }
 
-/** A status with one code is the same everywhere, and becomes a component. */
+/** A status with a single code has the same response everywhere, so it becomes a component. */
 function refusals(codes: ErrorCode[], oauthErrors: boolean, shared: JsonObject): JsonObject {
   return Object.fromEntries(
     byStatus(codes).map(([status, ofStatus]) => {
@@ -137,13 +137,13 @@ function refusals(codes: ErrorCode[], oauthErrors: boolean, shared: JsonObject):
   );
 }
 
-/** The page would send it: an id that nobody gave must end nothing. */
+/** The /docs page would send an example as a value, and so end a token that the user did not name. */
 function withoutOptionalExample(parameter: JsonObject): JsonObject {
   const { example, ...rest } = parameter;
   return parameter.required === true ? { ...rest, example } : rest;
 }
 
-/** Gives each of its media types an example, where it has none. */
+/** Adds an example to each media type that has none. */
 function withExample(part: JsonObject, operationId: string): JsonObject {
   const { content } = part;
   if (!isObject(content)) return part;

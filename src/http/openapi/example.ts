@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from './json.ts';
 
 /**
- * An example of a whole body, made of the first example of each of its properties.
- * @throws Error naming the first property that has none
+ * Builds the example of a whole body from the first example of each property.
+ * @throws Error that names the first property without an example
  */
 export function exampleOf(schema: JsonObject, path = ''): unknown {
   const { examples, properties, items, anyOf } = schema;

@@ -1,4 +1,4 @@
-/** A part of the document; what is in it is known to whoever put it there. */
+/** A part of the document. Its type is not tracked further. */
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {

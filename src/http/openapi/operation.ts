@@ -3,20 +3,20 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonObject } from './json.ts';
 import type { SecurityScheme, Tag } from './service.ts';
 
-/** What the reference says of a route, besides the schemas by which Fastify checks and answers. */
+/** What the reference tells about a route, besides the schemas that Fastify uses. */
 export interface Described {
   operationId: string;
   summary: string;
   /** CommonMark. */
   description: string;
   tags: readonly Tag[];
-  /** Who may call it; an empty list for everybody. It only describes: what lets in is the route's hook. */
+  /** Who may call it; an empty list means all callers. This only documents: the route's hooks authenticate. */
   security: readonly Partial<Record<SecurityScheme, readonly string[]>>[];
-  /** The ways of refusing that are its own; those that every such route has are added (see refusals.ts). */
+  /** The route's own error codes; common ones are added (see refusals.ts). */
   refuses: readonly ErrorCode[];
-  /** Answers that no schema of Fastify's can describe, as OpenAPI's response objects by status. */
+  /** OpenAPI response objects by status, for answers that a Fastify schema cannot describe. */
   answers?: Readonly<Record<number, JsonObject>>;
-  /** Whatever follows in the path is the same operation; OpenAPI has no words for it. */
+  /** All longer paths are the same operation; OpenAPI cannot express that. */
   'x-any-path-below'?: true;
 }
 
@@ -36,8 +36,8 @@ declare module 'fastify' {
 }
 
 /**
- * The schema of a route that is in the reference: nothing of its description may be missing. Each property of its bodies
- * and each parameter has to carry `examples`, of which the examples of whole bodies are made.
+ * The schema of a route in the reference; its type demands a complete description. Each property of a body and each
+ * parameter needs `examples`, from which the examples of whole bodies are built.
  */
 export function operation<const Schema extends Described & FastifySchema>(schema: Schema): Schema {
   return schema;

@@ -4,16 +4,16 @@ import { PROBLEM_TYPE, PROBLEMS, problemOf } from '../problem.ts';
 import type { JsonObject } from './json.ts';
 import type { Described } from './operation.ts';
 
-/** The ways in which an operation refuses, as responses of the document. */
+/** The error responses of operations in the document. */
 
 type Route = Pick<Described, 'security' | 'refuses'> & {
   consumes?: readonly string[] | undefined;
   method: string;
-  /** Whether anything of the request is checked against a schema. */
+  /** Whether a part of the request is validated against a schema. */
   isValidated: boolean;
 };
 
-/** What Node and Fastify refuse whatever the route. */
+/** Errors that Node and Fastify return on every route. */
 const ALWAYS: ErrorCode[] = [
   'bad_request',
   'request_timeout',
@@ -22,28 +22,30 @@ const ALWAYS: ErrorCode[] = [
   'internal_error',
 ];
 
-/** Those of them that are refused before there is a route; `bad_request` is so at times. */
+/** Those of them that occur before routing; `bad_request` sometimes does. */
 const WITHOUT_ROUTE: ErrorCode[] = ['request_timeout', 'expectation_failed', 'headers_too_large'];
 
 /** A GET's body is never read. */
 const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
 
-/** Whoever looks at a token asks a store. */
+/** A route that checks a token queries a store. */
 const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
 
-/** Whoever is asked for a secret may have got it a moment ago: the record is asked. */
+/** An unknown secret may be new, so the database is queried. */
 const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'unavailable'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   validation_failed: [{ path: '/device', message: 'is required' }],
-  password_refused: [{ path: '/password', message: 'is one of the commonest passwords' }],
+  password_refused: [
+    { path: '/password', message: 'is one of the commonest passwords, or too close to one' },
+  ],
 };
 
 const EXAMPLE_FORM_ERRORS: FieldError[] = [{ path: '/token', message: 'is required' }];
 
 const EXAMPLE_ID = '3f0c1d52-7a8e-4a44-9a53-5d6f3c1b2a90';
 
-/** Every code with which a route may answer. */
+/** Every error code of a route. */
 export function codesOf({ method, consumes, isValidated, security, refuses }: Route): ErrorCode[] {
   const takesToken = security.some((scheme) => 'bearerAuth' in scheme || 'bearerRefreshToken' in scheme);
   return [
@@ -59,7 +61,7 @@ export function codesOf({ method, consumes, isValidated, security, refuses }: Ro
   ];
 }
 
-/** The same by status, in ascending order. */
+/** Groups codes by status, in ascending order. */
 export function byStatus(codes: ErrorCode[]): [status: number, codes: ErrorCode[]][] {
   const statuses = [...new Set(codes.map((code) => PROBLEMS[code][0]))].sort((a, b) => a - b);
   return statuses.map((status) => [status, codes.filter((code) => PROBLEMS[code][0] === status)]);
@@ -67,7 +69,7 @@ export function byStatus(codes: ErrorCode[]): [status: number, codes: ErrorCode[
 
 /**
  * @param codes all of this status.
- * @param speaksOAuth whether it holds the members of RFC 6749 too (see oauth-error.ts).
+ * @param speaksOAuth whether it also has the members of RFC 6749 (see oauth-error.ts).
  */
 export function problemResponse(status: number, codes: ErrorCode[], speaksOAuth: boolean): JsonObject {
   const media = {
@@ -77,7 +79,7 @@ export function problemResponse(status: number, codes: ErrorCode[], speaksOAuth:
         {
           type: 'object',
           properties: { status: { const: status }, code: { enum: codes } },
-          // The one code that is given with and without a route.
+          // Only `bad_request` occurs with and without a route.
           ...(speaksOAuth && !codes.includes('bad_request') && { required: ['error', 'error_description'] }),
         },
       ],
@@ -95,7 +97,7 @@ export function problemResponse(status: number, codes: ErrorCode[], speaksOAuth:
   };
 }
 
-/** Whether an answer with these codes has the members of RFC 6749 on a route that speaks OAuth. */
+/** Whether any of these codes can occur after routing, and so has the members of RFC 6749 on an OAuth route. */
 export function isRouted(codes: ErrorCode[]): boolean {
   return codes.some((code) => !WITHOUT_ROUTE.includes(code));
 }
@@ -113,7 +115,7 @@ function challengeOf(codes: ErrorCode[]): string {
   return codes.includes('invalid_client') ? 'BasicChallenge' : 'Challenge';
 }
 
-/** The name of the component that a refusal with one code is: `headers_too_large` is `HeadersTooLarge`. */
+/** The component's name for a code: `headers_too_large` becomes `HeadersTooLarge`. */
 export function componentName(code: ErrorCode): string {
   return code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -122,7 +124,7 @@ export function ref(kind: 'headers' | 'schemas' | 'responses' | 'parameters', na
   return { $ref: `#/components/${kind}/${name}` };
 }
 
-/** Of every answer. */
+/** Headers of every answer. */
 export const COMMON_HEADERS = {
   'X-Request-Id': ref('headers', 'RequestId'),
   'Cache-Control': ref('headers', 'CacheControl'),

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import { REQUEST_ID } from '../plugins/request-context.ts';
 import { BASIC_CHALLENGE } from '../problem.ts';
 
-/** What the document says of the service as a whole. */
+/** The parts of the document that describe the whole service. */
 
 export const TAGS = {
-  Accounts: 'Opening an account, and looking at it.',
+  Accounts: 'Opening and viewing an account.',
   Sessions: 'A session is one device’s login: a chain of token pairs of which only the newest is good.',
-  'Long-lived tokens': 'Tokens without expiry, each for one named device, until they are deleted.',
-  Verification: 'What other services ask.',
+  'Long-lived tokens': 'Each is for one named device, until it is deleted or, with `LLT_MAX_AGE`, expires.',
+  Verification: 'For other services that check tokens.',
   'Registered services':
     'For services that the operator has given an id and a secret (`latchkey client create`).',
-  Discovery: 'Public documents by which tokens can be verified without asking.',
+  Discovery: 'Public documents for verifying tokens without a request.',
 } as const;
 
 export type Tag = keyof typeof TAGS;
@@ -41,26 +41,27 @@ export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 
 const DESCRIPTION = `Accounts, login, refresh, logout, and long-lived tokens for devices.
 
-**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh token for
-one refresh; to whoever carries them both are opaque.
+**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh
+token for one refresh. To clients both are opaque.
 
-**Clients** keep the newer of two pairs, and store a pair before they use it. On a refresh, 401 and 403 mean signed out;
-after anything else, including no answer, keep the session and try again, after \`Retry-After\` where there is one.
+**Clients** keep the newer of two pairs, and store a pair before they use it. On a refresh, 401 and 403 mean signed
+out. After any other failure, or without an answer, keep the session and retry, after \`Retry-After\` if present.
 
-**Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and \`detail\` are
-for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405 \`method_not_allowed\` with
-\`Allow\`; HEAD is answered in place of GET only where \`x-head\` says so. A request that is not good HTTP is refused in the same
-shape. Where OAuth’s libraries ask, the same body also holds \`error\` and \`error_description\` (RFC 6749), and is
-\`application/json\` for whoever accepts that and no problem details.
+**Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and
+\`detail\` are for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405
+\`method_not_allowed\` with \`Allow\`; HEAD is accepted only on operations with \`x-head\`. A request that is not
+valid HTTP is refused in the same format. For OAuth libraries, some operations add \`error\` and \`error_description\`
+(RFC 6749) to the body, and send it as \`application/json\` if the client accepts that and no problem details.
 
-**Requests** with a body send JSON in UTF-8, of at most 16 KiB; a property that is not listed here is refused, and no value
-is converted. Where the body is a form, what is not listed is ignored, and what comes twice is refused. \`Content-Type: application/json\` with an empty body is fine where there is no body. Text is compared and
-measured in code points, after Unicode normalisation and trimming, which is why no schema here says how long it may be.
+**Requests** with a body send JSON in UTF-8, of at most 16 KiB; a property that is not listed here is refused, and no
+value is converted. In a form, parameters that are not listed are ignored, and repeated ones are refused. If there is
+no body, \`Content-Type: application/json\` with an empty body is accepted. Text is compared and measured in code
+points, after Unicode normalisation and trimming: this is why no schema here limits its length.
 
 **Every answer** carries \`X-Request-Id\`, which is also in the service’s log, and \`Cache-Control: no-store\` unless
 it is a public document.`;
 
-/** Of the document without its operations. */
+/** The document without its operations. */
 export const SERVICE = {
   openapi: '3.1.0',
   info: {
@@ -79,7 +80,7 @@ const EXAMPLE_ETAG = '"nYq0bUXOXkhyzZJLQsNbjVNmVNl4o3cFkGEVfLqJmUU"';
 /** Headers, by the names of their components. */
 export const HEADERS = {
   RequestId: {
-    description: 'The caller’s `X-Request-Id` where it was one, or a new one.',
+    description: 'The caller’s `X-Request-Id` if it is valid, or a new one.',
     required: true,
     schema: {
       type: 'string',
@@ -88,23 +89,23 @@ export const HEADERS = {
     },
   },
   CacheControl: {
-    description: 'Nobody in between may keep an answer.',
+    description: 'No cache may store the answer.',
     required: true,
     schema: { type: 'string', const: 'no-store' },
   },
   Challenge: {
     description:
-      'RFC 6750: `error="invalid_token"` only where a token was sent and is the reason; then a refresh may help.',
+      'RFC 6750: `error="invalid_token"` only if a token was sent and is the reason; then a refresh may help.',
     required: true,
     schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
   },
   BasicChallenge: {
-    description: 'RFC 7617: a service shows its id and secret.',
+    description: 'RFC 7617: a service authenticates with its id and secret.',
     required: true,
     schema: { type: 'string', const: BASIC_CHALLENGE },
   },
   PublicCacheControl: {
-    description: 'Anybody may keep it, for half of `KEY_PUBLISH_LEAD`, 300 seconds at most.',
+    description: 'Any cache may store it, for half of `KEY_PUBLISH_LEAD`, 300 seconds at most.',
     required: true,
     schema: { type: 'string', pattern: '^public, max-age=[0-9]+$', examples: ['public, max-age=300'] },
   },
@@ -119,7 +120,7 @@ export const HEADERS = {
     schema: { type: 'string', const: '*' },
   },
   RetryAfter: {
-    description: 'Seconds after which to try again.',
+    description: 'Seconds after which to retry.',
     required: true,
     schema: { type: 'string', pattern: '^[1-9][0-9]*$', examples: ['1'] },
   },
@@ -131,7 +132,7 @@ export const PARAMETERS = {
     in: 'header',
     name: 'X-Request-Id',
     description:
-      'Your name for this request, 1 to 64 of `A-Z a-z 0-9 -`: it comes back in the answer and is in our log. Anything else is replaced by a new one.',
+      'Your name for this request, 1 to 64 of `A-Z a-z 0-9 -`: the answer and our log repeat it. An invalid id is replaced by a new one.',
     required: false,
     schema: { type: 'string' },
   },

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 
-/** What the readiness probe and its reader want to know. */
+/** The result of the readiness probe. */
 export interface Readiness {
   ready: boolean;
   draining: boolean;
-  /** Each dependency: whether it answers now, and what to do where it does not. */
+  /** For each dependency whether it answers now, or what to do if not. */
   checks: Record<string, string>;
 }
 
@@ -13,8 +13,8 @@ interface HealthRoutes {
 }
 
 /**
- * Liveness never looks at a dependency: restarting us heals none of them. Readiness does not turn when one goes away
- * later: all replicas would leave at once, and clients would get a proxy's error instead of our 503.
+ * Liveness checks no dependency: a restart would repair none of them. Readiness stays true if a dependency fails later:
+ * otherwise all replicas would leave at once, and clients would get a proxy's error instead of our 503.
  */
 export function healthRoutes(app: FastifyInstance, { readiness }: HealthRoutes, done: () => void): void {
   app.get('/health/live', () => ({ status: 'live' }));

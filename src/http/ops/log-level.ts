@@ -7,7 +7,7 @@ interface LogLevelRoutes {
 
 export const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
-/** Whatever is quieter than `warn` would hide what the log has to keep: thefts, outages, and changes of the level. */
+/** A level above `warn` would hide events that the log must keep: thefts, outages, and changes of the level. */
 const SETTABLE = LEVELS.slice(0, LEVELS.indexOf('warn') + 1);
 
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
@@ -20,9 +20,10 @@ export function isFromHere({ remoteAddress, localAddress }: Ends): boolean {
 }
 
 /**
- * The level of the log, until the process ends. Only whoever is on this host or in this pod may change it, and that is who
- * may `kubectl port-forward` or `exec`. Both ends have to be loopback: the proxy of a service mesh in the pod delivers
- * what comes from elsewhere from a loopback address too, but to the pod's own. And nobody can make the log hide anything.
+ * Reads and changes the log level, until the process ends. Changes are accepted only from this host or pod, which takes
+ * the right to `kubectl port-forward` or `exec`. Both ends must be loopback addresses: the proxy of a service mesh in
+ * the pod forwards outside requests from a loopback address too, but to the pod's own address. No caller can set a
+ * level that hides warnings.
  */
 export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes, done: () => void): void {
   app.get('/log-level', () => ({ level: logger.level }));
@@ -34,7 +35,7 @@ export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes,
     }
     if (!SETTABLE.includes(level)) return reply.code(400).send({ error: `one of ${SETTABLE.join(', ')}` });
     const from = logger.level;
-    // Before and after: one of the two levels may not tell it.
+    // Logged before and after the change: one of the two levels may suppress the line.
     logger.warn({ from, to: level }, 'the log level changes');
     logger.level = level;
     logger.warn({ from, to: level }, 'the log level has changed');

@@ -6,7 +6,7 @@ interface MetricsRoute {
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** What docs/metrics.md describes. */
+/** The metrics that docs/observability.md describes. */
 export function metricsRoute(app: FastifyInstance, { metrics }: MetricsRoute, done: () => void): void {
   app.get('/metrics', async (_request, reply) => {
     reply.type(CONTENT_TYPE);

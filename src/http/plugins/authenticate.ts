@@ -1,54 +1,73 @@
-import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+  preValidationAsyncHookHandler,
+} from 'fastify';
 import fp from 'fastify-plugin';
-import type { TokenIdentity, TokenType } from '../../domain/access-tokens/claims.ts';
-import type { Bearer, Principal } from '../../domain/access-tokens/principal.ts';
+import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
+import type { Bearer, Caller, Principal } from '../../domain/access-tokens/principal.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { TokenCodec } from './jwt.ts';
+import type { ClientHooks } from './authenticate-client.ts';
+import type { TokenCodec } from '../token-codec.ts';
 import '../request.ts';
 
 interface AuthenticateOptions {
   codec: TokenCodec;
   verify: Verify;
+  clock: Pick<Clock, 'now'>;
   /** See authenticate-client.ts. */
-  client: onRequestAsyncHookHandler;
+  client: ClientHooks;
+}
+
+/**
+ * The hooks of a route that changes something, to be spread into its options. Before the body, only the token's
+ * signature is checked: the body may take REQUEST_TIMEOUT to arrive, and the session may end meanwhile. The session is
+ * checked once, after the body (docs/adr/0026-checked-at-the-effect.md).
+ */
+export interface ChangeHooks {
+  onRequest: onRequestAsyncHookHandler;
+  preValidation: preValidationAsyncHookHandler;
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The hooks by which a route says who may call it. A route without one is public. */
+    /** A route's hooks decide who may call it. A route without any of these is public. */
     auth: {
-      /** An access token or LLT with a right signature; its session may be over. Sets `bearer`. */
-      bearer: onRequestAsyncHookHandler;
-      /** An access token or LLT that is good. Sets `bearer` and `principal`. */
+      /** For routes that only read: an access token or LLT that is good. Sets `bearer` and `principal`. */
       principal: onRequestAsyncHookHandler;
-      /** As `principal`, unless the caller ends the token in hand (see log-out.ts). */
-      principalUnless(
-        endsOwnToken: (request: FastifyRequest, bearer: Bearer) => boolean,
-      ): onRequestAsyncHookHandler;
-      /** A registered service. Sets `serviceClient`. */
-      client: onRequestAsyncHookHandler;
+      /** For routes that change something: an access token or LLT that is good. Sets `bearer` and `caller`. */
+      change: ChangeHooks;
+      /** As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts). */
+      changeUnless(endsOwnToken: (request: FastifyRequest, bearer: Bearer) => boolean): ChangeHooks;
       /**
-       * As `principal`, but lets the owner of a token that is over pass without one where what is asked for has happened:
-       * its answer may have been lost.
+       * As `change`, but admits a token that has ended if its request already took effect: the answer may have been
+       * lost.
        */
-      principalOrDone(
-        isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>,
-      ): onRequestAsyncHookHandler;
+      changeOrDone(isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>): ChangeHooks;
+      /** A registered service. Sets `serviceClient`. */
+      client: ClientHooks;
     };
   }
 }
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/** RFC 6750, section 2.1: the only place where we look for a token. @throws AuthError `token_missing`, `invalid_token` */
+/** RFC 6750, section 2.1: the only place where we look for a token. */
+export function bearerTokenOf({ headers }: FastifyRequest): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
+}
+
+/** @throws AuthError `token_missing`, `invalid_token` */
 export async function readBearer<Type extends TokenType>(
   codec: TokenCodec,
-  { headers }: FastifyRequest,
+  request: FastifyRequest,
   ...types: Type[]
-): Promise<TokenIdentity & { type: Type }> {
-  const { authorization = '' } = headers;
-  const token = BEARER.exec(authorization)?.[1];
+): Promise<PresentedIdentity & { type: Type }> {
+  const token = bearerTokenOf(request);
+  const { authorization = '' } = request.headers;
   if (token === undefined)
     throw new AuthError(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing');
   const identity = await codec.verify(token, ...types);
@@ -58,46 +77,66 @@ export async function readBearer<Type extends TokenType>(
 
 function authenticate(
   app: FastifyInstance,
-  { codec, verify, client }: AuthenticateOptions,
+  { codec, verify, clock, client }: AuthenticateOptions,
   done: () => void,
 ): void {
-  async function bearer(request: FastifyRequest): Promise<Bearer> {
+  const onRequest: onRequestAsyncHookHandler = async (request) => {
     request.bearer = await readBearer(codec, request, 'access', 'llt');
-    return request.bearer;
+  };
+
+  /** The hooks of a route that changes something. @param admit checks the session, after the body has arrived. */
+  const changeHooks = (admit: (request: FastifyRequest, bearer: Bearer) => Promise<void>): ChangeHooks => ({
+    onRequest,
+    preValidation: async (request) => {
+      const bearer = bearerOf(request);
+      if (hasExpired(bearer, clock.now())) throw new AuthError('invalid_token');
+      await admit(request, bearer);
+    },
+  });
+
+  async function admitCaller(request: FastifyRequest, bearer: Bearer): Promise<void> {
+    request.caller = { ...(await verify(bearer, request)), checkedAfterBody: true };
+    request.principal = request.caller;
   }
+
   app.decorate('auth', {
-    bearer: async (request) => {
-      await bearer(request);
-    },
     principal: async (request) => {
-      request.principal = await verify(await bearer(request));
+      request.bearer = await readBearer(codec, request, 'access', 'llt');
+      request.principal = await verify(request.bearer, request);
     },
-    principalUnless: (endsOwnToken) => async (request) => {
-      const found = await bearer(request);
-      if (!endsOwnToken(request, found)) request.principal = await verify(found);
-    },
+    change: changeHooks(admitCaller),
+    changeUnless: (endsOwnToken) =>
+      changeHooks(async (request, bearer) => {
+        if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
+      }),
+    changeOrDone: (isDone) =>
+      changeHooks(async (request, bearer) => {
+        try {
+          await admitCaller(request, bearer);
+        } catch (error) {
+          const hasEnded = error instanceof AuthError && error.code === 'invalid_token';
+          if (!hasEnded || !(await isDone(request, bearer))) throw error;
+        }
+      }),
     client,
-    principalOrDone: (isDone) => async (request) => {
-      const found = await bearer(request);
-      try {
-        request.principal = await verify(found);
-      } catch (error) {
-        const isOver = error instanceof AuthError && error.code === 'invalid_token';
-        if (!isOver || !(await isDone(request, found))) throw error;
-      }
-    },
   });
   done();
 }
 
-/** The principal that the route's hook has set; a route that forgot its hook fails here, and not open. */
+/** The principal that the route's hook has set. A route without the hook fails here instead of running open. */
 export function principalOf({ principal }: FastifyRequest): Principal {
   if (!principal) throw new AuthError('token_missing');
   return principal;
 }
 
-/** The bearer that the route's hook has set; the same holds. */
-export function bearerOf({ bearer }: FastifyRequest): Bearer {
+/** The caller that the route's hooks have set. A route without them fails here. */
+export function callerOf({ caller }: FastifyRequest): Caller {
+  if (!caller) throw new AuthError('token_missing');
+  return caller;
+}
+
+/** The bearer that the route's hook has set. A route without the hook fails here. */
+export function bearerOf({ bearer }: FastifyRequest): Bearer & PresentedIdentity {
   if (!bearer) throw new AuthError('token_missing');
   return bearer;
 }

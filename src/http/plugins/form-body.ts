@@ -5,10 +5,10 @@ import { parseForm } from '../form.ts';
 
 const MESSAGES = {
   malformed: 'must be a form in UTF-8',
-  repeated: 'must not hold a parameter twice',
+  repeated: 'must not repeat a parameter',
 };
 
-/** Where it is registered, a form is the only body that is read; everywhere else it is JSON. */
+/** Routes with this plugin accept only a form as body; all others accept only JSON. */
 function formBody(app: FastifyInstance, _options: object, done: () => void): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>(

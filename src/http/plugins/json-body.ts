@@ -4,8 +4,8 @@ import fp from 'fastify-plugin';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
 /**
- * The only body that we read is JSON in UTF-8. Clients send its content type on every request, so an empty body is no
- * body on a DELETE (a GET's is never read), and malformed JSON everywhere else.
+ * Accepts only JSON in UTF-8 as body. Some clients send its content type on every request, so on a DELETE an empty body
+ * counts as none. Elsewhere it is malformed JSON; a GET's body is never read.
  */
 function jsonBody(app: FastifyInstance, _options: object, done: () => void): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
@@ -25,7 +25,7 @@ function jsonBody(app: FastifyInstance, _options: object, done: () => void): voi
       return;
     }
     void parseJson(request, text, (error, value) => {
-      // secure-json-parse refuses __proto__ with an error of its own kind.
+      // secure-json-parse refuses __proto__ with a different error.
       finish(error && Object.assign(error, { code: 'FST_ERR_CTP_INVALID_JSON_BODY' }), value);
     });
   });

@@ -1,26 +1,29 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import { AuthError } from '../../domain/errors.ts';
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import { callerAddress } from '../caller/address.ts';
 
 export interface LoadSheddingOptions {
   /** How late the event loop is, in milliseconds. */
   lag: () => number;
-  /** SHED_LAG: how late it may be; 0 for as late as it likes. */
+  /** SHED_LAG: the longest lag allowed; 0 for no limit. */
   maxLag: number;
-  /** Why a password could not be checked now; null where it could. */
-  hashRefusal: () => AuthError | null;
+  /** The refusal if a password from this address cannot be checked now; else null. */
+  hashRefusal: (address: string) => AuthError | null;
   observe: Pick<Observe, 'late'>;
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Hooks of the routes that cost most and can best wait: they are refused before they cost anything, so that refresh
-     * and verify, which have none of this, go on. This one where the whole process is late.
+     * Refuses a request if the event loop is late. For the expensive routes that can wait: an early refusal costs
+     * little, and keeps refresh and verify, which have no such hook, responsive.
      */
     refuseWhenLate: onRequestHookHandler;
-    /** Where passwords cannot be checked in time. After the limit by address, which has to count these too. */
+    /**
+     * Refuses a request if its password cannot be checked in time. Runs after the limit by address, which counts it.
+     */
     refuseWhenFull: onRequestHookHandler;
   }
 }
@@ -38,8 +41,8 @@ function loadShedding(
     if (isLate) observe.late();
     next(isLate ? new AuthError('overloaded', { retryAfter: RETRY_AFTER }) : undefined);
   });
-  app.decorate('refuseWhenFull', (_request, _reply, next) => {
-    next(hashRefusal() ?? undefined);
+  app.decorate('refuseWhenFull', (request, _reply, next) => {
+    next(hashRefusal(callerAddress(request)) ?? undefined);
   });
   done();
 }

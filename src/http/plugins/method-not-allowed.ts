@@ -4,20 +4,20 @@ import { METHODS } from 'node:http';
 import { AuthError } from '../../domain/errors.ts';
 import '../openapi/operation.ts';
 
-/** Node hands CONNECT to nobody, and closes the connection. */
+/** Node passes CONNECT to no handler, and closes the connection. */
 export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as HTTPMethods[];
 
 /**
- * Answers 405 with `Allow` wherever a path is known and the method is not. Fastify would say 404, and let
- * `DELETE /api/auth/refresh` fall into `/api/auth/:id`. It answers before authentication and before any body is read, and
- * so does the 404 of an unknown path.
+ * Answers 405 with `Allow` if the path exists but not for this method. Fastify would answer 404, and route `DELETE
+ * /api/auth/refresh` to `/api/auth/:id`. This 405, and the 404 of an unknown path, come before authentication and
+ * before any body is read.
  */
 function methodNotAllowed(app: FastifyInstance, _options: object, done: () => void): void {
   for (const method of ALL_METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
   }
   app.addHook('onRequest', (request, _reply, next) => {
-    // Or a body that is too large or malformed would hide that there is nobody to read it.
+    // First of all, so that a body that is too large or malformed does not hide the 404.
     next(request.is404 ? new AuthError('not_found') : undefined);
   });
   const known = new Map<string, Set<string>>();
@@ -48,7 +48,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** To be called after the last route. */
+    /** Call it after the last route. */
     refuseOtherMethods(): void;
   }
 }

@@ -5,12 +5,12 @@ import fp from 'fastify-plugin';
 import { completeDocument, type RouteSchema } from '../openapi/document.ts';
 import { SECURITY_SCHEMES, SERVICE } from '../openapi/service.ts';
 
-/** Everything that the page needs comes from here, and nothing may be added to it; nobody may put it into a frame. */
+/** The page loads everything from this service, runs no injected script, and cannot be framed. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  // Swagger UI's stylesheet holds its icons as data.
+  // Swagger UI's stylesheet embeds its icons as data URLs.
   "img-src 'self' data:",
   "connect-src 'self'",
   "base-uri 'none'",
@@ -19,8 +19,8 @@ const POLICY = [
 ].join('; ');
 
 /**
- * The reference: the document at /docs/json, made of the schemas of all routes that are registered after this, and a page
- * at /docs on which they can be tried. Tokens that are given to the page stay in its memory.
+ * Serves the reference: the document at /docs/json, built from the schemas of all routes registered after this plugin,
+ * and a page at /docs to try them. The page keeps tokens in memory only.
  */
 async function openapi(app: FastifyInstance): Promise<void> {
   const schemas = new Map<string, RouteSchema>();

@@ -2,18 +2,20 @@ import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import type { BlockList } from 'node:net';
-import { isIPv6 } from 'node:net';
+import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import { addressOf, callerAddress } from '../caller/address.ts';
 
 export interface RateLimitOptions {
-  /** Where the counters live; in this process where it is null. */
+  /** Holds the counters; null for counters in this process. */
   redis: object | null;
   /** Prefix of the counters' keys. */
   nameSpace: string;
   /** RATE_LIMIT_ALLOW: addresses without limits. */
   allow: BlockList;
   observe: Pick<Observe, 'rateLimited'>;
+  auditLimit: AuditLimit;
 }
 
 /** A limit; null for none. */
@@ -21,14 +23,14 @@ export type Limit = { count: number; seconds: number } | null;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** A hook that counts the requests of an address under this name. */
+    /** Makes a hook that counts an address's requests under this name, and refuses those beyond the limit. */
     limitByAddress(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler;
   }
 }
 
 async function rateLimitPlugin(
   app: FastifyInstance,
-  { redis, nameSpace, allow, observe }: RateLimitOptions,
+  { redis, nameSpace, allow, observe, auditLimit }: RateLimitOptions,
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
@@ -37,7 +39,7 @@ async function rateLimitPlugin(
     const options: CreateRateLimitOptions = {
       max: limit.count,
       timeWindow: limit.seconds * 1000,
-      keyGenerator: (request) => `${name}:${rateLimit.normalizeIP(request.ip, 64)}`,
+      keyGenerator: (request) => `${name}:${callerAddress(request)}`,
       allowList: (request) => isAllowed(request, allow),
     };
     const count = app.createRateLimit(options);
@@ -47,13 +49,16 @@ async function rateLimitPlugin(
       });
       if (result.isAllowed || !result.isExceeded) return;
       observe.rateLimited(name);
+      const event = { event: 'limit.reached', limit: name, windowSeconds: limit.seconds } as const;
+      auditLimit(`${name}:${callerAddress(request)}`, event, request);
       throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds });
     };
   });
 }
 
-function isAllowed({ ip }: FastifyRequest, allow: BlockList): boolean {
-  return allow.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4');
+export function isAllowed(request: FastifyRequest, allow: BlockList): boolean {
+  const address = addressOf(request);
+  return address !== null && allow.check(address.text, address.family);
 }
 
 export default fp(rateLimitPlugin, { name: 'rate-limit', fastify: '5.x' });

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import type { RequestSpan, Tracer } from '../../domain/tracing/tracer.ts';
+import type { RequestSpan, Tracer } from '../../telemetry/tracer.ts';
 import '../request.ts';
 
 interface TracingOptions {
@@ -9,13 +9,13 @@ interface TracingOptions {
 
 const spans = new WeakMap<FastifyRequest, RequestSpan>();
 
-/** Ends the request's span, if it has one that is not over yet. */
+/** Ends the request's span, if it has an open one. */
 export function endSpan(request: FastifyRequest, status: number): void {
   spans.get(request)?.end(request.method, request.routeOptions.url, status);
   spans.delete(request);
 }
 
-/** A span for each request. Registered only where somebody asked for spans, so that otherwise there is no hook to run. */
+/** A span for each request. Registered only if tracing is on, so that it costs nothing otherwise. */
 function tracing(app: FastifyInstance, { tracer }: TracingOptions, done: () => void): void {
   app.addHook('onRequest', (request, _reply, next) => {
     const span = tracer.request(request.headers);
@@ -25,7 +25,7 @@ function tracing(app: FastifyInstance, { tracer }: TracingOptions, done: () => v
     span.run(next);
   });
   app.addHook('preValidation', (request, _reply, next) => {
-    // The body has been read by then, in the context of its socket.
+    // Reading the body has switched to the socket's async context: switch back.
     const span = spans.get(request);
     if (span) span.run(next);
     else next();

@@ -21,21 +21,22 @@ const EndedSchema = Type.Object(
     type: TokenSchema.properties.type,
     name: TokenSchema.properties.name,
     created_at: Timestamp,
+    created_by: TokenSchema.properties.created_by,
     last_used_at: TokenSchema.properties.last_used_at,
     ended_at: Timestamp,
     reason: Type.Enum([...SHOWN_REASONS], {
       type: 'string',
-      description: 'Why; `unknown` where it was ended by a release that did not write it down',
+      description: 'Why it ended; `unknown` if the release that ended it did not record the reason',
       examples: ['logout'],
     }),
   },
-  { title: 'EndedToken', description: 'A token that is over', additionalProperties: false },
+  { title: 'EndedToken', description: 'A token that has ended', additionalProperties: false },
 );
 
 const listSchema = operation({
   operationId: 'listTokens',
-  summary: 'The live tokens, and what became of those that ended in the last 30 days',
-  description: 'So that a user finds a session that is not theirs, and sees why one of their own is over.',
+  summary: 'The live tokens, and those that ended in the last 30 days',
+  description: 'Lets a user find a session that is not theirs, and see why one of their own has ended.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -44,7 +45,7 @@ const listSchema = operation({
       ended_before: Type.Optional(
         Type.String({
           pattern: '^\\d{1,15}\\.\\d{1,15}$',
-          description: 'The `ended_next` of the page before',
+          description: 'The `ended_next` of the previous page',
           examples: ['1795306833335.155'],
         }),
       ),
@@ -54,16 +55,16 @@ const listSchema = operation({
   response: {
     200: Type.Object(
       {
-        tokens: Type.Array(TokenSchema, { description: 'What may act for the user' }),
-        ended: Type.Array(EndedSchema, { description: 'The newest first, 100 a page' }),
+        tokens: Type.Array(TokenSchema, { description: 'The tokens that may act for the user' }),
+        ended: Type.Array(EndedSchema, { description: 'The newest first, 100 per page' }),
         ended_next: Type.Union([Type.String(), Type.Null()], {
-          description: 'Give it as `ended_before` for the next page; null on the last',
+          description: 'Pass it as `ended_before` for the next page; null on the last',
           examples: [null],
         }),
       },
       {
         title: 'Tokens',
-        description: 'What may act for the user, and what might',
+        description: 'The tokens that may act for the user, and those that could before',
         additionalProperties: false,
       },
     ),
@@ -72,18 +73,15 @@ const listSchema = operation({
 
 const endSchema = operation({
   operationId: 'logOutEverywhere',
-  summary:
-    'End every session and long-lived token of the user; all but the session that asks with keep=current',
+  summary: 'End every session and long-lived token of the user; keep=current keeps the caller’s session',
   description:
-    'For a user who has lost a device, or trusts none. Repeating it is 200 again, until somebody has logged in. A long-lived token may not.',
+    'For a user who has lost a device, or trusts none of them. A repeat returns 200 until the user logs in again. A long-lived token may not do this.',
   tags: ['Sessions'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_not_allowed'],
   querystring: Type.Object(
     {
-      keep: Type.Optional(
-        Type.Literal('current', { description: 'The session that asks, which then lives on' }),
-      ),
+      keep: Type.Optional(Type.Literal('current', { description: 'Keeps the caller’s session' })),
     },
     { additionalProperties: false },
   ),
@@ -91,9 +89,16 @@ const endSchema = operation({
     200: Type.Object(
       {
         msg: Type.String({ description: 'For people', examples: ['logged out everywhere'] }),
-        ended: Type.Integer({ description: 'Live tokens that this has ended', examples: [3] }),
+        ended: Type.Integer({
+          description: 'The number of live tokens that this request has ended',
+          examples: [3],
+        }),
       },
-      { title: 'LoggedOutEverywhere', description: 'It is done', additionalProperties: false },
+      {
+        title: 'LoggedOutEverywhere',
+        description: 'The request was carried out',
+        additionalProperties: false,
+      },
     ),
   },
 });
@@ -107,20 +112,18 @@ export const tokensRoutes: FastifyPluginCallbackTypebox<TokensRoute> = (app, opt
     return { tokens: tokens.map(tokenBody), ended: ended.map(endedBody), ended_next: positionText(next) };
   });
 
-  /** One that kept itself is alive to ask again. Read before validation: whatever is not plainly nothing counts as more. */
-  const hasHappened = async ({ query }: FastifyRequest, bearer: Bearer) =>
-    Object.keys(query as object).length === 0 && (await logOutEverywhere.hasHappened(bearer));
+  /**
+   * Only without a query: a session that was kept can repeat the request. Runs before validation, so any query counts.
+   */
+  const isDone = async ({ query }: FastifyRequest, bearer: Bearer) =>
+    Object.keys(query as object).length === 0 && (await logOutEverywhere.completeIfAllEnded(bearer));
 
-  app.delete(
-    '/api/user/tokens',
-    { schema: endSchema, onRequest: app.auth.principalOrDone(hasHappened) },
-    async (request) => {
-      refuseBody(request.body);
-      const { principal, query } = request;
-      const ended = principal ? await logOutEverywhere.end(principal, query.keep === 'current') : 0;
-      return { msg: 'logged out everywhere', ended };
-    },
-  );
+  app.delete('/api/user/tokens', { schema: endSchema, ...app.auth.changeOrDone(isDone) }, async (request) => {
+    refuseBody(request.body);
+    const { caller, query } = request;
+    const ended = caller ? await logOutEverywhere.end(caller, query.keep === 'current', request) : 0;
+    return { msg: 'logged out everywhere', ended };
+  });
   done();
 };
 
@@ -133,12 +136,14 @@ function positionText(position: EndedPosition | null): string | null {
   return position && `${position.endedAt}.${position.id}`;
 }
 
-function endedBody({ id, type, name, createdAt, lastUsedAt, endedAt, reason }: EndedToken) {
+function endedBody({ id, type, name, createdAt, createdBy, ...token }: EndedToken) {
+  const { lastUsedAt, endedAt, reason } = token;
   return {
     id,
     type,
     name,
     created_at: timestamp(createdAt),
+    created_by: createdBy,
     last_used_at: lastUsedAt === null ? null : timestamp(lastUsedAt),
     ended_at: timestamp(endedAt),
     reason,

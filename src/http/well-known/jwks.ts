@@ -6,20 +6,20 @@ import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } f
 
 interface JwksRoute {
   keyRing: Pick<KeyRing, 'current'>;
-  /** How long verifiers may keep it, in seconds. */
+  /** How long verifiers may cache it, in seconds. */
   maxAge: number;
 }
 
 const text = (description: string) => Type.String({ description });
 const ofCurve = (description: string) => Type.Optional(text(description));
 
-/** The members of public keys: what is not listed here does not leave, a private one least of all. */
+/** The members of public keys. The serialiser drops all others, so no private member can leak. */
 const JwkSchema = Type.Object(
   {
     kty: text('`EC`, `OKP` or `RSA`'),
     use: Type.Literal('sig'),
     alg: text('`ES256`, `EdDSA` or `RS256`'),
-    kid: text('What the header of its tokens says'),
+    kid: text('The `kid` in the header of its tokens'),
     crv: ofCurve('The curve; `EC` and `OKP`'),
     x: ofCurve('The point; `EC` and `OKP`'),
     y: ofCurve('The point; `EC`'),
@@ -53,7 +53,7 @@ const schema = operation({
     200: Type.Object(
       {
         keys: Type.Array(JwkSchema, {
-          description: 'In no order that means anything',
+          description: 'In no particular order',
           examples: [[EXAMPLE_KEY]],
         }),
       },
@@ -62,7 +62,7 @@ const schema = operation({
   },
 });
 
-/** Every key that has been loaded, also those that do not sign yet: verifiers are to have them before. */
+/** Serves every loaded key, also those that do not sign yet: verifiers need them beforehand. */
 export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRing, maxAge }, done) => {
   let shown: { keys: KeySet; document: ReturnType<typeof documentOf> } | null = null;
 

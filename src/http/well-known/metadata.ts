@@ -6,7 +6,7 @@ import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } f
 interface MetadataRoute {
   /** ISSUER. */
   issuer: string;
-  /** How long it may be kept, in seconds. */
+  /** How long it may be cached, in seconds. */
   maxAge: number;
 }
 
@@ -19,9 +19,9 @@ const list = (description: string, ...example: string[]) =>
 
 const schema = operation({
   operationId: 'getMetadata',
-  summary: 'Where everything is (RFC 8414)',
+  summary: 'The endpoints and their features (RFC 8414)',
   description:
-    'For OAuth’s libraries. Where `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, makes of it.',
+    'For OAuth libraries. If `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, derives from it.',
   tags: ['Discovery'],
   security: [],
   refuses: [],
@@ -45,7 +45,7 @@ const schema = operation({
         response_types_supported: list('None: there is no authorization endpoint'),
         grant_types_supported: list('None: there is no token endpoint'),
       },
-      { title: 'Metadata', description: 'Where everything is', additionalProperties: false },
+      { title: 'Metadata', description: 'The endpoints and their features', additionalProperties: false },
     ),
   },
 });
@@ -53,7 +53,7 @@ const schema = operation({
 /**
  * RFC 8414's metadata. Latchkey has no authorization and no token endpoint: the lists of grants and response types are
  * empty. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
- * both, since a proxy may take the issuer's path off.
+ * both, since a proxy may strip the issuer's path.
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
   const document = makePublicDocument(metadataOf(issuer));
@@ -70,7 +70,7 @@ export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, 
   done();
 };
 
-/** The second is the same operation: the reference does not depend on the issuer. */
+/** The second path is hidden from the reference, which must not depend on the issuer. */
 function metadataPaths(issuer: string): [path: string, named: { operationId?: string; hide?: boolean }][] {
   const path = new URL(issuer).pathname.replace(/\/$/, '');
   if (path === '') return [[WELL_KNOWN, {}]];

@@ -3,14 +3,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { ref } from '../openapi/refusals.ts';
 
-/** A document that is the same for everybody, and that anybody may keep for a while. */
+/** A document that is the same for all clients, and that any cache may store for a while. */
 export interface PublicDocument<Body> {
   body: Body;
   etag: string;
 }
 
 export const IfNoneMatch = Type.Object({
-  'if-none-match': Type.Optional(Type.String({ description: 'The `ETag` of the document that you have' })),
+  'if-none-match': Type.Optional(Type.String({ description: 'The `ETag` of your copy' })),
 });
 
 const HEADERS = {
@@ -19,10 +19,10 @@ const HEADERS = {
   'Access-Control-Allow-Origin': ref('headers', 'AllowOrigin'),
 };
 
-/** Its answers in the reference. */
+/** The answers of a public document in the reference. */
 export const PUBLIC_ANSWERS = {
   200: { headers: HEADERS },
-  304: { description: 'It is what you have', headers: HEADERS },
+  304: { description: 'Your copy is current', headers: HEADERS },
 };
 
 export function makePublicDocument<Body>(body: Body): PublicDocument<Body> {
@@ -31,8 +31,8 @@ export function makePublicDocument<Body>(body: Body): PublicDocument<Body> {
 }
 
 /**
- * Answers with the document, or 304 to whoever has it (RFC 9110, section 13.1.2). Scripts of any origin may read it:
- * it holds nothing that they could not fetch from a server of theirs.
+ * Answers with the document, or with 304 if the client has it (RFC 9110, section 13.1.2). Scripts of any origin may
+ * read it: they could also fetch it through a server of their own.
  * @param maxAge seconds.
  */
 export function sendPublicDocument<Body>(
@@ -50,7 +50,7 @@ export function sendPublicDocument<Body>(
   else void reply.send(body);
 }
 
-/** The comparison is the weak one: a proxy that compresses makes our tag weak. */
+/** Uses the weak comparison: a proxy that compresses makes our tag weak. */
 function isAmong(etag: string, known: string): boolean {
   return known.split(',').some((entry) => {
     const tag = entry.trim();

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { generateSigningKey } from './keys.ts';
 
 /**
- * The embedded defaults: keys that are made at the first start and kept. Several processes may start on one folder at
- * once: whoever comes first wins, and all use its keys.
+ * The embedded defaults: keys that are created at the first start and kept. If several processes start on one folder at
+ * once, the first one creates the keys, and all use them.
  */
 export function generatedSigningKeysDir(dataDir: string): string {
   const directory = join(dataDir, 'keys');
@@ -21,8 +21,9 @@ export function generatedRefreshSecret(dataDir: string): string {
 }
 
 /**
- * A file is either not there or whole: written aside, then linked into place, which fails where it exists.
- * @returns whether it was not there.
+ * Creates a file in one step: writes a draft, then links it to its name, which fails if the file exists. So no process
+ * reads half a file.
+ * @returns false if the file existed.
  */
 export function createOnce(file: string, content: () => string): boolean {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

@@ -4,14 +4,14 @@ import type { SigningKey } from '../../domain/access-tokens/ports.ts';
 import { KeyError, parseSigningKey } from './keys.ts';
 
 export interface KeyFile {
-  /** Its name in the folder. */
+  /** File name in the folder. */
   name: string;
   key: SigningKey;
 }
 
-/** The names of the keys in a folder, the highest first. */
+/** The names of the key files in a folder, the highest first. */
 export function pemNames(directory: string): string[] {
-  // Without the ending, or 2026-11-21-b.pem would come before 2026-11-21.pem.
+  // Compare without the extension, or 2026-11-21-b.pem would sort below 2026-11-21.pem.
   const stem = (name: string) => name.slice(0, -'.pem'.length);
   return readdirSync(directory)
     .filter((name) => name.endsWith('.pem'))
@@ -26,9 +26,9 @@ export function readKeyFiles(directory: string): KeyFile[] {
 }
 
 /**
- * The same of a folder that changes while it is used. A file that cannot be read holds nothing else back: what was read under
- * its name stays, since tokens of that key are about.
- * @throws KeyError where the folder itself cannot be read.
+ * Reads the folder again while it is in use. If a file is unreadable, its key from the previous read stays, because
+ * tokens of that key are in use, and the other files are not affected.
+ * @throws KeyError if the folder itself cannot be read.
  */
 export function readFolder(
   directory: string,
@@ -60,12 +60,12 @@ function orKeyError<Result>(what: string, read: () => Result): Result {
   }
 }
 
-/** The keys of a folder that serves, the highest file name first. @throws KeyError */
+/** The signing keys of a folder, the highest file name first. @throws KeyError */
 export function readSigningKeys(directory: string): SigningKey[] {
   return keysOf(readKeyFiles(directory));
 }
 
-/** The same key may be there under two names, while it is renamed. @throws KeyError where there is none. */
+/** Removes duplicates: while a key is being renamed, it has two names. @throws KeyError if there is no key. */
 export function keysOf(files: readonly KeyFile[]): SigningKey[] {
   if (files.length === 0) throw new KeyError('the folder holds no .pem file');
   const keys = files.map(({ key }) => key);
@@ -73,7 +73,7 @@ export function keysOf(files: readonly KeyFile[]): SigningKey[] {
 }
 
 /**
- * The name of a key that is to follow these: by its date, `2026-11-21`, then `2026-11-21-b`, and always the highest.
+ * The file name of the next key: its date, `2026-11-21`, then `2026-11-21-b`. Always higher than `names`.
  * @param names the highest first. @param date ms since 1970.
  */
 export function nextName(names: readonly string[], date: number): string {

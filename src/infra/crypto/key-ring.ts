@@ -1,4 +1,4 @@
-import { signerFirst, signerOf } from '../../domain/access-tokens/key-life.ts';
+import { signerFirst, signerOf } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyRegistry, KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { keysOf, readFolder, readKeyFiles } from './key-files.ts';
 import { parseRefreshSecrets } from './keys.ts';
@@ -6,44 +6,44 @@ import { parseRefreshSecrets } from './keys.ts';
 export interface KeyRingOptions {
   /** SIGNING_KEYS_DIR. */
   signingKeysDir: string;
-  /** Reads the refresh secrets as they are now: a mounted file changes while the service runs. */
+  /** Reads the current refresh secrets: a mounted file changes while the service runs. */
   readRefreshSecrets: () => string;
-  /** Which keys may sign is agreed upon there. */
+  /** The replicas' shared decision which keys may sign. */
   registry: KeyRegistry;
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two reloads. */
   interval: number;
-  /** Told once of each key or secret that has appeared and cannot be used; what was in use in its place stays. */
+  /** Called once for each new key or secret that is unusable. The one that it would replace stays in use. */
   onError: (error: Error) => void;
-  /** Told when the registry cannot be asked, and with null when it can again; the key that signs stays. */
+  /** Called if the registry is unavailable, and with null when it is back. Meanwhile the signing key stays the same. */
   onRegistry: (error: Error | null) => void;
 }
 
-/** Not more than one unplanned look a second: tokens with made-up key ids must not keep the disk busy. */
+/** At most one unplanned reload per second: tokens with invented key ids must not keep the disk busy. */
 const MIN_RELOAD_INTERVAL = 1000;
 
 /**
- * The keys in a folder and the refresh secrets, looked at again and again: a mounted Kubernetes Secret is swapped by
- * renaming links, which file watchers miss. A key verifies as soon as it is there; when it signs, the registry says
+ * The keys in a folder and the refresh secrets, reloaded at an interval: Kubernetes swaps a mounted Secret by renaming
+ * links, and file watchers miss that. A key verifies as soon as it is loaded. The registry decides when it signs
  * (docs/adr/0014-published-before-signing.md).
- * @throws KeyError when there is no usable key at the start.
+ * @throws KeyError if there is no usable key at the start.
  */
 export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void>; close(): void } {
   const { registry, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
   let files = readKeyFiles(options.signingKeysDir);
   let read: KeySet = { signing: keysOf(files), refresh: parseRefreshSecrets(options.readRefreshSecrets()) };
-  /** What was wrong at the last look. */
+  /** The problems of the last reload. */
   let problems: Error[] = [];
-  /** What may sign, as of the last time that the registry answered. */
+  /** The keys that may sign, by the registry's last answer. */
   let active: ReadonlySet<string> | null = null;
-  /** The keys that it has been told of. */
-  let told: string[] = [];
+  /** The keys that we last reported to the registry. */
+  let reported: string[] = [];
   let hasServed = false;
-  let isCutOff = false;
+  let isRegistryDown = false;
   let keys = inOrder(read, active);
-  let lastLook = -Infinity;
-  /** One thing after another. */
-  let looking: Promise<void> = Promise.resolve();
+  let lastLoad = -Infinity;
+  /** The last load: one runs after another. */
+  let loading: Promise<void> = Promise.resolve();
   let applying: Promise<void> = Promise.resolve();
   let asking: Promise<void> | null = null;
 
@@ -60,8 +60,8 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     }));
   }
 
-  async function look(): Promise<void> {
-    lastLook = performance.now();
+  async function load(): Promise<void> {
+    lastLoad = performance.now();
     const found: Error[] = [];
     const attempt = (step: () => void) => {
       try {
@@ -70,7 +70,7 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
         found.push(error as Error);
       }
     };
-    // What is wrong with one file keeps no other from being taken up, or away.
+    // A problem with one file must not stop the others from being added or removed.
     attempt(() => {
       const folder = readFolder(options.signingKeysDir, files);
       found.push(...folder.problems);
@@ -91,41 +91,41 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     try {
       active = await registry.note({
         loaded,
-        appeared: loaded.filter((kid) => !told.includes(kid)),
-        vanished: told.filter((kid) => !loaded.includes(kid)),
+        appeared: loaded.filter((kid) => !reported.includes(kid)),
+        vanished: reported.filter((kid) => !loaded.includes(kid)),
         signing: hasServed ? signerOf(keys).kid : null,
       });
-      told = loaded;
-      if (isCutOff) onRegistry(null);
-      isCutOff = false;
+      reported = loaded;
+      if (isRegistryDown) onRegistry(null);
+      isRegistryDown = false;
     } catch (error) {
-      if (!isCutOff) onRegistry(error as Error);
-      isCutOff = true;
+      if (!isRegistryDown) onRegistry(error as Error);
+      isRegistryDown = true;
     }
     hasServed = true;
     await apply();
   }
 
-  /** Never twice at once, and never waited for by a request: the database may hang. */
+  /** Asks the registry, never twice at once. No request waits for this: the database may hang. */
   const askOnce = () =>
     (asking ??= ask().finally(() => {
       asking = null;
     }));
-  const lookOnce = () => (looking = looking.then(look));
+  const loadOnce = () => (loading = loading.then(load));
 
   const timer = setInterval(() => {
-    void lookOnce().then(askOnce);
+    void loadOnce().then(askOnce);
   }, options.interval).unref();
 
   return {
     current: () => keys,
     async reload() {
-      await (performance.now() - lastLook >= MIN_RELOAD_INTERVAL ? lookOnce() : looking);
+      await (performance.now() - lastLoad >= MIN_RELOAD_INTERVAL ? loadOnce() : loading);
       return keys;
     },
-    /** One look at everything. */
+    /** Reloads keys and secrets and asks the registry, once. */
     async settle() {
-      await lookOnce();
+      await loadOnce();
       await askOnce();
     },
     onChange(listener) {

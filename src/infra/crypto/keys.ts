@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import type { PublicJwk, RefreshSecret, SigningKey } from '../../domain/access-tokens/ports.ts';
 
-/** A key or secret that cannot be used; the message says why and holds nothing of it. */
+/** A key or secret is unusable. The message says why and contains no part of it. */
 export class KeyError extends Error {
   override name = 'KeyError';
 }
@@ -18,9 +18,9 @@ const MIN_RSA_BITS = 2048;
 
 /**
  * Reads a PEM private key: EC P-256 signs ES256, Ed25519 EdDSA, RSA RS256.
- * @param name its file's, perhaps with a date in front, which is more than the time of the file can say: a mounted
- * Secret is written anew with every pod.
- * @param writtenAt milliseconds since 1970.
+ * @param name the file name. A date at its start is the key's date, and more reliable than the time of the file: a
+ * mounted Secret is written again for every pod.
+ * @param writtenAt time of the file, in milliseconds since 1970.
  * @throws KeyError
  */
 export function parseSigningKey(pem: string, name: string, writtenAt = 0): SigningKey {
@@ -42,7 +42,7 @@ export function parseSigningKey(pem: string, name: string, writtenAt = 0): Signi
   };
 }
 
-/** The date that a name begins with. */
+/** The date at the start of a name. */
 function dateIn(name: string): number | null {
   const date = Date.parse(/^\d{4}-\d{2}-\d{2}(?!\d)/.exec(name)?.[0] ?? '');
   return Number.isNaN(date) ? null : date;
@@ -65,7 +65,8 @@ export function parseRefreshSecrets(text: string): RefreshSecret[] {
   return text.split(',').map((part, i) => {
     const encoded = part.trim();
     const secret = Buffer.from(encoded, 'base64url');
-    // Node decodes what it can and drops the rest: a typo would silently be another secret on another replica.
+    // Node's decoder skips invalid characters: without this check, a typo would silently be another secret on one
+    // replica.
     if (secret.toString('base64url') !== encoded.replace(/=+$/, ''))
       throw new KeyError(`secret ${i + 1} is not base64url`);
     if (secret.length < MIN_SECRET_BYTES) {
@@ -86,7 +87,7 @@ function algorithmOf(key: KeyObject, name: string): SigningKey['algorithm'] {
   throw new KeyError(`${name} is neither EC P-256, Ed25519 nor RSA`);
 }
 
-/** The members that RFC 7638 names: what makes up the public key, and nothing else. */
+/** Only the members that RFC 7638 requires: those that make up the public key. */
 function publicJwk(publicKey: KeyObject): PublicJwk {
   const jwk = publicKey.export({ format: 'jwk' }) as Record<string, string>;
   const { kty = '' } = jwk;

@@ -6,9 +6,12 @@ import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 /** The system user to run PostgreSQL as; undefined means our own. */
 export type Account = { uid: number; gid: number } | undefined;
 
+const UNPRIVILEGED = 'nobody';
+
 /**
- * PostgreSQL refuses to run as root, so root runs it as somebody else: the one who owns the data already,
- * else who owns the data folder or the project, else `nobody`. Throws EmbeddedDatabaseError if nobody is left.
+ * PostgreSQL refuses to run as root, so root runs it as another user: the owner of the data, else the owner of the data
+ * folder or of the project, else the system user without rights.
+ * @throws EmbeddedDatabaseError if there is no such user
  */
 export function serverAccount(dataDir: string): Account {
   if (process.getuid?.() !== 0) return undefined;
@@ -18,14 +21,14 @@ export function serverAccount(dataDir: string): Account {
     const user = users.find((candidate) => candidate.uid === uid);
     if (user && user.uid !== 0) return { uid: user.uid, gid: user.gid };
   }
-  const nobody = users.find((user) => user.name === 'nobody');
-  if (nobody) return { uid: nobody.uid, gid: nobody.gid };
+  const unprivileged = users.find((user) => user.name === UNPRIVILEGED);
+  if (unprivileged) return { uid: unprivileged.uid, gid: unprivileged.gid };
   throw new EmbeddedDatabaseError(
-    'PostgreSQL does not run as root, and /etc/passwd has no user nobody to run it as: start as another user, or set DATABASE_URL',
+    `PostgreSQL does not run as root, and /etc/passwd has no user ${UNPRIVILEGED} to run it: start as another user, or set DATABASE_URL`,
   );
 }
 
-/** The users of /etc/passwd: initdb refuses one that is not there. */
+/** The users in /etc/passwd: initdb refuses any other. */
 function knownUsers(): { name: string; uid: number; gid: number }[] {
   return readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 
 /**
- * A copy of the package `folder` in the system's temporary folder, which every user can enter and only we can
- * change; made once per version. Rejects with EmbeddedDatabaseError if its place is not ours.
+ * Copies the package `folder` into the system's temporary folder, once per version. Every user can enter the copy, and
+ * only we can change it. Rejects with EmbeddedDatabaseError if the target folder belongs to another user.
  *
- * The place's name can be guessed, and root will run what lies there. So it is used only if it is a folder
- * (no link) which we own and nobody else may write to: then only we can have filled it, since the temporary
- * folder's sticky bit lets nobody else rename it.
+ * The target's name is predictable, and root will run its programs. So it must be a folder (not a link) that we own and
+ * that no other user may write to. Then only we can have filled it: the temporary folder's sticky bit keeps other users
+ * from renaming it.
  */
 export async function cachedCopy(folder: string, version: string): Promise<string> {
   const parent = tmpdir();
@@ -18,7 +18,7 @@ export async function cachedCopy(folder: string, version: string): Promise<strin
   const { mode, uid: owner } = await stat(parent);
   if ((owner !== 0 && owner !== uid) || ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)) {
     throw new EmbeddedDatabaseError(
-      `others could exchange programs that are put into ${parent}: set TMPDIR or DATABASE_URL`,
+      `other users could replace programs in ${parent}: set TMPDIR or DATABASE_URL`,
     );
   }
   const place = join(parent, `latchkey-postgres-${version}-${process.arch}-${uid}`);
@@ -28,7 +28,7 @@ export async function cachedCopy(folder: string, version: string): Promise<strin
   const discarded = `${draft}-old`;
   try {
     await copyTree(folder, draft);
-    // Renamed, so that nobody meets half a copy. Another process may have been faster.
+    // A rename is atomic, so no process sees half a copy. Another process may have been faster.
     if (!(await renamed(draft, place)) && !(await isWhole(folder, place, uid))) {
       await renamed(place, discarded);
       await renamed(draft, place);
@@ -39,17 +39,17 @@ export async function cachedCopy(folder: string, version: string): Promise<strin
   }
   if (await isWhole(folder, place, uid)) return place;
   throw new EmbeddedDatabaseError(
-    `cannot put PostgreSQL into ${place}: remove it, or set TMPDIR or DATABASE_URL`,
+    `cannot copy PostgreSQL to ${place}: remove that folder, or set TMPDIR or DATABASE_URL`,
   );
 }
 
-/** Whether `place` is ours and has every file of `folder`; the system may tidy old files out of it. */
+/** Whether `place` is ours and has every file of `folder`: the system may delete old temporary files. */
 async function isWhole(folder: string, place: string, uid: number): Promise<boolean> {
   const info = await lstat(place).catch(() => undefined);
   if (!info) return false;
   if (!info.isDirectory() || info.uid !== uid || (info.mode & 0o022) !== 0) {
     throw new EmbeddedDatabaseError(
-      `${place} is not this user's own folder, so nothing in it can be trusted: remove it, or set TMPDIR or DATABASE_URL`,
+      `${place} does not belong to this user, so its programs cannot be trusted: remove it, or set TMPDIR or DATABASE_URL`,
     );
   }
   for (const path of await files(folder)) {
@@ -62,7 +62,7 @@ async function isWhole(folder: string, place: string, uid: number): Promise<bool
   return true;
 }
 
-/** Copies with modes that let other users read, whatever our umask and the package's modes. */
+/** Makes the copy readable for other users, regardless of our umask and the package's modes. */
 async function copyTree(folder: string, draft: string): Promise<void> {
   for (const path of await files(folder)) {
     const target = join(draft, path);
@@ -76,7 +76,7 @@ async function copyTree(folder: string, draft: string): Promise<void> {
   }
 }
 
-/** False if something is there already. */
+/** False if the target exists already. */
 async function renamed(from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to);
@@ -88,7 +88,7 @@ async function renamed(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** Paths of the regular files under native/; the links among them are made anew. */
+/** Paths of the regular files under native/. Links are created separately. */
 async function files(folder: string): Promise<string[]> {
   const entries = await readdir(join(folder, 'native'), { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => pathOf(entry).slice(folder.length + 1));

@@ -11,8 +11,8 @@ export type Binaries = { initdb: string; postgres: string; major: string };
 const exe = process.platform === 'win32' ? '.exe' : '';
 
 /**
- * PostgreSQL's programs, in a place from which `account` can run them. Rejects with EmbeddedDatabaseError if
- * there are none for this system, or they do not run here.
+ * PostgreSQL's programs, in a folder from which `account` can run them. Rejects with EmbeddedDatabaseError if there are
+ * none for this system, or if they do not run here.
  */
 export async function findBinaries(account: Account): Promise<Binaries> {
   const folder = platformPackage();
@@ -22,14 +22,14 @@ export async function findBinaries(account: Account): Promise<Binaries> {
   if (linksInPlace(folder) && (await whyNotRunning(folder, account)) === undefined) {
     return { ...programs(folder), major };
   }
-  // The user whom root chose may not enter the project (say, /root is closed to others), or the package may
-  // be read-only and without its links. A place open to that user and writable to us helps in both cases.
+  // The account may lack access to the project (for example below /root), or the package may be read-only and lack its
+  // links. A copy that this account can read and we can write helps in both cases.
   const copy = await cachedCopy(folder, version);
   linksInPlace(copy);
   const reason = await whyNotRunning(copy, account);
   if (reason === undefined) return { ...programs(copy), major };
   throw new EmbeddedDatabaseError(
-    `the PostgreSQL that comes with this project does not run on this system: ${reason}; set DATABASE_URL`,
+    `the bundled PostgreSQL does not run on this system: ${reason}; set DATABASE_URL`,
   );
 }
 
@@ -40,7 +40,7 @@ function platformPackage(): string {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     throw new EmbeddedDatabaseError(
-      `no PostgreSQL is installed with this project for ${system}-${process.arch} (${name}): set DATABASE_URL`,
+      `no bundled PostgreSQL is installed for ${system}-${process.arch} (${name}): set DATABASE_URL`,
     );
   }
 }
@@ -50,7 +50,7 @@ function programs(folder: string): { initdb: string; postgres: string } {
   return { initdb: join(bin, `initdb${exe}`), postgres: join(bin, `postgres${exe}`) };
 }
 
-/** Asked by trying: who may enter which folder, and which libraries are there, is the kernel's to say. */
+/** Runs a program to find out: only the kernel knows the access rights and the installed libraries. */
 async function whyNotRunning(folder: string, account: Account): Promise<string | undefined> {
   const { ok, output } = await runProgram(programs(folder).postgres, ['--version'], { cwd: '/', account });
   return ok ? undefined : output;
@@ -59,8 +59,8 @@ async function whyNotRunning(folder: string, account: Account): Promise<string |
 type Link = { source: string; target: string };
 
 /**
- * npm packs no symbolic links, and the install script that makes the libraries' does not run in this project,
- * so they are made here. False if one is missing and cannot be made.
+ * Creates the symbolic links of the libraries: npm packs no links, and this project does not run install scripts.
+ * @returns false if a link is missing and cannot be created
  */
 function linksInPlace(folder: string): boolean {
   const list = join(folder, 'native/pg-symlinks.json');

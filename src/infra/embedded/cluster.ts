@@ -23,17 +23,18 @@ import { runProgram } from './run-program.ts';
 export type Cluster = { folder: string; password: string };
 
 /**
- * How PostgreSQL's programs are told of the folder they work in.
- * Another user than us may not enter the folders above it (say, /root is closed to others). But the child's
- * working directory is set while it is still root, and Linux lets it go on from there by this name.
+ * The `-D` argument of PostgreSQL's programs.
+ * The account may lack access to the folders above (for example /root). But Node sets the child's working directory
+ * while the child is still root, and on Linux a relative path works from there.
  */
 export function dataArgument(folder: string, account: Account): string {
   return account && process.platform === 'linux' ? '/proc/self/cwd' : folder;
 }
 
 /**
- * Opens the cluster in `dataDir`, made anew if there is none. Only for the holder of the data folder's lock.
- * Rejects with EmbeddedDatabaseError if it belongs to somebody else, another version, or lost its password.
+ * Opens the cluster in `dataDir`, or creates one. The caller must hold the data folder's lock.
+ * Rejects with EmbeddedDatabaseError if the cluster belongs to another user or PostgreSQL version, or if its password
+ * file is missing.
  */
 export async function openCluster(dataDir: string, binaries: Binaries, account: Account): Promise<Cluster> {
   const folder = join(dataDir, 'postgres');
@@ -44,13 +45,13 @@ export async function openCluster(dataDir: string, binaries: Binaries, account: 
   checkVersion(folder, binaries);
   if (!existsSync(passwordFile)) {
     throw new EmbeddedDatabaseError(
-      `the password of the database in ${folder} is gone: put ${passwordFile} back, or remove both to start empty`,
+      `the password of the database in ${folder} is missing: restore ${passwordFile}, or remove both to start empty`,
     );
   }
   return { folder, password: readFileSync(passwordFile, 'utf8').trim() };
 }
 
-/** A cluster counts once it has its name; whatever a killed start left unfinished has not. */
+/** Creates the cluster as a draft and renames it at the end, so that a killed start leaves no half-made cluster. */
 async function create(
   dataDir: string,
   folder: string,
@@ -63,7 +64,7 @@ async function create(
   const password = randomBytes(24).toString('base64url');
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   await initdb(draft, passwordFile, binaries, account);
-  // The only way in is over 127.0.0.1 with the password.
+  // The only access is over 127.0.0.1 with the password.
   writeFileSync(join(draft, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
   renameSync(draft, folder);
 }
@@ -75,7 +76,7 @@ async function initdb(
   account: Account,
 ): Promise<void> {
   const windows = process.platform === 'win32';
-  // The account may neither reach nor read the password's file, but it inherits an open one of its own.
+  // The account cannot read the password file, so initdb inherits an open file descriptor.
   const handed = `${draft}.password`;
   writeFileSync(handed, readFileSync(passwordFile), { mode: 0o600, flag: 'wx' });
   if (account) lchownSync(handed, account.uid, account.gid);
@@ -86,7 +87,7 @@ async function initdb(
       [
         ...['-D', dataArgument(draft, account), '-U', 'postgres'],
         ...['--auth=scram-sha-256', `--pwfile=${windows ? handed : '/dev/stdin'}`],
-        // PostgreSQL's own C.UTF-8, the same on every system, rather than the system's.
+        // PostgreSQL's own C.UTF-8 is the same on every system; a system locale is not.
         ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
       ],
       { cwd: draft, account, stdin },
@@ -101,7 +102,7 @@ async function initdb(
 async function removeDrafts(dataDir: string): Promise<void> {
   for (const name of readdirSync(dataDir).filter((entry) => entry.startsWith('postgres.new-'))) {
     const path = join(dataDir, name);
-    // The killed start's initdb may still be at work in it.
+    // The killed start's initdb may still run there.
     if (statSync(path).isDirectory()) await stopLeftovers(path);
     rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { EmbeddedDatabaseError } from './embedded-database-error.ts';
+import { DataFolderInUseError } from './embedded-database-error.ts';
 import { startOf } from './running-process.ts';
 
 export type DataFolderLock = { release: () => void };
@@ -12,14 +12,14 @@ const lockName = /^postgres\.lock\.(\d+)$/;
 const released = 'released';
 
 /**
- * Takes the data folder for this process. Throws EmbeddedDatabaseError if another live process has it; one
- * that has died, or has released it, is succeeded.
+ * Locks the data folder for this process. Takes over a lock that was released or whose holder has died.
  *
  * Node has no flock, and "delete the stale lock file, then create mine" lets two processes in: the slower one
  * deletes the faster one's new lock. So locks are numbered, and the highest number counts. A successor
  * creates the next number, which only one process can do, and never deletes the highest.
  *
- * Not seen are processes in other containers that share the folder: pids mean nothing across them.
+ * The lock does not protect against other containers that share the folder: pids differ between containers.
+ * @throws DataFolderInUseError if another live process holds the lock
  */
 export function lockDataFolder(dataDir: string): DataFolderLock {
   const latest = highest(dataDir);
@@ -29,7 +29,7 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   const mine = latest + 1;
   const path = join(dataDir, `postgres.lock.${mine}`);
   if (!create(path)) return lockDataFolder(dataDir);
-  // Between looking and creating, others may have come and gone, and removed the numbers below theirs.
+  // Between reading and creating, other processes may have taken and released locks, and removed lower numbers.
   if (highest(dataDir) !== mine) {
     rmSync(path, { force: true });
     return lockDataFolder(dataDir);
@@ -44,7 +44,7 @@ export function lockDataFolder(dataDir: string): DataFolderLock {
   };
 }
 
-/** Creates the lock with its content in one step, so that nobody reads half of it. False if it exists. */
+/** Creates the lock with its content in one step, so that no process reads half of it. False if it exists. */
 function create(path: string): boolean {
   const draft = `${path}.${randomUUID()}`;
   const me: Holder = { pid: process.pid, started: startOf(process.pid) };
@@ -65,7 +65,7 @@ function liveHolder(path: string): Holder | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    // A successor has cleaned up; the next look will find it.
+    // A successor has cleaned up; the next read finds its lock.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
@@ -73,7 +73,7 @@ function liveHolder(path: string): Holder | undefined {
   return holder?.started !== undefined && startOf(holder.pid) === holder.started ? holder : undefined;
 }
 
-/** Undefined for a released lock, and for what a power cut may leave of a file: its writer is gone. */
+/** Undefined for a released lock, and for a file that a power cut left incomplete: its writer is gone. */
 function parse(text: string): Holder | undefined {
   try {
     return JSON.parse(text) as Holder;
@@ -92,8 +92,8 @@ function highest(dataDir: string): number {
   return Math.max(0, ...numbers(dataDir));
 }
 
-function inUse(dataDir: string, pid: number): EmbeddedDatabaseError {
-  return new EmbeddedDatabaseError(
+function inUse(dataDir: string, pid: number): DataFolderInUseError {
+  return new DataFolderInUseError(
     `the embedded database in ${dataDir} is in use by process ${pid}; stop that one, or set DATABASE_URL or another DATA_DIR`,
   );
 }

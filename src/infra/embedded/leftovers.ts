@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 
-/** Fast shutdown, then shutdown without a checkpoint, then the end; each with its milliseconds of patience. */
+/** Fast shutdown, shutdown without a checkpoint, SIGKILL; each with its timeout in milliseconds. */
 export const shutdownSteps: [signal: NodeJS.Signals, patience: number][] = [
   ['SIGINT', 10_000],
   ['SIGQUIT', 5_000],
@@ -12,14 +12,14 @@ export const shutdownSteps: [signal: NodeJS.Signals, patience: number][] = [
 ];
 
 /**
- * Stops PostgreSQL processes that a killed parent left behind in `folder`, and resolves to how many there
- * were. Only for the holder of the data folder's lock: the server of a live parent would be stopped as well.
- * Rejects with EmbeddedDatabaseError if one does not end.
+ * Stops PostgreSQL processes that a killed parent left behind in `folder`, and resolves to their number. The caller
+ * must hold the data folder's lock, because this stops the server of a live parent too. Rejects with
+ * EmbeddedDatabaseError if a process does not end.
  */
 export async function stopLeftovers(folder: string): Promise<number> {
   const found = processesIn(folder);
   const postmaster = postmasterOf(folder);
-  // A fast shutdown is the postmaster's to carry out. Without one, the rest has nothing left to save.
+  // Only a postmaster can do a fast shutdown. Without one, the other processes have nothing to save.
   const isOrderly = postmaster !== undefined && found.includes(postmaster);
   for (const [signal, patience] of isOrderly ? shutdownSteps : shutdownSteps.slice(1)) {
     const told = signal === 'SIGINT' ? found.filter((pid) => pid === postmaster) : processesIn(folder);
@@ -29,10 +29,10 @@ export async function stopLeftovers(folder: string): Promise<number> {
   const left = processesIn(folder);
   if (left.length > 0) {
     throw new EmbeddedDatabaseError(
-      `an earlier PostgreSQL in ${folder} does not end: process ${left.join(', ')}`,
+      `an earlier PostgreSQL in ${folder} does not stop: end process ${left.join(', ')}`,
     );
   }
-  // Its pid may meanwhile be another program's, which PostgreSQL would take for itself and refuse to start.
+  // Another program may have its pid by now. PostgreSQL would take that program for a server and refuse to start.
   if (process.platform === 'linux') rmSync(join(folder, 'postmaster.pid'), { force: true });
   return found.length;
 }
@@ -46,7 +46,7 @@ async function areGone(folder: string, patience: number): Promise<boolean> {
   return true;
 }
 
-/** The PostgreSQL programs at work in `folder`: a server's every process has its data as working directory. */
+/** The PostgreSQL processes of `folder`: all processes of a server have its data folder as working directory. */
 function processesIn(folder: string): number[] {
   if (process.platform !== 'linux') return postmasterByCommand(folder);
   const { dev, ino } = statSync(folder);
@@ -56,17 +56,17 @@ function processesIn(folder: string): number[] {
       try {
         const cwd = statSync(`/proc/${pid}/cwd`);
         if (cwd.dev !== dev || cwd.ino !== ino) return false;
-        // The file is "(deleted)" when npm ci has replaced the package meanwhile.
+        // The file is "(deleted)" if npm ci has replaced the package since.
         return /\/(postgres|initdb)( \(deleted\))?$/.test(readlinkSync(`/proc/${pid}/exe`));
       } catch {
-        // Ended while we looked, or somebody else's, into which we may not look.
+        // The process has just ended, or it belongs to another user and we may not inspect it.
         return false;
       }
     })
     .map(Number);
 }
 
-/** Elsewhere only the postmaster is looked for, by its command line; the others end with it. */
+/** On other systems, finds only the postmaster, by its command line; its children end with it. */
 function postmasterByCommand(folder: string): number[] {
   const pid = postmasterOf(folder);
   if (pid === undefined || process.platform === 'win32') return [];

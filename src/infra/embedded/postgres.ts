@@ -5,29 +5,30 @@ import { serverAccount } from './account.ts';
 import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { lockDataFolder } from './data-folder-lock.ts';
-import { EmbeddedDatabaseError, messageOf } from './embedded-database-error.ts';
+import { DataFolderInUseError, EmbeddedDatabaseError, messageOf } from './embedded-database-error.ts';
+import { findRunningServer } from './running-server.ts';
 import { stopLeftovers } from './leftovers.ts';
 import { startServer, type Server, type ServerLog } from './server.ts';
 
 export { EmbeddedDatabaseError } from './embedded-database-error.ts';
 
 export type EmbeddedPostgresOptions = {
-  /** The folder for the data, its password and its lock; made if it is missing. */
+  /** The folder for data, password and lock; created if it is missing. */
   dataDir: string;
   log: ServerLog;
-  /** Called with the reason if the server ends without having been stopped. */
+  /** Called with the reason if the server ends unexpectedly. */
   onExit?: (reason: string) => void;
 };
 
-/** A running server. `url` holds the password. `stop` may be called again, and resolves when it is down. */
+/** A running server. `url` contains the password. `stop` resolves when the server is down, and may be repeated. */
 export type EmbeddedPostgres = { url: string; stop: () => Promise<void> };
 
 const database = 'latchkey';
 
 /**
- * Starts a PostgreSQL of our own for development and trials: real programs, data in `dataDir`, reachable on
- * 127.0.0.1 only. One process at a time may have a data folder.
- * Rejects with EmbeddedDatabaseError: in use, not for this system, or PostgreSQL's reason.
+ * Starts a real PostgreSQL for development and trials: data in `dataDir`, reachable on 127.0.0.1 only. Only one process
+ * at a time can use a data folder.
+ * Rejects with EmbeddedDatabaseError: folder in use, system not supported, or PostgreSQL's reason.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);
@@ -39,6 +40,25 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
+/**
+ * For commands: uses the server that another process runs in this data folder, or starts one.
+ * `stop` does not stop the server of another process.
+ * Rejects with EmbeddedDatabaseError.
+ */
+export async function joinEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  try {
+    return await startEmbeddedPostgres(options);
+  } catch (error) {
+    if (!(error instanceof DataFolderInUseError)) throw error;
+    const { port, password } = await findRunningServer(resolve(options.dataDir));
+    return { url: urlOf(port, password, database), stop: () => Promise.resolve() };
+  }
+}
+
+function urlOf(port: number, password: string, name: string): string {
+  return `postgresql://postgres:${password}@127.0.0.1:${port}/${name}`;
+}
+
 async function start(dataDir: string, options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const account = serverAccount(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -48,13 +68,12 @@ async function start(dataDir: string, options: EmbeddedPostgresOptions): Promise
     const binaries = await findBinaries(account);
     const { folder, password } = await openCluster(dataDir, binaries, account);
     if ((await stopLeftovers(folder)) > 0) {
-      options.log.warn('stopped the PostgreSQL that an earlier, killed process had left running');
+      options.log.warn('stopped a PostgreSQL that a killed process had left running');
     }
     const onExit = options.onExit ?? (() => undefined);
     server = await startServer({ folder, binaries, account, log: options.log, onExit });
-    const url = `postgresql://postgres:${password}@127.0.0.1:${server.port}`;
-    await ensureDatabase(`${url}/postgres`);
-    return { url: `${url}/${database}`, stop: stopOnce(server, lock.release) };
+    await ensureDatabase(urlOf(server.port, password, 'postgres'));
+    return { url: urlOf(server.port, password, database), stop: stopOnce(server, lock.release) };
   } catch (error) {
     await server?.stop();
     lock.release();
@@ -64,11 +83,11 @@ async function start(dataDir: string, options: EmbeddedPostgresOptions): Promise
 
 function stopOnce(server: Server, release: () => void): () => Promise<void> {
   let stopped: Promise<void> | undefined;
-  // Released last: whoever waits for the folder finds no server in it.
+  // Release the lock last, so that the next holder finds no running server.
   return () => (stopped ??= server.stop().then(release));
 }
 
-/** At every start, since the one that made the cluster may have been killed before it came to this. */
+/** Runs at every start: the process that created the cluster may have been killed before this step. */
 async function ensureDatabase(url: string): Promise<void> {
   const client = new pg.Client(url);
   client.on('error', () => undefined);

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import type { Account } from './account.ts';
 
-/** All that PostgreSQL's programs get of the environment: nobody's PG… or LD_… settings, English messages. */
+/** The whole environment of PostgreSQL's programs: no inherited PG… or LD_… settings, messages in English. */
 export const environment = { LC_ALL: 'C', TZ: 'UTC' };
 
 type Options = { cwd: string; account: Account; stdin?: number };
 type Outcome = { ok: boolean; output: string };
 
-/** Runs a program to its end; also one that cannot be started resolves, with the reason as its output. */
+/** Runs a program to its end. If it cannot start, this resolves too, with the reason as output. */
 export function runProgram(program: string, args: string[], options: Options): Promise<Outcome> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {

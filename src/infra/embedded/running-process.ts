@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 /**
  * When the process `pid` started, as an opaque text; undefined if there is no such process.
- * A pid alone identifies nothing: after a reboot, or in a container's next life, another process has it.
+ * A pid alone does not identify a process: after a reboot or a container restart, another process may have it.
  */
 export function startOf(pid: number): string | undefined {
   if (process.platform === 'linux') return linuxStart(pid);
@@ -23,11 +23,11 @@ export function startOf(pid: number): string | undefined {
 function linuxStart(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name in parentheses may hold anything, so fields are counted from behind it: state is the 3rd
-    // field of proc_pid_stat(5), the start in clock ticks since boot the 22nd.
+    // The name in parentheses may contain spaces, so count fields after it. In proc_pid_stat(5) the state is field 3,
+    // and the start in clock ticks since boot is field 22.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state = '', ticks = ''] = [fields[0], fields[19]];
-    // A zombie has ended; only its parent has not looked yet.
+    // A zombie has ended; only its parent has not waited for it yet.
     if (state === 'Z' || state === 'X') return undefined;
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${ticks}`;

@@ -21,12 +21,12 @@ type Options = {
   onExit: (reason: string) => void;
 };
 
-/** Milliseconds for a start; after a crash PostgreSQL replays its log first. */
+/** Milliseconds for a start, in which PostgreSQL may replay its log after a crash. */
 const startTimeout = 60_000;
 
 /**
- * Starts PostgreSQL on a free port of 127.0.0.1 and waits until it answers. `onExit` is called if it ends
- * later without having been stopped. Rejects with EmbeddedDatabaseError and PostgreSQL's last words.
+ * Starts PostgreSQL on a free port of 127.0.0.1 and waits until it answers. Calls `onExit` if the server later ends
+ * unexpectedly. Rejects with EmbeddedDatabaseError and the last lines of PostgreSQL's log.
  */
 export async function startServer(options: Options): Promise<Server> {
   for (let tries = 1; ; tries += 1) {
@@ -34,7 +34,7 @@ export async function startServer(options: Options): Promise<Server> {
     const { ready, lastWords, stop } = launch(port, options);
     if (await ready) return { port, stop };
     await stop();
-    // Somebody may have taken the port since we looked.
+    // Another process may have taken the port in between.
     if (tries < 3 && lastWords().includes('could not bind')) continue;
     throw new EmbeddedDatabaseError(`PostgreSQL did not start: ${lastWords()}`);
   }
@@ -45,14 +45,14 @@ function launch(port: number, { folder, binaries, account, log, onExit }: Option
     cwd: folder,
     ...account,
     env: environment,
-    // A process group of its own: Ctrl-C in a terminal goes to the whole group, and would take the database
-    // away from the requests that the service still wants to answer.
+    // A separate process group: Ctrl-C in a terminal signals the whole group, and would stop the database while the
+    // service still answers requests.
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const tail: string[] = [];
   let state: 'starting' | 'running' | 'stopping' = 'starting';
-  // Not even an uncaught error leaves the server behind; a killed process does (see leftovers.ts).
+  // Stops the server even after an uncaught error. Only a killed process leaves it behind (see leftovers.ts).
   const killAtExit = () => child.kill('SIGINT');
   process.once('exit', killAtExit);
   const ended = new Promise<void>((resolve) => {
@@ -82,11 +82,11 @@ function launch(port: number, { folder, binaries, account, log, onExit }: Option
   return { ready, lastWords: () => tail.slice(-5).join('; '), stop };
 }
 
-/** Resolves when PostgreSQL says that it accepts connections, and never if it does not. */
+/** Resolves when PostgreSQL logs that it accepts connections; otherwise stays pending. */
 function watchLog(stderr: Readable, log: ServerLog, tail: string[]): Promise<void> {
   return new Promise((resolve) => {
     createInterface({ input: stderr }).on('line', (line) => {
-      // Its own clock and pid are of no use beside ours.
+      // Our log has a time and a pid already.
       const message = line.replace(/^.*?\[\d+\] /, '');
       tail.push(message);
       if (tail.length > 20) tail.shift();
@@ -103,21 +103,23 @@ function settings(port: number, folder: string): string[] {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     timezone: 'UTC',
-    // Failed statements are the service's to log: PostgreSQL would quote e-mail addresses.
+    // The service logs failed statements. PostgreSQL would log e-mail addresses in them.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
   };
   return ['-D', folder, ...Object.entries(set).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }
 
-/** Windows knows no such signals: there the first one ends it hard, and it recovers at the next start. */
+/** Windows has no such signals: there the first one kills the server, which recovers at the next start. */
 async function end(child: ChildProcess, ended: Promise<void>): Promise<void> {
   for (const [signal, patience] of shutdownSteps) {
     child.kill(signal);
     const isOver = await Promise.race([ended.then(() => true), sleep(patience, false, { ref: false })]);
     if (isOver) return;
   }
-  throw new EmbeddedDatabaseError(`PostgreSQL (process ${child.pid ?? 'unknown'}) does not end`);
+  throw new EmbeddedDatabaseError(
+    `PostgreSQL (process ${child.pid ?? 'unknown'}) does not stop: end that process`,
+  );
 }
 
 async function freePort(): Promise<number> {

@@ -1,35 +1,35 @@
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
-import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
-import type { TokenKey } from '../../domain/sessions/ports.ts';
+import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
 
 export interface MemoryFeedOptions {
-  /** A name that no other epoch has. */
+  /** Returns a unique name. */
   newEpoch: () => string;
   /** Milliseconds by any clock. */
   now: () => number;
   observe?: Pick<Observe, 'feedPublished'>;
-  /** Events that are kept. */
+  /** Events to keep. */
   kept?: number;
 }
 
-/** As Redis does (see redis/revocation-feed.ts). */
+/** As in redis/revocation-feed.ts; times in milliseconds. */
 const KEPT = 100_000;
 const ONCE = 120_000;
 const MARGIN = 10_000;
 
 type Kind = 'token' | 'theft' | 'user';
 
-/** The stand-in for Redis of the embedded default: the same contract over an array, for one process. */
+/** Replaces Redis in the embedded default: the same contract over an array, for one process. */
 export function makeMemoryRevocationFeed(options: MemoryFeedOptions): RevocationFeed {
   const { newEpoch, now, observe = UNOBSERVED, kept = KEPT } = options;
   let epoch = newEpoch();
   let events: FeedEvent[] = [];
   let last = 0;
   let renewed = now();
-  /** When each was added, the oldest first. */
+  /** When each event was added, the oldest first. */
   const recent = new Map<string, number>();
 
-  /** @returns whether it has not been noted already. */
+  /** @returns true unless the event was already noted within ONCE. */
   function note(kind: Kind, userId: number, number: number): boolean {
     const name = `${kind}:${userId}:${number}`;
     for (const [each, at] of recent) {
@@ -44,7 +44,7 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
     events.push(event);
     last = event.seq;
     observe.feedPublished(1);
-    // Seldom, since all of them move.
+    // Not for each event: slicing copies the array.
     if (events.length >= 2 * kept) events = events.slice(-kept);
   }
   const addTokens = (kind: Kind, keys: readonly TokenKey[]) => {

@@ -1,20 +1,20 @@
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 import { FEED_ENDS, FEED_SNAPSHOT_REASONS } from '../../domain/metrics/outcomes.ts';
 import type { Registry } from './registry.ts';
 import { seriesOf } from './series.ts';
 
-/** The feed of revocations. */
+/** Metrics of the revocation feed. */
 export function makeFeedMetrics(registry: Registry) {
   const published = registry
-    .counters('latchkey_feed_published_total', 'Events that this replica added to the feed of revocations')
+    .counters('latchkey_feed_published_total', 'Events that this replica added to the revocation feed')
     .with({});
   const snapshots = seriesOf(
-    registry.counters('latchkey_feed_snapshots_total', 'Snapshots that readers of the feed were sent'),
+    registry.counters('latchkey_feed_snapshots_total', 'Snapshots sent to readers of the feed'),
     'reason',
     FEED_SNAPSHOT_REASONS,
   );
   const ends = seriesOf(
-    registry.counters('latchkey_feed_ends_total', 'Connections of readers of the feed that ended'),
+    registry.counters('latchkey_feed_ends_total', 'Ended connections of readers of the feed'),
     'reason',
     FEED_ENDS,
   );
@@ -32,18 +32,18 @@ export function makeFeedMetrics(registry: Registry) {
   } satisfies Partial<Observe>;
 }
 
-/** What is looked at when somebody scrapes. `lag` in milliseconds. */
+/** Read at each scrape. `lag` in milliseconds. */
 export interface FeedSource {
   readers: () => number;
   lag: () => number;
 }
 
 export function addFeedGauges(registry: Registry, { readers, lag }: FeedSource): void {
-  registry.read('gauge', 'latchkey_feed_readers', 'Readers of the feed of revocations', readers);
+  registry.read('gauge', 'latchkey_feed_readers', 'Connected readers of the revocation feed', readers);
   registry.read(
     'gauge',
     'latchkey_feed_lag_seconds',
-    'For how long readers of the feed may have missed something',
+    'How far readers of the feed may be behind',
     () => lag() / 1000,
   );
 }

@@ -18,9 +18,9 @@ export function makeCounter(): Counter {
   };
 }
 
-/** @param bounds ascending; a value that equals one belongs to it, as Prometheus wants (`le`). */
+/** @param bounds ascending and inclusive, as Prometheus expects (`le`). */
 export function makeHistogram(bounds: readonly number[]): Histogram {
-  // The last one is for what lies beyond all bounds.
+  // The last one counts values above all bounds.
   const counts = new Float64Array(bounds.length + 1);
   let sum = 0;
   return {

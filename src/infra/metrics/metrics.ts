@@ -1,4 +1,4 @@
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 import { makeFeedMetrics } from './feed-metrics.ts';
 import { addGauges, addProcess, type Sources } from './gauges.ts';
 import { makeRegistry } from './registry.ts';
@@ -9,13 +9,13 @@ import { makeWorkMetrics } from './work-metrics.ts';
 
 export interface Metrics {
   observe: Observe;
-  /** Adds what is looked at when somebody scrapes, once it exists. */
+  /** Adds the metrics that are read at each scrape. Their sources exist only after the start. */
   watch(sources: Sources): void;
   /** Prometheus's text format. */
   text(): Promise<string>;
 }
 
-/** Every metric of docs/metrics.md. @param now milliseconds since 1970. */
+/** Every metric of docs/observability.md. @param now milliseconds since 1970. */
 export function makeMetrics(options: { hasRedis: boolean; now: () => number }): Metrics {
   const registry = makeRegistry();
   const observe: Observe = {

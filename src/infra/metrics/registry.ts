@@ -7,7 +7,7 @@ export interface Sample {
   value: number;
 }
 
-/** The series of one metric. One that is made once is kept by whoever counts with it: there is no look-up to pay. */
+/** The series of one metric. Callers keep the series that they use, so counting needs no lookup. */
 export interface Family<Instrument> {
   with(labels: Labels): Instrument;
 }
@@ -16,20 +16,20 @@ export interface Registry {
   counters(name: string, help: string): Family<Counter>;
   /** @param bounds of the buckets, in seconds, ascending. */
   histograms(name: string, help: string, bounds: readonly number[]): Family<Histogram>;
-  /** Read at every scrape. A value that only grows is a counter. */
+  /** Adds a metric that is read at each scrape. */
   read(
     type: 'gauge' | 'counter',
     name: string,
     help: string,
     read: () => number | Sample[] | Promise<number | Sample[]>,
   ): void;
-  /** All of it in Prometheus's text format, version 0.0.4. */
+  /** All metrics in Prometheus's text format, version 0.0.4. */
   text(): Promise<string>;
 }
 
 /**
- * The metrics of a process. Written by hand because prom-client looks every series up by its labels whenever it counts,
- * which refresh and verify would pay several times each (docs/adr/0012-metrics-of-our-own.md).
+ * The metrics of a process. Written by hand because prom-client looks up a series by its labels for each increment, and
+ * refresh and verify would pay for several lookups each (docs/adr/0012-metrics-of-our-own.md).
  */
 export function makeRegistry(): Registry {
   const families = new Map<string, () => Promise<string>>();

@@ -1,11 +1,12 @@
 import { ERROR_CODES } from '../../domain/errors.ts';
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import { RATE_LIMITS } from '../../domain/metrics/outcomes.ts';
 import { LATENCY } from './buckets.ts';
 import { seriesOf } from './series.ts';
 import type { Histogram } from './instruments.ts';
 import type { Registry } from './registry.ts';
 
-/** Whoever makes up methods makes no series: all that we do not name are one. */
+/** All other methods share one series, so that clients cannot create series with invented methods. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export function makeRequestMetrics(registry: Registry) {
@@ -15,14 +16,14 @@ export function makeRequestMetrics(registry: Registry) {
     LATENCY,
   );
   const errors = seriesOf(
-    registry.counters('latchkey_errors_total', 'Error answers by code'),
+    registry.counters('latchkey_errors_total', 'Error responses by code'),
     'code',
     ERROR_CODES,
   );
   const limited = seriesOf(
-    registry.counters('latchkey_rate_limited_total', 'Requests refused by the limit of their address'),
+    registry.counters('latchkey_rate_limited_total', 'Requests refused by a rate limit'),
     'limit',
-    ['login', 'signup'],
+    RATE_LIMITS,
   );
   const late = registry
     .counters('latchkey_lag_rejections_total', 'Logins and signups refused while the event loop is late')
@@ -30,7 +31,7 @@ export function makeRequestMetrics(registry: Registry) {
   let inFlight = 0;
   registry.read('gauge', 'http_requests_in_flight', 'Requests being answered', () => inFlight);
 
-  // Nested, so that a request builds no key: by route, by method, by status.
+  // By route, method and status. Nested, so that no request has to build a key.
   const series = new Map<string, Map<string, Map<number, Histogram>>>();
 
   function durationOf(method: string, route: string, status: number): Histogram {

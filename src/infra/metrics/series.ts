@@ -1,8 +1,8 @@
 import type { Family } from './registry.ts';
 
 /**
- * One series for each value of a label, from the start on: what never happened is 0 and not missing, and its first time
- * is a rise that an alert can see.
+ * Creates one series for each value of a label at the start. So an event that never happened is 0 instead of missing,
+ * and an alert sees its first occurrence as an increase.
  */
 export function seriesOf<Instrument, Value extends string>(
   family: Family<Instrument>,

@@ -1,5 +1,5 @@
 import type { AuditEvent } from '../../domain/audit/event.ts';
-import type { Observe } from '../../domain/metrics/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 import {
   INTROSPECTION_OUTCOMES,
   LOGIN_OUTCOMES,
@@ -26,7 +26,7 @@ export function makeTokenMetrics(registry: Registry) {
   );
   const verifications = registry.counters(
     'latchkey_verifications_total',
-    'Access tokens and LLTs whose session was asked for',
+    'Access tokens and LLTs checked against the session store',
   );
   const verified = {
     access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
@@ -40,7 +40,7 @@ export function makeTokenMetrics(registry: Registry) {
   );
   const refused = count(
     'latchkey_tokens_refused_total',
-    'Tokens refused before their session was asked for',
+    'Tokens refused before the session store was asked',
     'reason',
     TOKEN_REFUSALS,
   );
@@ -50,7 +50,7 @@ export function makeTokenMetrics(registry: Registry) {
     'outcome',
     READ_THROUGH_OUTCOMES,
   );
-  const signUps = count('latchkey_signups_total', 'Signups that were decided', 'outcome', [
+  const signUps = count('latchkey_signups_total', 'Signups by outcome', 'outcome', [
     'success',
     ...SIGNUP_REFUSALS,
   ]);
@@ -79,10 +79,10 @@ export function makeTokenMetrics(registry: Registry) {
   } satisfies Partial<Observe>;
 }
 
-/** What can be told from the audit events alone. */
+/** Metrics that follow from audit events alone. */
 function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent) => void {
   const logIns = seriesOf(
-    registry.counters('latchkey_logins_total', 'Logins that were decided'),
+    registry.counters('latchkey_logins_total', 'Logins by outcome'),
     'outcome',
     LOGIN_OUTCOMES,
   );
@@ -107,6 +107,7 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
   };
   return (event) => {
     if (event.event === 'user.logged_out') revoked.everywhere.inc(event.tokenIds.length);
+    if (event.event === 'llt.ended_for_reuse') revoked.reuse_llt.inc(event.tokenIds.length);
     if (event.event === 'login.failed') logIns[event.reason].inc();
     for (const counter of counters[event.event] ?? []) counter.inc();
   };

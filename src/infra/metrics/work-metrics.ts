@@ -1,16 +1,21 @@
-import type { Observe } from '../../domain/metrics/observe.ts';
-import { HASH_REJECTIONS, TASKS, type Task } from '../../domain/metrics/outcomes.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import { HASH_REJECTIONS } from '../../domain/metrics/outcomes.ts';
+import { TASKS, type Task } from '../../telemetry/outcomes.ts';
 import { LATENCY } from './buckets.ts';
 import type { Registry } from './registry.ts';
 import { seriesOf } from './series.ts';
 
-/** Hashing, and the work beside the requests. @param now milliseconds since 1970. */
+/** Metrics of hashing, of background tasks and of the audit trail. @param now milliseconds since 1970. */
 export function makeWorkMetrics(registry: Registry, now: () => number) {
   const waits = registry
-    .histograms('latchkey_hash_wait_seconds', 'How long hashes waited before they began', LATENCY)
+    .histograms('latchkey_hash_wait_seconds', 'How long hashes waited in the queue', LATENCY)
     .with({});
   const hashes = registry
-    .histograms('latchkey_hash_duration_seconds', 'How long hashes took, without the wait', LATENCY)
+    .histograms(
+      'latchkey_hash_duration_seconds',
+      'How long hashes took, without the wait in the queue',
+      LATENCY,
+    )
     .with({});
   const rejections = seriesOf(
     registry.counters('latchkey_hash_rejections_total', 'Hashes that were refused'),
@@ -18,15 +23,18 @@ export function makeWorkMetrics(registry: Registry, now: () => number) {
     HASH_REJECTIONS,
   );
   const failures = seriesOf(
-    registry.counters('latchkey_background_failures_total', 'Failed runs of the work beside the requests'),
+    registry.counters('latchkey_background_failures_total', 'Failed runs of background tasks'),
     'task',
     TASKS,
   );
+  const auditLosses = registry
+    .counters('latchkey_audit_write_failures_total', 'Events of the audit trail that could not be written')
+    .with({});
   const successes = new Map<Task, number>(TASKS.map((task) => [task, 0]));
   registry.read(
     'gauge',
     'latchkey_background_last_success_timestamp_seconds',
-    'When the work beside the requests last succeeded',
+    'When background tasks last succeeded',
     () => [...successes].map(([task, value]) => ({ labels: { task }, value })),
   );
 
@@ -39,6 +47,9 @@ export function makeWorkMetrics(registry: Registry, now: () => number) {
     },
     hashRejected: (reason) => {
       rejections[reason].inc();
+    },
+    auditLost: (events) => {
+      auditLosses.inc(events);
     },
     taskEnded: (task, succeeded) => {
       if (succeeded) successes.set(task, now() / 1000);

@@ -1,18 +1,18 @@
 import type { ClientStore } from '../../domain/clients/ports.ts';
 import { TwoSecretsError, type ServiceClient } from '../../domain/clients/service-client.ts';
 import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
 /** The registered services in PostgreSQL. */
 export function makeClientStore(prisma: PrismaClient): ClientStore {
   return {
     list: () =>
-      orAuthError(async () =>
+      mapDatabaseErrors(async () =>
         (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' } })).map(toServiceClient),
       ),
 
     add: ({ clientId, name, secretHash, createdAt }) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const data = {
           clientId,
           name,
@@ -22,9 +22,9 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
         return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
       }),
 
-    // One statement: of two rotations at once neither may lose the other's secret.
+    // One statement, so that two rotations at once do not lose a secret.
     rotate: (name, secretHash, { at, again }) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const [row] = await prisma.$queryRaw<Row[]>`
           UPDATE service_clients SET previous_hash = coalesce(previous_hash, secret_hash),
             secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
@@ -37,14 +37,14 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
       }),
 
     finishRotation: (name) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const data = { previousHash: null };
         const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
         return row ? toServiceClient(row) : null;
       }),
 
     remove: (name) =>
-      orAuthError(async () => (await prisma.serviceClient.deleteMany({ where: { name } })).count === 1),
+      mapDatabaseErrors(async () => (await prisma.serviceClient.deleteMany({ where: { name } })).count === 1),
   };
 }
 

@@ -1,61 +1,72 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { UNOBSERVED } from '../../domain/metrics/observe.ts';
-import type { Tracer } from '../../domain/tracing/tracer.ts';
+import { UNOBSERVED } from '../../telemetry/observe.ts';
+import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
-import { makeObservedPool, observedClient, type ObservePostgres } from './observed-pool.ts';
+import { connectionOf } from './connection.ts';
+import {
+  makeObservedPool,
+  observedClient,
+  type ObservePostgres,
+  type WatchPostgres,
+} from './observed-pool.ts';
 
 export interface PostgresOptions {
   url: string;
+  /** DATABASE_CA: PEM certificates of the CAs that may sign the server's certificate. */
+  ca?: string | undefined;
   /** DATABASE_POOL: connections of this replica. */
   pool: number;
-  /** How long a statement or a wait for a connection may take, in milliseconds. */
+  /** Time limit of a statement, and of a wait for a connection, in milliseconds. */
   timeout: number;
-  /** Seconds that a connection may be used for. */
+  /** Greatest age of a connection, in seconds. */
   lifetime?: number;
   observe?: ObservePostgres;
+  watch?: WatchPostgres;
   tracer?: Tracer | null;
 }
 
 /**
- * Seconds. A busy connection would never end by itself, and whoever ends once its clients have gone (a PgBouncer at SIGTERM),
- * or is not the primary any more, would be kept for as long as there is work.
+ * Seconds. The pool never closes a busy connection. Without this limit, a server that waits for its clients to leave (a
+ * PgBouncer after SIGTERM), or that is no longer the primary, would stay in use as long as there is work.
  */
 export const CONNECTION_LIFETIME = 60;
 
-/** Milliseconds after which the server is said not to answer. */
+/** Timeout of a probe, in milliseconds. */
 const PROBE_TIMEOUT = 1000;
 
-/** The pool and Prisma over it. Neither connects before it is used. */
+/** The pool, and Prisma on top of it. Neither connects before its first use. */
 export interface Postgres {
   prisma: PrismaClient;
   pool: pg.Pool;
-  /** One connection that no work waits for: whether the server answers does not depend on whether the pool is full. */
+  /** A separate connection for probes, so that they succeed even if the pool is full. */
   probe: pg.Pool;
   close(): Promise<void>;
 }
 
 export function makePostgres(options: PostgresOptions): Postgres {
-  const { url, pool: max, timeout, observe = UNOBSERVED, tracer = null } = options;
+  const { url, ca, pool: max, timeout, observe = UNOBSERVED, watch, tracer = null } = options;
   const { lifetime = CONNECTION_LIFETIME } = options;
+  const connection = connectionOf(url, ca);
   const config: pg.PoolConfig = {
-    Client: observedClient(observe, tracer),
-    connectionString: url,
+    ...connection,
+    Client: observedClient(observe, watch, tracer),
     max,
     connectionTimeoutMillis: timeout,
     query_timeout: timeout,
     keepAlive: true,
-    // Less by chance, so that replicas that started together do not connect anew together.
+    // Jitter, so that replicas that started together do not reconnect together.
     maxLifetimeSeconds: lifetime * (1 - Math.random() / 4),
-    // Prisma sends times in UTC without saying so. A pooler keeps this setting to its client.
-    // (The pool waits for the promise; its types do not say so.)
+    // Prisma sends times in UTC without a time zone. A pooler applies this setting to this client only.
+    // (The pool awaits the promise, although its types do not say so.)
     onConnect: (client) => client.query("SET TIME ZONE 'UTC'") as unknown as undefined,
   };
-  const pool = makeObservedPool(config, observe, tracer);
-  // An idle connection that breaks is the pool's affair: the next query opens another or fails by itself.
+  const pool = makeObservedPool(config, observe, watch, tracer);
+  // The pool replaces a broken idle connection. The next query opens another one, or fails.
   pool.on('error', () => undefined);
   const probe = new pg.Pool({
-    ...{ Client: config.Client, connectionString: url, max: 1, keepAlive: true },
+    ...connection,
+    ...{ Client: config.Client, max: 1, keepAlive: true },
     connectionTimeoutMillis: PROBE_TIMEOUT,
     query_timeout: PROBE_TIMEOUT,
   });

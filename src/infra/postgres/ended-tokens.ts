@@ -1,45 +1,52 @@
 import { AuthError } from '../../domain/errors.ts';
 import { asEnded, type EndedToken } from '../../domain/tokens/ended-token.ts';
 import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
-import type { Lifetimes, TokenRecord } from '../../domain/tokens/token-record.ts';
+import type { TokenRecord } from '../../domain/tokens/token-record.ts';
+import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
-import { toRecord } from './rows.ts';
+import { lockUser, requireLive, type CallerRow } from './caller-lock.ts';
+import { toRecord, type TokenColumns } from './rows.ts';
 
-type Row = Omit<TokenRow, 'pending' | 'settledAt'>;
+type Row = TokenColumns & Pick<TokenRow, 'endReason'>;
 
 const COLUMNS = Prisma.sql`tokens.id, type::text, user_id AS "userId", name, created_at AS "createdAt",
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", end_reason AS "endReason",
-  latest, parent, first, confirmed, client`;
+  expires_at AS "expiresAt", created_by AS "createdBy", latest, parent, first, confirmed, client`;
 
-/** See TokenStore.revokeAll. The lock comes first and alone: the next statement then sees what it has waited for. */
+/**
+ * See TokenStore.revokeAll. A first statement locks only the user, so that the next one sees every change that it
+ * waited for. That one locks the caller's row and the rows to end in the order of ids, as write-behind does.
+ */
 export async function endTokens(
   tx: Prisma.TransactionClient,
   userId: number,
-  { at, reason, usedSince, keep }: Ending,
+  { at, reason, usedSince, caller, keepsCaller }: Ending,
 ): Promise<{ ended: TokenRecord[]; before: number | null }> {
   const owner = BigInt(userId);
-  await tx.$queryRaw`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`;
-  if (keep !== undefined) {
-    const kept = { id: BigInt(keep), userId: owner, type: 'session' as const, revokedAt: null };
-    if ((await tx.token.count({ where: kept })) === 0) throw new AuthError('invalid_token');
-  }
-  // In the order of ids, as write-behind takes its locks.
+  const isActive = await lockUser(tx, userId);
+  if (caller !== null && !isActive) throw new AuthError('invalid_token');
+  const locked = await tx.$queryRaw<CallerRow[]>`
+    SELECT id, revoked_at AS "revokedAt" FROM tokens
+    WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isLive(usedSince)})
+    ORDER BY id FOR NO KEY UPDATE`;
+  if (caller !== null) requireLive(locked, caller);
+  const keep = keepsCaller ? caller : null;
   const rows = await tx.$queryRaw<Row[]>`
-    WITH locked AS MATERIALIZED (
-      SELECT id FROM tokens
-      WHERE user_id = ${owner} AND revoked_at IS NULL AND (type = 'llt' OR latest > ${BigInt(usedSince)})
-        AND id <> ${BigInt(keep ?? 0)}
-      ORDER BY id FOR NO KEY UPDATE
-    )
     UPDATE tokens SET revoked_at = ${new Date(at)}, pending = true, end_reason = ${reason}
-    FROM locked WHERE tokens.id = locked.id RETURNING ${COLUMNS}`;
+    WHERE id = ANY(${locked.map(({ id }) => id)}) AND id <> ${BigInt(keep ?? 0)} AND revoked_at IS NULL
+    RETURNING ${COLUMNS}`;
   const ended = rows.map(toRecord).sort((one, other) => one.id - other.id);
-  if (keep !== undefined) return { ended, before: null };
+  if (keep !== null) return { ended, before: null };
   const { _max: greatest } = await tx.token.aggregate({ where: { userId: owner }, _max: { id: true } });
   return { ended, before: Number(greatest.id ?? 0) };
 }
 
-/** See TokenStore.listEnded. What `asEnded` says of each is said here once more, to know which are the newest. */
+/** True for a long-lived token, or a session used since (µs), that is not revoked. */
+function isLive(usedSince: number): Prisma.Sql {
+  return Prisma.sql`(revoked_at IS NULL AND (type = 'llt' OR latest > ${BigInt(usedSince)}))`;
+}
+
+/** See TokenStore.listEnded. Repeats the rules of `asEnded` in SQL, because it sorts by the time of the end. */
 export async function findEnded(
   prisma: PrismaClient,
   userId: number,
@@ -55,10 +62,10 @@ export async function findEnded(
     CROSS JOIN LATERAL (
       SELECT CASE WHEN type = 'session' THEN LEAST(
         to_timestamp(latest / 1000000 + ${lifetimes.refreshToken}::int),
-        created_at + ${maxAge}::int * interval '1 second') END AS at
+        created_at + ${maxAge}::int * interval '1 second') ELSE expires_at END AS at
     ) AS expiry
     CROSS JOIN LATERAL (
-      SELECT CASE WHEN end_reason = 'reuse' THEN revoked_at ELSE LEAST(revoked_at, expiry.at) END AS at
+      SELECT CASE WHEN type = 'session' AND end_reason = 'reuse' THEN revoked_at ELSE LEAST(revoked_at, expiry.at) END AS at
     ) AS ended
     WHERE user_id = ${BigInt(userId)}
       AND (revoked_at > ${new Date(since)} OR (revoked_at IS NULL AND ended.at <= ${new Date(now)}))

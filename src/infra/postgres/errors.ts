@@ -1,7 +1,8 @@
 import { AuthError, type ErrorCode } from '../../domain/errors.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
+import { asStoreError } from './cause.ts';
 
-/** Prisma's codes of a database that is away, full, slow or in the middle of a failover. */
+/** Prisma's codes for a database that is down, full, slow, in a failover, or not migrated. */
 const OUTAGES = new Set([
   'P1000',
   'P1001',
@@ -11,6 +12,8 @@ const OUTAGES = new Set([
   'P1010',
   'P1011',
   'P1017',
+  'P2021',
+  'P2022',
   'P2024',
   'P2028',
   'P2034',
@@ -18,26 +21,32 @@ const OUTAGES = new Set([
 ]);
 
 /**
- * PostgreSQL's error classes of the same: connection, resources, intervention, system, and single states: a read-only
- * server, a lock that nobody gave back, and a transaction or its pause that took longer than the server allows.
+ * PostgreSQL's error classes for the same: connection, resources, intervention, system, rollback and a refused user.
+ * Single states: a read-only server, a lock not available in time, a transaction or its idle time over the server's
+ * limit, an unknown database, schema, table or column, and a role without the rights that it needs.
  */
-const OUTAGE_STATES = /^(08|53|57|58|40|25006|25P03|25P04|55P03)/;
+const OUTAGE_STATES = /^(08|28|53|57|58|40|25006|25P03|25P04|55P03|3D000|3F000|42P01|42703|42501)/;
 
-/** What the driver adapter calls them where a raw statement meets them: Prisma then has one code for all, P2010. */
+/** Node's codes of errors of the network and of certificates. */
+const NETWORK_CODES = /^(E[A-Z]+|EAI_\w+|ERR_(TLS|SSL)_\w+|(CERT|SELF_SIGNED|UNABLE_TO|DEPTH_ZERO)_\w+)$/;
+
+/** The driver adapter's names for the same in a raw statement, for which Prisma has only one code: P2010. */
 const OUTAGE_KINDS = new Set([
   'DatabaseNotReachable',
   'DatabaseDoesNotExist',
   'DatabaseAccessDenied',
   'AuthenticationFailed',
   'ConnectionClosed',
+  'ColumnNotFound',
   'SocketTimeout',
+  'TableDoesNotExist',
   'TlsConnectionError',
   'TooManyConnections',
 ]);
 
 /**
- * A column of a statement whose answer counts for what it lacks, too: a standby, or a primary that was replaced, may not
- * know it yet. The statement has a row in any case (see `refuseStandby`).
+ * A column for statements whose missing rows matter: a standby, or a primary that was replaced, may lack them. The
+ * statement must always return a row (see `refuseStandby`).
  */
 export const IS_STANDBY = Prisma.sql`current_setting('transaction_read_only') = 'on' AS "isStandby"`;
 
@@ -48,22 +57,22 @@ export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): 
   return [first, ...rest];
 }
 
-/** Two transactions stood in each other's way, and this one was given up: deadlock, serialization failure. */
+/** Two transactions conflicted, and the server rolled this one back: deadlock or serialization failure. */
 const CONFLICT_STATES = /^40(001|P01)$/;
 const CONFLICT = 'P2034';
 
-/** In all; after the second conflict in a row something else is wrong. */
+/** Including the first; after several conflicts in a row, something else is wrong. */
 const MAX_TRIES = 3;
-/** The longest wait before another try, in milliseconds: whoever stood in the way should be through by then. */
+/** The longest wait before a retry, in milliseconds: the other transaction should be done by then. */
 const MAX_PAUSE = 50;
 
 /**
- * Does a piece of work that commits as a whole or not at all: again where a conflict undid it. Names the failures that
- * the domain knows; every other one is a fault of ours and goes through as it is.
- * @param unique which code a duplicate stands for, by the name of the constraint.
+ * Runs `work`, which must commit as a whole or not at all, and retries it after a conflict. Translates the failures
+ * that the domain knows. Any other failure is a bug, and passes unchanged.
+ * @param unique the error code of a duplicate, by the name of the constraint.
  * @throws AuthError `unavailable`, or a code of `unique`
  */
-export async function orAuthError<Result>(
+export async function mapDatabaseErrors<Result>(
   work: () => Promise<Result>,
   unique: Record<string, ErrorCode> = {},
 ): Promise<Result> {
@@ -72,7 +81,9 @@ export async function orAuthError<Result>(
   } catch (cause) {
     const code = unique[duplicateOf(cause) ?? ''];
     if (code) throw new AuthError(code, { cause });
-    throw isOutage(cause) ? new AuthError('unavailable', { cause }) : cause;
+    throw isOutage(cause)
+      ? new AuthError('unavailable', { cause: asStoreError(causesOf(cause), cause) })
+      : cause;
   }
 }
 
@@ -83,18 +94,25 @@ async function withRetries<Result>(work: () => Promise<Result>): Promise<Result>
     } catch (error) {
       if (tries === MAX_TRIES || !isConflict(error)) throw error;
     }
-    // At random, or the two would meet again.
+    // Jitter, or the two would conflict again.
     await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_PAUSE));
   }
 }
 
-/** Which unique constraint was hit. */
+/** The violated unique constraint. */
 function duplicateOf(error: unknown): string | undefined {
   if (!(error instanceof Prisma.PrismaClientKnownRequestError) || error.code !== 'P2002') return undefined;
   const adapterError = error.meta?.driverAdapterError as
     { cause?: { constraint?: { fields?: string[]; index?: string } } } | undefined;
   const constraint = adapterError?.cause?.constraint;
   return constraint?.index ?? constraint?.fields?.join();
+}
+
+/** Whether a statement, raw or not, violated a unique constraint. */
+export function isDuplicate(error: unknown): boolean {
+  return causesOf(error).some(
+    ({ code, originalCode }) => code === 'P2002' || [code, originalCode].includes('23505'),
+  );
 }
 
 function isConflict(error: unknown): boolean {
@@ -110,7 +128,7 @@ function isOutage(error: unknown): boolean {
   return causesOf(error).some(isOutageItself);
 }
 
-/** The error and those that it wraps, the driver's own among them. */
+/** The error and all errors that it wraps, including the driver's. */
 function causesOf(error: unknown, depth = 0): Record<string, unknown>[] {
   if (depth > 4 || typeof error !== 'object' || error === null) return [];
   const { cause, meta } = error as Record<string, unknown>;
@@ -125,7 +143,7 @@ function causesOf(error: unknown, depth = 0): Record<string, unknown>[] {
 function isOutageItself({ code, originalCode, kind, message }: Record<string, unknown>): boolean {
   if (typeof kind === 'string' && OUTAGE_KINDS.has(kind)) return true;
   for (const state of [code, originalCode]) {
-    if (typeof state === 'string' && (OUTAGE_STATES.test(state) || /^E[A-Z]+$/.test(state))) return true;
+    if (typeof state === 'string' && (OUTAGE_STATES.test(state) || NETWORK_CODES.test(state))) return true;
   }
   return (
     typeof message === 'string' &&

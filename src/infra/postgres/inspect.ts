@@ -1,18 +1,18 @@
 import type { Pool } from 'pg';
 
-/** What a server says of itself, as seen by our role on our database. */
+/** Facts about a server, as our role sees it on our database. */
 export interface PostgresFacts {
-  /** As of server_version_num: 160004 is 16.4. */
+  /** server_version_num: 160004 is 16.4. */
   version: number;
   /** A standby, or a database or role that is set to read only. */
   isReadOnly: boolean;
-  /** Settings under which a commit that was acknowledged may be lost. */
+  /** Settings that may lose an acknowledged commit. */
   unsafe: string[];
-  /** Limits on a statement's or transaction's time that are off. */
+  /** Timeouts of statements and transactions that are off. */
   unlimited: string[];
-  /** How many connections our role may have to our database, if nobody else had any. */
+  /** The most connections of our role to our database, if no other client had any. */
   connections: number;
-  /** How many anybody has at the moment. */
+  /** All open connections, of any client. */
   used: number;
 }
 
@@ -35,7 +35,7 @@ const FACTS = `
 export async function inspectPostgres(pool: Pool): Promise<PostgresFacts> {
   const { rows } = await pool.query<PostgresFacts>(FACTS);
   const [facts] = rows;
-  if (!facts) throw new Error('the server does not know our own role and database');
+  if (!facts) throw new Error('the server does not list our role and database');
   return facts;
 }
 

@@ -1,6 +1,6 @@
-import type { KeyRecord, LongLivedTokens } from '../../domain/access-tokens/key-life.ts';
+import type { KeyRecord, LongLivedTokens } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
 export interface KeyRecords {
   /** This server's clock, in milliseconds since 1970. */
@@ -8,9 +8,9 @@ export interface KeyRecords {
   records: Map<string, KeyRecord>;
 }
 
-/** What the replicas have noted of their keys. @throws AuthError `unavailable` */
+/** Reads what the replicas have recorded about their keys. @throws AuthError `unavailable` */
 export function readKeyRecords(prisma: PrismaClient): Promise<KeyRecords> {
-  return orAuthError(async () => {
+  return mapDatabaseErrors(async () => {
     const [clock] = await prisma.$queryRaw<[{ now: Date }]>`SELECT statement_timestamp() AS now`;
     const rows = await prisma.publishedKey.findMany();
     const records = rows.map((row): [string, KeyRecord] => {
@@ -29,7 +29,7 @@ export function readKeyRecords(prisma: PrismaClient): Promise<KeyRecords> {
   });
 }
 
-/** Rows of one statement: without an index of its own this reads all tokens, and no statement may take long. */
+/** Rows per statement: no index serves this query, so it reads all tokens, and no statement may take long. */
 const PAGE = 50_000;
 
 interface Page {
@@ -37,13 +37,13 @@ interface Page {
   groups: { kid: string | null; count: number; newest: number }[];
 }
 
-/** The long-lived tokens that are good, by the key that signed them. @throws AuthError `unavailable` */
+/** Counts the good long-lived tokens by the key that signed them. @throws AuthError `unavailable` */
 export async function countLongLived(prisma: PrismaClient, page = PAGE): Promise<LongLivedTokens> {
   const signedBy = new Map<string, number>();
   const unknown = { count: 0, newest: 0 };
   let after: bigint | null = 0n;
   while (after !== null) {
-    const { last, groups }: Page = await orAuthError(() => readPage(prisma, after ?? 0n, page));
+    const { last, groups }: Page = await mapDatabaseErrors(() => readPage(prisma, after ?? 0n, page));
     for (const { kid, count, newest } of groups) {
       if (kid !== null) signedBy.set(kid, (signedBy.get(kid) ?? 0) + count);
       else {
@@ -63,6 +63,7 @@ async function readPage(prisma: PrismaClient, after: bigint, limit: number): Pro
   const groups = await prisma.$queryRaw<Page['groups']>`
     SELECT kid, count(*)::int AS count, (extract(epoch FROM max(created_at)) * 1000)::float8 AS newest
     FROM tokens WHERE id > ${after} AND id <= ${end.last} AND type = 'llt' AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > statement_timestamp())
     GROUP BY kid`;
   return { last: end.last, groups };
 }

@@ -1,7 +1,7 @@
-import { SIGNED_INTERVAL } from '../../domain/access-tokens/key-life.ts';
+import { SIGNED_INTERVAL } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyNotes, KeyRegistry } from '../../domain/access-tokens/ports.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
 interface Row {
   kid: string;
@@ -11,14 +11,14 @@ interface Row {
 }
 
 /**
- * What the replicas know together of their keys. Each statement decides and writes at once, by the database's clock, so
- * that they may come in any order from anywhere. While nothing changes this is one SELECT.
+ * The replicas' shared record of their keys. Each statement decides and writes in one step, by the database's clock, so
+ * replicas may run them in any order. While nothing changes, this is one SELECT.
  *
- * - The keys of the first replica ever may all sign: they have been used before anything was noted.
- * - Any other counts from when the last replica came to have it, of those that did within one lead of the first: as long
- *   as one of them shows a JWKS without it, some verifier may keep that. Not for ever, or a replica that keeps starting
- *   anew would keep the key from signing.
- * - What may sign may do so until some replica's folder loses it. Then it begins anew.
+ * - The keys of the very first replica may all sign: they may have been in use before this record existed.
+ * - The lead of any other key counts from when the last replica loaded it: as long as one replica serves a JWKS without
+ *   the key, a verifier may cache that JWKS. Only replicas within one lead of the first count, or a replica that keeps
+ *   restarting would keep the key from ever signing.
+ * - A key may sign until a replica's folder loses it. If it comes back, its lead starts again.
  * @param lead KEY_PUBLISH_LEAD, in seconds.
  */
 export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry {
@@ -49,7 +49,7 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
       UPDATE signing_keys SET signs_since = statement_timestamp()
       WHERE kid = ANY(${[...loaded]}::text[]) AND signs_since IS NULL
         AND published_at + ${lead} * interval '1 second' <= statement_timestamp()`;
-    // One has to sign: after a leak, the only one that is left.
+    // One key has to sign: after a leak, the only one that is left.
     await prisma.$executeRaw`
       UPDATE signing_keys SET signs_since = statement_timestamp()
       WHERE kid = ${loaded.at(-1) ?? ''} AND NOT EXISTS (
@@ -73,5 +73,5 @@ export function makeKeyRegistry(prisma: PrismaClient, lead: number): KeyRegistry
     return new Set(now.filter(({ isActive }) => isActive).map(({ kid }) => kid));
   }
 
-  return { note: (notes) => orAuthError(() => note(notes)) };
+  return { note: (notes) => mapDatabaseErrors(() => note(notes)) };
 }

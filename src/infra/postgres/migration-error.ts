@@ -1,30 +1,30 @@
-/** A migration could not be done; the message is for the person at the terminal and holds no password. */
+/** A migration failed. The message is for the user at the terminal and contains no password. */
 export class MigrationError extends Error {
   override name = 'MigrationError';
 }
 
-/** The server is not there, or not there yet: another try may find it. */
+/** The server is down or still starting: a retry may succeed. */
 export class DatabaseAway extends MigrationError {
   override name = 'DatabaseAway';
 }
 
-/** It was stopped before it had begun to change anything. */
+/** A signal stopped the wait before anything was changed. */
 export class MigrationStopped extends MigrationError {
   override name = 'MigrationStopped';
 
   constructor() {
-    super('stopped while it waited: nothing was applied');
+    super('stopped while waiting: nothing was applied');
   }
 }
 
 /**
- * SQLSTATEs of a server that starts, stops or has no connection left, and what the network says of one that is away.
- * A name is looked up in vain until the service that has it starts.
+ * SQLSTATEs of a server that is starting, stopping or out of connections, and network errors of a server that is down.
+ * A container's DNS name does not resolve until the container runs.
  */
 const AWAY =
   /^(57P0[123]|53300|08\w{3}|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|ENOTFOUND|ENOENT)$/;
 
-/** Whether a connection failed because nobody was there, not because we were turned away. */
+/** Whether a connection failed because the server was down, not because it refused us. */
 export function isAway(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.some(isAway);
   if (!(error instanceof Error)) return false;
@@ -32,7 +32,7 @@ export function isAway(error: unknown): boolean {
   return /timeout|Connection terminated/i.test(error.message);
 }
 
-/** What PostgreSQL or the network said, in one line. Never the URL: it holds the password. */
+/** The reason from PostgreSQL or the network, in one line. Never the URL: it contains the password. */
 export function reasonOf(error: unknown): string {
   // Node tries every address of a host and wraps the failures in an error without a message.
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);

@@ -2,15 +2,15 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** One folder of prisma/migrations. `sql` is undefined when its migration.sql is missing. */
+/** One folder of prisma/migrations. `sql` is undefined if migration.sql is missing. */
 export type MigrationFile = { name: string; sql: string | undefined };
 
-/** The package's folder: src/ and dist/src/ lie at different depths, so it is looked for, not counted. */
+/** Searches upwards for the package's folder, because src/ and dist/src/ are at different depths. */
 export function packageRoot(from: string = import.meta.url): string {
   let folder = dirname(fileURLToPath(from));
   while (!existsSync(join(folder, 'package.json')) || !existsSync(join(folder, 'prisma'))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new Error('the folder prisma/ is missing: it belongs beside dist/');
+    if (parent === folder) throw new Error('the folder prisma/ is missing: put it beside dist/');
     folder = parent;
   }
   return folder;
@@ -21,12 +21,7 @@ export function shippedMigrations(): string {
   return join(packageRoot(), 'prisma/migrations');
 }
 
-/** The text of schema.prisma. */
-export function readSchema(): string {
-  return readFileSync(join(packageRoot(), 'prisma/schema.prisma'), 'utf8');
-}
-
-/** Names of the migrations in `folder`, in the order in which they are applied. */
+/** Names of the migrations in `folder`, in the order of application. */
 export function migrationNames(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -34,15 +29,10 @@ export function migrationNames(folder: string): string[] {
     .sort();
 }
 
-/** The migrations in `folder` with their SQL, in the order in which they are applied. */
+/** The migrations in `folder` with their SQL, in the order of application. */
 export function readMigrations(folder: string): MigrationFile[] {
-  return migrationNames(folder).map((name) => ({
-    name,
-    sql: readIfThere(join(folder, name, 'migration.sql')),
-  }));
-}
-
-/** The text of a file, or undefined if there is none. */
-export function readIfThere(path: string): string | undefined {
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+  return migrationNames(folder).map((name) => {
+    const file = join(folder, name, 'migration.sql');
+    return { name, sql: existsSync(file) ? readFileSync(file, 'utf8') : undefined };
+  });
 }

@@ -2,49 +2,51 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { MigrationError, MigrationStopped } from './migration-error.ts';
 
-/** The number of Prisma's own migration lock, so that its command line and this exclude each other. */
+/** The id of Prisma's own migration lock, so that Prisma's CLI, earlier releases and this code exclude each other. */
 export const prismaLock = 72707369;
 
-/** Milliseconds between two tries. */
-const retryEvery = 150;
+/** Milliseconds between two attempts. */
+const RETRY = 150;
 
 /**
- * Runs `use` while no other process migrates this database; waits up to `patience` milliseconds, then
- * throws MigrationError. `signal` ends the wait with MigrationStopped, and does nothing to `use`.
+ * Runs `use` while no other process migrates this database. `signal` ends the wait for the lock and does not affect
+ * `use`.
  *
- * The engine takes the same lock, in ways that are not enough: it waits without bound, and for its session,
- * which behind PgBouncer in transaction mode outlives us and blocks the next one. So the lock is taken here,
- * for a transaction, and the engine's request is answered for it (migration-connection.ts). The lock is tried for rather than waited for, because a waiting query holds a snapshot, and a
- * CREATE INDEX CONCURRENTLY in the other process's migration would wait for that snapshot forever.
+ * The lock belongs to a transaction: behind PgBouncer (transaction mode), a session lock would stay on the server
+ * connection and block the next process. We poll for the lock: a waiting query holds a snapshot, and a CREATE INDEX
+ * CONCURRENTLY of the other process would wait for that snapshot, so both would wait for ever.
+ * @throws MigrationError after `timeout` milliseconds; MigrationStopped
  */
 export async function withMigrationLock<T>(
   client: pg.Client,
-  patience: number,
+  timeout: number,
+  signal: AbortSignal | undefined,
   use: () => Promise<T>,
-  signal?: AbortSignal,
 ): Promise<T> {
-  const deadline = Date.now() + patience;
+  const deadline = Date.now() + timeout;
   while (!(await tryLock(client))) {
     if (Date.now() > deadline) {
+      const waited = Math.round(timeout / 1000);
       throw new MigrationError(
-        `another process has been migrating this database for ${Math.round(patience / 1000)} s; try again when it is done`,
+        `another process has been migrating this database for ${waited} s: try again when it is done`,
       );
     }
     if (signal?.aborted) throw new MigrationStopped();
-    await sleep(retryEvery);
+    await sleep(RETRY);
   }
   try {
     if (signal?.aborted) throw new MigrationStopped();
     return await use();
   } finally {
-    // The connection may be gone by now, and the lock with it.
+    // The connection may be lost by now, and the lock with it.
     await client.query('ROLLBACK').catch(() => undefined);
   }
 }
 
 async function tryLock(client: pg.Client): Promise<boolean> {
-  await client.query('BEGIN');
-  // A server that cuts idle transactions would let go of the lock in a long migration.
+  // In a stricter default isolation, the snapshot would block CREATE INDEX CONCURRENTLY for ever.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  // A server that ends idle transactions would release the lock during a long migration.
   await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
   const { rows } = await client.query<{ locked: boolean }>(
     `SELECT pg_try_advisory_xact_lock(${prismaLock}) AS locked`,

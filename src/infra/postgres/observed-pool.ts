@@ -1,17 +1,26 @@
 import { AsyncResource } from 'node:async_hooks';
 import pg from 'pg';
-import type { Observe } from '../../domain/metrics/observe.ts';
-import type { Span, Tracer } from '../../domain/tracing/tracer.ts';
-import type { PostgresFailure, Statement } from '../../domain/metrics/outcomes.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import type { Span, Tracer } from '../../telemetry/tracer.ts';
+import type { PostgresFailure, Statement } from '../../telemetry/outcomes.ts';
+import type { Cause } from '../../telemetry/store-cause.ts';
+import { causeOf } from './cause.ts';
 
 export type ObservePostgres = Pick<Observe, 'statementAnswered' | 'connectionAcquired' | 'postgresFailed'>;
 
+/** Hears whether the server works, and why not. */
+export interface WatchPostgres {
+  failed: (cause: Cause) => void;
+  works: () => void;
+}
+
 type Callback = (error: Error | undefined, result: unknown, release?: unknown) => void;
 
-/** The pool, which tells how long work waits for one of its connections. */
+/** A pool that measures the wait for a connection. */
 export function makeObservedPool(
   config: pg.PoolConfig,
   observe: ObservePostgres,
+  watch: WatchPostgres | undefined,
   tracer: Tracer | null,
 ): pg.Pool {
   const pool = new pg.Pool(config);
@@ -19,11 +28,13 @@ export function makeObservedPool(
   const connect = pool.connect.bind(pool) as (callback: Callback) => void;
   const observed = (callback: Callback): void => {
     const start = performance.now();
-    // Whoever gives the connection back calls it, which is another request.
+    // The request that returns the connection calls it. Bind it, so that spans belong to the waiting request.
     const bound = tracer ? AsyncResource.bind(callback) : callback;
     connect((error, client, release) => {
-      if (error) observe.postgresFailed('connect');
-      else observe.connectionAcquired((performance.now() - start) / 1000);
+      if (error) {
+        observe.postgresFailed('connect');
+        report(watch, error);
+      } else observe.connectionAcquired((performance.now() - start) / 1000);
       bound(error, client, release);
     });
   };
@@ -43,13 +54,17 @@ export function makeObservedPool(
 }
 
 /**
- * A connection that tells how long its statements take, and does not outlive one that timed out. pg gives the statement
- * up and keeps the connection, on which it still runs, perhaps within a transaction that nobody will end: whatever came
- * next on that connection would belong to it, and be lost with it after it had been said to be done.
+ * A connection that measures its statements, and closes itself after a timeout. pg stops waiting for the statement but
+ * keeps the connection, on which the statement still runs, perhaps in an open transaction. The next statements on that
+ * connection would join this transaction and be rolled back with it, after they had been reported as done.
  */
-export function observedClient(observe: ObservePostgres, tracer: Tracer | null): typeof pg.Client {
+export function observedClient(
+  observe: ObservePostgres,
+  watch: WatchPostgres | undefined,
+  tracer: Tracer | null,
+): typeof pg.Client {
   return class extends pg.Client {
-    // pg's own signature is a dozen overloads; of what passes through here only the statement's first word is looked at.
+    // pg's own signature has a dozen overloads. This code reads only the statement's first word.
     override query(...args: unknown[]): never {
       const statement = statementOf(args[0]);
       const start = performance.now();
@@ -58,10 +73,12 @@ export function observedClient(observe: ObservePostgres, tracer: Tracer | null):
         span?.end(error ?? undefined);
         if (!error) {
           observe.statementAnswered(statement, (performance.now() - start) / 1000);
+          watch?.works();
           return;
         }
         const failure = failureOf(error);
         if (failure) observe.postgresFailed(failure);
+        report(watch, error);
       };
       const callback = args.at(-1);
       if (typeof callback === 'function') {
@@ -78,7 +95,7 @@ export function observedClient(observe: ObservePostgres, tracer: Tracer | null):
           },
           (error: unknown) => {
             ended(error);
-            // Ending a connection in the middle of a statement destroys its socket.
+            // During a statement, `end` destroys the socket.
             if (isTimeout(error)) void this.end();
           },
         );
@@ -88,7 +105,12 @@ export function observedClient(observe: ObservePostgres, tracer: Tracer | null):
   };
 }
 
-/** The statement's text stays out of it. */
+function report(watch: WatchPostgres | undefined, error: unknown): void {
+  const cause = watch && causeOf(error);
+  if (cause) watch.failed(cause);
+}
+
+/** Spans do not contain the statement's text. */
 function startSpan(tracer: Tracer, statement: Statement): Span {
   const attributes = { 'db.system.name': 'postgresql', 'db.operation.name': statement };
   return tracer.start(`postgresql ${statement}`, attributes);
@@ -107,16 +129,16 @@ const FIRST_WORDS: Readonly<Record<string, Statement>> = {
   RELEASE: 'transaction',
 };
 
-/** @param query text, or an object with it. */
+/** @param query text, or an object with a `text`. */
 export function statementOf(query: unknown): Statement {
   const text = typeof query === 'string' ? query : ((query as { text?: string } | undefined)?.text ?? '');
   const word = /^\s*(\w+)/.exec(text)?.[1] ?? '';
   return FIRST_WORDS[word.toUpperCase()] ?? 'other';
 }
 
-/** Classes and codes of PostgreSQL's errors, the first that fits. */
+/** Classes and codes of PostgreSQL's errors; the first match counts. */
 const STATES: readonly [RegExp, PostgresFailure | null][] = [
-  // A duplicate is an answer.
+  // A duplicate is an answer, not a failure.
   [/^23/, null],
   [/^(57014|55P03)/, 'timeout'],
   [/^40/, 'conflict'],
@@ -124,7 +146,7 @@ const STATES: readonly [RegExp, PostgresFailure | null][] = [
   [/^(08|57|25006)/, 'connection'],
 ];
 
-/** What kind of failure an error of pg's tells of; null for none. */
+/** Classifies an error of pg; null if it is no failure. */
 export function failureOf(error: unknown): PostgresFailure | null {
   if (isTimeout(error)) return 'timeout';
   const { code = '', message } = error as NodeJS.ErrnoException;

@@ -1,34 +1,36 @@
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
 export interface PurgeOptions {
-  /** Sessions whose newest generation (µs) is older go. */
+  /** Deletes sessions whose newest generation (µs) is older. */
   unusedSince: number;
-  /** Records revoked before (ms since 1970) go, once their tombstone has been set. */
+  /** Deletes records revoked before (ms since 1970), if their tombstone has been set. */
   revokedBefore: number;
+  /** Deletes long-lived tokens that expired before (ms since 1970). */
+  expiredBefore: number;
 }
 
-/** Rows looked at in one transaction. */
+/** Rows per transaction. */
 const PAGE = 1000;
-/** Any number that nobody else uses. */
+/** An arbitrary id that no other advisory lock uses. */
 const LOCK = 4_117_200_902;
 
 /**
- * Deletes the records that nobody will ask for again: page by page in the order of ids, passing over rows that are in
- * use, so that it holds nothing up for long and needs no index of its own.
- * @returns how many went; null when another purge is at work.
+ * Deletes the records that are no longer needed, page by page in the order of ids. Skips locked rows, so that it delays
+ * no request for long, and needs no index of its own.
+ * @returns how many it deleted; null if another purge is running.
  * @throws AuthError `unavailable`
  */
 export async function purge(
   prisma: PrismaClient,
-  { unusedSince, revokedBefore }: PurgeOptions,
+  { unusedSince, revokedBefore, expiredBefore }: PurgeOptions,
 ): Promise<number | null> {
   let purged = 0;
   let after = 0n;
   for (;;) {
-    const page = await orAuthError(() =>
+    const page = await mapDatabaseErrors(() =>
       prisma.$transaction(async (tx) => {
-        // One for the transaction: a lock of the session would be lost behind a pooler.
+        // A transaction lock: behind a pooler, a session lock would be lost.
         const [lock] = await tx.$queryRaw<
           { held: boolean }[]
         >`SELECT pg_try_advisory_xact_lock(${LOCK}) AS held`;
@@ -40,7 +42,8 @@ export async function purge(
             SELECT tokens.id FROM tokens JOIN page USING (id)
             WHERE NOT tokens.pending
               AND ((tokens.type = 'session' AND tokens.latest < ${BigInt(unusedSince)})
-                OR tokens.revoked_at < ${new Date(revokedBefore)})
+                OR tokens.revoked_at < ${new Date(revokedBefore)}
+                OR tokens.expires_at < ${new Date(expiredBefore)})
             FOR UPDATE OF tokens SKIP LOCKED
           ), gone AS (DELETE FROM tokens USING doomed WHERE tokens.id = doomed.id RETURNING 1)
           SELECT max(id) AS last, count(*) AS count, (SELECT count(*) FROM gone) AS purged FROM page`;

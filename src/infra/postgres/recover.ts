@@ -1,33 +1,44 @@
-import type { TokenKey } from '../../domain/sessions/ports.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
-/**
- * By how many ids the sequences move on: more than can have been given since any backup, and nine million times that is
- * still below 2^53.
- */
-const ID_GAP = 1_000_000_000;
-/** Ended in one transaction. */
+/** Tokens per transaction. */
 const PAGE = 1000;
 
-/** No id that the lost part of the record gave to anybody is ever given again: tokens with it are still in hands. */
-export async function skipLostIds(prisma: PrismaClient): Promise<void> {
-  await orAuthError(
+/** One number for each of the two id sequences. */
+export interface Ids {
+  users: number;
+  tokens: number;
+}
+
+/** The ids that PostgreSQL assigned last, or 0. */
+export async function lastIds(prisma: PrismaClient): Promise<Ids> {
+  const [row] = await mapDatabaseErrors(
+    () => prisma.$queryRaw<Record<keyof Ids, bigint>[]>`
+      SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('users', 'id')::regclass), 0) AS users,
+             coalesce(pg_sequence_last_value(pg_get_serial_sequence('tokens', 'id')::regclass), 0) AS tokens`,
+  );
+  return { users: Number(row?.users), tokens: Number(row?.tokens) };
+}
+
+/** Makes the next ids greater than these, and never lowers them. */
+export async function skipIds(prisma: PrismaClient, { users, tokens }: Ids): Promise<void> {
+  await mapDatabaseErrors(
     () => prisma.$queryRaw`
       SELECT setval(pg_get_serial_sequence('users', 'id'),
-               nextval(pg_get_serial_sequence('users', 'id')) + ${ID_GAP}),
+               greatest(nextval(pg_get_serial_sequence('users', 'id')), ${users}::bigint)),
              setval(pg_get_serial_sequence('tokens', 'id'),
-               nextval(pg_get_serial_sequence('tokens', 'id')) + ${ID_GAP})`,
+               greatest(nextval(pg_get_serial_sequence('tokens', 'id')), ${tokens}::bigint))`,
   );
 }
 
 /**
- * Writes into the record what the fast store still knows to be over; the reason was lost with the record. The tombstones
- * stand, and are renewed by the service's replay.
- * @returns how many were alive in the record.
+ * Revokes in the record the tokens that still have a tombstone in Redis. The reason was lost with the record. The
+ * tombstones remain, and the service's replay renews them.
+ * @returns how many were live in the record.
  */
 export async function endAgain(prisma: PrismaClient, tombstones: readonly TokenKey[]): Promise<number> {
-  return orAuthError(
+  return mapDatabaseErrors(
     () => prisma.$executeRaw`
       UPDATE tokens SET revoked_at = now(), pending = true
       FROM unnest(${tombstones.map(({ tokenId }) => BigInt(tokenId))}::bigint[],
@@ -36,9 +47,9 @@ export async function endAgain(prisma: PrismaClient, tombstones: readonly TokenK
   );
 }
 
-/** Those of the tokens that have no record. */
+/** Returns the tokens that have no record. */
 export async function withoutRecord(prisma: PrismaClient, tokens: readonly TokenKey[]): Promise<TokenKey[]> {
-  const rows = await orAuthError(
+  const rows = await mapDatabaseErrors(
     () => prisma.$queryRaw<{ id: bigint; user_id: bigint }[]>`
       SELECT given.id, given.user_id
       FROM unnest(${tokens.map(({ tokenId }) => BigInt(tokenId))}::bigint[],
@@ -48,11 +59,11 @@ export async function withoutRecord(prisma: PrismaClient, tokens: readonly Token
   return rows.map(({ id, user_id: userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
 }
 
-/** Ends every session and long-lived token on record; the service sets their tombstones. @returns how many. */
+/** Ends every session and long-lived token in the record. The service sets their tombstones. @returns how many. */
 export async function endAll(prisma: PrismaClient): Promise<number> {
   let total = 0;
   for (;;) {
-    const ended = await orAuthError(
+    const ended = await mapDatabaseErrors(
       () => prisma.$executeRaw`
         UPDATE tokens SET revoked_at = now(), pending = true, end_reason = 'admin'
         WHERE id IN (SELECT id FROM tokens WHERE revoked_at IS NULL ORDER BY id LIMIT ${PAGE} FOR UPDATE)`,

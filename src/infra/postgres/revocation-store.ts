@@ -1,13 +1,13 @@
-import type { TokenKey } from '../../domain/sessions/ports.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import type { RevocationStore } from '../../domain/tokens/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import { IS_STANDBY, orAuthError, refuseStandby } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 
-/** The outbox and the history of revocations; each question has an index of its own. */
+/** The outbox and the history of revocations. Each query has its own index. */
 export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
   return {
     pending: (limit, userId) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const ofUser = userId === undefined ? Prisma.empty : Prisma.sql`AND user_id = ${BigInt(userId)}`;
         const rows = await prisma.$queryRaw<Listed[]>`
           SELECT ${IS_STANDBY}, id, user_id FROM (SELECT) AS one
@@ -16,9 +16,9 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
       }),
 
     marksOf: (userIds) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         if (userIds.length === 0) return [];
-        // Disabling has ended every token, and until the account is enabled again there is none to come (user-status.ts).
+        // A disabled account has no live token, and gets none until it is enabled again (user-status.ts).
         const rows = await prisma.$queryRaw<{ user_id: bigint; before: bigint }[]>`
           SELECT users.id AS user_id, newest.id AS before
           FROM users CROSS JOIN LATERAL (
@@ -29,9 +29,9 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
       }),
 
     settle: (tokenIds) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         if (tokenIds.length === 0) return;
-        // In the order of ids, as every writer of many rows takes its locks.
+        // Lock in the order of ids, as every writer of many rows does.
         await prisma.$executeRaw`
           WITH locked AS MATERIALIZED (
             SELECT id FROM tokens WHERE id = ANY(${tokenIds.map(BigInt)}) AND revoked_at IS NOT NULL
@@ -42,7 +42,7 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
       }),
 
     settledSince: (from, limit) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const after =
           'ago' in from
             ? Prisma.sql`settled_at > statement_timestamp() - ${from.ago} * interval '1 millisecond'`
@@ -62,7 +62,7 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
 
 interface Listed {
   isStandby: boolean;
-  /** Null in the one row of a list that is empty. */
+  /** Null in the single row of an empty list. */
   id: bigint | null;
   user_id: bigint;
 }

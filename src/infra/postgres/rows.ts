@@ -2,7 +2,7 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { User } from '../../domain/users/user.ts';
 import type { Token as TokenRow, User as UserRow } from '../../generated/prisma/client.ts';
 
-/** Rows to the domain's values. Ids and generations stay below 2^53, so numbers hold them. */
+/** Converts rows to domain values. Ids and generations stay below 2^53, so numbers can represent them. */
 export function toUser(row: Pick<UserRow, 'id' | 'username' | 'name' | 'createdAt' | 'disabledAt'>): User {
   return {
     id: Number(row.id),
@@ -13,7 +13,13 @@ export function toUser(row: Pick<UserRow, 'id' | 'username' | 'name' | 'createdA
   };
 }
 
-export function toRecord(row: Omit<TokenRow, 'endReason' | 'pending' | 'settledAt'>): TokenRecord {
+/** The columns of a record. */
+export type TokenColumns = Omit<
+  TokenRow,
+  'endReason' | 'pending' | 'settledAt' | 'kid' | 'createdGeneration'
+>;
+
+export function toRecord(row: TokenColumns): TokenRecord {
   return {
     id: Number(row.id),
     userId: Number(row.userId),
@@ -22,6 +28,8 @@ export function toRecord(row: Omit<TokenRow, 'endReason' | 'pending' | 'settledA
     createdAt: row.createdAt.getTime(),
     lastUsedAt: row.lastUsedAt?.getTime() ?? null,
     revokedAt: row.revokedAt?.getTime() ?? null,
+    expiresAt: row.expiresAt?.getTime() ?? null,
+    createdBy: row.createdBy === null ? null : Number(row.createdBy),
     state: {
       latest: Number(row.latest),
       parent: Number(row.parent),

@@ -7,14 +7,13 @@ const finished = `SELECT migration_name FROM _prisma_migrations
   WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`;
 
 /**
- * Names of the migrations which this build ships and the database lacks, oldest first; [] means the schema
- * is at least as new as the code. Rows of a newer build do no harm: during a rollout the schema comes first.
- * Looks without the schema engine, so that readiness does not load 3 MB of WebAssembly.
- * Rejects with whatever `query` rejects with.
+ * Names of the migrations that this build ships and the database lacks, oldest first. [] means that the schema is at
+ * least as new as the code. Migrations of a newer build are fine: in a rollout the schema comes first.
+ * Rejects with the error of `query`.
  */
 export async function missingMigrations(query: Query, folder = shippedMigrations()): Promise<string[]> {
   const shipped = migrationNames(folder);
-  // Asked first, since reading a table that is absent would be an error in each driver's own shape.
+  // Check first: for a missing table, each driver throws a different error.
   if ((await query(tableExists)).length === 0) return shipped;
   const applied = new Set((await query(finished)).map((row) => row.migration_name));
   return shipped.filter((name) => !applied.has(name));
@@ -23,7 +22,7 @@ export async function missingMigrations(query: Query, folder = shippedMigrations
 const unfinished = `SELECT migration_name FROM _prisma_migrations
   WHERE finished_at IS NULL AND rolled_back_at IS NULL`;
 
-/** Names of the migrations that were begun and not finished: they failed half-way, or are at work. */
+/** Names of the migrations that were started and not finished: they failed half-way, or are running. */
 export async function unfinishedMigrations(query: Query): Promise<string[]> {
   if ((await query(tableExists)).length === 0) return [];
   return (await query(unfinished)).map((row) => row.migration_name);

@@ -1,12 +1,12 @@
 import type { StateWriter } from '../../domain/tokens/ports.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import { orAuthError } from './errors.ts';
+import { mapDatabaseErrors } from './errors.ts';
 
-/** Writes batches of rotations and uses: one statement each, whatever their size. */
+/** Writes batches of rotations and uses, with one statement per batch. */
 export function makeStateWriter(prisma: PrismaClient): StateWriter {
   return {
     saveStates: (states) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const column = <Value>(read: (entry: (typeof states)[number]) => Value) => states.map(read);
         const over = await prisma.$queryRaw<{ id: bigint; user_id: bigint }[]>`
           WITH given AS (
@@ -20,7 +20,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
               ${column(({ state }) => state.client)}::text[]
             ) AS given(id, user_id, latest, parent, first, confirmed, client)
           ), locked AS MATERIALIZED (
-            -- In the order of ids, or two replicas that write the same rows would wait for each other.
+            -- Lock in the order of ids, or two replicas that write the same rows could deadlock.
             SELECT id, user_id, latest, confirmed, revoked_at FROM tokens
             WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE
           ), moved AS (
@@ -37,7 +37,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
       }),
 
     saveUses: (uses) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         await prisma.$executeRaw`
           WITH given AS (
             SELECT * FROM unnest(

@@ -1,16 +1,20 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { EndReason } from '../../domain/tokens/ended-token.ts';
-import type { NewSession, TokenStore } from '../../domain/tokens/ports.ts';
-import type { Prisma, PrismaClient, Token as TokenRow } from '../../generated/prisma/client.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import type { NewLongLived, NewSession, Revoked, TokenStore } from '../../domain/tokens/ports.ts';
+import type { TokenRecord } from '../../domain/tokens/token-record.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { lockCaller, lockUser } from './caller-lock.ts';
 import { endTokens, findEnded } from './ended-tokens.ts';
-import { IS_STANDBY, orAuthError, refuseStandby } from './errors.ts';
-import { toRecord, toUser } from './rows.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { endStolen } from './stolen-tokens.ts';
+import { toRecord, toUser, type TokenColumns } from './rows.ts';
 
 /** The token records in PostgreSQL. */
 export function makeTokenStore(prisma: PrismaClient): TokenStore {
   return {
     addSession: (userId, session, room) =>
-      orAuthError(() =>
+      mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           if (!(await lockUser(tx, userId))) return null;
           const replaced = await makeRoom(tx, userId, room, session.createdAt);
@@ -20,27 +24,29 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         }),
       ),
 
-    addLongLived: (userId, { name, createdAt, kid }, limit) =>
-      orAuthError(() =>
+    addLongLived: (userId, token, limit) =>
+      mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
+          if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
+          else if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
+          const unexpired = [{ expiresAt: null }, { expiresAt: { gt: new Date(token.createdAt) } }];
           const count = await tx.token.count({
-            where: { userId: BigInt(userId), type: 'llt', revokedAt: null },
+            where: { userId: BigInt(userId), type: 'llt', revokedAt: null, OR: unexpired },
           });
           if (count >= limit) return null;
-          const token = { type: 'llt' as const, name, createdAt: new Date(createdAt), kid };
-          const data = { userId: BigInt(userId), ...token };
+          const data = { userId: BigInt(userId), ...longLivedColumns(token) };
           const { id } = await tx.token.create({ data, select: { id: true } });
           return Number(id);
         }),
       ),
 
     find: (id) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const rows = await prisma.$queryRaw<FoundRow[]>`
           SELECT ${IS_STANDBY}, tokens.id, type::text,
             tokens.user_id AS "userId", tokens.name, tokens.created_at AS "createdAt",
-            last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", latest, parent, first, confirmed, client,
+            last_used_at AS "lastUsedAt", revoked_at AS "revokedAt",
+            expires_at AS "expiresAt", created_by AS "createdBy", latest, parent, first, confirmed, client,
             username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt"
           FROM (SELECT) AS one
           LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
@@ -49,34 +55,39 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
       }),
 
     revoke: (userId, id, at, type, reason = 'logout') =>
-      orAuthError(async () => {
-        const where = { id: BigInt(id), userId: BigInt(userId), ...(type && { type }) };
-        const { count } = await prisma.token.updateMany({
-          where: { ...where, revokedAt: null },
-          data: { revokedAt: new Date(at), pending: true, endReason: reason satisfies EndReason },
-        });
-        return count > 0 || (await prisma.token.count({ where })) > 0;
-      }),
+      mapDatabaseErrors(() => revokeOne(prisma, { userId, tokenId: id }, { at, type, reason })),
+
+    revokeByCaller: (caller, id, at, type) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          await lockCaller(tx, caller, [id]);
+          return revokeOne(tx, { userId: caller.userId, tokenId: id }, { at, type, reason: 'logout' });
+        }),
+      ),
+
+    revokeForReuse: (userId, sessionId, at, since) =>
+      mapDatabaseErrors(() => prisma.$transaction((tx) => endStolen(tx, userId, sessionId, at, since))),
 
     revokeAll: (userId, ending) =>
-      orAuthError(() => prisma.$transaction((tx) => endTokens(tx, userId, ending))),
+      mapDatabaseErrors(() => prisma.$transaction((tx) => endTokens(tx, userId, ending))),
 
     list: (userId, usedSince = -1) =>
-      orAuthError(async () => {
+      mapDatabaseErrors(async () => {
         const isInUse = [{ type: 'llt' as const }, { latest: { gt: BigInt(usedSince) } }];
         const where = { userId: BigInt(userId), revokedAt: null, OR: isInUse };
         return (await prisma.token.findMany({ where, orderBy: { id: 'asc' } })).map(toRecord);
       }),
 
-    listEnded: (userId, range, lifetimes) => orAuthError(() => findEnded(prisma, userId, range, lifetimes)),
+    listEnded: (userId, range, lifetimes) =>
+      mapDatabaseErrors(() => findEnded(prisma, userId, range, lifetimes)),
   };
 }
 
 /**
- * A token with its user, by one statement: two could be parted by the user's being disabled. A standby, or a primary
- * that was replaced, may not know yet of a revocation, and whatever it answers would become the fast truth of all.
+ * A token with its user, read by one statement: between two, the user could be disabled. A standby, or a primary that
+ * was replaced, may lack a revocation, and its answer would become the state in Redis for all replicas.
  */
-type FoundRow = { isStandby: boolean } & ({ id: null } | (Omit<TokenRow, 'endReason'> & UserColumns));
+type FoundRow = { isStandby: boolean } & ({ id: null } | (TokenColumns & UserColumns));
 
 interface UserColumns {
   username: string;
@@ -90,11 +101,11 @@ function userOf({
   userName: name,
   userCreatedAt: createdAt,
   ...row
-}: Omit<TokenRow, 'endReason'> & UserColumns) {
+}: TokenColumns & UserColumns) {
   return toUser({ id, name, createdAt, username: row.username, disabledAt: row.disabledAt });
 }
 
-/** The columns of a session that has just been opened. */
+/** The columns of a new session. */
 export function sessionColumns({ name, createdAt, state }: NewSession) {
   return {
     type: 'session' as const,
@@ -108,18 +119,33 @@ export function sessionColumns({ name, createdAt, state }: NewSession) {
   };
 }
 
-/**
- * Locks the user's row until the transaction ends, so that limits hold when logins race, and reads it again, so that no
- * login slips past a user's being disabled.
- * @returns whether the user may still log in.
- */
-async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<boolean> {
-  const rows = await tx.$queryRaw<{ disabled_at: Date | null }[]>`
-    SELECT disabled_at FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
-  return rows[0]?.disabled_at === null;
+async function revokeOne(
+  tx: Prisma.TransactionClient,
+  { userId, tokenId }: TokenKey,
+  { at, type, reason }: { at: number; type: TokenRecord['type'] | undefined; reason: EndReason },
+): Promise<Revoked | null> {
+  const where = { id: BigInt(tokenId), userId: BigInt(userId), ...(type && { type }) };
+  const { count } = await tx.token.updateMany({
+    where: { ...where, revokedAt: null },
+    data: { revokedAt: new Date(at), pending: true, endReason: reason },
+  });
+  if (count > 0) return 'now';
+  return (await tx.token.count({ where })) > 0 ? 'before' : null;
 }
 
-/** Revokes those sessions unused for longest that one more would be too many for. */
+function longLivedColumns({ name, createdAt, kid, expiresAt = null, createdBy }: NewLongLived) {
+  return {
+    type: 'llt' as const,
+    name,
+    createdAt: new Date(createdAt),
+    kid,
+    expiresAt: expiresAt === null ? null : new Date(expiresAt),
+    createdBy: createdBy ? BigInt(createdBy.sessionId) : null,
+    createdGeneration: createdBy ? BigInt(createdBy.generation) : null,
+  };
+}
+
+/** Revokes the least recently used sessions to make room for one more. */
 async function makeRoom(
   tx: Prisma.TransactionClient,
   userId: number,
@@ -140,7 +166,7 @@ async function makeRoom(
   });
   const ids = live.map(({ id }) => id);
   if (ids.length === 0) return [];
-  // In the order of ids, as write-behind takes its locks.
+  // Lock in the order of ids, as write-behind does.
   await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;
   await tx.token.updateMany({
     where: { id: { in: ids }, revokedAt: null },

@@ -1,18 +1,18 @@
 import { Cluster, type Redis } from 'ioredis';
 
-/** What one master says of itself. */
+/** Facts about one master. */
 export interface RedisFacts {
   /** HOST:PORT of the connection. */
   address: string;
   /** A field of INFO. */
   info: (field: string) => string | undefined;
-  /** A setting; null where its value cannot be told, since CONFIG is not permitted. */
+  /** A setting; null if the Redis user may not run CONFIG GET. */
   config: (name: SettingName) => string | null;
   /** Its clock, in milliseconds since 1970. */
   now: () => Promise<number>;
 }
 
-/** What INFO does not tell. */
+/** Settings that INFO does not report. */
 const SETTINGS = ['save', 'min-replicas-max-lag', 'cluster-require-full-coverage'] as const;
 
 export type SettingName = (typeof SETTINGS)[number];
@@ -46,7 +46,7 @@ async function settingOf(server: Redis, name: SettingName): Promise<string | nul
     const pair = (Array.isArray(reply) ? reply : Object.entries(reply as object).flat()) as unknown[];
     return pair.length === 2 ? String(pair[1]) : null;
   } catch (error) {
-    // An ACL forbids it, or the provider has taken the command away.
+    // An ACL forbids CONFIG, or the provider disabled it.
     if (error instanceof Error && error.name === 'ReplyError') return null;
     throw error;
   }

@@ -1,14 +1,30 @@
 import { Cluster, type Redis } from 'ioredis';
-import type { TokenKey } from '../../domain/sessions/ports.ts';
-import { orUnavailable } from './errors.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import { orUnavailable } from './connection/errors.ts';
 
-/** Asked at once. */
+/** Keys per SCAN. */
 const PAGE = 500;
 
+/** The highest ids that Redis knows, or 0. Changes nothing. */
+export async function highestIds(
+  redis: Redis | Cluster,
+  prefix: string,
+): Promise<{ users: number; tokens: number }> {
+  const highest = { users: 0, tokens: 0 };
+  for await (const names of namesOn(redis, prefix)) {
+    for (const name of names) {
+      const [, userId = 0, tokenId = 0] = /^\{(\d+)\}:(?:u|t:(\d+))$/.exec(name) ?? [];
+      highest.users = Math.max(highest.users, Number(userId));
+      highest.tokens = Math.max(highest.tokens, Number(tokenId));
+    }
+  }
+  return highest;
+}
+
 /**
- * Goes through everything that Redis holds of us, page by page. User keys are forgotten, since their users may not be
- * in the record any more, or be others there: they are rebuilt from it.
- * @param visit is told the tokens with a state, and those with a tombstone.
+ * Visits all our keys in Redis, page by page. Deletes user keys: after a restore, an id may have no row or belong to
+ * another user, and read-through rebuilds the key from the record.
+ * @param visit receives the tokens with a state, and those with a tombstone.
  * @returns how many tokens there were.
  */
 export async function visitTokens(
@@ -16,14 +32,12 @@ export async function visitTokens(
   prefix: string,
   visit: (states: TokenKey[], tombstones: TokenKey[]) => Promise<void>,
 ): Promise<number> {
-  // Braces have no meaning in a pattern, and what has one may stand in the prefix.
-  const match = `${prefix.replace(/[[\]?*\\]/g, '\\$&')}{*`;
   let visited = 0;
-  for await (const names of namesOn(redis, match)) {
+  for await (const names of namesOn(redis, prefix)) {
     const users = names.filter((name) => name.endsWith('}:u'));
-    await orUnavailable(Promise.all(users.map((name) => redis.del(name))));
+    await orUnavailable(Promise.all(users.map((name) => redis.del(prefix + name))));
 
-    const tokens = names.flatMap((name) => keyOf(name.slice(prefix.length)));
+    const tokens = names.flatMap(keyOf);
     const revoked = await orUnavailable(
       Promise.all(tokens.map(({ name }) => redis.hmget(prefix + name, 'revoked'))),
     );
@@ -35,19 +49,21 @@ export async function visitTokens(
   return visited;
 }
 
-/** Page by page; of a cluster, what each of its masters holds. */
-async function* namesOn(redis: Redis | Cluster, match: string): AsyncIterable<string[]> {
+/** Names of users' and tokens' keys without the prefix, page by page; in a cluster, from each master in turn. */
+async function* namesOn(redis: Redis | Cluster, prefix: string): AsyncIterable<string[]> {
+  // Braces are literal in a pattern. The prefix may contain characters that are not.
+  const match = `${prefix.replace(/[[\]?*\\]/g, '\\$&')}{*`;
   for (const server of redis instanceof Cluster ? redis.nodes('master') : [redis]) {
     let cursor = '0';
     do {
       const [next, names] = await orUnavailable(server.scan(cursor, 'MATCH', match, 'COUNT', PAGE));
-      yield names;
+      yield names.map((name) => name.slice(prefix.length));
       cursor = next;
     } while (cursor !== '0');
   }
 }
 
-/** See keys.ts. */
+/** The inverse of makeTokenKeys in token-states.ts; a user key yields nothing. */
 function keyOf(name: string): { name: string; key: TokenKey }[] {
   const found = /^\{(\d+)\}:t:(\d+)$/.exec(name);
   return found ? [{ name, key: { userId: Number(found[1]), tokenId: Number(found[2]) } }] : [];

@@ -1,58 +1,49 @@
 import { randomUUID } from 'node:crypto';
-import { AuthError } from '../../domain/errors.ts';
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
-import { UNOBSERVED, type Observe } from '../../domain/metrics/observe.ts';
-import type { TokenKey } from '../../domain/sessions/ports.ts';
-import { failureOf, orUnavailable } from './errors.ts';
-import { makeKeys } from './keys.ts';
-import type { ReplayGate } from './replay-gate.ts';
-import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
+import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import { makeAsk, type AskOptions } from './ask.ts';
+import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
-export interface RedisFeedOptions {
+export interface RedisFeedOptions extends AskOptions {
   /** REDIS_PREFIX. */
   prefix: string;
-  /** Nothing is read before a new connection has been given the revocations that it may have forgotten. */
-  gate: Pick<ReplayGate, 'passage'>;
   observe?: Pick<Observe, 'redisAnswered' | 'redisFailed' | 'feedPublished'>;
-  /** Events that are kept, about. */
+  /** Events to keep, roughly. */
   kept?: number;
 }
 
-/** Seconds that all of it is kept while nobody renews it. */
+/** Expiry of the feed's keys in seconds; every renewal extends it. */
 const TTL = 3600;
-/** Whoever was away for longer than so many revocations gets a snapshot. */
+/** A reader that missed more events than this gets a snapshot. */
 const KEPT = 100_000;
-/** Seconds within which nothing is added twice: for longer than renewals repeat it (see revocations.ts). */
+/** Seconds within which no event is added twice: longer than renewals repeat it (see revocations.ts). */
 const ONCE = 120;
-/** Seconds by which Redis's clock may have been set meanwhile. */
+/** Seconds by which Redis's clock may have been set in between. */
 const MARGIN = 10;
-/** Added by one call. */
+/** Events per script call. */
 const BATCH = 1000;
 
 type Item = [kind: 'token' | 'theft' | 'user' | 'covered', userId: number, number: number];
 
-/** The feed as a stream in Redis: one script, which all replicas run (see lua/feed.lua). */
+/** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
 export function makeRedisRevocationFeed(
   redis: ScriptedRedis | ScriptedCluster,
-  { prefix, gate, observe = UNOBSERVED, kept = KEPT }: RedisFeedOptions,
+  { prefix, kept = KEPT, ...options }: RedisFeedOptions,
 ): RevocationFeed {
-  const names = makeKeys(prefix).feed();
-  const failed = (cause: unknown) => {
-    observe.redisFailed(failureOf(cause));
-  };
-  const run = async (rest: (string | number)[]) => {
-    const start = performance.now();
-    const [epoch, last, added, isThere, entries] = await orUnavailable(
-      redis.feed(...names, randomUUID(), TTL, kept, ONCE, ...rest),
-      failed,
-    );
-    observe.redisAnswered('feed', (performance.now() - start) / 1000);
+  // User keys have numbers as hash tags.
+  const names = ['state', 'stream', 'recent'].map((name) => `${prefix}{feed}:${name}`);
+  const { observe = UNOBSERVED } = options;
+  const { ask, askUngated } = makeAsk(redis, options);
+  const argumentsOf = (rest: Argument[]) => [...names, randomUUID(), TTL, kept, ONCE, ...rest];
+  const read = ([epoch, last, added, isThere, entries]: FeedReply) => {
     observe.feedPublished(added);
     return { epoch, last: Number(last), events: isThere === 1 ? entries.map(readEntry) : null };
   };
   const add = async (items: Item[]) => {
     for (let i = 0; i < items.length; i += BATCH) {
-      await run(['', '', '', 0, ...items.slice(i, i + BATCH).flat()]);
+      const batch = items.slice(i, i + BATCH).flat();
+      read(await askUngated('feed', ...argumentsOf(['', '', '', 0, ...batch])));
     }
   };
   const itemsOf = (kind: Item[0], keys: readonly TokenKey[]) =>
@@ -64,15 +55,12 @@ export function makeRedisRevocationFeed(
     publishUser: ({ userId, before }, keys) => add([['user', userId, before], ...itemsOf('covered', keys)]),
 
     async renewed(from, to) {
-      await run([Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000), '', 0]);
+      const range = [Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000)];
+      read(await askUngated('feed', ...argumentsOf([...range, '', 0])));
     },
 
     async read(seq, limit) {
-      const passage = gate.passage();
-      const page = passage && (await run(['', '', seq, limit]));
-      if (page && gate.passage() === passage) return page;
-      observe.redisFailed('not_ready');
-      throw new AuthError('unavailable');
+      return read(await ask('feed', ...argumentsOf(['', '', seq, limit])));
     },
   };
 }

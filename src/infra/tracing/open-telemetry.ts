@@ -19,29 +19,29 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { RequestSpan, Span, Tracer } from '../../domain/tracing/tracer.ts';
+import type { RequestSpan, Span, Tracer } from '../../telemetry/tracer.ts';
 
 export interface TracingOptions {
   protocol: 'http/protobuf' | 'http/json';
-  /** Told when spans could not be sent, at most once a minute. */
+  /** Called at most once a minute if spans cannot be sent. */
   onError: (error: Error) => void;
 }
 
 export interface Tracing {
   tracer: Tracer;
-  /** Sends what is left, where that can be done. */
+  /** Tries to send the remaining spans. */
   close(): Promise<void>;
 }
 
-/** Between two complaints, in milliseconds: a collector may be away for hours. */
-const COMPLAINT_INTERVAL = 60_000;
+/** Milliseconds between two reports: a collector may be down for hours. */
+const REPORT_INTERVAL = 60_000;
 
 const NO_SPAN: Span = { end: () => undefined };
 
-/** OpenTelemetry's SDK, which reads the endpoint, headers, sampler and batches from its own variables by itself. */
+/** OpenTelemetry's SDK reads endpoint, headers, sampler and batch sizes from its own OTEL_ variables. */
 export function openOpenTelemetry({ protocol, onError }: TracingOptions): Tracing {
-  const complain = makeComplaint(onError);
-  setGlobalErrorHandler(complain);
+  const report = limitReports(onError);
+  setGlobalErrorHandler(report);
   const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
   const provider = new BasicTracerProvider({
     resource: defaultResource()
@@ -51,7 +51,7 @@ export function openOpenTelemetry({ protocol, onError }: TracingOptions): Tracin
   });
   return {
     tracer: makeTracer(provider.getTracer('latchkey')),
-    close: () => provider.shutdown().catch(complain),
+    close: () => provider.shutdown().catch(report),
   };
 }
 
@@ -66,7 +66,7 @@ function makeTracer(tracer: OtelTracer): Tracer {
     },
     start(name, attributes) {
       const parent = contexts.getStore();
-      // What goes on beside the requests every second would be nothing but noise.
+      // Background tasks run every second: their spans would be noise.
       if (!parent) return NO_SPAN;
       const kind = 'db.system.name' in attributes ? SpanKind.CLIENT : SpanKind.INTERNAL;
       return makeSpan(tracer.startSpan(name, { kind, attributes }, parent));
@@ -85,14 +85,14 @@ function makeRequestSpan(span: OtelSpan, run: RequestSpan['run']): RequestSpan {
     spanId,
     run,
     end(method, route, status) {
-      // The pattern, not the path: what a client puts there by mistake may be a token.
+      // The pattern, not the path: a client may have put a token into the path by mistake.
       span.updateName(route === undefined ? method : `${method} ${route}`);
       span.setAttributes({
         'http.request.method': method,
         'http.response.status_code': status,
         ...(route !== undefined && { 'http.route': route }),
       });
-      // Semantic conventions: what the client did wrong is no error of the server's.
+      // Semantic conventions: for a server span, a 4xx is not an error.
       if (status >= 500) {
         span.setAttribute('error.type', String(status));
         span.setStatus({ code: SpanStatusCode.ERROR });
@@ -115,10 +115,10 @@ function makeSpan(span: OtelSpan): Span {
   };
 }
 
-function makeComplaint(onError: TracingOptions['onError']) {
+function limitReports(onError: TracingOptions['onError']) {
   let last = -Infinity;
   return (error: unknown) => {
-    if (performance.now() - last < COMPLAINT_INTERVAL) return;
+    if (performance.now() - last < REPORT_INTERVAL) return;
     last = performance.now();
     onError(error instanceof Error ? error : new Error(String(error)));
   };

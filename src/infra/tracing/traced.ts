@@ -1,10 +1,9 @@
 import type { PasswordHasher } from '../../domain/passwords/ports.ts';
-import type { SessionStateStore } from '../../domain/sessions/ports.ts';
-import type { Attributes, Tracer } from '../../domain/tracing/tracer.ts';
+import type { Attributes, Tracer } from '../../telemetry/tracer.ts';
 
-/** The same store, with a span for each question. Its arguments stay out of it. */
-export function traceStates(states: SessionStateStore, tracer: Tracer): SessionStateStore {
-  const traced = Object.entries(states).map(([name, method]) => {
+/** Decorates a Redis store with a span per call. Spans never contain the arguments. */
+export function traceRedis<Store extends object>(store: Store, tracer: Tracer): Store {
+  const traced = Object.entries(store).map(([name, method]) => {
     const attributes = { 'db.system.name': 'redis', 'db.operation.name': name };
     const ask = method as (...args: unknown[]) => Promise<unknown>;
     return [
@@ -12,15 +11,16 @@ export function traceStates(states: SessionStateStore, tracer: Tracer): SessionS
       (...args: unknown[]) => inSpan(tracer, `redis ${name}`, attributes, () => ask(...args)),
     ] as const;
   });
-  return Object.fromEntries(traced) as unknown as SessionStateStore;
+  return Object.fromEntries(traced) as unknown as Store;
 }
 
-/** The same hasher, with a span for each hash. */
+/** Decorates a hasher with a span per hash. */
 export function traceHasher(hasher: PasswordHasher, tracer: Tracer): PasswordHasher {
   return {
     ...hasher,
     hash: (password) => inSpan(tracer, 'scrypt hash', {}, () => hasher.hash(password)),
     verify: (hash, password) => inSpan(tracer, 'scrypt verify', {}, () => hasher.verify(hash, password)),
+    imitate: (cost, password) => inSpan(tracer, 'scrypt verify', {}, () => hasher.imitate(cost, password)),
   };
 }
 

@@ -28,7 +28,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
   };
 }
 
-test('a known client is let in without a look at the record', async (t) => {
+test('a known client is admitted without a query of the record', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const clients = makeServiceClients(directory);
   const secretHash = hashSecret('secret');
@@ -39,7 +39,7 @@ test('a known client is let in without a look at the record', async (t) => {
   t.equal(clients.isStillGood({ clientId: 'a', name: '', secretHash: hashSecret('another') }), false);
 });
 
-test('nobody is refused before the record has been asked, unknown or with a wrong secret', async (t) => {
+test('no client is refused before the record is queried, for an unknown id or a wrong secret', async (t) => {
   const directory = aDirectory(['a', 'old']);
   const clients = makeServiceClients({
     ...directory,
@@ -51,7 +51,7 @@ test('nobody is refused before the record has been asked, unknown or with a wron
   });
   t.match(await clients.authenticate('a', 'new'), { clientId: 'a' });
   t.match(await clients.authenticate('b', 'secret'), { clientId: 'b' });
-  t.equal(directory.refreshes(), 1, 'the second was known by then');
+  t.equal(directory.refreshes(), 1, 'the first query loaded the second client too');
   for (const [id, secret] of [
     ['a', 'old'],
     ['a', ''],

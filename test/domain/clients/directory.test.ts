@@ -9,7 +9,7 @@ function aClient(clientId: string): ServiceClient {
   return { clientId, name: clientId, secretHash, previousHash: null, createdAt: 1, rotatedAt: null };
 }
 
-/** A record that answers when the test says so, each time with what is on it then. */
+/** A record that answers when the test says so, with its content at that time. */
 function aDirectory() {
   const clock = aClock();
   const sleeps: number[] = [];
@@ -37,10 +37,10 @@ function aDirectory() {
   return { clock, sleeps, record, asked, directory: makeClientDirectory({ store, clock, sleep }) };
 }
 
-/** Lets everything that waits for nothing go on. */
+/** Lets all pending microtasks run. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test('all who ask at once share a load, and there is one a second', async (t) => {
+test('concurrent callers share a load, and loads start at most once a second', async (t) => {
   const { clock, sleeps, asked, directory } = aDirectory();
   const first = [directory.refresh(), directory.refresh(), directory.refresh()];
   await settle();
@@ -62,10 +62,10 @@ test('all who ask at once share a load, and there is one a second', async (t) =>
   await settle();
   asked[2]?.answer();
   await third;
-  t.strictSame(sleeps, [600], 'whoever comes late does not wait');
+  t.strictSame(sleeps, [600], 'a late caller does not wait');
 });
 
-test('a load that had begun before is not believed to know', async (t) => {
+test('a load that had already started does not count as fresh', async (t) => {
   const { record, asked, directory } = aDirectory();
   const before = directory.load();
   record.push(aClient('new'));
@@ -81,7 +81,7 @@ test('a load that had begun before is not believed to know', async (t) => {
   t.match(directory.find('new'), { clientId: 'new' });
 });
 
-test('of two loads the one that began later counts, however late the other ends', async (t) => {
+test('of two loads the later start counts, even if the other ends later', async (t) => {
   const { record, asked, directory } = aDirectory();
   record.push(aClient('a'));
   const slow = directory.load();
@@ -94,7 +94,7 @@ test('of two loads the one that began later counts, however late the other ends'
   t.equal(directory.find('a'), undefined);
 });
 
-test('what was known stays while the record is away, and what comes and goes is seen after it', async (t) => {
+test('known clients stay while the record is down; changes show after the outage', async (t) => {
   const { clock, record, asked, directory } = aDirectory();
   record.push(aClient('a'));
   const loaded = directory.load();

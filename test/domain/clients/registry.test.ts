@@ -17,7 +17,7 @@ function aRegistry() {
   };
   const directory = makeClientDirectory({ store, clock, sleep });
   const clients = makeServiceClients(directory);
-  /** Whether they let a service in, once every replica knows. */
+  /** Whether the replicas admit a service once all of them know it. */
   const isGood = async (clientId: string, secret: string) => {
     await directory.load();
     return clients.authenticate(clientId, secret).then(
@@ -28,7 +28,7 @@ function aRegistry() {
   return { clock, store, registry, isGood };
 }
 
-test('a client is let in by the secret that was shown, of which only a hash is kept', async (t) => {
+test('a client is admitted by the secret shown at creation; only its hash is stored', async (t) => {
   const { store, registry, isGood } = aRegistry();
   const created = await registry.create('billing');
   if (!created) throw new Error('not created');
@@ -36,10 +36,10 @@ test('a client is let in by the secret that was shown, of which only a hash is k
   t.notMatch(JSON.stringify(await store.list()), created.secret);
   t.equal(await registry.create('billing'), null, 'the name is taken');
   const other = await registry.create('shop');
-  t.equal(await isGood(created.clientId, other?.secret ?? ''), false, 'each its own');
+  t.equal(await isGood(created.clientId, other?.secret ?? ''), false, 'each client has its own secret');
 });
 
-test('two secrets are good while one takes over from the other', async (t) => {
+test('both secrets are good during a rotation', async (t) => {
   const { clock, registry, isGood } = aRegistry();
   const first = await registry.create('billing');
   if (!first) throw new Error('not created');
@@ -55,12 +55,12 @@ test('two secrets are good while one takes over from the other', async (t) => {
   await registry.finishRotation('billing');
   t.strictSame(await goodOnes(first.secret, second?.secret), [false, true]);
   const third = await registry.rotate('billing');
-  await t.rejects(registry.rotate('billing'), TwoSecretsError, 'it would end the one in use');
+  await t.rejects(registry.rotate('billing'), TwoSecretsError, 'a third secret would end the one in use');
   const fourth = await registry.rotate('billing', true);
   t.strictSame(await goodOnes(second?.secret, third?.secret, fourth?.secret), [true, false, true]);
 });
 
-test('what was deleted is let in no more, and does not come back with its name', async (t) => {
+test('a deleted client is refused, also after its name is reused', async (t) => {
   const { registry, isGood } = aRegistry();
   const created = await registry.create('billing');
   t.equal(await registry.remove('billing'), true);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'tap';
 import { hashSecret, isHashOf, newClientId, newSecret } from '../../../src/domain/clients/secret.ts';
 
-test('a secret holds 256 bits, an id 128, and neither needs an escape', (t) => {
+test('a secret has 256 bits, an id 128, and neither needs escaping', (t) => {
   for (const [make, form, bytes] of [
     [newSecret, /^lks_[A-Za-z0-9_-]{43}$/, 32],
     [newClientId, /^lkc_[A-Za-z0-9_-]{22}$/, 16],
@@ -20,7 +20,7 @@ test('a secret holds 256 bits, an id 128, and neither needs an escape', (t) => {
   t.end();
 });
 
-test('the newest secret and the one before are good, and no other', (t) => {
+test('only the newest secret and the previous one are good', (t) => {
   const isSecretOf = (client: Parameters<typeof isHashOf>[0], secret: string) =>
     isHashOf(client, hashSecret(secret));
   const [newest, previous, older] = ['lks_c', 'lks_b', 'lks_a'];
@@ -37,7 +37,7 @@ test('the newest secret and the one before are good, and no other', (t) => {
   t.equal(
     isSecretOf(settled, Buffer.from(settled.secretHash).toString('hex')),
     false,
-    'the hash is no secret',
+    'the hash is not a secret',
   );
   t.end();
 });

@@ -6,7 +6,7 @@ import { aFeed } from '../../support/feed.ts';
 const key = (tokenId: number) => ({ userId: 7, tokenId });
 const keysFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => key(first + i));
 
-/** A feed, and a record that is asked for what is revoked. */
+/** A feed, and a record that lists revocations. */
 function aWorld(tokens: () => number[] | Promise<number[]> = () => []) {
   const feed = aFeed();
   const reasons: string[] = [];
@@ -28,7 +28,7 @@ function aWorld(tokens: () => number[] | Promise<number[]> = () => []) {
 const tokensOf = (parts: FeedMessage[][]) =>
   parts.flat().flatMap((message) => (message.type === 'snapshot' ? message.tokens : []));
 
-test('who knows nothing gets all that may still matter, and where it ends', async (t) => {
+test('a reader without a position gets every relevant revocation, and the position after them', async (t) => {
   const { feed, catchUp, reasons, asked } = aWorld(() => [11, 12]);
   await feed.publish([key(12)]);
   const { epoch } = await feed.read(0, 0);
@@ -39,10 +39,10 @@ test('who knows nothing gets all that may still matter, and where it ends', asyn
     isLast: false,
   });
   t.strictSame(reasons, ['new']);
-  t.ok((asked[0] ?? 0) > 905, 'a little more than has to be remembered');
+  t.ok((asked[0] ?? 0) > 905, 'somewhat more than the required period');
 });
 
-test('an empty snapshot has a part as well, and a large one many, of which the last says where it ends', async (t) => {
+test('an empty snapshot has one part, a large one has many, and the last part has the position', async (t) => {
   for (const [count, sizes] of [
     [0, [0]],
     [5000, [5000]],
@@ -64,8 +64,8 @@ test('an empty snapshot has a part as well, and a large one many, of which the l
   }
 });
 
-test('what is revoked while the record is read is in the snapshot or after it', async (t) => {
-  // Committed and published between the two steps: whichever way round, it may not fall between them.
+test('a token revoked while the record is read appears in the snapshot or after it', async (t) => {
+  // The token is committed and published between the two steps; in either order of the steps it must not be lost.
   const recorded = [11];
   const { feed, catchUp } = aWorld(async () => {
     await feed.publish([key(12)]);
@@ -73,12 +73,12 @@ test('what is revoked while the record is read is in the snapshot or after it', 
   });
   await feed.publish([key(11)]);
   const { parts, position } = await catchUp.step(null, 'new');
-  t.strictSame(tokensOf(parts), [11], 'read before 12 was on record');
+  t.strictSame(tokensOf(parts), [11], 'read before 12 was recorded');
   const next = await catchUp.step(position, 'epoch');
   t.match(next.parts, [[{ event: { tokenId: 12 } }]]);
 });
 
-test('who knows a position gets what follows it, page by page', async (t) => {
+test('a reader with a position gets the events after it, page by page', async (t) => {
   const { feed, catchUp, reasons } = aWorld();
   await feed.publish(keysFrom(1, PAGE + 2));
   const { epoch } = await feed.read(0, 0);
@@ -93,7 +93,7 @@ test('who knows a position gets what follows it, page by page', async (t) => {
   t.strictSame(reasons, []);
 });
 
-test('a position of another epoch, one trimmed and one of the future are as good as none', async (t) => {
+test('a position that is trimmed, in the future or of another epoch counts as none', async (t) => {
   const { feed, catchUp, reasons } = aWorld(() => [11]);
   await feed.publish([key(11)]);
   const { epoch } = await feed.read(0, 0);
@@ -111,17 +111,17 @@ test('a position of another epoch, one trimmed and one of the future are as good
   t.strictSame(reasons, ['epoch', 'trimmed', 'trimmed']);
 });
 
-test('readers that come together share one look at the record', async (t) => {
+test('concurrent readers share one query of the record', async (t) => {
   const { catchUp, asked, reasons } = aWorld(() => [11]);
   const steps = await Promise.all([1, 2, 3].map(() => catchUp.step(null, 'new')));
   t.equal(asked.length, 1);
-  t.equal(steps[0]?.parts, steps[2]?.parts, 'and what is made of it');
+  t.equal(steps[0]?.parts, steps[2]?.parts, 'they share the parts too');
   t.equal(reasons.length, 3);
   await catchUp.step(null, 'new');
-  t.equal(asked.length, 2, 'who comes later has it read again');
+  t.equal(asked.length, 2, 'a later reader queries again');
 });
 
-test('a look that failed is not shared with those who come later', async (t) => {
+test('later readers do not share a failed query', async (t) => {
   let isAway = true;
   const { catchUp } = aWorld(() => {
     if (isAway) throw new Error('away');

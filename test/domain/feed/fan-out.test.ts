@@ -10,8 +10,8 @@ import { until } from '../../support/until.ts';
 
 const key = (tokenId: number) => ({ userId: 7, tokenId });
 
-/** A fan-out over a feed that a test empties or takes away, and a record that knows what was published. */
-function aWorld({ maxReaders = 10 } = {}) {
+/** A fan-out over a feed that a test can empty or stop, and a record that has all published events. */
+function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
   const clock = aClock();
   const recorded = new Set<number>();
   const ends: string[] = [];
@@ -36,6 +36,7 @@ function aWorld({ maxReaders = 10 } = {}) {
     feed,
     catchUp,
     maxReaders,
+    maxReadersPerClient,
     clock,
     wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
     isClient: ({ clientId }) => clients.has(clientId),
@@ -53,7 +54,7 @@ function aWorld({ maxReaders = 10 } = {}) {
       recorded.add(tokenId);
       await stream.publish([key(tokenId)]);
     },
-    /** Commits; what was published is lost. */
+    /** Commits; the event is lost. */
     loses: (tokenId: number) => recorded.add(tokenId),
     empty: () => {
       stream = aFeed();
@@ -62,7 +63,7 @@ function aWorld({ maxReaders = 10 } = {}) {
       isAway = away.redis ?? isAway;
       isRecordAway = away.record ?? isRecordAway;
     },
-    /** A heartbeat later. */
+    /** Lets the time of one heartbeat pass. */
     async tick() {
       clock.pass(1000);
       await fanOut.poll();
@@ -70,7 +71,7 @@ function aWorld({ maxReaders = 10 } = {}) {
   };
 }
 
-/** One that notes what it is told. */
+/** A reader that notes its messages. */
 function aReader(clientId = 'shop') {
   const told: string[] = [];
   let position: FeedPosition | null = null;
@@ -111,7 +112,7 @@ type World = ReturnType<typeof aWorld>;
 /** A reader that follows the stream. */
 async function follows(world: World, from: FeedPosition | null = null) {
   const one = aReader();
-  (await world.fanOut.open(from))(one.reader);
+  (await world.fanOut.open(from, 'shop'))(one.reader);
   await until(async () => {
     await world.tick();
     return one.told.at(-1) === 'heartbeat';
@@ -119,7 +120,7 @@ async function follows(world: World, from: FeedPosition | null = null) {
   return one;
 }
 
-test('a reader is told what was revoked, what is revoked, and that this is all', async (t) => {
+test('a reader gets the snapshot, then events, then heartbeats that confirm completeness', async (t) => {
   const world = aWorld();
   await world.revoke(11);
   const one = await follows(world);
@@ -130,10 +131,10 @@ test('a reader is told what was revoked, what is revoked, and that this is all',
   await world.fanOut.poll();
   t.strictSame(one.told, ['7/12', '7/13']);
   await world.tick();
-  t.strictSame(one.told, ['7/12', '7/13', 'heartbeat'], 'a heartbeat a second, and not with every look');
+  t.strictSame(one.told, ['7/12', '7/13', 'heartbeat'], 'one heartbeat a second, not one per poll');
 });
 
-test('who comes back is told what it has missed, and nothing else', async (t) => {
+test('a returning reader gets only the events that it missed', async (t) => {
   const world = aWorld();
   const [one, other] = [await follows(world), await follows(world)];
   const position = one.position();
@@ -148,14 +149,14 @@ test('who comes back is told what it has missed, and nothing else', async (t) =>
   t.ok(other.told.includes('7/11') && other.told.includes('7/12'));
 });
 
-test('who has read further than the others is told nothing twice', async (t) => {
+test('a reader ahead of the others gets nothing twice', async (t) => {
   const world = aWorld();
   const behind = await follows(world);
   await world.revoke(11);
   const ahead = aReader();
-  (await world.fanOut.open(null))(ahead.reader);
+  (await world.fanOut.open(null, 'shop'))(ahead.reader);
   await until(() => ahead.told.length > 0);
-  // It joins those who have not heard of 11.
+  // It joins readers that have not received 11 yet.
   await new Promise((resolve) => setTimeout(resolve, 20));
   await world.revoke(12);
   await world.fanOut.poll();
@@ -166,7 +167,7 @@ test('who has read further than the others is told nothing twice', async (t) => 
   );
 });
 
-test('where the stream was lost everybody is told all that is revoked', async (t) => {
+test('after the loss of the stream every reader gets a snapshot', async (t) => {
   const world = aWorld();
   const readers = [await follows(world), await follows(world)];
   world.empty();
@@ -182,7 +183,7 @@ test('where the stream was lost everybody is told all that is revoked', async (t
   for (const { told } of readers) t.equal(told.at(-1), '7/12');
 });
 
-test('while the stream cannot be read nobody hears anything, and the lag says so', async (t) => {
+test('while the stream cannot be read no reader gets messages, and the lag shows it', async (t) => {
   const world = aWorld();
   t.equal(world.fanOut.lag(), 0);
   const one = await follows(world);
@@ -195,20 +196,20 @@ test('while the stream cannot be read nobody hears anything, and the lag says so
   t.equal(world.fanOut.lag(), 2000);
   world.stores({ redis: false });
   await world.tick();
-  t.strictSame(one.told, ['heartbeat'], 'it goes on where it was');
+  t.strictSame(one.told, ['heartbeat'], 'it continues at its position');
   t.equal(world.fanOut.lag(), 0);
   world.clock.pass(5000);
   world.fanOut.leave(one.reader);
-  t.equal(world.fanOut.lag(), 0, 'nobody waits');
+  t.equal(world.fanOut.lag(), 0, 'no reader waits');
 });
 
-test('readers that hang up and are sent away go on being late', async (t) => {
+test('the lag includes readers that have disconnected or were refused, until they should have returned', async (t) => {
   const world = aWorld();
   const one = await follows(world);
   world.stores({ redis: true });
   world.fanOut.leave(one.reader);
   for (let i = 0; i < 12; i++) {
-    await t.rejects(world.fanOut.open(one.position()), { code: 'unavailable' });
+    await t.rejects(world.fanOut.open(one.position(), 'shop'), { code: 'unavailable' });
     t.equal(world.fanOut.lag(), i * 1000);
     world.clock.pass(1000);
   }
@@ -218,16 +219,16 @@ test('readers that hang up and are sent away go on being late', async (t) => {
   world.fanOut.leave(again.reader);
 
   world.stores({ redis: true });
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
   world.clock.pass(14_000);
   t.equal(world.fanOut.lag(), 14_000);
   world.clock.pass(1000);
-  t.equal(world.fanOut.lag(), 0, 'nobody waits any more');
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
-  t.equal(world.fanOut.lag(), 0, 'this one has only just come');
+  t.equal(world.fanOut.lag(), 0, 'no reader waits any more');
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
+  t.equal(world.fanOut.lag(), 0, 'this reader has only just connected');
 });
 
-test('while the record is away who needs it hears nothing, and a new reader is refused', async (t) => {
+test('while the record is down, readers that need it get nothing, and new readers are refused', async (t) => {
   const world = aWorld();
   const one = await follows(world);
   const position = one.position();
@@ -237,9 +238,9 @@ test('while the record is away who needs it hears nothing, and a new reader is r
   one.told.length = 0;
   for (let i = 0; i < 3; i++) await world.tick();
   t.strictSame(one.told, []);
-  t.equal(world.fanOut.lag(), 3000, 'it may have missed something since');
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
-  await t.rejects(world.fanOut.open(position), { code: 'unavailable' }, 'its position is worth nothing');
+  t.equal(world.fanOut.lag(), 3000, 'it may have missed events since');
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(position, 'shop'), { code: 'unavailable' }, 'its position is not valid');
 
   world.stores({ record: false });
   await until(async () => {
@@ -249,10 +250,13 @@ test('while the record is away who needs it hears nothing, and a new reader is r
   t.equal(one.told[0], 'snapshot 11');
   world.stores({ record: true });
   await world.revoke(12);
-  await t.resolves(world.fanOut.open(one.position()), 'who has a good one needs no record');
+  await t.resolves(
+    world.fanOut.open(one.position(), 'shop'),
+    'a reader with a valid position needs no record',
+  );
 });
 
-test('who does not read what it is sent is cut off, and nobody else', async (t) => {
+test('only a slow reader is cut off', async (t) => {
   const world = aWorld();
   const [slow, quick] = [await follows(world), await follows(world)];
   slow.isBehind(2 * 1024 * 1024);
@@ -264,32 +268,48 @@ test('who does not read what it is sent is cut off, and nobody else', async (t) 
 
   const stuck = aReader();
   stuck.flushes(Promise.resolve(false));
-  (await world.fanOut.open(null))(stuck.reader);
+  (await world.fanOut.open(null, 'shop'))(stuck.reader);
   await until(() => stuck.isEnded());
-  t.strictSame(world.ends, ['slow', 'slow'], 'with a snapshot too');
+  t.strictSame(world.ends, ['slow', 'slow'], 'also during a snapshot');
 });
 
-test('there are so many readers and no more, those included who are about to be', async (t) => {
+test('the number of readers is limited, including readers that are still opening', async (t) => {
   const world = aWorld({ maxReaders: 2 });
-  const opening = [world.fanOut.open(null), world.fanOut.open(null)];
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  const opening = [world.fanOut.open(null, 'shop'), world.fanOut.open(null, 'shop')];
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
   const starts = await Promise.all(opening);
   const readers = [aReader(), aReader()];
   starts.forEach((start, i) => {
     start(readers[i]?.reader ?? aReader().reader);
   });
   t.equal(world.fanOut.readers(), 2);
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
   world.fanOut.leave(readers[0]?.reader ?? aReader().reader);
-  await t.resolves(world.fanOut.open(null));
+  await t.resolves(world.fanOut.open(null, 'shop'));
 });
 
-test('one that could not be opened leaves its place', async (t) => {
+test('the number of readers per client is limited, which leaves room for other clients', async (t) => {
+  const world = aWorld({ maxReaders: 10, maxReadersPerClient: 2 });
+  const opening = [world.fanOut.open(null, 'shop'), world.fanOut.open(null, 'shop')];
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' }, 'opening readers count');
+  const starts = await Promise.all(opening);
+  const readers = [aReader(), aReader()];
+  starts.forEach((start, i) => {
+    start(readers[i]?.reader ?? aReader().reader);
+  });
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
+  t.equal(world.fanOut.lag(), 0, 'not a reason for an alert');
+  (await world.fanOut.open(null, 'till'))(aReader('till').reader);
+  world.fanOut.leave(readers[0]?.reader ?? aReader().reader);
+  await t.resolves(world.fanOut.open(null, 'shop'), 'there is room again');
+});
+
+test('a reader that fails to open frees its place', async (t) => {
   const world = aWorld({ maxReaders: 1 });
   world.stores({ record: true });
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
   world.stores({ record: false });
-  await t.resolves(world.fanOut.open(null));
+  await t.resolves(world.fanOut.open(null, 'shop'));
 });
 
 test('the readers of a deleted client are ended', async (t) => {
@@ -297,37 +317,37 @@ test('the readers of a deleted client are ended', async (t) => {
   const one = await follows(world);
   const other = aReader('till');
   world.clients.add('till');
-  (await world.fanOut.open(null))(other.reader);
-  world.fanOut.endStrangers();
+  (await world.fanOut.open(null, 'shop'))(other.reader);
+  world.fanOut.disconnectInvalidClients();
   t.strictSame(world.ends, []);
   world.clients.delete('shop');
-  world.fanOut.endStrangers();
+  world.fanOut.disconnectInvalidClients();
   t.equal(one.isEnded(), true);
   t.equal(other.isEnded(), false);
   t.strictSame(world.ends, ['client']);
 });
 
-test('closing ends everybody, and whoever comes later is sent elsewhere', async (t) => {
+test('closing ends every reader, and refuses new ones', async (t) => {
   const world = aWorld();
   const one = await follows(world);
-  const start = await world.fanOut.open(null);
+  const start = await world.fanOut.open(null, 'shop');
   world.fanOut.close();
   t.equal(one.isEnded(), true);
   const late = aReader();
   start(late.reader);
   t.equal(late.isEnded(), true);
   t.strictSame(late.told, []);
-  await t.rejects(world.fanOut.open(null), { code: 'unavailable' });
+  await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' });
   t.strictSame(world.ends, ['drain', 'drain']);
   world.fanOut.leave(one.reader);
-  t.equal(world.ends.length, 2, 'it is counted once');
+  t.equal(world.ends.length, 2, 'counted once');
 });
 
-test('a fault of ours ends the reader, and is said', async (t) => {
+test('a bug ends the reader and is logged', async (t) => {
   const world = aWorld();
   const one = aReader();
   one.flushes(Promise.reject(new Error('ours')));
-  (await world.fanOut.open(null))(one.reader);
+  (await world.fanOut.open(null, 'shop'))(one.reader);
   await until(() => one.isEnded());
   t.strictSame(world.faults, ['ours']);
   t.strictSame(world.ends, ['fault']);

@@ -1,14 +1,14 @@
 import { test } from 'tap';
 import { parsePosition, positionText } from '../../../src/domain/feed/position.ts';
 
-test('a position comes back as it was written', (t) => {
+test('a position survives formatting and parsing', (t) => {
   const position = { epoch: '0b9e2c1e-8f6c-4a5e-9c7d-1f2e3d4c5b6a', seq: Number.MAX_SAFE_INTEGER };
   t.strictSame(parsePosition(positionText(position)), position);
   t.strictSame(parsePosition('a.0'), { epoch: 'a', seq: 0 });
   t.end();
 });
 
-test('what we did not write is no position', (t) => {
+test('any other text is not a position', (t) => {
   const texts = [
     '',
     'a',

@@ -1,8 +1,12 @@
+import fc from 'fast-check';
 import { test } from 'tap';
 import { makeBulkhead, type BulkheadOptions, type Timers } from '../../../src/domain/passwords/bulkhead.ts';
 import { aClock } from '../../support/clock.ts';
 
-/** Timers that go off when a test says so. */
+const HOME = '192.0.2.1';
+const OTHER = '192.0.2.2';
+
+/** Timers that fire when a test says so. */
 function someTimers() {
   const set = new Map<number, { callback: () => void; ms: number }>();
   let last = 0;
@@ -22,7 +26,7 @@ function someTimers() {
   return { timers, goOff, waiting: () => [...set.values()].map(({ ms }) => ms) };
 }
 
-/** Tasks that a test ends one by one; `started` names them in the order in which they began. */
+/** Tasks that a test ends one by one; `started` lists them in their starting order. */
 function aBulkhead(options: Partial<BulkheadOptions> = {}) {
   const { timers, goOff, waiting } = someTimers();
   const clock = aClock();
@@ -34,13 +38,14 @@ function aBulkhead(options: Partial<BulkheadOptions> = {}) {
   });
   const started: string[] = [];
   const ends = new Map<string, { resolve: (value: string) => void; reject: (error: Error) => void }>();
-  const start = (name: string) =>
-    bulkhead.run(() => {
+  const startFrom = (address: string, name: string) =>
+    bulkhead.run(address, () => {
       started.push(name);
       return new Promise<string>((resolve, reject) => ends.set(name, { resolve, reject }));
     });
+  const start = (name: string) => startFrom(HOME, name);
   const end = (name: string) => ends.get(name)?.resolve(name);
-  /** One that takes so many milliseconds. */
+  /** A task that takes this many milliseconds. */
   const spend = async (ms: number) => {
     const spent = start('spent');
     await Promise.resolve();
@@ -49,37 +54,37 @@ function aBulkhead(options: Partial<BulkheadOptions> = {}) {
     await spent;
   };
   const crash = (name: string) => ends.get(name)?.reject(new Error(name));
-  return { bulkhead, clock, start, end, spend, crash, started, goOff, waiting, seen };
+  return { bulkhead, clock, start, startFrom, end, spend, crash, started, goOff, waiting, seen };
 }
 
 const overloaded = { name: 'AuthError', code: 'overloaded', retryAfter: 1 };
 
-test('as many run at once as may, and the others in turn', async (t) => {
+test('runs up to the limit concurrently, and the others in turn', async (t) => {
   const { start, end, started, waiting } = aBulkhead();
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(start);
   await Promise.resolve();
   t.strictSame(started, ['a', 'b']);
   t.strictSame(waiting(), [5000, 5000]);
   end('b');
-  t.equal(await b, 'b', 'each gets its own result');
+  t.equal(await b, 'b', 'each caller gets its own result');
   t.strictSame(started, ['a', 'b', 'c']);
   end('a');
   t.equal(await a, 'a');
   t.strictSame(started, ['a', 'b', 'c', 'd']);
-  t.strictSame(waiting(), [], 'no timer stays behind');
+  t.strictSame(waiting(), [], 'no timer is left');
   end('c');
   end('d');
   t.strictSame(await Promise.all([c, d]), ['c', 'd']);
   const e = start('e');
   const f = start('f');
   await Promise.resolve();
-  t.strictSame(started.slice(4), ['e', 'f'], 'every place came back');
+  t.strictSame(started.slice(4), ['e', 'f'], 'every place became free again');
   end('e');
   end('f');
   await Promise.all([e, f]);
 });
 
-test('who finds the queue full is refused at once', async (t) => {
+test('a caller that finds the queue full is refused at once', async (t) => {
   const { start, end, started } = aBulkhead({ concurrency: 1, queue: 1 });
   const [a, b] = ['a', 'b'].map(start);
   await t.rejects(start('c'), overloaded);
@@ -90,10 +95,10 @@ test('who finds the queue full is refused at once', async (t) => {
   end('b');
   await b;
   end('d');
-  t.equal(await d, 'd', 'and there is room again');
+  t.equal(await d, 'd', 'there is room again');
 });
 
-test('without a queue nobody waits', async (t) => {
+test('without a queue no caller waits', async (t) => {
   const { start, end } = aBulkhead({ concurrency: 1, queue: 0 });
   const a = start('a');
   await t.rejects(start('b'), overloaded);
@@ -102,7 +107,7 @@ test('without a queue nobody waits', async (t) => {
   await a;
 });
 
-test('who has waited for too long is refused, and never runs', async (t) => {
+test('a caller that has waited too long is refused, and never runs', async (t) => {
   const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
   const a = start('a');
   const b = start('b');
@@ -118,7 +123,7 @@ test('who has waited for too long is refused, and never runs', async (t) => {
   t.strictSame(started, ['a', 'd']);
 });
 
-test('only the one whose time is up leaves the queue', async (t) => {
+test('only the caller whose time is up leaves the queue', async (t) => {
   const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
   const a = start('a');
   const b = start('b');
@@ -132,7 +137,7 @@ test('only the one whose time is up leaves the queue', async (t) => {
   t.strictSame(started, ['a', 'c']);
 });
 
-test('a task that fails gives its place back, and its error to its caller', async (t) => {
+test('a failed task frees its place, and its caller gets the error', async (t) => {
   const { start, end, crash, started } = aBulkhead({ concurrency: 1 });
   const a = start('a');
   const b = start('b');
@@ -144,7 +149,7 @@ test('a task that fails gives its place back, and its error to its caller', asyn
   t.strictSame(started, ['a', 'b']);
 });
 
-test('nobody overtakes those who wait', async (t) => {
+test('no caller overtakes waiting ones', async (t) => {
   const { start, end, started } = aBulkhead({ concurrency: 1 });
   const a = start('a');
   const b = start('b');
@@ -159,18 +164,18 @@ test('nobody overtakes those who wait', async (t) => {
   t.equal(await late, 'late');
 });
 
-test('who would wait for too long is refused at once, and told how long the queue is', async (t) => {
+test('a caller that would wait too long is refused at once, with the length of the queue', async (t) => {
   const { bulkhead, start, end, spend } = aBulkhead({ queue: 100 });
   await spend(2000);
   const running = ['a', 'b'].map(start);
-  t.equal(bulkhead.refusal(), null);
-  // Two at once, 2 s each: the fifth would wait for 5 s, and the sixth for 6 s.
+  t.equal(bulkhead.tryAdmit(HOME), null);
+  // Two run at once, for 2 s each: the fifth would wait 5 s, and the sixth 6 s.
   const waiting = ['c', 'd', 'e', 'f', 'g'].map(start);
-  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 5 });
+  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 });
   await t.rejects(start('h'), { ...overloaded, retryAfter: 5 });
   end('a');
   await running[0];
-  t.equal(bulkhead.refusal(), null, 'as soon as the queue is shorter it may');
+  t.equal(bulkhead.tryAdmit(HOME), null, 'admitted once the queue is shorter');
   for (const name of ['b', 'c', 'd', 'e', 'f', 'g']) {
     end(name);
     await Promise.resolve();
@@ -179,18 +184,22 @@ test('who would wait for too long is refused at once, and told how long the queu
   await Promise.all([...running, ...waiting]);
 });
 
-test('a task that takes longer than one may wait still runs where a place is free', async (t) => {
+test('a task longer than the maximum wait still runs in a free place', async (t) => {
   const { bulkhead, spend, start, end } = aBulkhead({ concurrency: 1 });
   await spend(60_000);
-  t.equal(bulkhead.refusal(), null);
+  t.equal(bulkhead.tryAdmit(HOME), null);
   const a = start('a');
-  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 1 }, 'nobody waits: at once would be too early');
+  t.match(
+    bulkhead.tryAdmit(HOME),
+    { ...overloaded, retryAfter: 1 },
+    'the queue is empty, but a retry at once would be too early',
+  );
   await Promise.resolve();
   end('a');
   await a;
 });
 
-test('the wait is judged by what the last tasks took, and not by one that failed', async (t) => {
+test('the wait is predicted from the last tasks, without failed ones', async (t) => {
   const { bulkhead, clock, spend, start, end, crash } = aBulkhead({ concurrency: 1, queue: 100 });
   for (let i = 0; i < 40; i++) await spend(6000);
   for (let i = 0; i < 40; i++) await spend(1000);
@@ -201,7 +210,7 @@ test('the wait is judged by what the last tasks took, and not by one that failed
   await t.rejects(failed);
   const names = ['a', 'b', 'c', 'd', 'e'];
   const all = names.map(start);
-  t.match(bulkhead.refusal(), { ...overloaded, retryAfter: 5 }, 'four wait, and each takes a second');
+  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 }, 'four wait, one second each');
   for (const name of names) {
     await Promise.resolve();
     end(name);
@@ -210,7 +219,7 @@ test('the wait is judged by what the last tasks took, and not by one that failed
   await Promise.all(all);
 });
 
-test('tells how long each waited and took, and of each that was refused', async (t) => {
+test('reports each wait, each duration and each refusal', async (t) => {
   const { bulkhead, clock, start, end, spend, goOff, seen } = aBulkhead({ concurrency: 1, queue: 1 });
   const a = start('a');
   const b = start('b');
@@ -232,13 +241,117 @@ test('tells how long each waited and took, and of each that was refused', async 
   await b;
   t.equal(bulkhead.running() + bulkhead.waiting(), 0);
 
-  // By what that one takes, whoever comes behind another would wait for too long.
+  // By the duration of this task, any caller behind another would wait too long.
   await spend(60_000);
   seen.length = 0;
   const d = start('d');
   await t.rejects(start('e'), { code: 'overloaded' });
-  t.ok(bulkhead.refusal());
+  t.ok(bulkhead.tryAdmit(HOME));
   t.strictSame(seen.splice(0).sort(), ['began after 0', 'rejected: wait', 'rejected: wait']);
   end('d');
   await d;
+});
+
+test('a burst from one address delays another address by at most one task', async (t) => {
+  const { bulkhead, startFrom, end, spend, started, seen } = aBulkhead({ concurrency: 1, queue: 4 });
+  await spend(1000);
+  const burst = ['a', 'b', 'c', 'd'].map((name) => startFrom(HOME, name));
+  const newest = startFrom(HOME, 'e');
+  t.match(
+    bulkhead.tryAdmit(HOME),
+    { ...overloaded, retryAfter: 4 },
+    'its own address has most of the queue: no room for more',
+  );
+  t.equal(bulkhead.tryAdmit(OTHER), null);
+  seen.length = 0;
+  const other = startFrom(OTHER, 'other');
+  await t.rejects(newest, { ...overloaded, retryAfter: 3 }, 'the newest one makes room');
+  t.strictSame(seen.sort(), ['began after 0', 'rejected: dropped']);
+  for (const name of ['a', 'b', 'other', 'c', 'd']) {
+    end(name);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all([...burst, other]);
+  t.strictSame(started, ['spent', 'a', 'b', 'other', 'c', 'd']);
+});
+
+test('the wait is predicted from the turns, not from the length of the queue', async (t) => {
+  const { bulkhead, startFrom, end, spend } = aBulkhead({ concurrency: 1, queue: 100 });
+  await spend(1000);
+  const burst = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => startFrom(HOME, name));
+  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 }, 'five already wait');
+  t.equal(bulkhead.tryAdmit(OTHER), null, 'another address is second');
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+    await Promise.resolve();
+    end(name);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all(burst);
+});
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('come' as const), address: fc.constantFrom(0, 0, 0, 1, 2, 3) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('end' as const), which: fc.nat(5), fails: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('late' as const) }) },
+);
+
+test('in any order of arrivals and ends, the bounds hold and each task runs once or is refused once', async (t) => {
+  const bounds = fc.record({ concurrency: fc.integer({ min: 1, max: 3 }), queue: fc.nat(5) });
+  await fc.assert(
+    fc.asyncProperty(
+      bounds,
+      fc.array(step, { maxLength: 40, size: 'max' }),
+      async ({ concurrency, queue }, steps) => {
+        const { bulkhead, startFrom, end, crash, started, goOff, waiting } = aBulkhead({
+          concurrency,
+          queue,
+        });
+        const settled: string[] = [];
+        const all: Promise<void>[] = [];
+        const ended = new Set<string>();
+        const running = () => started.filter((name) => !ended.has(name));
+        const finish = (name: string, fails: boolean) => {
+          ended.add(name);
+          if (fails) crash(name);
+          else end(name);
+        };
+        for (const what of steps) {
+          if (what.do === 'come') {
+            const name = `${what.address}-${all.length}`;
+            const refused = bulkhead.tryAdmit(`${what.address}`) !== null;
+            const settle = (outcome: string) => () => void settled.push(`${name} ${outcome}`);
+            all.push(startFrom(`${what.address}`, name).then(settle('ran'), settle('refused')));
+            await new Promise((resolve) => setImmediate(resolve));
+            if (refused !== settled.includes(`${name} refused`))
+              throw new Error('refusal() reported otherwise');
+          } else if (what.do === 'end') {
+            const name = running()[what.which % Math.max(1, running().length)];
+            if (name !== undefined) finish(name, what.fails);
+            await new Promise((resolve) => setImmediate(resolve));
+          } else goOff();
+          if (bulkhead.running() > concurrency || bulkhead.waiting() > queue)
+            throw new Error('out of bounds');
+          if (bulkhead.running() !== running().length) throw new Error('a place is lost');
+          if (bulkhead.waiting() > 0 && bulkhead.running() < concurrency) throw new Error('a place is idle');
+          if (bulkhead.waiting() !== waiting().length) throw new Error('wrong number of timers');
+        }
+        while (running().length > 0) {
+          for (const name of running()) finish(name, false);
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        await Promise.all(all);
+        if (settled.length !== all.length || bulkhead.running() + bulkhead.waiting() > 0)
+          throw new Error('a task is lost');
+        if (new Set(started).size !== started.length) throw new Error('a task ran twice');
+      },
+    ),
+    { numRuns: 300 },
+  );
+  t.pass();
 });

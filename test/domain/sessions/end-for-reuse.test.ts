@@ -1,42 +1,68 @@
+import { NO_REQUEST, type Sourced } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
+import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
-import type { TokenKey, Tombstone } from '../../../src/domain/sessions/ports.ts';
+import type { TokenKey, Tombstone } from '../../../src/domain/tokens/token-states.ts';
+import type { StolenLongLived } from '../../../src/domain/tokens/ports.ts';
+import { aClock } from '../../support/clock.ts';
+import { deferred } from '../../support/deferred.ts';
 
-/** A record that is away until it is told to be back, and what was asked of it and of the fast store. */
+/** A record that is down until the test restores it, and all calls to it and to the fast store. */
 function aWorld() {
   const asked: string[] = [];
-  let failure: Error | null = new AuthError('unavailable');
+  const events: AuditEvent[] = [];
+  const sources: Sourced[] = [];
+  let answer: () => Promise<StolenLongLived | null> = () => Promise.reject(new AuthError('unavailable'));
+  const note = (text: string) => {
+    asked.push(text);
+    return Promise.resolve();
+  };
   const endForReuse = makeEndForReuse({
-    revoke: (userId, tokenId, type, reason) => {
-      asked.push(`record ${userId}/${tokenId} ${type ?? 'any'}: ${reason ?? 'logout'}`);
-      return failure ? Promise.reject(failure) : Promise.resolve(true);
-    },
-    states: {
-      revokeAll: (keys: readonly TokenKey[], tombstone?: Tombstone) => {
-        asked.push(`${tombstone ?? 'revoked'} ${keys.map(({ tokenId }) => tokenId).join()}`);
-        return Promise.resolve();
+    tokens: {
+      revokeForReuse: (userId, tokenId, _at, since) => {
+        asked.push(`record ${userId}/${tokenId} since ${since ?? 'unknown'}`);
+        return answer();
       },
     },
+    tokenStates: {
+      revoke: ({ tokenId }) => note(`revoked ${tokenId}`),
+      revokeAll: (keys: readonly TokenKey[], tombstone?: Tombstone) =>
+        note(`${tombstone ?? 'revoked'} ${keys.map(({ tokenId }) => tokenId).join()}`),
+    },
+    revocations: { settle: (ids) => note(`settled ${ids.join()}`) },
+    clock: aClock(),
+    audit: (event, from) => {
+      events.push(event);
+      sources.push(from);
+    },
   });
-  const fail = (error: Error | null) => {
-    failure = error;
+  const answers = (next: () => Promise<StolenLongLived | null>) => {
+    answer = next;
   };
-  return { endForReuse, asked, fail };
+  const fail = (error: Error) => {
+    answers(() => Promise.reject(error));
+  };
+  const succeed = (stolen: StolenLongLived | null = { ended: [], pending: [] }) => {
+    answers(() => Promise.resolve(stolen));
+  };
+  return { endForReuse, asked, events, sources, answers, fail, succeed };
 }
 
-test('a theft that the record cannot take yet stays queued, and is not forgotten', async (t) => {
-  const { endForReuse, asked, fail } = aWorld();
-  await endForReuse.end({ userId: 7, tokenId: 11 });
-  await endForReuse.end({ userId: 7, tokenId: 12 });
+const key = { userId: 7, tokenId: 11 };
+
+test('a theft that the record cannot store yet stays queued', async (t) => {
+  const { endForReuse, asked, succeed } = aWorld();
+  await endForReuse.end(key, 5, NO_REQUEST);
+  await endForReuse.end({ userId: 7, tokenId: 12 }, undefined, NO_REQUEST);
   t.equal(endForReuse.size(), 2);
   asked.length = 0;
 
   await endForReuse.retry();
-  t.strictSame(asked, ['reused 11,12', 'record 7/11 session: reuse', 'record 7/12 session: reuse']);
+  t.strictSame(asked, ['reused 11,12', 'record 7/11 since 5', 'record 7/12 since unknown']);
   t.equal(endForReuse.size(), 2, 'still away');
 
-  fail(null);
+  succeed();
   await endForReuse.retry();
   t.equal(endForReuse.size(), 0);
   asked.length = 0;
@@ -44,23 +70,90 @@ test('a theft that the record cannot take yet stays queued, and is not forgotten
   t.strictSame(asked, [], 'nothing is left to do');
 });
 
-test('what others come upon is queued once, and ended by the next retry', async (t) => {
-  const { endForReuse, asked, fail } = aWorld();
-  fail(null);
-  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), true);
-  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), false, 'queued already');
-  t.strictSame(asked, [], 'nobody waits for it');
+test('a queued theft keeps the source of the request that found it', async (t) => {
+  const { endForReuse, sources, succeed } = aWorld();
+  const source = { address: '192.0.2.1', userAgent: 'thief', requestId: 'r-1', clientId: null };
+  await endForReuse.end(key, 5, { source });
+  succeed({ ended: [14], pending: [] });
   await endForReuse.retry();
-  t.strictSame(asked, ['reused 11', 'record 7/11 session: reuse']);
-  t.equal(endForReuse.size(), 0);
-  t.equal(endForReuse.queue({ userId: 7, tokenId: 11 }), true, 'and again, should it come again');
+  t.strictSame(sources, [{ source }]);
 });
 
-test('a fault of ours is said, and the session stays queued', async (t) => {
+test('the long-lived tokens of a stolen session get their tombstones with it, then all are settled', async (t) => {
+  const { endForReuse, asked, events, succeed } = aWorld();
+  succeed({ ended: [14, 15], pending: [13] });
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.strictSame(asked.slice(0, 1), ['record 7/11 since 5']);
+  t.strictSame(asked.slice(1, -1).sort(), ['revoked 11', 'revoked 13', 'revoked 14', 'revoked 15']);
+  t.strictSame(asked.slice(-1), ['settled 14,15,13,11']);
+  t.strictSame(events, [{ event: 'llt.ended_for_reuse', userId: 7, tokenIds: [14, 15], by: 11 }]);
+  succeed({ ended: [], pending: [] });
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.equal(events.length, 1, 'told once');
+});
+
+test('a session whose record is gone is dropped', async (t) => {
+  const { endForReuse, asked, succeed } = aWorld();
+  succeed(null);
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.strictSame(asked, ['record 7/11 since 5']);
+  t.equal(endForReuse.size(), 0);
+});
+
+test('if several tokens come back, the queue remembers the oldest', async (t) => {
+  const { endForReuse, asked, succeed } = aWorld();
+  for (const since of [8, 5, 9, undefined]) await endForReuse.end(key, since, NO_REQUEST);
+  t.equal(endForReuse.queue(key, NO_REQUEST), false);
+  asked.length = 0;
+  succeed();
+  await endForReuse.retry();
+  t.strictSame(asked.slice(0, 2), ['reused 11', 'record 7/11 since 5']);
+});
+
+test('an unknown generation stays unknown until it is written', async (t) => {
+  const { endForReuse, asked, succeed } = aWorld();
+  endForReuse.queue(key, NO_REQUEST);
+  succeed();
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.equal(asked[0], 'record 7/11 since unknown');
+  await endForReuse.end(key, 5, NO_REQUEST);
+  t.ok(asked.includes('record 7/11 since 5'), 'the next theft starts a new entry');
+});
+
+test('an older token that comes back during the write is not lost', async (t) => {
+  const { endForReuse, asked, answers, fail, succeed } = aWorld();
+  const written = deferred<StolenLongLived>();
+  answers(() => written.promise);
+  const ending = endForReuse.end(key, 8, NO_REQUEST);
+  fail(new AuthError('unavailable'));
+  await endForReuse.end(key, 5, NO_REQUEST);
+  written.resolve({ ended: [], pending: [] });
+  await ending;
+  t.equal(endForReuse.size(), 1, 'the older one is not written yet');
+  asked.length = 0;
+  succeed();
+  await endForReuse.retry();
+  t.ok(asked.includes('record 7/11 since 5'));
+  t.equal(endForReuse.size(), 0);
+});
+
+test('a theft found by another replica is queued once, and ended by the next retry', async (t) => {
+  const { endForReuse, asked, succeed } = aWorld();
+  succeed();
+  t.equal(endForReuse.queue(key, NO_REQUEST), true);
+  t.equal(endForReuse.queue(key, NO_REQUEST), false, 'queued already');
+  t.strictSame(asked, [], 'the caller does not wait for it');
+  await endForReuse.retry();
+  t.strictSame(asked, ['reused 11', 'record 7/11 since unknown', 'revoked 11', 'settled 11']);
+  t.equal(endForReuse.size(), 0);
+  t.equal(endForReuse.queue(key, NO_REQUEST), true, 'queued again if it comes again');
+});
+
+test('a bug is logged, and the session stays queued', async (t) => {
   const { endForReuse, fail } = aWorld();
   for (const error of [new TypeError('a fault'), new AuthError('invalid_token')]) {
     fail(error);
-    await t.rejects(endForReuse.end({ userId: 7, tokenId: 11 }), error);
+    await t.rejects(endForReuse.end(key, 5, NO_REQUEST), error);
     t.equal(endForReuse.size(), 1);
   }
 });

@@ -1,40 +1,45 @@
+import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
+import type { Guess, GuessOrigin } from '../../../src/domain/passwords/guessing-limits.ts';
 import { makeLogIn } from '../../../src/domain/sessions/log-in.ts';
-import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
 
 const PASSWORD = 'différence engine';
-const DUMMY = Buffer.from('dummy');
 const OLD = Buffer.from(`old ${PASSWORD}`);
+
+const ORIGIN: GuessOrigin = { fingerprints: ['home'], token: null, network: null };
 
 interface Given {
   disabled?: boolean;
   maxSessions?: number;
   /** SESSION_MAX_AGE in seconds; 0 for none. */
   maxAge?: number;
-  /** Which step answers 503. */
-  away?: 'hash' | 'replaceHash' | 'revoke' | 'now';
+  /** The step that answers 503. */
+  away?: 'hash' | 'replaceHash' | 'revoke' | 'now' | 'remember' | 'limit';
   fault?: Error;
 }
 
-/** Ada, whose password is a différence engine, hashed as of old; and everything that a login does. */
+/** Ada, whose password is a différence engine with an old hash, and all calls that a login makes. */
 function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault }: Given = {}) {
   const clock = aClock();
   const ada = aUser({ id: 1, disabled });
   const tokens = makeMemoryTokenStore([ada]);
-  const states = makeMemorySessionState({ cacheTtl: 3600, now: clock.micros });
+  const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
   const events: AuditEvent[] = [];
   const done: string[] = [];
+  const addresses: string[] = [];
   const step = async (name: string, isAway = false) => {
     done.push(name);
     if (isAway) throw fault ?? new AuthError('unavailable');
     return Promise.resolve();
   };
-  const account = { user: ada, passwordHash: OLD as Uint8Array };
+  const account = { user: ada, passwordHash: OLD as Uint8Array, knownClients: ['work'] };
+  const guesses: Guess[] = [];
   const logIn = makeLogIn({
     users: {
       findForLogin: async (name) => {
@@ -50,16 +55,26 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
       },
     },
     tokens,
+    knownDevices: {
+      remember: async (userId, client) => {
+        await step(`remember ${userId} ${client}`, away === 'remember');
+      },
+    },
+    limitGuess: async (guess, check) => {
+      guesses.push(guess);
+      if (away === 'limit') throw fault ?? new AuthError('rate_limited');
+      return check();
+    },
     revocations: tokens,
-    states: {
+    tokenStates: {
       now: async () => {
         await step('now', away === 'now');
-        return states.now();
+        return tokenStates.now();
       },
-      put: (...args) => states.put(...args),
+      put: (...args) => tokenStates.put(...args),
       revoke: async (key) => {
         await step(`bury ${key.tokenId}`, away === 'revoke');
-        return states.revoke(key);
+        return tokenStates.revoke(key);
       },
     },
     hasher: {
@@ -67,31 +82,41 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
         await step('hash', away === 'hash');
         return Buffer.from(`new ${password}`);
       },
-      verify: async (hash, password) => {
-        const text = Buffer.from(hash).toString();
-        await step(`verify ${text.split(' ', 1).join()}`);
-        return text.endsWith(` ${password}`);
-      },
       isOutdated: (hash) => Buffer.from(hash).toString().startsWith('old'),
     },
-    bulkhead: { run: (work) => work() },
-    dummyHash: DUMMY,
+    bulkhead: {
+      run: (address, work) => {
+        addresses.push(`run for ${address}`);
+        return work();
+      },
+    },
+    checkPassword: async ({ hash, password, mayOpen, address }) => {
+      const text = hash === null ? 'nothing' : Buffer.from(hash).toString();
+      addresses.push(`check for ${address}`);
+      await step(`check ${text.split(' ', 1).join()}${hash && !mayOpen ? ', which may not open' : ''}`);
+      return text.endsWith(` ${password}`);
+    },
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
     maxSessions,
     clock,
     audit: (event) => events.push(event),
+    hashName: (name) => `#${name}`,
   });
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
-    logIn({ username: 'ada', password: PASSWORD, device: 'Firefox', client: 'home', ...request });
-  return { clock, ada, tokens, states, events, done, attempt };
+    logIn({
+      ...{ username: 'ada', password: PASSWORD, device: 'Firefox', client: 'home' },
+      ...{ address: '192.0.2.1', origin: ORIGIN, from: NO_REQUEST },
+      ...request,
+    });
+  return { clock, ada, tokens, tokenStates, events, done, guesses, addresses, attempt };
 }
 
-test('a login opens a session, on record and in the fast store', async (t) => {
-  const { clock, ada, tokens, states, events, attempt } = aService();
+test('a login opens a session, in the record and in the fast store', async (t) => {
+  const { clock, ada, tokens, tokenStates, events, attempt } = aService();
   const grant = await attempt({ username: ' ADA ' });
   t.match(grant, { user: ada, createdAt: clock.now() });
   const key = { userId: 1, tokenId: grant.tokenId };
-  t.match(await states.checkAccess(key, grant.generation), {
+  t.match(await tokenStates.checkAccess(key, grant.generation), {
     outcome: 'good',
     confirmed: { client: 'home' },
   });
@@ -105,40 +130,46 @@ test('a login opens a session, on record and in the fast store', async (t) => {
   t.strictSame(events, [{ event: 'session.created', userId: 1, tokenId: grant.tokenId }]);
 });
 
-test('whatever is wrong: one look-up, one hash, the same answer', async (t) => {
+test('every failure: one look-up, one password check, the same answer', async (t) => {
   const refused = async (service: ReturnType<typeof aService>, request: object) => {
     await t.rejects(service.attempt(request), { code: 'invalid_credentials' });
     return { done: service.done, events: service.events };
   };
   t.strictSame(await refused(aService(), { username: 'bob' }), {
-    done: ['find bob', 'verify dummy'],
-    events: [{ event: 'login.failed', reason: 'unknown' }],
+    done: ['find bob', 'check nothing'],
+    events: [{ event: 'login.failed', reason: 'unknown', nameHash: '#bob' }],
   });
   t.strictSame(await refused(aService(), { password: 'analytical engine' }), {
-    done: ['find ada', 'verify old'],
+    done: ['find ada', 'check old'],
     events: [{ event: 'login.failed', reason: 'password', userId: 1 }],
   });
   t.strictSame(await refused(aService({ disabled: true }), {}), {
-    done: ['find ada', 'verify old'],
+    done: ['find ada', 'check old, which may not open'],
     events: [{ event: 'login.failed', reason: 'disabled', userId: 1 }],
   });
-  // No name that anybody could have: still a hash.
+  // No account can have this name; the password is still checked.
   t.strictSame(await refused(aService(), { username: 'a b' }), {
-    done: ['verify dummy'],
-    events: [{ event: 'login.failed', reason: 'unknown' }],
+    done: ['check nothing'],
+    events: [{ event: 'login.failed', reason: 'unknown', nameHash: '#a b' }],
   });
 });
 
-test('an account that is disabled between the password and the session opens none', async (t) => {
+test('checks and renewals wait in the turn of the caller’s address', async (t) => {
+  const { addresses, attempt } = aService();
+  await attempt();
+  t.strictSame(addresses, ['check for 192.0.2.1', 'run for 192.0.2.1']);
+});
+
+test('an account disabled between password check and session opens none', async (t) => {
   const { tokens, events, done, attempt } = aService();
   const trying = attempt();
   tokens.disable(1);
   await t.rejects(trying, { code: 'invalid_credentials' });
-  t.strictSame(done, ['find ada', 'verify old', 'now']);
+  t.strictSame(done, ['find ada', 'check old', 'now']);
   t.strictSame(events, [{ event: 'login.failed', reason: 'disabled', userId: 1 }]);
 });
 
-test('any text within bounds is a try, and what is not says where', async (t) => {
+test('any text within the bounds is tried, and others are refused with their field', async (t) => {
   const { attempt, done } = aService();
   for (const request of [{ username: 'u'.repeat(254) }, { password: 'p'.repeat(1024) }, { password: 'p' }])
     await t.rejects(attempt(request), { code: 'invalid_credentials' });
@@ -155,14 +186,14 @@ test('any text within bounds is a try, and what is not says where', async (t) =>
   t.strictSame(done, [], 'nothing was looked up or hashed');
 });
 
-test('with the fast store away nothing is written', async (t) => {
+test('if the fast store is down, nothing is written', async (t) => {
   const { tokens, attempt } = aService({ away: 'now' });
   await t.rejects(attempt(), { code: 'unavailable' });
   t.strictSame(await tokens.list(1), []);
 });
 
-test('one session too many replaces the one unused for longest, which is refused from then on', async (t) => {
-  const { clock, tokens, states, events, attempt } = aService({ maxSessions: 2 });
+test('one session too many replaces the least recently used one, which is refused from then on', async (t) => {
+  const { clock, tokens, tokenStates, events, attempt } = aService({ maxSessions: 2 });
   const [oldest, other] = [await attempt(), await attempt()];
   events.length = 0;
   const newest = await attempt();
@@ -171,12 +202,12 @@ test('one session too many replaces the one unused for longest, which is refused
     { event: 'session.created', userId: 1, tokenId: newest.tokenId },
   ]);
   const outcome = async (tokenId: number) =>
-    (await states.checkAccess({ userId: 1, tokenId }, Infinity)).outcome;
+    (await tokenStates.checkAccess({ userId: 1, tokenId }, Infinity)).outcome;
   t.equal(await outcome(oldest.tokenId), 'revoked');
   t.equal(await outcome(other.tokenId), 'good');
   t.strictSame(await tokens.pending(10), []);
 
-  // Those that have expired take no place.
+  // Expired sessions take no place.
   clock.pass(3_600_001);
   await attempt();
   t.equal((await tokens.list(1)).length, 3);
@@ -185,7 +216,7 @@ test('one session too many replaces the one unused for longest, which is refused
 test('a replaced session whose tombstone cannot be set is left to the sweep', async (t) => {
   const { tokens, attempt } = aService({ maxSessions: 1, away: 'revoke' });
   const oldest = await attempt();
-  t.match(await attempt(), { user: { id: 1 } }, 'the login has happened');
+  t.match(await attempt(), { user: { id: 1 } }, 'the login succeeded');
   t.strictSame(await tokens.pending(10), [{ userId: 1, tokenId: oldest.tokenId }]);
 
   for (const fault of [new TypeError('a fault'), new AuthError('invalid_token')]) {
@@ -195,22 +226,23 @@ test('a replaced session whose tombstone cannot be set is left to the sweep', as
   }
 });
 
-test('a hash of old parameters is renewed, once the session stands; others are left alone', async (t) => {
+test('a hash with old parameters is renewed after the session opens; others stay', async (t) => {
   const { done, attempt } = aService();
   await attempt();
   t.strictSame(done, [
     'find ada',
-    'verify old',
+    'check old',
     'now',
+    'remember 1 home',
     'hash',
     `replace 1 old ${PASSWORD} by new ${PASSWORD}`,
   ]);
   done.length = 0;
   await attempt();
-  t.strictSame(done, ['find ada', 'verify new', 'now']);
+  t.strictSame(done, ['find ada', 'check new', 'now', 'remember 1 home']);
 });
 
-test('a login stands when its hash cannot be renewed, but a fault is a fault', async (t) => {
+test('a login succeeds if its hash cannot be renewed, but a bug surfaces', async (t) => {
   for (const away of ['hash', 'replaceHash'] as const) {
     t.match(await aService({ away }).attempt(), { user: { id: 1 } });
     await t.rejects(aService({ away, fault: new TypeError('a fault') }).attempt(), { message: 'a fault' });
@@ -237,3 +269,37 @@ for (const [age, replaced] of [
     t.equal(events.filter(({ event }) => event === 'session.replaced').length, replaced);
   });
 }
+
+test('every try is limited by its canonical name, and by the account’s known devices', async (t) => {
+  const account = { userId: 1, knownClients: ['work'] };
+  const expected: [string, Guess][] = [
+    [' ADA ', { name: 'ada', account, origin: ORIGIN, from: NO_REQUEST }],
+    ['Bob', { name: 'bob', account: null, origin: ORIGIN, from: NO_REQUEST }],
+    ['A b', { name: 'a b', account: null, origin: ORIGIN, from: NO_REQUEST }],
+    [' Bob@Example.com', { name: 'bob@example.com', account: null, origin: ORIGIN, from: NO_REQUEST }],
+  ];
+  for (const [username, guess] of expected) {
+    const { guesses, attempt } = aService();
+    await attempt({ username }).catch(() => undefined);
+    t.strictSame(guesses, [guess]);
+  }
+});
+
+test('a try beyond the limit computes no hash', async (t) => {
+  const { done, events, attempt } = aService({ away: 'limit' });
+  await t.rejects(attempt(), { code: 'rate_limited' });
+  t.strictSame(done, ['find ada']);
+  t.strictSame(events, []);
+});
+
+test('a login makes its caller known, and succeeds if that cannot be stored', async (t) => {
+  const unknown = aService();
+  await unknown.attempt({ client: '' });
+  t.notOk(
+    unknown.done.some((step) => step.startsWith('remember')),
+    'an empty fingerprint is never known',
+  );
+  t.match(await aService({ away: 'remember' }).attempt(), { user: { id: 1 } });
+  const fault = new TypeError('a fault');
+  await t.rejects(aService({ away: 'remember', fault }).attempt(), fault);
+});

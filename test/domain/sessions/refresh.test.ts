@@ -1,26 +1,27 @@
+import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { makeRefresh } from '../../../src/domain/sessions/refresh.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeWriteBehind } from '../../../src/domain/sessions/write-behind.ts';
-import { makeReadThrough } from '../../../src/domain/tokens/read-through.ts';
-import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
-import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
+import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aSession, aUser } from '../../support/token.ts';
 
-/** A session of an hour ago, on record and in the store. */
+/** A session opened an hour ago, in the record and in the store. */
 async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
-  const states = makeMemorySessionState({ cacheTtl: 36_000, now: clock.micros });
-  const writeBehind = makeWriteBehind({ writer: tokens, states, revocations: tokens, clock });
+  const tokenStates = makeMemoryTokenStates({ cacheTtl: 36_000, now: clock.micros });
+  const writeBehind = makeWriteBehind({ writer: tokens, tokenStates, revocations: tokens, clock });
   const events: AuditEvent[] = [];
   const observed: string[] = [];
+  const audit = (event: AuditEvent) => events.push(event);
   const generation = clock.micros();
   const createdAt = clock.now();
   const state = initialState(generation, 'home');
@@ -30,21 +31,17 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
     { limit: 100, liveSince: 0 },
   );
   const tokenId = added?.id ?? 0;
-  await states.put(aSession(state, { id: tokenId, userId: 1, createdAt }), user, generation);
+  await tokenStates.put(aSession(state, { id: tokenId, userId: 1, createdAt }), user, generation);
   clock.pass(3_600_000);
 
   const refresh = makeRefresh({
-    states,
-    readThrough: makeReadThrough({ states, tokens }),
-    endForReuse: makeEndForReuse({
-      states,
-      revoke: makeRevoke({ states, tokens, revocations: tokens, clock }),
-    }),
+    tokenStates: withReadThrough(tokenStates, { tokens, clock }),
+    endForReuse: makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit }),
     writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     retryWindow,
     clock,
-    audit: (event) => events.push(event),
+    audit,
     observe: { refresh: (outcome) => observed.push(outcome) },
   });
   const present = (of: number, { client = 'home', inside = 0, userId = 1 } = {}) =>
@@ -52,33 +49,53 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
       identity: { userId, tokenId, generation: of },
       client,
       receivedAt: clock.monotonic() - inside,
+      from: NO_REQUEST,
     });
+  /** A long-lived token that the session created with a pair of this generation. */
+  const create = async (of: number) => {
+    const createdBy = { sessionId: tokenId, generation: of };
+    const token = { name: 'Kitchen', createdAt: clock.now(), kid: 'a key', createdBy };
+    return (await tokens.addLongLived(1, token, 9)) ?? 0;
+  };
   const key = { userId: 1, tokenId };
-  return { clock, user, tokens, states, writeBehind, events, observed, generation, createdAt, key, present };
+  return {
+    clock,
+    user,
+    tokens,
+    tokenStates,
+    writeBehind,
+    events,
+    observed,
+    generation,
+    createdAt,
+    key,
+    present,
+    create,
+  };
 }
 
 test('a refresh token is exchanged for the next pair', async (t) => {
-  const { clock, user, states, generation, createdAt, key, present } = await aService();
+  const { clock, user, tokenStates, generation, createdAt, key, present } = await aService();
   const grant = await present(generation);
   t.strictSame(grant, { user, createdAt, tokenId: key.tokenId, generation: grant.generation });
   t.ok(grant.generation >= clock.now() * 1000, 'its generation is its time of issue');
-  t.match(await states.checkAccess(key, generation), { outcome: 'superseded' });
-  t.match(await states.checkAccess(key, grant.generation), { outcome: 'good' });
+  t.match(await tokenStates.checkAccess(key, generation), { outcome: 'superseded' });
+  t.match(await tokenStates.checkAccess(key, grant.generation), { outcome: 'good' });
 });
 
-test('a retry within the window brings the same pair, to the same client', async (t) => {
+test('a retry within the window returns the same pair to the same client', async (t) => {
   const { clock, generation, events, writeBehind, present } = await aService();
   const grant = await present(generation);
-  t.equal(writeBehind.size(), 1, 'the record follows');
+  t.equal(writeBehind.size(), 1, 'the record follows later');
   await writeBehind.flush();
   clock.pass(9_000);
   t.strictSame(await present(generation), grant);
   t.equal(writeBehind.size(), 0, 'once');
   await t.rejects(present(generation, { client: 'elsewhere' }), { code: 'refresh_overlap', retryAfter: 1 });
-  t.strictSame(events, [], 'nothing to be alarmed about');
+  t.strictSame(events, [], 'no alarm');
 });
 
-test('a client that must wait is told for how long, in whole seconds', async (t) => {
+test('a client that must wait gets the time in whole seconds', async (t) => {
   const { clock, generation, present } = await aService();
   await present(generation);
   await t.rejects(present(generation, { client: '' }), { code: 'refresh_overlap', retryAfter: 10 });
@@ -86,7 +103,7 @@ test('a client that must wait is told for how long, in whole seconds', async (t)
   await t.rejects(present(generation, { client: '' }), { code: 'refresh_overlap', retryAfter: 5 });
 });
 
-test('with the window off a request that overlapped is told to wait a second', async (t) => {
+test('with the window off, an overlapping request has to wait a second', async (t) => {
   const { clock, generation, present } = await aService({ retryWindow: 0 });
   await present(generation);
   clock.pass(1_000);
@@ -100,14 +117,14 @@ test('time inside the service counts by the monotonic clock, rounded up', async 
   clock.pass(1_000);
   t.strictSame(await present(generation, { inside: 1_000.01 }), grant, 'it was inside before the issue');
   await t.rejects(present(grant.generation, { inside: 5_000.0001 }), { code: 'unavailable' });
-  t.strictSame(events, [], 'no clock is wrong');
+  t.strictSame(events, [], 'no clock alarm');
   t.match(await present(grant.generation, { inside: 5_000 }), { user: { id: 1 } });
 });
 
-test('a superseded token ends the session, on record too, and is told to the operator', async (t) => {
-  const { clock, tokens, states, generation, events, key, present } = await aService();
+test('a superseded token ends the session, in the record too, and raises an alarm', async (t) => {
+  const { clock, tokens, tokenStates, generation, events, key, present } = await aService();
   const grant = await present(generation);
-  await states.checkAccess(key, grant.generation);
+  await tokenStates.checkAccess(key, grant.generation);
   clock.pass(11_000);
   await t.rejects(present(generation), { code: 'token_reused' });
   t.strictSame(events, [{ event: 'session.reuse_detected', ...key, generation }]);
@@ -116,38 +133,58 @@ test('a superseded token ends the session, on record too, and is told to the ope
   t.equal(events.length, 1, 'once');
 });
 
-test('a theft whose finder never heard of it reaches the record with the next refresh', async (t) => {
-  const { clock, tokens, states, generation, events, key, present } = await aService();
+test('long-lived tokens that the session created with the returned token, or later, end with it', async (t) => {
+  const { clock, tokens, tokenStates, generation, events, key, present, create } = await aService();
   const grant = await present(generation);
-  await states.checkAccess(key, grant.generation);
+  const [before, at] = [await create(generation - 1), await create(generation)];
+  const after = await create(grant.generation);
+  await tokenStates.checkAccess(key, grant.generation);
+  clock.pass(11_000);
+  await t.rejects(present(generation), { code: 'token_reused' });
+  t.strictSame(
+    (await tokens.list(1)).map(({ id }) => id),
+    [before],
+  );
+  t.match(events.at(-1), { event: 'llt.ended_for_reuse', tokenIds: [at, after], by: key.tokenId });
+  t.strictSame(await tokenStates.checkLongLived({ userId: 1, tokenId: at }), { outcome: 'revoked' });
+});
+
+test('a theft that was never recorded reaches the record with the next refresh', async (t) => {
+  const { clock, tokens, tokenStates, generation, events, key, present, create } = await aService();
+  const llt = await create(generation);
+  const grant = await present(generation);
+  await tokenStates.checkAccess(key, grant.generation);
   clock.pass(11_000);
   const stolen = { generation, elapsed: 0, window: 0, client: 'thief' };
-  t.match(await states.rotate(key, stolen), { outcome: 'reused' });
+  t.match(await tokenStates.rotate(key, stolen), { outcome: 'reused' });
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: null } });
   await t.rejects(present(grant.generation), { code: 'token_reused' });
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
-  t.strictSame(events, [{ event: 'session.reuse_detected', ...key, generation: grant.generation }]);
-  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'the record knows');
+  t.strictSame(events, [
+    { event: 'session.reuse_detected', ...key, generation: grant.generation },
+    { event: 'llt.ended_for_reuse', userId: 1, tokenIds: [llt], by: key.tokenId },
+  ]);
+  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'recorded');
   clock.pass(80_000_000);
-  t.match(await states.checkAccess(key, grant.generation), { outcome: 'missing' });
-  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'and nothing brings it back');
+  t.match(await tokenStates.checkAccess(key, grant.generation), { outcome: 'missing' });
+  await t.rejects(present(grant.generation), { code: 'invalid_token' }, 'nothing brings it back');
 });
 
 test('a missing state is rebuilt; a revoked, disabled or unknown session is refused', async (t) => {
-  const { clock, tokens, states, generation, key, present } = await aService();
+  const { clock, tokens, tokenStates, generation, key, present } = await aService();
   clock.pass(36_000_000);
-  t.match(await states.checkAccess(key, generation), { outcome: 'missing' });
+  t.match(await tokenStates.checkAccess(key, generation), { outcome: 'missing' });
   const grant = await present(generation);
   await t.rejects(present(grant.generation, { userId: 2 }), { code: 'invalid_token' });
-  t.match(await present(grant.generation), { tokenId: key.tokenId }, 'and is none the worse for it');
+  t.match(await present(grant.generation), { tokenId: key.tokenId }, 'the session works on');
   clock.pass(40_000_000);
   tokens.disable(1);
   await t.rejects(present(grant.generation), { code: 'invalid_token' });
-  await states.revoke(key);
+  await tokenStates.revoke(key);
   await t.rejects(present(grant.generation), { code: 'invalid_token' });
 });
 
-test('a session ends at its greatest age, however often it is refreshed', async (t) => {
+test('a session ends at its greatest age despite refreshes', async (t) => {
   const { clock, generation, present } = await aService({ maxAge: 7_200 });
   clock.pass(3_599_999);
   const grant = await present(generation);
@@ -155,7 +192,7 @@ test('a session ends at its greatest age, however often it is refreshed', async 
   await t.rejects(present(grant.generation), { code: 'invalid_token' });
 });
 
-test('a clock that is wrong is an outage, and is told to the operator', async (t) => {
+test('a wrong clock is an outage, and raises an alarm', async (t) => {
   const { clock, generation, events, key, present } = await aService();
   const grant = await present(generation);
   clock.pass(-61_000);
@@ -165,8 +202,8 @@ test('a clock that is wrong is an outage, and is told to the operator', async (t
   t.match(await present(grant.generation), { tokenId: key.tokenId });
 });
 
-test('metrics are told which line of the table decided, or why none did', async (t) => {
-  const { clock, states, observed, generation, key, present } = await aService({ maxAge: 7200 });
+test('metrics show which line of the table decided, or why none did', async (t) => {
+  const { clock, tokenStates, observed, generation, key, present } = await aService({ maxAge: 7200 });
   const { generation: second } = await present(generation);
   await present(generation);
   await t.rejects(present(generation, { client: 'elsewhere' }));
@@ -182,9 +219,9 @@ test('metrics are told which line of the table decided, or why none did', async 
   await t.rejects(present(latest, { client: 'elsewhere' }), { code: 'refresh_overlap' });
   t.strictSame(observed.splice(0), ['expired', 'expired', 'held']);
 
-  await states.revoke(key);
+  await tokenStates.revoke(key);
   await t.rejects(present(latest), { code: 'invalid_token' });
-  states.rotate = () => Promise.reject(new AuthError('unavailable'));
+  tokenStates.rotate = () => Promise.reject(new AuthError('unavailable'));
   await t.rejects(present(latest), { code: 'unavailable' });
   t.strictSame(observed, ['revoked', 'unavailable']);
 });

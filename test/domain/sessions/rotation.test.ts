@@ -6,22 +6,24 @@ import {
   MAX_LEAD,
   MAX_LEAD_FOR_RECENT,
   rotate,
-  type Presentation,
-  type RotationOutcome,
-  type SessionState,
 } from '../../../src/domain/sessions/rotation.ts';
+import type {
+  Presentation,
+  RotationOutcome,
+  SessionState,
+} from '../../../src/domain/tokens/session-state.ts';
 
 const WINDOW = 10_000_000;
 /** A day in November 2026, in microseconds: 16 digits, as in production. */
 const T = 1_795_000_000_123_457;
 const HOUR = 3_600_000_000;
 
-/** A session refreshed at T by `home`: its login was an hour before. */
+/** A session that `home` refreshed at T; its login was an hour before. */
 function aState(overrides: Partial<SessionState> = {}): SessionState {
   return { latest: T, parent: T - HOUR, first: T, confirmed: false, client: 'home', ...overrides };
 }
 
-/** The latest refresh token, presented by the same client an hour later, with the default window. */
+/** The same client presents the latest refresh token an hour later, with the default window. */
 function presenting(overrides: Partial<Presentation> = {}): Presentation {
   return { generation: T, now: T + HOUR, elapsed: 0, window: WINDOW, client: 'home', ...overrides };
 }
@@ -29,11 +31,11 @@ function presenting(overrides: Partial<Presentation> = {}): Presentation {
 const issued = (row: string, state: SessionState) => ({ outcome: 'issued', row, state });
 const held = (retryAfter: number) => ({ outcome: 'held', retryAfter });
 
-/** Runs one presentation; a rotation that changed the state it was given would spoil every comparison. */
+/** Runs one presentation and checks that the given state is not mutated, which would spoil every comparison. */
 function answer(t: Test, state: SessionState, presented: Presentation): RotationOutcome {
   const before = structuredClone(state);
   const outcome = rotate(state, presented);
-  t.strictSame(state, before, 'the given state is untouched');
+  t.strictSame(state, before, 'the given state is not mutated');
   return outcome;
 }
 
@@ -56,7 +58,7 @@ for (const window of [0, WINDOW]) {
     t.end();
   });
 
-  test(`a token newer than the state is taken as the latest (window ${window})`, (t) => {
+  test(`a token newer than the state counts as the latest (window ${window})`, (t) => {
     const state = aState({ latest: T - HOUR, parent: T - 2 * HOUR, first: T - HOUR, confirmed: true });
     const now = T + 1_000;
     t.strictSame(
@@ -91,7 +93,7 @@ for (const window of [0, WINDOW]) {
     t.end();
   });
 
-  test(`the parent's token is taken again while the latest pair is unconfirmed (window ${window})`, (t) => {
+  test(`the parent’s token is accepted again while the latest pair is unconfirmed (window ${window})`, (t) => {
     const state = aState({ first: T - 1_000 });
     const now = T + HOUR;
     t.strictSame(
@@ -130,7 +132,7 @@ for (const window of [0, WINDOW]) {
     t.end();
   });
 
-  test(`nothing is issued while the state is more than 60 s ahead of the clock (window ${window})`, (t) => {
+  test(`no pair is issued while the state is more than 60 s ahead of the clock (window ${window})`, (t) => {
     const refused = { outcome: 'refused', reason: 'clock' };
     const state = aState({ parent: T - 1_000, first: T - 10 });
     for (const generation of [T, T - 500, T - 1_000]) {
@@ -139,13 +141,13 @@ for (const window of [0, WINDOW]) {
       t.match(atTheEdge, { outcome: 'issued', state: { latest: T + 1 } });
     }
     const ahead = presenting({ window, generation: T + 5, now: T + 5 - MAX_LEAD - 1 });
-    t.strictSame(answer(t, state, ahead), refused, 'it is the newer of the two that counts');
+    t.strictSame(answer(t, state, ahead), refused, 'the newer of the two counts');
     t.match(answer(t, state, { ...ahead, now: ahead.now + 1 }), { row: 'ahead', state: { latest: T + 6 } });
     t.equal(MAX_LEAD, 60_000_000);
     t.end();
   });
 
-  test(`a superseded token is theft also while the clock is wrong (window ${window})`, (t) => {
+  test(`a superseded token is theft even while the clock is wrong (window ${window})`, (t) => {
     const state = aState({ confirmed: true });
     const presented = presenting({ window, generation: state.parent, now: T - MAX_LEAD - 1 });
     t.strictSame(answer(t, state, presented), { outcome: 'reused' });
@@ -173,7 +175,7 @@ for (const window of [0, WINDOW]) {
     t.end();
   });
 
-  test(`nothing is recent while the state is further ahead of the clock than 1 s and the window (window ${window})`, (t) => {
+  test(`no request is recent while the state is ahead of the clock by more than 1 s and the window (window ${window})`, (t) => {
     const state = aState({ confirmed: true });
     const lead = Math.max(MAX_LEAD_FOR_RECENT, window);
     const edge = presenting({ window, generation: state.parent, now: T - lead });
@@ -186,7 +188,7 @@ for (const window of [0, WINDOW]) {
   });
 }
 
-test('within the window the parent brings the same pair again, to the same client only', (t) => {
+test('within the window the parent gets the same pair again, for the same client only', (t) => {
   const state = aState({ confirmed: true });
   const retry = presenting({ generation: state.parent });
   for (const [age, outcome] of [
@@ -211,7 +213,7 @@ test('a client without a known address is never the same client', (t) => {
   t.end();
 });
 
-test('within the window an older or a lost token is held and nothing changes', (t) => {
+test('within the window an older or lost token has to wait, and the state stays', (t) => {
   const state = aState({ first: T - 10 });
   for (const generation of [state.parent - 1, state.parent + 1, T - 10, T - 1]) {
     t.strictSame(answer(t, state, presenting({ generation, now: T + 4_000_000 })), held(6_000_000));
@@ -219,7 +221,7 @@ test('within the window an older or a lost token is held and nothing changes', (
   t.end();
 });
 
-test('a clock that is set back by less than the window turns no retry into a theft', (t) => {
+test('a clock set back by less than the window turns no retry into a theft', (t) => {
   const state = aState({ confirmed: true });
   for (const back of [1, 1_000_001, 5_000_000, WINDOW]) {
     const retry = presenting({ generation: state.parent, now: T - back });
@@ -230,7 +232,7 @@ test('a clock that is set back by less than the window turns no retry into a the
   t.end();
 });
 
-test('with the window off nothing is recent but what overlapped', (t) => {
+test('with the window off only an overlapping request is recent', (t) => {
   const retry = (now: number) => presenting({ window: 0, generation: T - HOUR, now });
   t.match(
     answer(t, aState({ confirmed: true }), retry(T)),
@@ -242,7 +244,7 @@ test('with the window off nothing is recent but what overlapped', (t) => {
   t.end();
 });
 
-test('with the window off, of refreshes sent one after another only the last-issued pair is good', (t) => {
+test('with the window off, after sequential refreshes only the last pair is good', (t) => {
   let state = aState();
   const lost: number[] = [];
   for (let i = 1; i <= 4; i++) {
@@ -274,8 +276,8 @@ test('an access token is good only if nothing newer was issued', (t) => {
   t.strictSame(
     checkAccess(state, T + 1),
     { outcome: 'good', state },
-    'newer than the state: changes nothing',
+    'newer than the state: the state stays',
   );
-  t.strictSame(state, aState(), 'the given state is untouched');
+  t.strictSame(state, aState(), 'the given state is not mutated');
   t.end();
 });

@@ -18,13 +18,13 @@ type Parts = [
   times?: typeof lifetimes,
 ];
 
-test('what is alive has not ended', (t) => {
+test('a good token has not ended', (t) => {
   t.equal(endOf(session(), null), null);
   t.equal(endOf(aLongLived(), null, Number.MAX_SAFE_INTEGER), null);
   t.end();
 });
 
-test('a session ends with its expiry, or its greatest age', (t) => {
+test('a session ends with its expiry or its greatest age', (t) => {
   t.strictSame(endOf(session(), null, EXPIRY), [EXPIRY, 'expired']);
   const createdAt = USED - 1000;
   const aged = endOf(session({ createdAt }), null, EXPIRY, { ...lifetimes, session: 60 });
@@ -32,7 +32,7 @@ test('a session ends with its expiry, or its greatest age', (t) => {
   t.end();
 });
 
-test('what was revoked says why, and an unknown word is no reason', (t) => {
+test('a revoked token has its reason, and an unknown word is no reason', (t) => {
   for (const reason of ['logout', 'reuse', 'password', 'admin', 'replaced']) {
     t.strictSame(endOf(session({ revokedAt: USED + 5 }), reason), [USED + 5, reason]);
     t.strictSame(endOf(aLongLived({ revokedAt: 5 }), reason), [5, reason]);
@@ -43,14 +43,14 @@ test('what was revoked says why, and an unknown word is no reason', (t) => {
   t.end();
 });
 
-test('one that had expired before stays expired, unless it was a theft', (t) => {
+test('a token that had already expired stays expired, unless it was a theft', (t) => {
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'logout'), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), null), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'reuse'), [EXPIRY + 1, 'reuse']);
   t.end();
 });
 
-test('its last use is what the record knows', (t) => {
+test('the last use comes from the record', (t) => {
   t.match(asEnded(session({ revokedAt: 1 }), 'logout', lifetimes, USED), {
     type: 'refresh',
     lastUsedAt: USED,

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
-import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aFeed, published } from '../../support/feed.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
@@ -10,31 +10,31 @@ import { memoryRecords, testRecords } from '../../support/records.ts';
 import { aUser } from '../../support/token.ts';
 
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
-const aStore = () => makeMemorySessionState({ cacheTtl: 3600, now: () => Date.now() * 1000 });
+const aStore = () => makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
 
 function away(): never {
   throw new AuthError('unavailable');
 }
 
-test('a revocation whose tombstone could not be set is finished by a sweep', async (t) => {
+test('a sweep finishes a revocation whose tombstone could not be set', async (t) => {
   const { aSession, tokens, revocations } = await testRecords(t);
   const key = await aSession();
-  const states = aStore();
-  const revoke = makeRevoke({ states: { revoke: away }, tokens, revocations, clock });
+  const tokenStates = aStore();
+  const revoke = makeRevoke({ tokenStates: { revoke: away }, tokens, revocations, clock });
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
-  t.equal((await states.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
+  t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 
-  await makeRevocations({ revocations, states, feed: aFeed(), clock }).sweep();
-  t.equal((await states.checkAccess(key, 1)).outcome, 'revoked');
+  await makeRevocations({ revocations, tokenStates, feed: aFeed(), clock }).sweep();
+  t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'revoked');
   t.strictSame(await revocations.pending(10), []);
 });
 
-test('a sweep that cannot set the tombstones leaves their marks', async (t) => {
+test('a sweep that cannot set the tombstones leaves them marked', async (t) => {
   const { aSession, tokens, revocations } = await testRecords(t);
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await t.rejects(
-    makeRevocations({ revocations, states: { revokeAll: away }, feed: aFeed(), clock }).sweep(),
+    makeRevocations({ revocations, tokenStates: { revokeAll: away }, feed: aFeed(), clock }).sweep(),
     {
       code: 'unavailable',
     },
@@ -42,22 +42,22 @@ test('a sweep that cannot set the tombstones leaves their marks', async (t) => {
   t.strictSame(await revocations.pending(10), [key]);
 });
 
-test('what was revoked lately is set again in a store that has forgotten it', async (t) => {
+test('recent revocations are set again in a store that lost them', async (t) => {
   const { aSession, tokens, revocations, postgres } = await testRecords(t);
   const [old, recent] = [await aSession(), await aSession()];
-  // Revoked long before: what counts is when the tombstone was set.
+  // Revoked long before: the time of the tombstone counts.
   for (const key of [old, recent]) await tokens.revoke(key.userId, key.tokenId, Date.now() - 7_200_000);
   await revocations.settle([old.tokenId, recent.tokenId]);
   await postgres.prisma.$executeRaw`
     UPDATE tokens SET settled_at = settled_at - interval '2 minutes' WHERE id = ${old.tokenId}`;
 
-  const states = aStore();
-  await makeRevocations({ revocations, states, feed: aFeed(), clock }).renew(60_000);
-  t.equal((await states.checkAccess(recent, 1)).outcome, 'revoked');
-  t.equal((await states.checkAccess(old, 1)).outcome, 'missing');
+  const tokenStates = aStore();
+  await makeRevocations({ revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
+  t.equal((await tokenStates.checkAccess(recent, 1)).outcome, 'revoked');
+  t.equal((await tokenStates.checkAccess(old, 1)).outcome, 'missing');
 });
 
-test('after an outage the renewal looks back as far as it has lasted, once', async (t) => {
+test('after an outage one renewal covers the whole outage', async (t) => {
   const { aSession, tokens, revocations, postgres } = await testRecords(t);
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
@@ -65,20 +65,20 @@ test('after an outage the renewal looks back as far as it has lasted, once', asy
   await postgres.prisma.$executeRaw`UPDATE tokens SET settled_at = settled_at - interval '5 minutes'`;
 
   const time = aClock();
-  let states = aStore();
+  let tokenStates = aStore();
   let isAway = false;
   const renewals = makeRevocations({
     revocations: {
       ...revocations,
       settledSince: (...asked) => (isAway ? away() : revocations.settledSince(...asked)),
     },
-    states: { revokeAll: (keys) => states.revokeAll(keys) },
+    tokenStates: { revokeAll: (keys) => tokenStates.revokeAll(keys) },
     feed: aFeed(),
     clock: time,
   });
-  const outcome = async () => (await states.checkAccess(key, 1)).outcome;
+  const outcome = async () => (await tokenStates.checkAccess(key, 1)).outcome;
   await renewals.renewRecent();
-  t.equal(await outcome(), 'missing', 'it was set longer ago than a minute');
+  t.equal(await outcome(), 'missing', 'its tombstone was set more than a minute ago');
 
   isAway = true;
   for (let i = 0; i < 5; i++) {
@@ -89,27 +89,27 @@ test('after an outage the renewal looks back as far as it has lasted, once', asy
   await renewals.renewRecent();
   t.equal(await outcome(), 'revoked');
 
-  states = aStore();
+  tokenStates = aStore();
   await renewals.renewRecent();
   t.equal(await outcome(), 'missing', 'a minute is enough again');
 });
 
-test('a sweep publishes what it finishes, before it is settled', async (t) => {
+test('a sweep publishes a revocation before it is settled', async (t) => {
   const { aSession, tokens, revocations } = memoryRecords();
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
-  const [states, feed] = [aStore(), aFeed()];
+  const [tokenStates, feed] = [aStore(), aFeed()];
   const cannot = { ...feed, publish: away };
-  await t.rejects(makeRevocations({ revocations, states, feed: cannot, clock }).sweep(), {
+  await t.rejects(makeRevocations({ revocations, tokenStates, feed: cannot, clock }).sweep(), {
     code: 'unavailable',
   });
   t.strictSame(await revocations.pending(10), [key], 'the next sweep finds it');
-  await makeRevocations({ revocations, states, feed, clock }).sweep();
+  await makeRevocations({ revocations, tokenStates, feed, clock }).sweep();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`]);
   t.strictSame(await revocations.pending(10), []);
 });
 
-test('many tokens of a disabled user are one event', async (t) => {
+test('many tokens of a disabled user give one event', async (t) => {
   const users = [aUser({ id: 1 }), aUser({ id: 2 }), aUser({ id: 3 })];
   const tokens = makeMemoryTokenStore(users);
   for (const [userId, count] of [
@@ -118,32 +118,36 @@ test('many tokens of a disabled user are one event', async (t) => {
     [3, 2],
   ] as const) {
     for (let i = 0; i < count; i++) {
-      const id = await tokens.addLongLived(userId, { name: 'x', createdAt: 1, kid: 'k' }, 100);
+      const id = await tokens.addLongLived(
+        userId,
+        { name: 'x', createdAt: 1, kid: 'k', createdBy: null },
+        100,
+      );
       await tokens.revoke(userId, id ?? 0, 1);
     }
   }
   tokens.disable(1);
   tokens.disable(3);
   const feed = aFeed();
-  await makeRevocations({ revocations: tokens, states: aStore(), feed, clock }).sweep();
-  // The second is not disabled and may have others; the third has too few.
+  await makeRevocations({ revocations: tokens, tokenStates: aStore(), feed, clock }).sweep();
+  // The second user is not disabled and may have other tokens; the third has too few.
   t.strictSame(await published(feed), ['1<=3', '2/4', '2/5', '2/6', '3/7', '3/8']);
 });
 
-test('what a failover has lost of the feed is published again, a replay publishes nothing', async (t) => {
+test('events lost in a failover are published again, and a replay publishes nothing', async (t) => {
   const { aSession, tokens, revocations } = memoryRecords();
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await revocations.settle([key.tokenId]);
   const feed = aFeed();
-  const renewals = makeRevocations({ revocations, states: aStore(), feed, clock });
+  const renewals = makeRevocations({ revocations, tokenStates: aStore(), feed, clock });
   await renewals.renew(7_200_000);
   t.strictSame(await published(feed), []);
   for (let i = 0; i < 3; i++) await renewals.renewRecent();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`], 'once');
 });
 
-test('a renewal says how far it looked back, its own time included', async (t) => {
+test('a renewal reports how far back it looked, including its own duration', async (t) => {
   const { revocations } = memoryRecords();
   const time = aClock();
   const renewed: [number, number][] = [];
@@ -161,7 +165,7 @@ test('a renewal says how far it looked back, its own time included', async (t) =
       return revocations.settledSince(...asked);
     },
   };
-  const renewals = makeRevocations({ revocations: slow, states: aStore(), feed, clock: time });
+  const renewals = makeRevocations({ revocations: slow, tokenStates: aStore(), feed, clock: time });
   await renewals.renewRecent();
   time.pass(10_000);
   await renewals.renewRecent();

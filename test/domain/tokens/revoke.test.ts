@@ -1,8 +1,8 @@
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
-import { makeMemorySessionState } from '../../../src/infra/memory/session-state.ts';
+import { makeRevoke, makeRevokeByCaller } from '../../../src/domain/tokens/revoke.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aSession, aUser } from '../../support/token.ts';
@@ -11,55 +11,87 @@ async function aLiveSession() {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user, aUser({ id: 2 })]);
-  const states = makeMemorySessionState({ cacheTtl: 3600, now: clock.micros });
+  const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
   const now = clock.micros();
   const state = initialState(now, 'home');
   const session = { name: 'Firefox', createdAt: clock.now(), state };
   const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
   const key = { userId: 1, tokenId: added?.id ?? 0 };
-  await states.put(aSession(state, { id: key.tokenId, userId: 1 }), user, now);
-  return { clock, tokens, states, key, now };
+  await tokenStates.put(aSession(state, { id: key.tokenId, userId: 1 }), user, now);
+  return { clock, tokens, tokenStates, key, now };
 }
 
-test('a revocation reaches the record and the store, and may be repeated', async (t) => {
-  const { clock, tokens, states, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
+test('a revocation reaches the record and the store, and can be repeated', async (t) => {
+  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
+  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
+  let ended = 0;
   for (let i = 0; i < 2; i++) {
-    t.equal(await revoke(1, key.tokenId, 'session'), true);
+    t.equal(await revoke(1, key.tokenId, 'session', () => ended++), true);
+    t.equal(ended, 1, 'told once');
     t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
-    t.strictSame(await states.checkAccess(key, now), { outcome: 'revoked' });
+    t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+    t.strictSame(await tokens.pending(9), [], 'its tombstone is known to stand');
   }
 });
 
-test('what the user does not have is not revoked, nor buried', async (t) => {
-  const { clock, tokens, states, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ states, tokens, revocations: tokens, clock });
+test('a token of another user is not revoked and gets no tombstone', async (t) => {
+  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
+  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
   t.equal(await revoke(2, key.tokenId), false);
   t.equal(await revoke(1, key.tokenId, 'llt'), false);
   t.equal(await revoke(1, 99), false);
-  t.match(await states.checkAccess(key, now), { outcome: 'good' });
-  t.match(await states.checkAccess({ userId: 1, tokenId: 99 }, now), { outcome: 'missing' });
+  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
+  t.match(await tokenStates.checkAccess({ userId: 1, tokenId: 99 }, now), { outcome: 'missing' });
 });
 
-test('it is not said to be done before the store has it, and a retry finishes it', async (t) => {
-  const { clock, tokens, states, key, now } = await aLiveSession();
+test('a caller with a good token ends another of its own, only of the requested type', async (t) => {
+  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
+  const ports = { tokenStates, tokens, revocations: tokens, clock };
+  const session = { name: 'Firefox', createdAt: clock.now(), state: initialState(now, 'work') };
+  const asking = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+  const caller = { userId: 1, tokenId: asking?.id ?? 0 };
+  const revokeByCaller = makeRevokeByCaller(ports);
+  t.equal(await revokeByCaller(caller, key.tokenId, 'llt'), false);
+  t.equal(await revokeByCaller(caller, 99), false);
+  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
+  t.match(await tokenStates.checkAccess({ userId: 1, tokenId: 99 }, now), { outcome: 'missing' });
+  let ended = 0;
+  for (let i = 0; i < 2; i++) {
+    t.equal(await revokeByCaller(caller, key.tokenId, 'session', () => ended++), true);
+    t.equal(ended, 1, 'told once');
+    t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
+    t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+  }
+  const third = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+  t.equal(await revokeByCaller(caller, third?.id ?? 0), true, 'nothing has to be told');
+  await makeRevoke(ports)(1, caller.tokenId);
+  await t.rejects(revokeByCaller(caller, key.tokenId), { code: 'invalid_token' });
+});
+
+test('it fails until the store has the tombstone, and a retry finishes it', async (t) => {
+  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
   const away = makeRevoke({
-    states: { revoke: () => Promise.reject(new AuthError('unavailable')) },
+    tokenStates: { revoke: () => Promise.reject(new AuthError('unavailable')) },
     tokens,
     revocations: tokens,
     clock,
   });
-  await t.rejects(away(1, key.tokenId), { code: 'unavailable' });
+  let ended = 0;
+  await t.rejects(
+    away(1, key.tokenId, undefined, () => ended++),
+    { code: 'unavailable' },
+  );
+  t.equal(ended, 1, 'the end on record is told, because a retry ends nothing');
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } }, 'the record came first');
-  t.equal(await makeRevoke({ states, tokens, revocations: tokens, clock })(1, key.tokenId), true);
-  t.strictSame(await states.checkAccess(key, now), { outcome: 'revoked' });
+  t.equal(await makeRevoke({ tokenStates, tokens, revocations: tokens, clock })(1, key.tokenId), true);
+  t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
 });
 
-test('nothing is buried when the record cannot be reached', async (t) => {
-  const { clock, tokens: revocations, states, key, now } = await aLiveSession();
+test('without the record no tombstone is set', async (t) => {
+  const { clock, tokens: revocations, tokenStates, key, now } = await aLiveSession();
   const tokens = { revoke: () => Promise.reject(new AuthError('unavailable')) };
-  await t.rejects(makeRevoke({ states, tokens, revocations, clock })(1, key.tokenId), {
+  await t.rejects(makeRevoke({ tokenStates, tokens, revocations, clock })(1, key.tokenId), {
     code: 'unavailable',
   });
-  t.match(await states.checkAccess(key, now), { outcome: 'good' });
+  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
 });

@@ -40,7 +40,7 @@ const valueOf = (parsed: Parsed) => (parsed.ok ? parsed.value : null);
 const parsers = { parseUsername, parseEmail, parseLabel };
 
 for (const [name, parse] of Object.entries(parsers)) {
-  test(`${name}: what is canonical stays as it is`, (t) => {
+  test(`${name}: a canonical value stays unchanged`, (t) => {
     let taken = 0;
     const holds = (text: string) => {
       const value = valueOf(parse(text));
@@ -56,7 +56,7 @@ for (const [name, parse] of Object.entries(parsers)) {
     t.end();
   });
 
-  test(`${name}: what is wrong is said without the value`, (t) => {
+  test(`${name}: a problem is reported without the value`, (t) => {
     const messages = new Set<string>();
     fc.assert(
       fc.property(anyText, (text) => {
@@ -78,7 +78,7 @@ for (const [name, parse] of Object.entries(parsers)) {
   });
 }
 
-test('whatever is taken as a username holds nothing that it may not', (t) => {
+test('an accepted username contains no forbidden character', (t) => {
   t.doesNotThrow(() => {
     fc.assert(
       fc.property(anyText, (text) => {
@@ -95,7 +95,7 @@ test('whatever is taken as a username holds nothing that it may not', (t) => {
   t.end();
 });
 
-test('one username is one, however it is typed', (t) => {
+test('all spellings of a username give the same username', (t) => {
   for (const typed of ['ada', 'ADA', ' Ada\t', 'ａｄａ', '\u3000ada']) {
     t.strictSame(parseUsername(typed), { ok: true, value: 'ada' }, typed);
   }
@@ -108,7 +108,7 @@ test('one username is one, however it is typed', (t) => {
   t.end();
 });
 
-test('lengths are in code points after normalisation', (t) => {
+test('lengths count code points after normalisation', (t) => {
   t.equal(lengthOf('👩‍🚀'), 3);
   t.match(parseUsername('𝒜'.repeat(64)), { ok: true, value: 'a'.repeat(64) });
   t.match(parseUsername('e\u0301'.repeat(64)), { ok: true });
@@ -116,8 +116,8 @@ test('lengths are in code points after normalisation', (t) => {
   t.match(parseUsername('😀'.repeat(64)), { ok: true });
   t.match(parseUsername('😀'.repeat(65)), { ok: false });
   t.match(parseUsername(` ${'x'.repeat(64)} `), { ok: true }, 'after trimming');
-  t.match(parseUsername('ﷺ'.repeat(4)), { ok: false }, 'one sign that becomes eighteen, with spaces');
-  t.match(parseUsername('ﬃ'.repeat(22)), { ok: false }, '22 signs that become 66');
+  t.match(parseUsername('ﷺ'.repeat(4)), { ok: false }, 'one character that becomes eighteen, with spaces');
+  t.match(parseUsername('ﬃ'.repeat(22)), { ok: false }, '22 characters that become 66');
   t.match(parseLabel('😀'.repeat(128)), { ok: true });
   t.match(parseLabel('😀'.repeat(129)), { ok: false });
   t.match(parseEmail(`${'x'.repeat(252)}@y`), { ok: true });
@@ -125,7 +125,7 @@ test('lengths are in code points after normalisation', (t) => {
   t.end();
 });
 
-test('an address has one @ with something on both sides', (t) => {
+test('an address has one @ with text on both sides', (t) => {
   t.strictSame(parseEmail(' Ada.Lovelace@Example.COM '), { ok: true, value: 'ada.lovelace@example.com' });
   for (const refused of ['', '@', 'a@', '@b', 'a@b@c', 'a', 'a b@c', 'a@b\u0000', 'a@b\nc', 'a\u00a0@b']) {
     t.match(parseEmail(refused), { ok: false }, JSON.stringify(refused));
@@ -133,13 +133,13 @@ test('an address has one @ with something on both sides', (t) => {
   t.end();
 });
 
-test('a label keeps its case and its inner blanks', (t) => {
+test('a label keeps its case and its inner spaces', (t) => {
   t.strictSame(parseLabel('  Ada  LOVELACE '), { ok: true, value: 'Ada  LOVELACE' });
   for (const refused of ['', '  ', 'a\tb', 'a\nb', 'a\u0085b']) t.match(parseLabel(refused), { ok: false });
   t.end();
 });
 
-test('a login name is an address where it holds an @, and null where it can be neither', (t) => {
+test('a login name with @ is an address; null if it is neither address nor username', (t) => {
   t.strictSame(parseLoginName(' ADA '), { username: 'ada' });
   t.strictSame(parseLoginName('ADA@Example.com'), { email: 'ada@example.com' });
   for (const neither of ['', ' ', 'a b', '@', 'a@b@c', '\ud800', 'x'.repeat(65)]) {
@@ -148,7 +148,7 @@ test('a login name is an address where it holds an @, and null where it can be n
   t.end();
 });
 
-test('all that is wrong is told at once, by its place', (t) => {
+test('all problems are reported together, with their paths', (t) => {
   const { values, errors } = collectFields({
     username: parseUsername(''),
     name: parseLabel('Ada'),

@@ -5,12 +5,14 @@ import { RETRY_WINDOW, USUAL } from './observed-site.ts';
 import { expect, pairFrom } from './ordinary-day.ts';
 import { forgedFrom, times, visitor } from './visitors.ts';
 
-/** Somebody got hold of the refresh tokens of a dozen sessions, and their owners go on. */
+/** A thief has the refresh tokens of a dozen sessions, while their owners use them. */
 export async function stolenTokens(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const owner = visitor(url, '203.0.113.50');
   const account = anAccount();
   await owner.signUp(account);
-  const sessions = await times(12, async () => (await (await owner.logIn(account.username)).json()) as Pair);
+  const sessions: Pair[] = [];
+  // Sequential: the limit per name allows fewer concurrent logins.
+  for (let i = 0; i < 12; i++) sessions.push(await pairFrom(owner.logIn(account.username)));
   for (const { refresh_token: token } of sessions) {
     const { access_token: next } = await pairFrom(owner.refresh(token));
     expect(200, await owner.verify(next));
@@ -21,10 +23,13 @@ export async function stolenTokens(site: ObservedSite, { url }: ObservedReplica)
   await site.fire(USUAL, 'LatchkeyReuseSpike');
 }
 
-/** Until the limit of the guesser's address stops it, and on. */
+/** Guesses until the limits of the guesser's networks refuse it, and beyond. */
 export async function guessedPasswords(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
-  const { logIn } = visitor(url, '198.51.100.2');
-  const answers = await times(700, (i) => logIn(`victim-${i % 7}`, `guess ${i}`));
+  const guessers = [1, 2, 3, 4].map((i) => visitor(url, `198.51.${i}.2`));
+  const answers = await times(700, (i) => {
+    const guesser = guessers[i % guessers.length] ?? visitor(url, '198.51.100.2');
+    return guesser.logIn(`victim-${i}`, `guess ${i}`);
+  });
   const limited = answers.filter(({ status }) => status === 429).length;
   expect(700, limited + answers.filter(({ status }) => status === 401).length);
   await site.fire(USUAL, 'LatchkeyLoginGuessing', 'LatchkeyRateLimited');
@@ -38,7 +43,7 @@ export async function fakeTokens(site: ObservedSite, { url }: ObservedReplica): 
   await site.fire(USUAL, 'LatchkeyTokensForged');
 }
 
-/** Each refresh comes a second time at once, and from elsewhere: as by way of a backend that is not trusted. */
+/** Each refresh is repeated at once from another client, as through a backend that is not a trusted proxy. */
 export async function heldRefreshes(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const { signUp, refresh } = visitor(url, '203.0.113.51');
   const tried = await times(80, async () => {

@@ -1,10 +1,10 @@
 import { Agent, request } from 'undici';
 import type { Tally } from './tally.ts';
 
-/** What a balancer needs to know of a replica. */
+/** The balancer's view of a replica. */
 export interface Backend {
   url: string;
-  /** Whether it gets new requests; a balancer that looks at readiness takes it out before it goes. */
+  /** Whether the replica gets new requests; a balancer that checks readiness removes it before it exits. */
   inRotation: boolean;
 }
 
@@ -17,34 +17,34 @@ export interface Call {
 }
 
 export interface Answer {
-  /** 0 where the connection was lost before an answer came. */
+  /** 0 if the connection was lost before an answer. */
   status: number;
-  /** Seconds of Retry-After; 0 where there is none. */
+  /** Seconds of Retry-After; 0 if absent. */
   retryAfter: number;
   body: unknown;
 }
 
 export interface Balancer {
-  /** Milliseconds that an answer may take at the moment. */
+  /** Milliseconds that an answer may take at present. */
   bound: number;
   send(call: Call): Promise<Answer>;
-  /** To this one and no other. */
+  /** Sends to this replica only. */
   sendTo(backend: Backend, call: Call): Promise<Answer>;
   close(): Promise<void>;
 }
 
-/** Every answer of the contract that a well-formed request may get (contract, section 2). */
+/** Every status that a well-formed request may get (contract, section 2). */
 const STATUSES = new Set([200, 400, 401, 403, 429, 503]);
 
-/** Later than any bound: whatever takes this long hangs. Milliseconds. */
+/** Longer than any bound: a request that takes this long hangs. Milliseconds. */
 const PATIENCE = 20_000;
 
-/** Of what is kept to be looked at. */
+/** Number of recorded problems that are kept. */
 const MAX_KEPT = 20;
 
-/** Sends requests to the replicas in turn, to the next one where a connection is refused, and judges every answer. */
+/** Sends requests to the replicas in turn, skips replicas that refuse the connection, and judges every answer. */
 export function makeBalancer(backends: readonly Backend[], tally: Tally): Balancer {
-  // Idle connections are given up before a draining server closes them under a request.
+  // The client closes idle connections before a draining server closes them under a request.
   const agent = new Agent({ keepAliveTimeout: 500, keepAliveMaxTimeout: 500, headersTimeout: PATIENCE });
   let turn = 0;
 
@@ -71,9 +71,7 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
     if (!STATUSES.has(status)) tally.problems.push(`${what} was answered ${status}`);
     if (status === 503 && !(retryAfter >= 1)) tally.problems.push(`${what}: 503 without Retry-After`);
     if (took > balancer.bound) {
-      tally.problems.push(
-        `${what}: ${status} after ${Math.round(took)} ms, and ${balancer.bound} are allowed`,
-      );
+      tally.problems.push(`${what}: ${status} after ${Math.round(took)} ms, limit ${balancer.bound} ms`);
     }
   }
 
@@ -82,7 +80,7 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
     tally.unavailable.push(`${method} ${path}: ${(body as { code?: string } | null)?.code ?? ''}`);
   }
 
-  /** @returns null where no connection could be made: nothing has been sent. */
+  /** @returns null if no connection was made, so that no bytes were sent. */
   async function tryOne(backend: Backend, call: Call): Promise<Answer | null> {
     if (call.method === 'POST') tally.openings++;
     const since = performance.now();

@@ -5,11 +5,11 @@ import { makeLongLivedUse } from './long-lived-use.ts';
 import type { RevokedWatch } from './revoked-watch.ts';
 import type { Tally } from './tally.ts';
 
-/** One user's client: tabs that share a storage and keep the protocol's rules (README, "For clients"). */
+/** One user's client: tabs that share a storage and follow the protocol (docs/api.md, "Rules for clients"). */
 export interface Browser {
   run(): Promise<void>;
   stop(): void;
-  /** How often a refresh or a login has succeeded. */
+  /** Number of successful refreshes and logins. */
   renewals(): number;
 }
 
@@ -19,28 +19,28 @@ export interface BrowserParts {
   tally: Tally;
   name: string;
   tabs: number;
-  /** Waits for Retry-After; the others try again at once. */
+  /** Waits for Retry-After; other browsers retry at once. */
   isPatient: boolean;
 }
 
-/** A session as the storage has it. */
+/** A session as stored. */
 interface Session {
   pair: Pair;
-  /** Its user has asked for its end, which other tabs know. */
+  /** A tab has asked for its end, and the other tabs know. */
   isEnding: boolean;
   isRevoked: boolean;
-  /** Its access token was refused: it is time to refresh. */
+  /** Its access token was refused: time to refresh. */
   isStale: boolean;
-  /** Refreshes that were sent and not yet answered, by any tab. */
+  /** Refreshes in flight, from any tab. */
   refreshing: number;
-  /** None was sent since this pair was stored, or under way then: it is the newest that was ever issued. */
+  /** No refresh was sent or in flight since this pair was stored, so it is the newest ever issued. */
   isNewest: boolean;
 }
 
-/** Sends until it is answered with something else than "try again"; null where the browser was closed before. */
+/** Retries until the answer is other than "try again"; null if the browser was closed before. */
 export type Insist = (call: () => Call) => Promise<(Answer & { tries: number }) | null>;
 
-/** Between two requests, and before a retry of an impatient client; milliseconds. */
+/** The pause between two requests, and before a retry of an impatient client; milliseconds. */
 const PAUSE = { min: 50, max: 150 };
 
 export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: BrowserParts): Browser {
@@ -67,7 +67,7 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
     const answer = await insist(() => ({ method: 'POST', path: '/api/auth/signup', body: newcomer }));
     if (answer?.status === 200) return answer.body as Pair;
     if (!answer) return null;
-    // An earlier try has done it, and its answer was lost: then the account is whole.
+    // An earlier try succeeded and its answer was lost: the account exists.
     if (answer.status !== 400 || answer.tries === 1) problem(`a signup was answered ${answer.status}`);
     return logIn(newcomer);
   }
@@ -89,7 +89,7 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
   async function refresh(mine: Session): Promise<void> {
     mine.refreshing++;
     mine.isNewest = false;
-    // Read from the storage at each try: another tab may have stored a newer pair meanwhile.
+    // Reads the storage at each try: another tab may have stored a newer pair meanwhile.
     const answer = await insist(() => ({
       method: 'GET',
       path: '/api/auth/refresh',
@@ -118,7 +118,7 @@ export function makeBrowser({ balancer, watch, tally, name, tabs, isPatient }: B
     const answer = await insist(() => ({ method: 'GET', path, token: pair.access_token }));
     if (!answer || !isRefused(answer) || mine.pair !== pair) return;
     if (mine.isNewest && !mine.isEnding) signedOut(answer, path);
-    // The answer to a refresh may have been lost: then this token is over, and the next refresh tells.
+    // The answer to a refresh may have been lost; then this token has ended, and the next refresh decides.
     mine.isStale = true;
   }
 

@@ -4,23 +4,23 @@ import type { Replica } from './replica.ts';
 import { lineOf, reset } from './tally.ts';
 import type { World } from './world.ts';
 
-/** Something that breaks, and how it comes right again. */
+/** A fault, and how to heal it. */
 export interface Fault {
   name: string;
-  /** Milliseconds that an answer may take while it lasts. */
+  /** Milliseconds that an answer may take during the fault. */
   bound: number;
-  /** Seconds that it lasts; 0 for what is over at once. */
+  /** Seconds that it lasts; 0 for an instant fault. */
   seconds: number;
   strike(): unknown;
   heal?(): unknown;
 }
 
-/** Seconds after a fault within which all has to work again. */
+/** Seconds after a fault within which everything must work again. */
 const RECOVERY = 20;
-/** A replica may keep this much more memory than before the fault; MiB. */
+/** How much more memory than before the fault a replica may use; MiB. */
 const MEMORY_SLACK = 150;
 
-/** Breaks it under load, gives it back, and waits until all works again. The tally holds what was seen. */
+/** Strikes under load, heals, and waits until everything works again. The tally has the observations. */
 export async function endure(world: World, fault: Fault): Promise<void> {
   reset(world.tally);
   world.balancer.bound = fault.bound;
@@ -30,7 +30,7 @@ export async function endure(world: World, fault: Fault): Promise<void> {
   await world.recovered(RECOVERY);
 }
 
-/** Endures a fault and holds everything against the invariants; one line says what was seen. */
+/** Runs a fault and checks the invariants; prints one line of observations. */
 export async function strike(t: Test, world: World, fault: Fault): Promise<void> {
   const { tally, replicas } = world;
   const errorsBefore = replicas.map((replica) => internalErrors(replica).length);
@@ -40,22 +40,18 @@ export async function strike(t: Test, world: World, fault: Fault): Promise<void>
   t.comment(lineOf(fault.name, tally));
   t.ok(tally.requests > 0, 'there were requests');
   t.ok(tally.revokedTried > 0, 'revoked tokens were tried');
-  t.equal(tally.signOuts, 0, 'nobody was signed out');
+  t.equal(tally.signOuts, 0, 'no user was signed out');
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
   t.strictSame(tally.problems.slice(0, 20), [], 'every answer was one of the contract, and in time');
   for (const [i, replica] of replicas.entries()) {
-    t.strictSame(
-      internalErrors(replica).slice(errorsBefore[i]),
-      [],
-      `replica ${i} logged no fault of its own`,
-    );
+    t.strictSame(internalErrors(replica).slice(errorsBefore[i]), [], `replica ${i} logged no bug of its own`);
     t.equal(replica.service?.process.exitCode, null, `replica ${i} runs`);
     const grown = replica.memory() - (before[i] ?? 0);
-    t.ok(grown < MEMORY_SLACK, `replica ${i} holds ${Math.round(grown)} MiB more than before`);
+    t.ok(grown < MEMORY_SLACK, `replica ${i} uses ${Math.round(grown)} MiB more than before`);
   }
 }
 
-/** A 500 says nothing; the log has its cause. */
+/** A 500 does not name its cause; the log does. */
 function internalErrors({ service }: Replica): string[] {
   const lines = service?.log().split('\n') ?? [];
   return lines.filter((line) => line.includes('"msg":"internal error"'));

@@ -7,12 +7,12 @@ import { expect } from './ordinary-day.ts';
 import { visitor } from './visitors.ts';
 
 interface Reader {
-  /** Resolves with the first id that comes: where it is. */
+  /** Resolves with the first id: the reader's position. */
   position: Promise<string>;
   leave(): void;
 }
 
-/** A service that verifies by itself, and follows the feed of this replica as it should. */
+/** A service that verifies locally and follows the feed of this replica correctly. */
 export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Verifier> {
   const authorization = await aServiceClient(site, 'shop');
   const [id = '', secret = ''] = atob(authorization.slice('Basic '.length)).split(':');
@@ -24,7 +24,7 @@ export async function aFeedReader(site: ObservedSite, replica: ObservedReplica):
   return verifier;
 }
 
-/** A service that comes back again and again, and each time after more than is kept. */
+/** A service that keeps reconnecting, each time after more events than the feed keeps. */
 export async function trimmedReader(site: ObservedSite, replica: ObservedReplica): Promise<void> {
   const authorization = await aServiceClient(site, 'trimmed');
   const first = await read(replica, authorization);
@@ -48,7 +48,7 @@ async function read({ url }: ObservedReplica, authorization: string, lastId?: st
   const stopping = new AbortController();
   const headers = { authorization, ...(lastId !== undefined && { 'last-event-id': lastId }) };
   let response: Response | undefined;
-  // A client that was just made is known to the replicas a second later.
+  // The replicas know a new client a second later.
   await until(async () => {
     response = await fetch(`${url}/api/auth/revocations`, { headers, signal: stopping.signal });
     if (response.status !== 200) await response.text();
@@ -62,7 +62,7 @@ async function read({ url }: ObservedReplica, authorization: string, lastId?: st
   };
 }
 
-/** Reads on until the reader leaves. */
+/** Reads until the reader leaves. */
 function firstId(response: Response | undefined): Promise<string> {
   return new Promise((resolve, reject) => {
     void (async () => {
@@ -77,7 +77,7 @@ function firstId(response: Response | undefined): Promise<string> {
   });
 }
 
-/** @returns its Authorization. */
+/** Creates a client. @returns its Authorization header. */
 async function aServiceClient({ postgres }: ObservedSite, name: string): Promise<string> {
   const { code, stdout, stderr } = await latchkey(['client', 'create', name, '--json'], {
     DATABASE_URL: postgres.url(),

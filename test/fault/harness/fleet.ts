@@ -1,40 +1,38 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
+import { testFolder } from '../../support/folder.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
 import { makeBalancer } from './balancer.ts';
 import { makeBrowser } from './browser.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/until.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
 import { makeRevokedWatch } from './revoked-watch.ts';
 import { makeTally, type Tally } from './tally.ts';
 
-/** Replicas that come and go behind a real nginx, under steady load. */
+/** Replicas behind a real nginx that start and stop under steady load. */
 export interface Fleet {
   nginx: Nginx;
   tally: Tally;
-  /** Those that run, the oldest first. */
+  /** The running replicas, oldest first. */
   replicas: readonly Replica[];
-  /** Starts one, of another version where its server.js is given. Resolves once it gets requests. */
+  /** Starts a replica, of another version if its server.js is given. Resolves once it gets requests. */
   add(server?: string): Promise<Replica>;
-  /** SIGTERM. @returns the exit code. */
+  /** Sends SIGTERM. @returns the exit code. */
   remove(replica: Replica): Promise<number | null>;
   /** Resolves once every browser has signed in or refreshed `times` times more. */
   renewed(times: number): Promise<void>;
-  /** Ends the load, and waits for what is under way. */
+  /** Ends the load, and waits for requests in flight. */
   stop(): Promise<void>;
 }
 
 const BROWSERS = 20;
-/** Between two looks at the replicas' readiness, in milliseconds: as Kubernetes does, only more often. */
-const LOOK = 200;
-/** Seconds for what takes one. */
+/** Milliseconds between two readiness probes: as Kubernetes does, only more often. */
+const PROBE_INTERVAL = 200;
+/** Seconds allowed for steps that take about one. */
 const PATIENCE = 60;
 
-/** Drains as by default. What else is at work on the machine is not what is tried: nothing is 503 for being slow. */
+/** Default drain, long timeouts: other work on the machine must not cause a 503. */
 const STEADY = {
   DRAIN_DELAY: '5',
   TRUST_PROXY: 'loopback',
@@ -43,16 +41,13 @@ const STEADY = {
   HASH_QUEUE_TIMEOUT: '60',
 };
 
-/** @param versions one replica each: a server.js, or undefined for this version's. */
+/** @param versions one entry per replica: a server.js, or undefined for this version's. */
 export async function startFleet(
   t: Test,
   env: Environment,
   versions: readonly (string | undefined)[],
 ): Promise<Fleet> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-fleet-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const replicas: Replica[] = [];
   const tally = makeTally();
   const start = async (server?: string) => {
@@ -66,7 +61,7 @@ export async function startFleet(
 
   const balancer = makeBalancer([{ url: nginx.url, inRotation: true }], tally);
   const watch = makeRevokedWatch(balancer, replicas, tally);
-  // A tab each: where tabs overlap, the protocol itself has one of them try again.
+  // One tab each: with overlapping tabs the protocol itself requires retries.
   const browsers = Array.from({ length: BROWSERS }, (_, i) =>
     makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: true }),
   );
@@ -111,7 +106,7 @@ function addressesOf(replicas: readonly Replica[]): string[] {
   return replicas.map(({ url }) => url);
 }
 
-/** Has nginx send requests to those that say that they are ready. @returns whom it sends them to. */
+/** Points nginx to the ready replicas. @returns their addresses. */
 function followReadiness(t: Test, nginx: Nginx, replicas: readonly Replica[]): () => readonly string[] {
   let routed: readonly string[] = addressesOf(replicas);
   const stopping = new AbortController();
@@ -130,7 +125,7 @@ function followReadiness(t: Test, nginx: Nginx, replicas: readonly Replica[]): (
   const following = (async () => {
     while (!stopping.signal.aborted) {
       await look();
-      await sleep(LOOK);
+      await sleep(PROBE_INTERVAL);
     }
   })();
   t.teardown(async () => {

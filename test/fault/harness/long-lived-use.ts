@@ -14,10 +14,10 @@ interface Parts {
   device: string;
 }
 
-/** At once. */
+/** Concurrent tokens. */
 const MAX = 3;
 
-/** The long-lived tokens of one browser's user: made, used, and deleted with themselves. */
+/** Uses the long-lived tokens of one browser's user: creates, uses and deletes them. */
 export function makeLongLivedUse({ insist, watch, tally, device }: Parts) {
   const tokens: LongLived[] = [];
 
@@ -26,7 +26,7 @@ export function makeLongLivedUse({ insist, watch, tally, device }: Parts) {
   }
 
   return {
-    /** @returns whether the access token was good for it. */
+    /** @returns whether the access token was good enough. */
     async create(accessToken: string): Promise<boolean> {
       if (tokens.length >= MAX) return true;
       const answer = await insist(() => ({

@@ -5,19 +5,19 @@ import { USUAL } from './observed-site.ts';
 import { expect, pairFrom } from './ordinary-day.ts';
 import { times, visitor } from './visitors.ts';
 
-/** A column that the code knows is not there: a fault that nobody foresaw. */
-export async function brokenSchema(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+/** The database refuses a row for a reason that the code does not know: an unforeseen fault. */
+export async function unknownConstraint(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const { signUp, logIn } = visitor(url, '203.0.113.60');
   const account = anAccount();
   await signUp(account);
-  await site.postgres.ask('ALTER TABLE users RENAME COLUMN password_hash TO renamed');
+  await site.postgres.ask('ALTER TABLE tokens ADD CONSTRAINT unknown CHECK (id < 0) NOT VALID');
   expect(500, (await logIn(account.username)).status);
-  await site.postgres.ask('ALTER TABLE users RENAME COLUMN renamed TO password_hash');
+  await site.postgres.ask('ALTER TABLE tokens DROP CONSTRAINT unknown');
   expect(200, (await logIn(account.username)).status);
   await site.fire(USUAL, 'LatchkeyInternalErrors');
 }
 
-/** A session that was last issued two minutes from now, as by a clock that has gone back since. */
+/** A session whose latest pair was issued two minutes in the future, as if the clock has gone back since. */
 export async function wrongClock(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const { signUp, refresh } = visitor(url, '203.0.113.61');
   const pair = await signUp();
@@ -36,7 +36,7 @@ export async function wrongClock(site: ObservedSite, { url }: ObservedReplica): 
   await site.fire(USUAL, 'LatchkeyClockWrong');
 }
 
-/** Somebody holds a lock that every login needs. */
+/** A connection holds a lock that every login needs. */
 export async function lockedTable(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const { signUp, ask } = visitor(url, '203.0.113.62');
   const { access_token: token } = await signUp();
@@ -47,9 +47,9 @@ export async function lockedTable(site: ObservedSite, { url }: ObservedReplica):
     await holder.query('LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE');
     const waiting = Promise.all(Array.from({ length: 300 }, () => ask('GET', '/api/user', token)));
     await site.fire(USUAL, 'LatchkeyPoolExhausted');
-    // The server answers, if not those who wait for the lock: nobody is to be told that it is away.
+    // The server answers, though queries wait for the lock: the alert for a store outage must stay silent.
     await site.calm(USUAL, 'LatchkeyStoreDown');
-    if (site.seen.has('LatchkeyStoreDown')) throw new Error('a full pool is taken for a store that is away');
+    if (site.seen.has('LatchkeyStoreDown')) throw new Error('a full pool looks like a store outage');
     await holder.query('ROLLBACK');
     await waiting;
   } finally {

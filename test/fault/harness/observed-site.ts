@@ -1,60 +1,57 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
+import { testFolder } from '../../support/folder.ts';
 import { faultProxy, type FaultProxy } from '../../support/fault-proxy.ts';
 import { aSecret, KEYS } from '../../support/keys.ts';
 import { startPostgres, type OwnPostgres } from '../../support/own-postgres.ts';
 import { startPrometheus, type Prometheus } from '../../support/prometheus.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
 import { ready, startService, type Service } from '../../support/service.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/until.ts';
 
-/** A replica with its own ways to the stores, so that they can be taken from it alone. */
+/** A replica with its own proxies to the stores, so that a test can cut it off alone. */
 export interface ObservedReplica extends Service {
   redis: FaultProxy;
   database: FaultProxy;
 }
 
-/** Stores, replicas, and a Prometheus that scrapes those it is told of. */
+/** Stores, replicas, and a Prometheus with a changing list of targets. */
 export interface ObservedSite {
   prometheus: Prometheus;
   postgres: OwnPostgres;
   redis: RedisServer;
-  /** One more on these stores; not scraped yet. */
+  /** Starts another replica on these stores; it is not scraped yet. */
   start(env?: Environment, server?: string): Promise<ObservedReplica>;
-  /** Prometheus hears of it, or of that it is gone. @param namespace of an installation. */
+  /** Sets the replicas that Prometheus scrapes. @param namespace of an installation. */
   scrape(namespace: string, ...replicas: Service[]): void;
-  /** Prometheus hears that all are gone. */
-  scrapeNobody(): void;
-  /** Another key signs from now on, and is this old by the name of its file. @param date YYYY-MM-DD */
+  /** Removes all replicas from Prometheus. */
+  scrapeNone(): void;
+  /** Makes another key sign, with this date in its file name. @param date YYYY-MM-DD */
   signWithKeyOf(date: string): void;
-  /** Resolves once these alerts fire for the installation. @param namespace undefined for that of no installation. */
+  /** Resolves once these alerts fire for the installation. @param namespace undefined if the alert has none. */
   fire(namespace: string | undefined, ...alerts: string[]): Promise<void>;
-  /** Resolves once none of these does. */
+  /** Resolves once none of these alerts fires. */
   calm(namespace: string, ...alerts: string[]): Promise<void>;
-  /** Every alert that was seen to fire. */
+  /** Every alert that has fired. */
   seen: ReadonlySet<string>;
 }
 
-/** The installation that most happens to. */
+/** The installation of most tests. */
 export const USUAL = 'usual';
 
 /** Its REFRESH_RETRY_WINDOW, in seconds. */
 export const RETRY_WINDOW = 2;
 
-/** As keys' files are named by it. */
+/** The date format in the names of key files. */
 export const today = () => new Date().toISOString().slice(0, 10);
 
-/** Seconds in which an alert has to show, on a machine that has other things to do. */
+/** Seconds within which an alert must fire on a busy machine. */
 const PATIENCE = 150;
 
 export async function startSite(t: Test): Promise<ObservedSite> {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-keys-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   const signWithKeyOf = (date: string) => {
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
     writeFileSync(join(folder, `${date}.pem`), KEYS.ES256(), { mode: 0o600 });
@@ -72,7 +69,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
   async function firing(namespace: string | undefined): Promise<Set<string>> {
     const alerts = (await prometheus.firing()).filter(({ labels }) => labels.namespace === namespace);
     const names = alerts.map(({ labels, annotations }) => {
-      // What a template cannot fill in, it says in angle brackets.
+      // A template that fails to expand contains angle brackets.
       const text = Object.values(annotations).find((each) => /<|%!/.test(each));
       if (text !== undefined) throw new Error(`${labels.alertname} says ${text}`);
       return labels.alertname;
@@ -108,7 +105,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
       targets[namespace] = replicas.map(({ opsUrl }) => opsUrl);
       prometheus.scrape(targets);
     },
-    scrapeNobody() {
+    scrapeNone() {
       prometheus.scrape({});
     },
     signWithKeyOf,
@@ -116,7 +113,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
       await eventually(PATIENCE, async () => {
         const now = await firing(namespace);
         const missing = alerts.filter((name) => !now.has(name));
-        return missing.length === 0 ? null : `${missing.join(', ')} do not fire`;
+        return missing.length === 0 ? null : `${missing.join(', ')} not firing`;
       });
     },
     async calm(namespace, ...alerts) {

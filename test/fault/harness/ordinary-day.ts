@@ -3,7 +3,7 @@ import { anAccount, type Pair } from '../../support/client.ts';
 import type { Service } from '../../support/service.ts';
 import { visitor, type Visitor } from './visitors.ts';
 
-/** People who use the service again and again in all its ways, and make the mistakes that people make. */
+/** People who use all operations again and again, with the usual mistakes. */
 export function ordinaryDay(replicas: readonly Service[]): { over(): Promise<void> } {
   const stopping = new AbortController();
   const people = replicas.flatMap((replica, i) =>
@@ -32,7 +32,7 @@ async function someUse(who: Visitor): Promise<void> {
     expect(200, await who.verify(pair.access_token));
     const { refresh_token: used } = pair;
     await pairFrom(who.refresh(used));
-    // A second tab, which gets the same pair.
+    // A second tab gets the same pair.
     pair = await pairFrom(who.refresh(used));
   }
   const { access_token: access } = pair;
@@ -46,14 +46,14 @@ async function someUse(who: Visitor): Promise<void> {
   expect(401, await who.verify('what is this'));
 }
 
-/** @throws Error where the answer is no pair. */
+/** @throws Error if the answer is not a pair. */
 export async function pairFrom(answer: Promise<Response>): Promise<Pair> {
   const response = await answer;
   if (response.status !== 200) throw new Error(`no pair: ${response.status} ${await response.text()}`);
   return (await response.json()) as Pair;
 }
 
-/** @throws Error where it was another. */
+/** @throws Error if the status differs. */
 export function expect(status: number, actual: number): void {
   if (actual !== status) throw new Error(`answered ${actual}, not ${status}`);
 }

@@ -4,10 +4,10 @@ import type { OwnPostgres } from '../../support/own-postgres.ts';
 import type { Fault } from './fault.ts';
 import { DATABASE_TIMEOUT } from './world.ts';
 
-/** A login waits for a connection and for some statements one after another, and each may take DATABASE_TIMEOUT. */
+/** A login waits for a connection and for several statements in turn; each may take DATABASE_TIMEOUT. */
 const BOUND = 6 * DATABASE_TIMEOUT;
 
-/** What may happen to PostgreSQL. It has to be as before when each has healed. */
+/** Faults of PostgreSQL. Once healed, it must be as before. */
 export function postgresFaults(postgres: OwnPostgres, proxy: FaultProxy): Fault[] {
   const through = (name: string, fault: Parameters<FaultProxy['set']>[0]): Fault => ({
     name: `PostgreSQL ${name}`,
@@ -76,7 +76,7 @@ export function postgresFaults(postgres: OwnPostgres, proxy: FaultProxy): Fault[
   ];
 }
 
-/** Takes every connection that there is, the superuser's and the replicas' too. */
+/** Takes every connection, including those of the superuser and the replicas. */
 async function occupyAll(url: string, clients: pg.Client[]): Promise<void> {
   const [first] = await occupyRest(url, clients);
   const rest = async () => (await occupyRest(url, clients)).length > 0;
@@ -85,7 +85,7 @@ async function occupyAll(url: string, clients: pg.Client[]): Promise<void> {
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE backend_type = 'client backend' AND application_name <> '${OCCUPANT}'`,
     );
-    // The replicas connect again as fast as they can, and get some of what was freed.
+    // The replicas reconnect as fast as they can and take some of the freed connections.
   } while (await rest());
 }
 

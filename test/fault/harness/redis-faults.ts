@@ -2,10 +2,10 @@ import type { FaultProxy } from '../../support/fault-proxy.ts';
 import type { RedisServer } from '../../support/redis-server.ts';
 import type { Fault } from './fault.ts';
 
-/** The contract's second for an outage of Redis, and a margin for a machine that has other things to do. */
+/** The contract allows one second for an outage of Redis; the rest is a margin for a busy machine. */
 const BOUND = 3000;
 
-/** What may happen to a single Redis. It has to be as before when each has healed. */
+/** Faults of a single Redis. Once healed, it must be as before. */
 export function redisFaults(redis: RedisServer, proxy: FaultProxy): Fault[] {
   const through = (name: string, fault: Parameters<FaultProxy['set']>[0]): Fault => ({
     name: `Redis ${name}`,
@@ -35,7 +35,7 @@ export function redisFaults(redis: RedisServer, proxy: FaultProxy): Fault[] {
       seconds: 3,
       async strike() {
         await redis.ask('SAVE');
-        // Long enough for sessions to move on and to be revoked since.
+        // Long enough for sessions to rotate and end after the snapshot.
         await new Promise((resolve) => setTimeout(resolve, 3000));
         await redis.kill();
         await redis.start();
@@ -71,7 +71,7 @@ export function redisFaults(redis: RedisServer, proxy: FaultProxy): Fault[] {
       name: 'Redis read-only (a demoted master)',
       bound: BOUND,
       seconds: 3,
-      // Of a master that nobody can reach: what it holds stays.
+      // Makes it the replica of an unreachable master; its data stays.
       strike: () => redis.ask('REPLICAOF', '127.0.0.1', 1),
       heal: () => redis.ask('REPLICAOF', 'NO', 'ONE'),
     },

@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
 import { startService, type Service } from '../../support/service.ts';
 import type { Backend } from './balancer.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/until.ts';
 
-/** One of the replicas: a built process that can be killed and started anew, each time on another port. */
+/** One replica: a built process that can be killed and restarted, each time on another port. */
 export interface Replica extends Backend {
-  /** The running process; null between two. */
+  /** The running process; null while stopped. */
   service: Service | null;
-  /** Ends it and waits. @returns its exit code; null when the signal ended it. */
+  /** Ends it and waits. @returns its exit code; null if the signal ended it. */
   stop(signal: NodeJS.Signals): Promise<number | null>;
   start(): Promise<void>;
-  /** What /health/ready answers. */
+  /** The status of /health/ready. */
   readiness(): Promise<number>;
   /** Resident memory in MiB. */
   memory(): number;
@@ -20,10 +20,10 @@ export interface Replica extends Backend {
   handles(): number;
 }
 
-/** A connection is refused there: nobody listens on it. */
+/** No process listens there, so connections are refused. */
 const NOWHERE = 'http://127.0.0.1:1';
 
-/** @param server the built server.js, where it is not this version's. */
+/** @param server the built server.js of another version. */
 export async function startReplica(t: Test, env: Environment, server?: string): Promise<Replica> {
   const replica: Replica = {
     url: NOWHERE,
@@ -54,7 +54,7 @@ export async function startReplica(t: Test, env: Environment, server?: string): 
   return replica;
 }
 
-/** Resolves once it says that it is ready. */
+/** Resolves once the replica reports ready. */
 export async function isReady(replica: Replica, seconds = 20): Promise<void> {
   await eventually(seconds, async () => {
     const status = await replica.readiness();

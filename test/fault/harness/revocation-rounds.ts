@@ -3,26 +3,26 @@ import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
 import type { Call } from './balancer.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/until.ts';
 import type { Replica } from './replica.ts';
 import { lineOf, reset } from './tally.ts';
 import type { World } from './world.ts';
 
 const ROUNDS = Math.max(1, Math.round(3 * testScale));
-/** Revoked at once in each round, of each kind. */
+/** Concurrent revocations per round, of each kind. */
 const TOKENS = 4;
-/** How long revoked tokens are tried from then on, in milliseconds. */
+/** How long the revoked tokens are tried afterwards, in milliseconds. */
 const TRIED_FOR = 2000;
 
 export interface Disaster {
   name: string;
-  /** Before the revocations: a snapshot to come back from. */
+  /** Before the revocations: saves a snapshot to restore. */
   prepare?(): Promise<unknown>;
-  /** At once after they have been answered 200. @param by the replica that answered. */
+  /** Right after the revocations have been answered 200. @param by the replica that answered. */
   strike(by: Replica): Promise<unknown>;
 }
 
-/** Revocations that are answered 200, then at once a disaster: still refused everywhere. */
+/** Strikes right after revocations have been answered 200: every replica must still refuse the tokens. */
 export async function revocationRounds(t: Test, world: World, disaster: Disaster): Promise<void> {
   const { tally, replicas } = world;
   reset(tally);
@@ -48,7 +48,7 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
   }
   t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${ROUNDS} rounds`);
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
-  t.equal(tally.signOuts, 0, 'nobody was signed out');
+  t.equal(tally.signOuts, 0, 'no user was signed out');
 }
 
 interface Opened {
@@ -71,7 +71,7 @@ async function openSessions(world: World, by: Replica): Promise<Opened[]> {
   );
 }
 
-/** @returns the tokens that are over. */
+/** @returns the ended tokens. */
 async function end(
   world: World,
   by: Replica,
@@ -88,7 +88,7 @@ async function end(
   return [pair.access_token, pair.refresh_token, token];
 }
 
-/** @throws Error where it is not answered 200 in time; an outage before anything is revoked is waited out. */
+/** @throws Error if the answer is not 200 in time; an outage before the first revocation is waited out. */
 async function ask<Body>({ balancer }: World, by: Replica, call: Call): Promise<Body> {
   let body: unknown;
   await eventually(20, async () => {
@@ -99,7 +99,7 @@ async function ask<Body>({ balancer }: World, by: Replica, call: Call): Promise<
   return body as Body;
 }
 
-/** @returns which statuses there were; a dead replica's 0 is not one. */
+/** @returns the distinct statuses; the 0 of a dead replica does not count. */
 async function tryEverywhere(t: Test, world: World, tokens: string[]): Promise<number[]> {
   const { balancer, replicas, tally } = world;
   const answers = await Promise.all(

@@ -3,7 +3,7 @@ import { headerOf } from '../../support/client.ts';
 import type { Backend, Balancer } from './balancer.ts';
 import type { Tally } from './tally.ts';
 
-/** Tries every revoked token again and again on every replica. */
+/** Tries every revoked token repeatedly on every replica. */
 export interface RevokedWatch {
   /** @param tokens whose revocation has been answered 200: access, refresh or long-lived. */
   add(...tokens: string[]): void;
@@ -11,7 +11,7 @@ export interface RevokedWatch {
   stop(): Promise<void>;
 }
 
-/** Between two tries, in milliseconds. */
+/** Milliseconds between two tries. */
 const PAUSE = 10;
 
 export function makeRevokedWatch(
@@ -39,7 +39,7 @@ export function makeRevokedWatch(
   async function run(): Promise<void> {
     let next = 0;
     while (!isStopped) {
-      // The newest first: right after a revocation is when it would be forgotten.
+      // The newest first: a replica would forget a revocation right after it.
       const token = fresh.pop() ?? seen[next++ % seen.length];
       if (token !== undefined) await tryEverywhere(token);
       await sleep(PAUSE);

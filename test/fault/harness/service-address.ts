@@ -1,10 +1,11 @@
 import net from 'node:net';
 import type { Test } from 'tap';
+import { listen } from '../../support/listen.ts';
 import type { Backend } from './balancer.ts';
 
 /**
- * One address for all replicas, as a Kubernetes Service or a TCP balancer gives: each new connection goes to the next
- * replica, and to another where that one refuses it. What becomes of a connection afterwards is the replica's matter.
+ * One address for all replicas, like a Kubernetes Service or a TCP balancer: each new connection goes to the next
+ * replica, or to another if that one refuses it. After that, only the replica affects the connection.
  */
 export async function startServiceAddress(t: Test, backends: readonly Backend[]): Promise<string> {
   const sockets = new Set<net.Socket>();
@@ -36,15 +37,12 @@ export async function startServiceAddress(t: Test, backends: readonly Backend[])
   }
 
   const server = net.createServer((client) => {
-    sockets.add(client);
     client.on('error', () => undefined);
-    client.on('close', () => sockets.delete(client));
     connect(client, backends.length);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = await listen(t, server);
   t.teardown(() => {
     for (const socket of sockets) socket.destroy();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`;
+  return url;
 }

@@ -4,7 +4,7 @@ import type { RevokedWatch } from './revoked-watch.ts';
 
 /**
  * One pass through all six operations, and verify, on one replica.
- * @returns what failed first; null where all is well. Nothing is tried again.
+ * @returns the first failure; null if there is none. There are no retries.
  */
 export async function sixOperations(
   balancer: Balancer,

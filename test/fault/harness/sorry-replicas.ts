@@ -1,31 +1,36 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
+import { testFolder } from '../../support/folder.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { ready, startService } from '../../support/service.ts';
 import type { ObservedSite } from './observed-site.ts';
 import { visitor } from './visitors.ts';
 
-// Each is an installation of its own, which nobody else's alerts depend on.
+// Each replica is a separate installation, so the alerts of the others do not depend on it.
 
 async function ownStores(t: Test): Promise<Environment> {
   const [{ url }, redis] = [await testDatabase(t), await startRedis(t)];
   return { DATABASE_URL: url, REDIS_URL: redis.url };
 }
 
-/** More logins than it can hash. */
+/** More logins than the replica can hash. */
 export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, {
     ...(await ownStores(t)),
     ...{ HASH_CONCURRENCY: '1', HASH_QUEUE: '2', SCRYPT_LOG_N: '14' },
+    // Every wrong password must be hashed.
+    RATE_LIMIT_ACCOUNT: '0',
   });
   await ready(service);
   const stopping = new AbortController();
   const { logIn } = visitor(service.url, '203.0.113.70');
   const crowd = Array.from({ length: 8 }, async () => {
     while (!stopping.signal.aborted) {
-      const { status } = await logIn('nobody');
+      const { status } = await logIn('unknown');
       if (status === 503) await sleep(50);
     }
   });
@@ -36,7 +41,7 @@ export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void>
   await Promise.all(crowd);
 }
 
-/** It gets a fraction of a processor, in pieces. */
+/** The replica gets a fraction of a CPU, in slices. */
 export async function lateReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, await ownStores(t));
   await ready(service);
@@ -60,9 +65,33 @@ export async function lateReplica(t: Test, site: ObservedSite): Promise<void> {
   }
 }
 
-/** Its Redis has never been there. */
+/** Its Redis was never reachable. */
 export async function unreadyReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, { ...(await ownStores(t)), REDIS_URL: 'redis://127.0.0.1:1' });
   site.scrape('unready', service);
-  await site.fire('unready', 'LatchkeyReplicaNotReady', 'LatchkeyNoneReady', 'LatchkeyStoreDown');
+  await site.fire('unready', 'LatchkeyReplicaNotReady', 'LatchkeyNoneReady');
+  // No replica that serves has lost a store.
+  await site.calm('unready', 'LatchkeyStoreDown', 'LatchkeyBackgroundStuck');
+}
+
+/** Its audit file is replaced by a folder. */
+export async function trailLost(t: Test, site: ObservedSite): Promise<void> {
+  const file = join(testFolder(t), 'audit.jsonl');
+  const service = await startService(t, { ...(await ownStores(t)), AUDIT_LOG: `file:${file}` });
+  await ready(service);
+  site.scrape('trail', service);
+  rmSync(file);
+  mkdirSync(file);
+  const stopping = new AbortController();
+  const { signUp } = visitor(service.url, '203.0.113.71');
+  // A counter has to rise between two scrapes.
+  const failures = (async () => {
+    while (!stopping.signal.aborted) {
+      await signUp();
+      await sleep(500);
+    }
+  })();
+  await site.fire('trail', 'LatchkeyAuditLost');
+  stopping.abort();
+  await failures;
 }

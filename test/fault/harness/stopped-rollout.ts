@@ -1,13 +1,13 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { packageRoot } from '../../../src/infra/postgres/migration-files.ts';
+import { testFolder } from '../../support/folder.ts';
 import { aSecret } from '../../support/keys.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { today, USUAL } from './observed-site.ts';
 
-/** One replica is left of a rollout: of another version, and with a secret that the others have not got. */
+/** One replica is left over from a rollout, with another version and a secret that the others lack. */
 export async function oddReplica(
   t: Test,
   site: ObservedSite,
@@ -21,7 +21,7 @@ export async function oddReplica(
   await site.calm(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
 }
 
-/** A key signs whose file is from last year; then one that is new. */
+/** First a key from last year signs, then a new one. */
 export async function agedKey(site: ObservedSite): Promise<void> {
   site.signWithKeyOf('2025-01-01');
   await site.fire(USUAL, 'LatchkeyKeyOld');
@@ -29,12 +29,9 @@ export async function agedKey(site: ObservedSite): Promise<void> {
   await site.calm(USUAL, 'LatchkeyKeyOld', 'LatchkeyKeysDiffer');
 }
 
-/** This version under another name: the built server.js of a copy. */
+/** This version under another number: the built server.js in a copy of the package. */
 function serverOfVersion(t: Test, version: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'lk-version-'));
-  t.teardown(() => {
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = testFolder(t);
   const root = packageRoot();
   for (const part of ['prisma', 'dist/src'])
     cpSync(join(root, part), join(folder, part), { recursive: true });

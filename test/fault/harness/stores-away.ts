@@ -17,8 +17,8 @@ const WHILE_AWAY = [
 ];
 
 /**
- * One replica loses Redis, the other PostgreSQL, so that neither finishes what the other has begun.
- * @returns what waits for the alerts, gives the stores back, and waits until all is well.
+ * One replica loses Redis, the other PostgreSQL, so neither can finish the other's work.
+ * @returns a function that waits for the alerts, restores the stores, and waits until the alerts stop.
  */
 export async function storesAway(
   site: ObservedSite,
@@ -42,14 +42,14 @@ export async function storesAway(
   expect(401, (await visitor(withoutDatabase.url, '198.51.100.4').refresh(stolen.refresh_token)).status);
 
   withoutRedis.redis.set('refuse');
-  // Revoked on record, and nobody can set the tombstones.
+  // Revoked in the record, but no replica can set the tombstones.
   const { code } = await latchkey(['user', 'disable', account.username], {
     DATABASE_URL: site.postgres.url(),
   });
   expect(1, code);
 
   const stopping = new AbortController();
-  // A few at a time: what a counter's first scrape finds is no rise.
+  // A few at a time: Prometheus sees no increase in the first sample of a counter.
   const users = (async () => {
     while (!stopping.signal.aborted) {
       expect(503, await stranded.verify(access));

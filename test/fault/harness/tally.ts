@@ -1,23 +1,23 @@
-/** What clients and watch saw since the last `reset`. */
+/** Observations of the clients and the watch since the last `reset`. */
 export interface Tally {
   requests: number;
-  /** Tries at what makes a token: logins, signups and new long-lived tokens. */
+  /** Tries to create a token: logins, signups and new long-lived tokens. */
   openings: number;
-  /** Requests sent again after a lost connection or an answer that says to try again. */
+  /** Retries after a lost connection or a retryable answer. */
   retries: number;
-  /** The first answers of 503, with their code. */
+  /** The first 503 answers, with their code. */
   unavailable: string[];
-  /** Sessions and long-lived tokens that were refused although nobody had ended them. */
+  /** Sessions and long-lived tokens that were refused although no client had ended them. */
   signOuts: number;
   /** Answers of 200 to a token whose revocation had been answered 200. */
   revokedAccepted: number;
-  /** How often revoked tokens were tried. */
+  /** Number of tries with revoked tokens. */
   revokedTried: number;
   /** Requests that ended without an answer. */
   lost: number;
   /** Milliseconds of the slowest answer. */
   slowest: number;
-  /** Answers that the contract does not have, and answers that came too late; the first few in words. */
+  /** Answers outside the contract, and late answers; only the first few. */
   problems: string[];
 }
 
@@ -36,12 +36,12 @@ export function makeTally(): Tally {
   };
 }
 
-/** Forgets in place: everybody holds the same tally. */
+/** Resets in place, because all parts share one tally. */
 export function reset(tally: Tally): void {
   Object.assign(tally, makeTally());
 }
 
-/** The line of one fault. */
+/** The summary line of one fault. */
 export function lineOf(name: string, tally: Tally): string {
   const { requests, retries, lost, signOuts, revokedTried, revokedAccepted, slowest, problems } = tally;
   return [

@@ -3,27 +3,27 @@ import type { Verifier } from '../../../src/verifier/main.ts';
 import { anAccount, type Pair } from '../../support/client.ts';
 import type { Answer, Balancer, Call } from './balancer.ts';
 
-/** A token that a service verifies by itself, and how it is ended. */
+/** A token that a service verifies locally, and how to end it. */
 export interface Verified {
   token: string;
   end: Call;
 }
 
-/** What came of ending one. */
+/** The result of ending a token. */
 export interface Ended {
-  /** Milliseconds from the answer to the logout to the refusal at the verifier; 0 where the refusal came first. */
+  /** Milliseconds from the answer to the logout to the refusal at the verifier; 0 if the refusal came first. */
   took: number;
   isMissed: boolean;
 }
 
-/** At once. */
+/** Concurrent tasks. */
 const PARALLEL = 8;
 /** Sessions of one user. */
 const EACH = 50;
-/** Milliseconds between two looks, and after which a revocation counts as missed. */
+/** Milliseconds between two checks, and after which a revocation counts as missed. */
 const [LOOK, MISSED] = [2, 60_000];
 
-/** Runs `each` over all items, some at once. */
+/** Runs `each` over all items, with limited concurrency. */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   each: (item: Item) => Promise<Result>,
@@ -37,7 +37,7 @@ export async function inParallel<Item, Result>(
   return results;
 }
 
-/** Asks until it is answered 200. @throws Error where the answer is neither that nor "try again". */
+/** Retries until the answer is 200. @throws Error if the answer is neither 200 nor "try again". */
 export async function insist(balancer: Balancer, call: Call): Promise<Answer> {
   for (;;) {
     const answer = await balancer.send(call);
@@ -48,7 +48,7 @@ export async function insist(balancer: Balancer, call: Call): Promise<Answer> {
   }
 }
 
-/** Opens so many sessions, and a long-lived token for every twentieth. */
+/** Opens this many sessions, and a long-lived token for every twentieth. */
 export async function openVerified(balancer: Balancer, count: number): Promise<Verified[]> {
   const users = Array.from({ length: Math.ceil(count / EACH) }, () => anAccount());
   await inParallel(users, (body) => insist(balancer, { method: 'POST', path: '/api/auth/signup', body }));
@@ -75,7 +75,7 @@ export async function openVerified(balancer: Balancer, count: number): Promise<V
   );
 }
 
-/** Why the verifier refuses it; `good` where it does not. */
+/** The verifier's reason to refuse the token; `good` if it accepts it. */
 export function outcomeOf(verifier: Verifier, token: string): Promise<string> {
   return verifier.verify(token).then(
     () => 'good',
@@ -83,7 +83,7 @@ export function outcomeOf(verifier: Verifier, token: string): Promise<string> {
   );
 }
 
-/** The same, but asked until there is a decision: about a long-lived token that is new Latchkey may have to be asked. */
+/** The same, repeated until there is a decision: for a new long-lived token the verifier may have to ask Latchkey. */
 export async function decisionOn(verifier: Verifier, token: string): Promise<string> {
   const since = performance.now();
   for (;;) {
@@ -93,7 +93,7 @@ export async function decisionOn(verifier: Verifier, token: string): Promise<str
   }
 }
 
-/** Ends it, and watches the verifier until it is refused there. */
+/** Ends the token, and polls the verifier until it refuses the token. */
 export async function endAndWatch(
   balancer: Balancer,
   verifier: Verifier,

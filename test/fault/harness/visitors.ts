@@ -2,7 +2,7 @@ import { anAccount, bearer, claimsOf, headerOf, type Pair } from '../../support/
 import { KEYS } from '../../support/keys.ts';
 import { forge } from '../../support/tokens.ts';
 
-/** Somebody behind an address of their own; requests come by way of a proxy that says which. */
+/** A client with its own address; a proxy forwards its requests and names that address. */
 export interface Visitor {
   signUp: (account?: ReturnType<typeof anAccount>) => Promise<Pair>;
   logIn: (username: string, password?: string) => Promise<Response>;
@@ -24,7 +24,7 @@ export function visitor(url: string, address: string): Visitor {
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    // Read at once, so that no connection is held by an answer that nobody reads.
+    // Reads the body at once, so that an unread answer does not hold a connection.
     const text = await response.text();
     return new Response(text === '' ? null : text, { status: response.status, headers: response.headers });
   };
@@ -43,7 +43,7 @@ export function visitor(url: string, address: string): Visitor {
   };
 }
 
-/** Does it so many times, some at once. @returns what each came to. */
+/** Runs a task this many times, with limited concurrency. @returns the results. */
 export async function times<Result>(count: number, work: (i: number) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = [];
   for (let i = 0; i < count; i += 20)
@@ -53,10 +53,10 @@ export async function times<Result>(count: number, work: (i: number) => Promise<
   return results;
 }
 
-/** A token whose signature is made up, and one whose key nobody has. */
+/** A token with a forged signature, and one with an unknown key. */
 export function forgedFrom(token: string): { signature: string; unknownKey: string } {
   return {
     signature: `${token.slice(0, -8)}AAAAAAAA`,
-    unknownKey: forge({ ...headerOf(token), kid: 'nobody' }, claimsOf(token), KEYS.ES256()),
+    unknownKey: forge({ ...headerOf(token), kid: 'unknown' }, claimsOf(token), KEYS.ES256()),
   };
 }

@@ -1,17 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
+import { testFolder } from '../../support/folder.ts';
 import { makeBalancer, type Balancer } from './balancer.ts';
 import { makeBrowser, type Browser } from './browser.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/until.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
 import { makeRevokedWatch, type RevokedWatch } from './revoked-watch.ts';
 import { sixOperations } from './six-operations.ts';
 import { makeTally, type Tally } from './tally.ts';
 
-/** Two replicas under load, and everybody who watches them. */
+/** Two replicas under load, with browsers and a watch on revoked tokens. */
 export interface World {
   replicas: readonly [Replica, Replica];
   balancer: Balancer;
@@ -20,7 +18,7 @@ export interface World {
   browsers: readonly Browser[];
   /** Resolves once all six operations work on every replica, and every browser has renewed its session since. */
   recovered(seconds: number): Promise<void>;
-  /** Closes the browsers and the watch, and waits for what they have under way. */
+  /** Closes the browsers and the watch, and waits for requests in flight. */
   stop(): Promise<void>;
 }
 
@@ -29,14 +27,11 @@ const BROWSERS = 20;
 /** Milliseconds; the replicas' DATABASE_TIMEOUT. */
 export const DATABASE_TIMEOUT = 1500;
 
-/** @param stores how the replicas find PostgreSQL and Redis. */
+/** @param stores the settings for PostgreSQL and Redis. */
 export async function startWorld(t: Test, stores: Environment): Promise<World> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-fault-'));
-  t.teardown(() => {
-    rmSync(dataDir, { recursive: true, force: true });
-  });
+  const dataDir = testFolder(t);
   const env = {
-    // The generated keys are shared.
+    // The replicas share the generated keys.
     DATA_DIR: dataDir,
     DATABASE_TIMEOUT: String(DATABASE_TIMEOUT),
     ...stores,

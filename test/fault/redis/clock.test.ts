@@ -25,8 +25,8 @@ async function jumps(t: Test, first: number, second: number): Promise<void> {
     await app.good();
   }
   await app.over();
-  t.equal(app.outages(), 0, 'nobody has noticed');
+  t.equal(app.outages(), 0, 'no outage was reported');
 }
 
-test("Redis's clock jumps 5 s back, and forward again", { skip }, (t) => jumps(t, -5, 0));
-test("Redis's clock jumps 5 s forward, and back again", { skip }, (t) => jumps(t, 5, 0));
+test("Redis's clock jumps 5 s back, then forward", { skip }, (t) => jumps(t, -5, 0));
+test("Redis's clock jumps 5 s forward, then back", { skip }, (t) => jumps(t, 5, 0));

@@ -21,7 +21,7 @@ test('Cluster: slots move to another master', { skip }, async (t) => {
   await app.over();
 });
 
-test('Cluster: it is down while a slot has no master', { skip }, async (t) => {
+test('Cluster: the store is down while a slot has no master', { skip }, async (t) => {
   const redis = await startCluster(t);
   const app = await watchedApp(t, redis.env);
   await app.good();
@@ -42,8 +42,22 @@ test('Cluster: it is down while a slot has no master', { skip }, async (t) => {
 test('Cluster: logins and signups are counted', { skip }, async (t) => {
   const redis = await startCluster(t);
   const app = await buildTestApp(t, { env: { ...redis.env, RATE_LIMIT_LOGIN: '3/60' } });
-  const payload = { username: 'nobody', password: 'a wrong password' };
+  const payload = { username: 'unknown', password: 'a wrong password' };
   const statuses: number[] = [];
   for (let i = 0; i < 5; i++) statuses.push((await call(app, 'POST /api/auth', { payload })).statusCode);
   t.strictSame(statuses, [401, 401, 401, 429, 429]);
+});
+
+test('Cluster: failed logins are counted by name and network', { skip }, async (t) => {
+  const redis = await startCluster(t);
+  const limits = { RATE_LIMIT_ACCOUNT: '2/60', RATE_LIMIT_NETWORK: '8/60', TRUST_PROXY: 'loopback' };
+  const app = await buildTestApp(t, { env: { ...redis.env, ...limits } });
+  const headers = { 'x-forwarded-for': '203.0.113.1' };
+  const attempt = async (username: string) =>
+    (await call(app, 'POST /api/auth', { payload: { username, password: 'x' }, headers })).statusCode;
+  // Each name hashes to another slot, so every master has some.
+  for (const name of ['a', 'b', 'c', 'd']) {
+    t.strictSame([await attempt(name), await attempt(name), await attempt(name)], [401, 401, 429], name);
+  }
+  t.equal(await attempt('e'), 429);
 });

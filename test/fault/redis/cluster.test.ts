@@ -25,7 +25,7 @@ test('Cluster: a master is killed, and the last writes are lost', { skip }, asyn
   await app.over();
 });
 
-test('Cluster: a master that hangs is replaced, and is not believed when it goes on', { skip }, async (t) => {
+test('Cluster: a hanging master is replaced, and not trusted when it resumes', { skip }, async (t) => {
   const redis = await startCluster(t);
   const app = await watchedApp(t, redis.env);
   await app.good();
@@ -40,7 +40,7 @@ test('Cluster: a master that hangs is replaced, and is not believed when it goes
   await app.over();
 });
 
-test('Cluster: a replica takes over while all are well', { skip }, async (t) => {
+test('Cluster: a replica takes over while all servers are healthy', { skip }, async (t) => {
   const redis = await startCluster(t);
   const app = await watchedApp(t, redis.env);
   await app.good();

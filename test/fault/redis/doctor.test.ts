@@ -1,16 +1,16 @@
 import { test } from 'tap';
 import { checkRedis } from '../../../src/doctor/redis.ts';
-import { aConfig, byCheck, onceWritable } from '../../support/doctor.ts';
+import { aConfig, byCheck, waitUntilWritable } from '../../support/doctor.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { existing, redisServersMissing as skip } from '../../support/redis-server.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
 
-const SAFE = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2', '--appendonly', 'yes'];
+const SAFE = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2'];
 
-test('doctor asks the master that the Sentinels name', { skip }, async (t) => {
+test('doctor checks the master that the Sentinels name', { skip }, async (t) => {
   const servers = await startSentinels(t, ...SAFE);
   const findings = async () => byCheck(await checkRedis(aConfig(servers.env)));
-  t.match(await onceWritable(findings), {
+  t.match(await waitUntilWritable(findings), {
     redis: [{ state: 'ok', found: /sentinel/ }],
     'redis memory': [{ state: 'ok' }],
     'redis persistence': [{ state: 'ok' }],
@@ -19,14 +19,14 @@ test('doctor asks the master that the Sentinels name', { skip }, async (t) => {
   });
   const master = await servers.failOver();
   await master.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
-  // Until the others follow it, it takes no writes.
-  t.match(await onceWritable(findings), { 'redis memory': [{ state: 'fail' }] });
+  // The master refuses writes until the others follow it.
+  t.match(await waitUntilWritable(findings), { 'redis memory': [{ state: 'fail' }] });
 });
 
-test('doctor asks every master of a cluster', { skip }, async (t) => {
+test('doctor checks every master of a cluster', { skip }, async (t) => {
   const cluster = await startCluster(t, ...SAFE);
   const findings = async () => byCheck(await checkRedis(aConfig({ ...cluster.env })));
-  const sound = await onceWritable(findings);
+  const sound = await waitUntilWritable(findings);
   t.match(sound, { redis: [{ state: 'ok', found: /^3 masters answer/ }] });
   for (const check of [
     'redis memory',
@@ -44,10 +44,10 @@ test('doctor asks every master of a cluster', { skip }, async (t) => {
   const { master, replicas } = await cluster.ownerOf('any');
   await master.ask('CONFIG', 'SET', 'maxmemory-policy', 'volatile-lru');
   await master.ask('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
-  // Without its replica nothing can take over, and it need not wait for one.
+  // Without its replica no server can take over, so the master need not wait for one.
   await master.ask('CONFIG', 'SET', 'min-replicas-to-write', 0);
   await existing(replicas[0]).kill();
-  const sick = await onceWritable(findings);
+  const sick = await waitUntilWritable(findings);
   t.strictSame(sick['redis memory']?.map(({ state }) => state).sort(), ['fail', 'ok', 'ok']);
   t.strictSame(sick['redis cluster']?.map(({ state }) => state).sort(), ['ok', 'ok', 'warn']);
   t.match(

@@ -7,11 +7,12 @@ import { refused } from '../../support/problem.ts';
 import { readmeRights } from '../../support/redis-acl.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { redisServersMissing } from '../../support/redis-server.ts';
+import { until } from '../../support/until.ts';
 
 const USERS = 12;
 
 test(
-  'recover finds what every master of a cluster holds, as the user of the README',
+  'recover reads every master of a cluster, as the user of docs/operating.md',
   { skip: redisServersMissing },
   async (t) => {
     const cluster = await startCluster(t, '--user', ...readmeRights());
@@ -24,17 +25,18 @@ test(
     for (const { access_token: token } of ended)
       t.equal((await call(target, 'DELETE /api/auth', { token })).statusCode, 200);
 
-    // What a backup of before the logouts and the last logins would hold.
+    // The database as in a backup from before the logouts and the last logins.
     await withClient(url, async (client) => {
       await client.query('UPDATE tokens SET revoked_at = NULL, pending = false, settled_at = NULL');
       await client.query(
         `DELETE FROM tokens WHERE id IN (SELECT max(id) FROM tokens GROUP BY user_id HAVING count(*) > 2)`,
       );
     });
-    const { code, stdout, stderr } = await latchkey(['recover', '--json'], {
-      ...cluster.env,
-      DATABASE_URL: url,
-    });
+    const recover = () => latchkey(['recover', '--yes', '--json'], { ...cluster.env, DATABASE_URL: url });
+    // Its background tasks do not run: nothing renews the heartbeat that it wrote at its start.
+    let done = await recover();
+    await until(async () => done.code === 0 || (done = await recover()).code === 0);
+    const { code, stdout, stderr } = done;
     t.equal(code, 0, stderr);
     t.match(JSON.parse(stdout), { tokens: 3 * USERS, revoked: USERS, lost: USERS });
     for (const over of [...ended, ...lost]) {

@@ -20,7 +20,7 @@ test('Redis is full', { skip }, async (t) => {
   await app.over();
 });
 
-test('Redis cannot save, and takes no writes (MISCONF)', { skip }, async (t) => {
+test('Redis cannot save, and refuses writes (MISCONF)', { skip }, async (t) => {
   const redis = await startRedis(t, { args: ['--enable-protected-configs', 'yes', '--save', '3600 1'] });
   const gone = mkdtempSync(join(tmpdir(), 'latchkey-gone-'));
   const app = await watchedApp(t, { REDIS_URL: redis.url });
@@ -50,7 +50,7 @@ test('Redis becomes a replica', { skip }, async (t) => {
   await app.over();
 });
 
-test('Redis loses its only replica, without which it may not write', { skip }, async (t) => {
+test('Redis loses its only replica and refuses writes', { skip }, async (t) => {
   const redis = await startRedis(t);
   const args = ['--replicaof', `127.0.0.1 ${redis.port}`, '--repl-diskless-sync-delay', '0'];
   const replica = await startRedis(t, { args });
@@ -66,7 +66,7 @@ test('Redis loses its only replica, without which it may not write', { skip }, a
   await app.over();
 });
 
-test('Redis forgets our scripts', { skip }, async (t) => {
+test('Redis loses our scripts', { skip }, async (t) => {
   const redis = await startRedis(t);
   const app = await watchedApp(t, { REDIS_URL: redis.url });
   await app.good();
@@ -74,10 +74,10 @@ test('Redis forgets our scripts', { skip }, async (t) => {
   await app.revokeOne();
   await app.good();
   await app.over();
-  t.equal(app.outages(), 0, 'nobody noticed');
+  t.equal(app.outages(), 0, 'no outage was reported');
 });
 
-test('somebody’s script keeps Redis busy', { skip }, async (t) => {
+test('a script of another client keeps Redis busy', { skip }, async (t) => {
   const redis = await startRedis(t, { args: ['--busy-reply-threshold', '50'] });
   const app = await watchedApp(t, { REDIS_URL: redis.url });
   await app.good();
@@ -89,7 +89,7 @@ test('somebody’s script keeps Redis busy', { skip }, async (t) => {
   await app.over();
 });
 
-test('Redis wants another password', { skip }, async (t) => {
+test('the password of Redis changes', { skip }, async (t) => {
   const redis = await startRedis(t);
   const app = await watchedApp(t, { REDIS_URL: redis.url });
   await app.good();

@@ -31,7 +31,7 @@ test('Redis is restarted from an old snapshot', { skip }, async (t) => {
   await app.over();
 });
 
-test('Redis hangs, and goes on', { skip }, async (t) => {
+test('Redis hangs, then resumes', { skip }, async (t) => {
   const redis = await startRedis(t);
   const app = await watchedApp(t, { REDIS_URL: redis.url });
   await app.good();
@@ -46,7 +46,7 @@ test('Redis hangs, and goes on', { skip }, async (t) => {
   await app.over();
 });
 
-test('Redis takes its time to load', { skip }, async (t) => {
+test('Redis is slow to load its data', { skip }, async (t) => {
   const redis = await startRedis(t);
   const app = await watchedApp(t, { REDIS_URL: redis.url });
   await app.good();

@@ -2,18 +2,18 @@ import type { OwnPostgres } from '../../support/own-postgres.ts';
 import type { RedisServer } from '../../support/redis-server.ts';
 import type { World } from '../harness/world.ts';
 
-/** What has to be flat at the end of a soak, and what it is made of. */
+/** Measures that must be flat at the end of a soak. */
 export interface Measures {
   /** Resident MiB of the larger replica. */
   memory: number;
-  /** Open files and sockets of the replica that has more. */
+  /** Open files and sockets of the replica with more of them. */
   handles: number;
   redisConnections: number;
   redisKeys: number;
   postgresConnections: number;
   tokens: number;
   users: number;
-  /** Bytes on disk, indexes included, for each row of the table of tokens, vacuumed as the server does by itself. */
+  /** Bytes on disk per row of the token table, indexes included, after autovacuum. */
   bytesPerToken: number;
 }
 
@@ -40,8 +40,8 @@ export async function measure(world: World, postgres: OwnPostgres, redis: RedisS
 }
 
 /**
- * @param openings tries at what makes a row: the records follow the logins, and never the refreshes.
- * @returns what is not flat.
+ * @param openings tries to create a row: the number of records depends on logins, not on refreshes.
+ * @returns the measures that are not flat.
  */
 export function growthOf(before: Measures, after: Measures, openings: number): string[] {
   const limits: [what: string, value: number, limit: number][] = [
@@ -55,5 +55,5 @@ export function growthOf(before: Measures, after: Measures, openings: number): s
   ];
   return limits
     .filter(([, value, limit]) => !(value <= limit))
-    .map(([what, value, limit]) => `${what}: ${Math.round(value)}, and ${Math.round(limit)} are allowed`);
+    .map(([what, value, limit]) => `${what}: ${Math.round(value)}, limit ${Math.round(limit)}`);
 }

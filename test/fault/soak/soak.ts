@@ -1,7 +1,7 @@
 /**
  * `npm run test:soak`: steady load with random faults of Redis and PostgreSQL for SOAK_MINUTES (10); at the end memory,
- * handles, connections and tables have to be flat. Exit code 1 where they are not, or where an invariant broke.
- * Replicas are not killed here: their memory is what is watched.
+ * handles, connections and tables must be flat. Exit code 1 if they are not, or if an invariant broke.
+ * The soak does not kill replicas, because it measures their memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
@@ -16,9 +16,9 @@ import { startWorld } from '../harness/world.ts';
 import { growthOf, measure } from './measures.ts';
 
 const MINUTES = Number(process.env.SOAK_MINUTES ?? 10);
-/** Load alone before the first measure, and before the last; milliseconds. */
+/** How long the load runs alone before the first and the last measurement; milliseconds. */
 const [WARM_UP, COOL_DOWN] = [MINUTES * 12_000, MINUTES * 3000];
-/** Between two faults. */
+/** The pause between two faults. */
 const QUIET = 2000;
 
 const closers: (() => unknown)[] = [];

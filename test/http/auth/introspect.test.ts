@@ -24,7 +24,7 @@ import { until } from '../../support/until.ts';
 const INACTIVE = '{"active":false}';
 const PATH = '/api/auth/introspect';
 
-onEachStore('says what a good token is good for', async (t, env) => {
+onEachStore('describes a valid token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aServiceClient(target.databaseUrl);
   const pair = await signUp(target);
@@ -57,7 +57,7 @@ onEachStore('says what a good token is good for', async (t, env) => {
   t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');
 });
 
-onEachStore('every token that is not good gets the same bytes', async (t, env) => {
+onEachStore('every invalid token gets the same bytes', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aServiceClient(target.databaseUrl);
   const superseded = await signUp(target);
@@ -74,7 +74,7 @@ onEachStore('every token that is not good gets the same bytes', async (t, env) =
     'a revoked long-lived token': endedLlt,
     'a refresh token': newer.refresh_token,
     'a refresh token that was superseded': superseded.refresh_token,
-    'signed by somebody else': forge(header, claims, KEYS.ES256()),
+    'signed by a foreign key': forge(header, claims, KEYS.ES256()),
     'of an unknown key': forge({ ...header, kid: 'x' }, claims, KEYS.ES256()),
     unsigned: forge({ ...header, alg: 'none' }, claims),
     'cut off': newer.access_token.slice(0, -5),
@@ -112,27 +112,31 @@ test('an expired token is inactive', async (t) => {
   }
 });
 
-onEachStore('a token that is asked about has been used', async (t, env) => {
+onEachStore('introspecting an access token counts as its use', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aServiceClient(target.databaseUrl);
   const first = await signUp(target);
   const second = pairOf(await refresh(target, first.refresh_token));
   t.match((await introspect(target, client, second.access_token)).json(), { active: true });
-  // The owner holds the second pair, so whoever shows the first one stole it.
+  // The owner holds the second pair, so a client that presents the first one stole it.
   refused(t, await refresh(target, first.refresh_token), 401, 'token_reused');
   t.equal((await introspect(target, client, second.access_token)).body, INACTIVE);
 });
 
-onEachStore('a refresh token that is asked about has not been used', async (t, env) => {
+onEachStore('introspecting a refresh token does not use it', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aServiceClient(target.databaseUrl);
   const first = await signUp(target);
   const second = pairOf(await refresh(target, first.refresh_token));
   for (const { refresh_token } of [first, second]) await introspect(target, client, refresh_token);
-  t.equal((await refresh(target, first.refresh_token)).statusCode, 200, 'a lost answer is still one');
+  t.equal(
+    (await refresh(target, first.refresh_token)).statusCode,
+    200,
+    'the retry after a lost answer still works',
+  );
 });
 
-onEachStore('PostgreSQL is not asked, and may be away', async (t, env) => {
+onEachStore('does not query PostgreSQL, and works without it', async (t, env) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
@@ -164,7 +168,7 @@ onEachStore('PostgreSQL is not asked, and may be away', async (t, env) => {
   await until(async () => (await introspect(target, unknown, token)).statusCode === 401);
 });
 
-test('a service that never knew its clients answers 503 until it does', async (t) => {
+test('a replica that never loaded its clients answers 503 until it has', async (t) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const client = await aServiceClient(url);
@@ -187,7 +191,7 @@ test('with Redis away it is 503, never inactive', { skip: redisMissing }, async 
     proxy.set(fault);
     const response = await introspect(target, client, token);
     refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
-    t.equal((await introspect(target, client, 'x')).body, INACTIVE, 'what needs no session is known');
+    t.equal((await introspect(target, client, 'x')).body, INACTIVE, 'an invalid token needs no look-up');
   }
   proxy.set('pass');
   await until(async () => (await introspect(target, client, token)).statusCode === 200);
@@ -212,7 +216,7 @@ test('two secrets are good while rotating, and a deleted client is refused withi
   t.notMatch(target.log(), /lks_/);
 });
 
-test('only a registered service may ask, and a user’s token makes none', async (t) => {
+test('only a registered service may introspect, a user’s token may not', async (t) => {
   const target = await buildTestApp(t);
   const client = await aServiceClient(target.databaseUrl);
   const { access_token: token } = await signUp(target);
@@ -228,14 +232,14 @@ test('only a registered service may ask, and a user’s token makes none', async
     const response = await postForm(target, PATH, null, { token }, { authorization });
     refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
   }
-  // RFC 6749, section 2.3.1: in the body they are not looked for.
+  // RFC 6749, section 2.3.1: credentials in the body are not accepted.
   const { clientId: client_id, secret: client_secret } = client;
   const response = await postForm(target, PATH, null, { token, client_id, client_secret });
   refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
   refused(t, await verify(target, client.secret), 401, 'invalid_token');
 });
 
-test('a request that is not understood is 400, 413 or 415, with what OAuth clients read', async (t) => {
+test('a malformed request is 400, 413 or 415, with the fields that OAuth clients read', async (t) => {
   const target = await buildTestApp(t);
   const client = await aServiceClient(target.databaseUrl);
   const { access_token: token } = await signUp(target);
@@ -271,11 +275,11 @@ test('a request that is not understood is 400, 413 or 415, with what OAuth clien
   const nothing = await call(target, `POST ${PATH}`, { headers: basic(client) });
   refused(t, nothing, 400, 'validation_failed', undefined, 'invalid_request');
   const json = await postForm(target, PATH, client, '', { accept: 'application/json' });
-  t.match(json.headers['content-type'], /^application\/json/, 'for clients that take nothing else');
+  t.match(json.headers['content-type'], /^application\/json/, 'for clients that accept only JSON');
   t.match(json.json(), { error: 'invalid_request', code: 'validation_failed' });
 });
 
-test('the hint may be wrong, and what nobody knows is ignored', async (t) => {
+test('a wrong hint does no harm, and unknown fields are ignored', async (t) => {
   const target = await buildTestApp(t);
   const client = await aServiceClient(target.databaseUrl);
   const { access_token: token } = await signUp(target);

@@ -19,7 +19,7 @@ import { until } from '../../support/until.ts';
 const ROUTE = 'POST /api/auth';
 const PASSWORD = 'difference engine';
 
-onEachStore('login with limits of its own', async (t, env) => {
+onEachStore('login with other limits', async (t, env) => {
   await t.test('replaces the oldest session', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, MAX_SESSIONS_PER_USER: '2' } });
     const { username, ...account } = anAccount();
@@ -32,14 +32,14 @@ onEachStore('login with limits of its own', async (t, env) => {
     t.equal((await verify(target, llt)).statusCode, 200, 'a long-lived token is no session');
   });
 
-  await t.test('replaces the session unused for longest', async (t) => {
+  await t.test('replaces the least recently used session', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, MAX_SESSIONS_PER_USER: '2' } });
     target.composition.start();
     const { username, ...account } = anAccount();
     const first = await signUp(target, { username, ...account });
     const second = await logIn(target, username);
     const used = pairOf(await refresh(target, first.refresh_token));
-    // The record decides, and a rotation is written behind.
+    // The record decides, and it learns of a rotation later (write-behind).
     const { sid, gen } = claimsOf(used.access_token);
     await until(async () => (await latestOf(target, sid)) === gen);
     await logIn(target, username);
@@ -75,10 +75,10 @@ onEachStore('login with limits of its own', async (t, env) => {
     t.equal((await logIn(before, account.username)).user.username, account.username);
   });
 
-  await t.test('is overloaded rather than hashing without a bound', async (t) => {
+  await t.test('answers overloaded instead of hashing without a bound', async (t) => {
     const settings = { SCRYPT_LOG_N: '15', HASH_CONCURRENCY: '1', HASH_QUEUE: '1' };
     const target = await buildTestApp(t, { env: { ...env, ...settings } });
-    const payload = { username: 'nobody', password: 'x' };
+    const payload = { username: 'unknown', password: 'x' };
     const answers = await Promise.all(Array.from({ length: 8 }, () => call(target, ROUTE, { payload })));
     const refusals = answers.filter(({ statusCode }) => statusCode !== 401);
     t.ok(refusals.length > 0 && refusals.length < answers.length, `${refusals.length} of 8`);
@@ -86,7 +86,7 @@ onEachStore('login with limits of its own', async (t, env) => {
     refused(t, await call(target, ROUTE, { payload }), 401, 'invalid_credentials');
   });
 
-  await t.test('refuses a stored hash that asks for more than may be computed', async (t) => {
+  await t.test('refuses a stored hash whose parameters exceed the limits', async (t) => {
     const target = await buildTestApp(t, { env });
     const account = anAccount();
     await signUp(target, account);

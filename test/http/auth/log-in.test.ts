@@ -2,7 +2,7 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, claimsOf, pairOf, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
-import { disableUser } from '../../support/sql.ts';
+import { disableUser, sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth';
@@ -14,7 +14,7 @@ onEachStore('login', async (t, env) => {
   const ada = anAccount({ email: `Ada.${Date.now()}@Example.com` });
   await signUp(target, ada);
 
-  await t.test('opens a session of its own, by username or address, in any case', async (t) => {
+  await t.test('opens a new session, by username or e-mail address in any case', async (t) => {
     const { username, email } = ada;
     const sessions = new Set<unknown>();
     for (const name of [username, username.toUpperCase(), ` ${username} `, email, email.toUpperCase()]) {
@@ -29,7 +29,7 @@ onEachStore('login', async (t, env) => {
     t.equal(sessions.size, 5);
   });
 
-  await t.test('compares passwords after NFC, and otherwise to the letter', async (t) => {
+  await t.test('compares passwords after NFC, and otherwise exactly', async (t) => {
     const { username } = anAccount();
     await signUp(target, anAccount({ username, password: 'caf\u00e9 au lait' }));
     t.equal((await attempt({ username, password: 'cafe\u0301 au lait' })).statusCode, 200);
@@ -38,13 +38,23 @@ onEachStore('login', async (t, env) => {
     }
   });
 
-  await t.test('answers unknown, wrong and disabled alike', async (t) => {
+  await t.test('accepts a password that was set ten years ago', async (t) => {
+    const { user } = await signUp(target);
+    await sql(
+      target.databaseUrl,
+      `UPDATE users SET created_at = created_at - interval '10 years' WHERE id = ${user.id}`,
+    );
+    const response = await attempt({ username: user.username, password: PASSWORD });
+    t.equal(response.statusCode, 200, response.body);
+  });
+
+  await t.test('gives unknown users, wrong passwords and disabled users the same answer', async (t) => {
     const gone = anAccount();
     await signUp(target, gone);
     await disableUser(target.databaseUrl, gone.username);
     const tries = [
-      { username: 'nobody-at-all', password: PASSWORD },
-      { username: 'nobody@example.com', password: PASSWORD },
+      { username: 'unknown-user', password: PASSWORD },
+      { username: 'unknown@example.com', password: PASSWORD },
       { username: ada.username, password: 'analytical engine' },
       { username: gone.username, password: PASSWORD },
       { username: gone.email, password: 'analytical engine' },
@@ -60,12 +70,12 @@ onEachStore('login', async (t, env) => {
     t.equal(bodies.size, 1, 'the same body');
   });
 
-  await t.test('does the same work for unknown, wrong and disabled', async (t) => {
+  await t.test('does the same work for unknown users, wrong passwords and disabled users', async (t) => {
     const gone = anAccount();
     await signUp(target, gone);
     await disableUser(target.databaseUrl, gone.username);
     const work = (username: string, password: string) => workDone(t, () => attempt({ username, password }));
-    const unknown = await work('nobody-at-all', PASSWORD);
+    const unknown = await work('unknown-user', PASSWORD);
     t.equal(unknown.filter((step) => step === 'verify a hash of 4/8/1').length, 1, 'one hash');
     t.equal(unknown.length, 2, 'and one look-up');
     t.strictSame(await work(ada.username, 'analytical engine'), unknown);
@@ -73,7 +83,31 @@ onEachStore('login', async (t, env) => {
     t.strictSame(await work(gone.username, 'analytical engine'), unknown);
   });
 
-  await t.test('takes any text within the bounds as a try', async (t) => {
+  await t.test('records the known device, and reads it with the account in one query', async (t) => {
+    const { username } = anAccount();
+    await signUp(target, anAccount({ username }));
+    const clients = () =>
+      sql<{ client: string }>(
+        target.databaseUrl,
+        'SELECT client FROM known_devices JOIN users ON id = user_id WHERE username = $1',
+        [username],
+      );
+    const [signedUp] = await clients();
+    t.match(signedUp?.client, /^[\w-]{22}$/, 'at signup');
+    await attempt({ username, password: PASSWORD });
+    t.strictSame(await clients(), [signedUp], 'and at login');
+    await attempt({ username, password: 'analytical engine' });
+    const headers = { 'user-agent': 'Phone/2' };
+    await call(target, ROUTE, { payload: { username, password: 'analytical engine' }, headers });
+    t.strictSame(await clients(), [signedUp], 'not after a wrong password');
+    t.equal(
+      (await call(target, ROUTE, { payload: { username, password: PASSWORD }, headers })).statusCode,
+      200,
+    );
+    t.equal((await clients()).length, 2);
+  });
+
+  await t.test('accepts any text within the bounds as an attempt', async (t) => {
     const names = ['x', 'two words', ' ', 'a@b@c', '@', 'a\u0000b', 'x'.repeat(254), '😀'.repeat(254)];
     for (const username of names) {
       refused(t, await attempt({ username, password: 'x' }), 401, 'invalid_credentials');
@@ -83,7 +117,7 @@ onEachStore('login', async (t, env) => {
     }
   });
 
-  await t.test('refuses what is beyond the bounds, of another type, or not listed', async (t) => {
+  await t.test('refuses values out of bounds or of another type, and unknown properties', async (t) => {
     const good = { username: ada.username, password: PASSWORD };
     const bad: [object, string][] = [
       ...['', 'x'.repeat(255), 'a\ud800', 5, null, [ada.username]].map(

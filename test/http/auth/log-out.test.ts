@@ -31,7 +31,7 @@ onEachStore('logout', async (t, env) => {
     t.equal((await verify(target, pair.access_token)).statusCode, 200);
   };
 
-  await t.test('ends the whole session, and says so again when asked again', async (t) => {
+  await t.test('ends the whole session, and a repeat gets the same answer', async (t) => {
     const [pair, other] = [await open(), await open()];
     for (let i = 0; i < 2; i++) {
       const response = await call(target, ROUTE, { token: pair.access_token });
@@ -43,7 +43,7 @@ onEachStore('logout', async (t, env) => {
     await lives(t, other);
   });
 
-  await t.test('takes a JSON type with an empty body, and an empty object', async (t) => {
+  await t.test('accepts a JSON content type with an empty body or an empty object', async (t) => {
     const headers = { 'content-type': 'application/json' };
     for (const options of [{}, { headers }, { headers, payload: '' }, { headers, payload: '{}' }]) {
       const pair = await open();
@@ -53,7 +53,7 @@ onEachStore('logout', async (t, env) => {
     }
   });
 
-  await t.test('takes an access token that a refresh has superseded', async (t) => {
+  await t.test('accepts an access token that a refresh has superseded', async (t) => {
     const pair = await open();
     const next = pairOf(await refresh(target, pair.refresh_token));
     refused(t, await verify(target, pair.access_token), 401, 'invalid_token');
@@ -64,7 +64,7 @@ onEachStore('logout', async (t, env) => {
     await isOver(t, next);
   });
 
-  await t.test('but lets a superseded one end nothing else', async (t) => {
+  await t.test('but a superseded token can end no other token', async (t) => {
     const [pair, other] = [await open(), await open()];
     await refresh(target, pair.refresh_token);
     const response = await call(target, `${ROUTE}/${idOf(other)}`, { token: pair.access_token });
@@ -91,7 +91,7 @@ onEachStore('logout', async (t, env) => {
     t.equal((await verify(target, token)).statusCode, 200);
   });
 
-  await t.test('refuses an id that is not understood, and revokes nothing', async (t) => {
+  await t.test('refuses a malformed id, and revokes nothing', async (t) => {
     const [pair, other] = [await open(), await open()];
     const [own, id] = [idOf(pair), idOf(other)];
     const bad = [
@@ -112,7 +112,7 @@ onEachStore('logout', async (t, env) => {
     await lives(t, other);
   });
 
-  await t.test('refuses a body that holds anything, and revokes nothing', async (t) => {
+  await t.test('refuses a body with content, and revokes nothing', async (t) => {
     const pair = await open();
     const headers = { 'content-type': 'application/json' };
     for (const payload of [`{"id":${idOf(pair)}}`, '[]', 'null', '0', '""', 'false']) {
@@ -124,7 +124,7 @@ onEachStore('logout', async (t, env) => {
     await lives(t, pair);
   });
 
-  await t.test('knows no token of another user, nor one that was never there', async (t) => {
+  await t.test('returns not found for another user’s token and for an id never issued', async (t) => {
     const { access_token: token } = await open();
     const stranger = await signUp(target);
     const { id } = await createLongLived(target, stranger.access_token);
@@ -135,7 +135,7 @@ onEachStore('logout', async (t, env) => {
     await lives(t, stranger);
   });
 
-  await t.test('ends the long-lived token that it is asked with, and lets it end nothing else', async (t) => {
+  await t.test('ends the long-lived token that asks, which can end no other token', async (t) => {
     const pair = await open();
     const { id, longlived_token: token } = await createLongLived(target, pair.access_token);
     for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {
@@ -148,14 +148,14 @@ onEachStore('logout', async (t, env) => {
     await lives(t, pair);
   });
 
-  await t.test('does not take a refresh token, or none', async (t) => {
+  await t.test('refuses a refresh token, and a request without a token', async (t) => {
     const pair = await open();
     refused(t, await call(target, ROUTE, { token: pair.refresh_token }), 401, 'invalid_token');
     refused(t, await call(target, ROUTE), 401, 'token_missing');
     await lives(t, pair);
   });
 
-  await t.test('lets a session that is over end no other', async (t) => {
+  await t.test('refuses an ended session that wants to end another', async (t) => {
     const [pair, other] = [await open(), await open()];
     await call(target, ROUTE, { token: pair.access_token });
     const response = await call(target, `${ROUTE}/${idOf(other)}`, { token: pair.access_token });

@@ -14,7 +14,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
     'user-agent': agent,
   });
 
-  await t.test('get the same pair, where twenty come at once from one client', async (t) => {
+  await t.test('twenty at once from one client get the same pair', async (t) => {
     const { refresh_token: token } = await signUp(target);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => refresh(target, token, from('192.0.2.1'))),
@@ -24,7 +24,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
     for (const pair of pairs) t.equal((await verify(target, pair.access_token)).statusCode, 200);
   });
 
-  await t.test('get one pair, where twenty come at once from as many clients', async (t) => {
+  await t.test('twenty at once from twenty clients get one pair in total', async (t) => {
     const { refresh_token: token } = await signUp(target);
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => refresh(target, token, from(`192.0.2.${i + 1}`))),
@@ -36,7 +36,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
       t.equal((await verify(target, pairOf(answer).access_token)).statusCode, 200);
   });
 
-  await t.test('take a whole /64 for one client, and no more than that', async (t) => {
+  await t.test('treat a whole /64 as one client, and nothing larger', async (t) => {
     const { refresh_token: token } = await signUp(target);
     const first = pairOf(await refresh(target, token, from('2001:db8:0:1::1')));
     const second = pairOf(await refresh(target, token, from('2001:db8:0:1:ffff::2')));
@@ -44,7 +44,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
     refused(t, await refresh(target, token, from('2001:db8:0:2::1')), 503, 'refresh_overlap');
   });
 
-  await t.test('have no same client where the address means nothing', async (t) => {
+  await t.test('never share a client if the address is not meaningful', async (t) => {
     const open = await buildTestApp(t, { env });
     const { refresh_token: token } = await signUp(open);
     pairOf(await refresh(open, token, from('192.0.2.1')));
@@ -67,7 +67,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
     t.equal((await verify(slow, pair.access_token)).statusCode, 200);
   });
 
-  await t.test('are a retry for one that was inside before the answer was issued', async (t) => {
+  await t.test('count as a retry if they arrived before the answer was issued', async (t) => {
     const closed = { ...trusting, REFRESH_RETRY_WINDOW: '0' };
     const slow = await buildTestApp(t, {
       env: closed,
@@ -77,7 +77,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
       },
     });
     const now = Date.now() * 1000;
-    const client = slow.composition.app.hashClient('192.0.2.1', 'Kitchen/1.0');
+    const client = slow.composition.app.hashCaller('192.0.2.1', 'Kitchen/1.0');
     const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, client };
     const session = await aStoredSession(slow, state);
     const token = session.mint('refresh', now - 60e6);
@@ -89,7 +89,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
 onEachStore('the promises of the closed window', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
 
-  await t.test('of refreshes one after another with one token only the last pair is good', async (t) => {
+  await t.test('after repeated refreshes with one token only the last pair is valid', async (t) => {
     const { refresh_token: token } = await signUp(target);
     const pairs: Pair[] = [];
     for (let i = 0; i < 5; i++) pairs.push(pairOf(await refresh(target, token)));

@@ -20,7 +20,7 @@ const ROUTE = 'GET /api/auth/refresh';
 onEachStore('refresh', async (t, env) => {
   const target = await buildTestApp(t, { env });
 
-  await t.test('gives the next pair of the session, and the old access token is over', async (t) => {
+  await t.test('issues the next pair of the session and ends the old access token', async (t) => {
     const first = await signUp(target);
     const response = await refresh(target, first.refresh_token);
     const next = pairOf(response);
@@ -34,7 +34,7 @@ onEachStore('refresh', async (t, env) => {
     t.equal((await verify(target, next.access_token)).statusCode, 200);
   });
 
-  await t.test('takes a JSON type with an empty body', async (t) => {
+  await t.test('accepts a JSON content type with an empty body', async (t) => {
     for (const payload of [undefined, '']) {
       const { refresh_token: token } = await signUp(target);
       const headers = { 'content-type': 'application/json' };
@@ -42,7 +42,7 @@ onEachStore('refresh', async (t, env) => {
     }
   });
 
-  await t.test('signs with what section 3 of the contract says, and nothing personal', async (t) => {
+  await t.test('signs the claims of section 3 of the contract, and no personal data', async (t) => {
     const account = anAccount();
     const pair = await signUp(target, account);
     const { access_token: access, refresh_token: token } = pairOf(await refresh(target, pair.refresh_token));
@@ -64,7 +64,7 @@ onEachStore('refresh', async (t, env) => {
     }
   });
 
-  await t.test('takes nothing but a refresh token', async (t) => {
+  await t.test('accepts only a refresh token', async (t) => {
     const pair = await signUp(target);
     const { longlived_token: llt } = await createLongLived(target, pair.access_token);
     for (const token of [pair.access_token, llt, 'x', 'a.b.c']) {
@@ -79,7 +79,11 @@ onEachStore('refresh', async (t, env) => {
     const query = `${ROUTE}?access_token=${pair.refresh_token}`;
     refused(t, await call(target, query), 401, 'token_missing');
     const scheme = { authorization: `bearer ${pair.refresh_token}` };
-    t.equal((await call(target, ROUTE, { headers: scheme })).statusCode, 200, 'schemes have no case');
+    t.equal(
+      (await call(target, ROUTE, { headers: scheme })).statusCode,
+      200,
+      'the scheme is case-insensitive',
+    );
   });
 
   await t.test('rotates nothing on HEAD or any other method', async (t) => {
@@ -110,7 +114,7 @@ onEachStore('refresh with other lifetimes', async (t, env) => {
     t.equal(claimsOf(refresh_token).exp, end);
   });
 
-  await t.test('goes by the record where SESSION_MAX_AGE has been shortened', async (t) => {
+  await t.test('follows the record if SESSION_MAX_AGE was shortened', async (t) => {
     const before = await buildTestApp(t, { env });
     const latest = (Date.now() - 60_000) * 1000;
     const session = await aStoredSession(before, { latest, first: latest });
@@ -136,7 +140,7 @@ onEachStore('refresh with other lifetimes', async (t, env) => {
     t.equal(Number(token.exp) - Number(token.iat), 3600);
   });
 
-  await t.test('is refused to a disabled user whose state has to be read anew', async (t) => {
+  await t.test('is refused to a disabled user when the state is rebuilt', async (t) => {
     const { databaseUrl, composition } = await buildTestApp(t, { env });
     const { keyRing } = composition.app;
     const before = await buildTestApp(t, { databaseUrl, override: (options) => ({ ...options, keyRing }) });

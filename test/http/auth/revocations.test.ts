@@ -2,13 +2,13 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
-import { POLL } from '../../../src/compose-feed.ts';
+import { POLL } from '../../../src/composition/revocation-feed.ts';
 import { makeClientRegistry, type Credentials } from '../../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { disableUser } from '../../../src/infra/postgres/user-status.ts';
 import { randomBytes } from 'node:crypto';
-import type { Environment } from '../../../src/config.ts';
+import type { Environment } from '../../../src/config/config.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
 import { valueOf } from '../../support/exposition.ts';
@@ -18,7 +18,7 @@ import { onEachStore } from '../../support/stores.ts';
 import { claimsOf } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
 
-/** The service on a socket, with a registered service, and its readers. */
+/** The app on a socket, a registered service, and its feed readers. */
 async function aWorld(t: Test, env: Environment) {
   const target = await buildTestApp(t, { env });
   target.composition.start();
@@ -46,7 +46,7 @@ const idOf = (token: string) => Number(claimsOf(token).sid);
 const names = ({ events }: FeedClient) => events.map(({ event }) => event);
 const isTold = (reader: FeedClient) => until(() => reader.events.at(-1)?.event === 'heartbeat');
 
-onEachStore('a service is told at once what is revoked, by whatever ends it', async (t, env) => {
+onEachStore('the feed tells services about every kind of revocation at once', async (t, env) => {
   const { target, prisma, read } = await aWorld(t, {
     ...env,
     MAX_SESSIONS_PER_USER: '2',
@@ -86,11 +86,13 @@ onEachStore('a service is told at once what is revoked, by whatever ends it', as
   await call(target, `DELETE /api/auth/${idOf(second.access_token)}`, { token: third.access_token });
   await told(idOf(second.access_token), 'another session ended');
 
+  const planted = await createLongLived(target, third.access_token);
   await refresh(target, third.refresh_token);
   const next = (await refresh(target, third.refresh_token)).json<typeof third>();
   await refresh(target, next.refresh_token);
   t.equal((await refresh(target, third.refresh_token)).statusCode, 401);
   await told(idOf(third.access_token), 'theft');
+  await told(planted.id, 'a long-lived token that the stolen session had created');
 
   const fourth = await logIn(target, account.username);
   await call(target, 'DELETE /api/auth', { token: fourth.access_token });
@@ -107,11 +109,11 @@ onEachStore('a service is told at once what is revoked, by whatever ends it', as
   );
 
   const last = [await logIn(target, account.username), await logIn(target, account.username)];
-  // Write-behind may come first for those that were used: the others are enough to be many.
+  // Write-behind may reach the used tokens first. The unused ones alone are many enough.
   const kept = [];
   for (let i = 0; i < 4; i++) kept.push(await createLongLived(target, last[0]?.access_token ?? ''));
   const newest = kept.at(-1)?.id ?? 0;
-  await disableUser(prisma, account.username);
+  await disableUser(prisma, { username: account.username });
   await until(() => reader.knows(newest, user) && reader.knows(idOf(last[0]?.access_token ?? ''), user));
   t.match(
     reader.events.findLast(({ event }) => event === 'user_revoked'),
@@ -121,7 +123,7 @@ onEachStore('a service is told at once what is revoked, by whatever ends it', as
   t.notOk(names(reader).slice(1).includes('snapshot'));
 });
 
-onEachStore('it goes on where it was, or with all that is revoked', async (t, env) => {
+onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const pairs = [await signUp(target), await signUp(target), await signUp(target)];
   const [one, two, three] = pairs.map(({ access_token }) => idOf(access_token)) as [number, number, number];
@@ -147,7 +149,7 @@ onEachStore('it goes on where it was, or with all that is revoked', async (t, en
   }
 });
 
-onEachStore('only registered services read it, and no longer than they are', async (t, env) => {
+onEachStore('only registered services read the feed, and only while registered', async (t, env) => {
   const { target, registry, read, authorization } = await aWorld(t, env);
   const { access_token: token } = await signUp(target);
   for (const headers of [
@@ -166,12 +168,12 @@ onEachStore('only registered services read it, and no longer than they are', asy
   await isTold(renewed);
   await registry.finishRotation('shop');
   await until(() => !reader.isConnected());
-  t.equal(renewed.isConnected(), true, 'the secret that is left is good');
+  t.equal(renewed.isConnected(), true, 'the remaining secret is valid');
   await registry.remove('shop');
   await until(() => !renewed.isConnected());
 });
 
-onEachStore('readers beyond the limit are sent away, and those there stay', async (t, env) => {
+onEachStore('readers beyond the limit are refused, and connected ones stay', async (t, env) => {
   const { read } = await aWorld(t, { ...env, REVOCATION_READERS_MAX: '1' });
   const reader = read();
   await isTold(reader);
@@ -182,7 +184,30 @@ onEachStore('readers beyond the limit are sent away, and those there stay', asyn
   t.equal(reader.isConnected(), true);
 });
 
-onEachStore('a drain ends the readers at once, and takes no more', async (t, env) => {
+onEachStore('one client may not hold all readers', async (t, env) => {
+  // By default a quarter of all readers, at least 1.
+  for (const [limit, allowed] of [
+    ['', 1],
+    ['2', 2],
+  ] as const) {
+    const { registry, read } = await aWorld(t, {
+      ...env,
+      REVOCATION_READERS_MAX: '7',
+      REVOCATION_READERS_PER_CLIENT: limit,
+    });
+    const till = basic(await registry.create('till'));
+    const mine = Array.from({ length: allowed }, () => read());
+    for (const reader of mine) await isTold(reader);
+    const refusedOne = read();
+    await until(() => refusedOne.answer()?.body !== undefined && refusedOne.answer()?.body !== '');
+    t.equal(refusedOne.answer()?.status, 503);
+    t.ok(refusedOne.answer()?.headers['retry-after']);
+    await isTold(read({ authorization: till }));
+    t.ok(mine.every((reader) => reader.isConnected()));
+  }
+});
+
+onEachStore('a drain disconnects the readers at once and refuses new ones', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const reader = read();
   await isTold(reader);
@@ -193,7 +218,7 @@ onEachStore('a drain ends the readers at once, and takes no more', async (t, env
   t.equal(late.answer()?.status, 503);
 });
 
-onEachStore('closing the app waits for no reader', async (t, env) => {
+onEachStore('closing the app does not wait for readers', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const reader = read();
   await isTold(reader);
@@ -201,7 +226,7 @@ onEachStore('closing the app waits for no reader', async (t, env) => {
   await until(() => !reader.isConnected());
 });
 
-onEachStore('a stream is no slow request', async (t, env) => {
+onEachStore('a stream does not count as a slow request', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const ops = await buildOpsApp(target.composition.ops);
   t.teardown(() => ops.close());
@@ -213,7 +238,7 @@ onEachStore('a stream is no slow request', async (t, env) => {
       .filter((line) => line.includes('/api/auth/revocations'));
   const reader = read();
   await isTold(reader);
-  t.equal(lines().length, 1, 'the log has it when it begins');
+  t.equal(lines().length, 1, 'the log line is written at its start');
   t.match(JSON.parse(lines()[0] ?? ''), { status: 200, route: '/api/auth/revocations', msg: 'request' });
   const scraped = await metrics();
   const route = { method: 'GET', route: '/api/auth/revocations', status: '200' };
@@ -232,7 +257,7 @@ onEachStore('a stream is no slow request', async (t, env) => {
   t.equal(lines().length, 1);
 });
 
-onEachStore('a reader that leaves while its beginning is looked for is not kept', async (t, env) => {
+onEachStore('a reader that disconnects during its first read is dropped', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const ops = await buildOpsApp(target.composition.ops);
   t.teardown(() => ops.close());
@@ -257,7 +282,7 @@ onEachStore('a reader that leaves while its beginning is looked for is not kept'
   t.equal(await metric('latchkey_feed_ends_total', { reason: 'slow' }), 0);
 });
 
-test('it is looked at several times within the second in which services are to know', (t) => {
+test('the feed is polled several times within the second that services are promised', (t) => {
   t.equal(Math.max(POLL, 250), 250);
   t.end();
 });

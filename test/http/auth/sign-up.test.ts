@@ -1,7 +1,7 @@
-import { anAccount, call, claimsOf, pairOf, signUp, verify } from '../../support/client.ts';
+import { anAccount, call, claimsOf, pairOf, signUp, verify, type Target } from '../../support/client.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { refused } from '../../support/problem.ts';
-import { countRows } from '../../support/sql.ts';
+import { countRows, sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/signup';
@@ -24,7 +24,21 @@ onEachStore('signup', async (t, env) => {
     t.equal((await verify(target, pair.access_token)).statusCode, 200);
   });
 
-  await t.test('takes usernames in one canonical form', async (t) => {
+  await t.test('stores neither the password nor a token', async (t) => {
+    const account = anAccount({ password: 'to be found nowhere' });
+    const pair = await signUp(target, account);
+    const [row] = await sql<{ text: string }>(
+      target.databaseUrl,
+      `SELECT concat(to_jsonb(u), encode(password_hash, 'escape'), to_jsonb(s)) AS text
+       FROM users u JOIN tokens s ON s.user_id = u.id WHERE u.id = ${pair.user.id}`,
+    );
+    t.ok(row?.text.includes(account.email), 'the row was read');
+    const signatures = [pair.access_token, pair.refresh_token].map((token) => token.split('.')[2] ?? token);
+    for (const secret of [account.password, ...signatures])
+      t.notOk(row?.text.includes(secret), 'a secret is in the record');
+  });
+
+  await t.test('stores usernames in one canonical form', async (t) => {
     const { username } = anAccount();
     const wide = Array.from(username.toUpperCase())
       .map((char) => String.fromCodePoint(char === '-' ? 0xff0d : (char.codePointAt(0) ?? 0) + 0xfee0))
@@ -35,39 +49,39 @@ onEachStore('signup', async (t, env) => {
     refused(t, await attempt(anAccount({ username: username.toUpperCase() })), 400, 'username_taken');
   });
 
-  await t.test('compares e-mail addresses without their case', async (t) => {
+  await t.test('compares e-mail addresses case-insensitively', async (t) => {
     const first = anAccount();
     await signUp(target, { ...first, email: ` ${first.email} ` });
     refused(t, await attempt(anAccount({ email: first.email.toUpperCase() })), 400, 'email_taken');
     refused(t, await attempt(first), 400, 'username_taken');
   });
 
-  await t.test('gives a name to one of twenty who race for it', async (t) => {
+  await t.test('gives a username to one of twenty concurrent signups', async (t) => {
     const before = await countRows(target.databaseUrl);
     const { username } = anAccount();
     const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(anAccount({ username }))));
     t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
     for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'username_taken');
     const after = await countRows(target.databaseUrl);
-    t.strictSame(after, { users: before.users + 1, tokens: before.tokens + 1 }, 'no account is half there');
+    t.strictSame(after, { users: before.users + 1, tokens: before.tokens + 1 }, 'no partial account is left');
   });
 
-  await t.test('gives an address to one of twenty who race for it', async (t) => {
+  await t.test('gives an e-mail address to one of twenty concurrent signups', async (t) => {
     const { email } = anAccount();
     const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(anAccount({ email }))));
     t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
     for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'email_taken');
   });
 
-  await t.test('takes what lies just within the bounds', async (t) => {
+  await t.test('accepts values just within the bounds', async (t) => {
     const wide = anAccount();
     const within = [
       { ...anAccount(), username: `${wide.username}${'😀'.repeat(64 - wide.username.length)}` },
       anAccount({ name: '😀'.repeat(128) }),
       anAccount({ email: `${wide.username}@${'x'.repeat(253 - wide.username.length)}` }),
-      anAccount({ password: '😀'.repeat(8) }),
-      anAccount({ password: 'é'.repeat(1024) }),
-      anAccount({ password: 'e\u0301'.repeat(1024) }),
+      anAccount({ password: '😀🐎🐢🐇🦊🐝🐙🦔' }),
+      anAccount({ password: `${'é'.repeat(1023)}x` }),
+      anAccount({ password: `${'e\u0301'.repeat(1023)}x` }),
       { ...anAccount(), device: '😀'.repeat(128) },
     ];
     for (const account of within) t.equal((await attempt(account)).statusCode, 200);
@@ -90,7 +104,7 @@ onEachStore('signup', async (t, env) => {
       'password',
       ['', 'seven77', '        ', 'x'.repeat(1025), 'e\u0301'.repeat(7), `eight888\ud800`],
     ],
-    ['a device', 'device', ['', ' ', 'x'.repeat(129), 'a\u001bb', '\ud800']],
+    ['a device', 'device', ['', ' ', 'x'.repeat(129), '\ud800']],
   ];
   for (const [what, field, values] of fields) {
     await t.test(`refuses ${what} beyond the bounds, and does not repeat it`, async (t) => {
@@ -102,7 +116,7 @@ onEachStore('signup', async (t, env) => {
     });
   }
 
-  await t.test('refuses a property that is not listed, and one that is missing', async (t) => {
+  await t.test('refuses an unknown property and a missing one', async (t) => {
     refused(t, await attempt({ ...anAccount(), admin: true }), 400, 'validation_failed', ['/admin']);
     for (const field of ['username', 'name', 'email', 'password']) {
       const account = Object.fromEntries(Object.entries(anAccount()).filter(([name]) => name !== field));
@@ -112,13 +126,13 @@ onEachStore('signup', async (t, env) => {
     refused(t, all, 400, 'validation_failed', ['/username', '/name', '/email', '/password']);
   });
 
-  await t.test('names all fields that are wrong at once', async (t) => {
+  await t.test('names all invalid fields at once', async (t) => {
     const response = await attempt({ username: 'a b', name: ' ', email: 'x', password: 'short', device: '' });
     const paths = ['/username', '/name', '/email', '/password', '/device'];
     refused(t, response, 400, 'validation_failed', paths);
   });
 
-  await t.test('refuses the commonest passwords and the owner’s own name or address', async (t) => {
+  await t.test('refuses common passwords and the owner’s own name or address', async (t) => {
     const account = anAccount({ name: 'Ada Augusta Lovelace' });
     const guesses = ['password1', 'PASSWORD1', '123456789', account.username, account.username.toUpperCase()];
     for (const password of [...guesses, account.name, ` ${account.name.toLowerCase()} `, account.email]) {
@@ -128,13 +142,41 @@ onEachStore('signup', async (t, env) => {
     }
   });
 
+  await t.test('refuses listed passwords in disguise, repetitions and rows of keys', async (t) => {
+    const disguised = ['Passw0rd!', 'P@$$w0rd2024!', 'Monkey99', 'dragondragon', 'Tru$tno1'];
+    const patterns = [
+      'aaaaaaaa',
+      'a'.repeat(1024),
+      'abcabcabc',
+      'abcdefgh',
+      'poiuytrewq',
+      '1qaz2wsx',
+      'azertyuiop',
+    ];
+    for (const password of [...disguised, ...patterns]) {
+      const response = await attempt(anAccount({ password }));
+      refused(t, response, 400, 'password_refused', ['/password']);
+      t.notMatch(response.body, password);
+    }
+  });
+
   await t.test('has no composition rules', async (t) => {
-    for (const password of ['correct horse battery staple', 'ÜÜÜÜÜÜÜÜ', 'a b c d e f', '🐎🐎🐎🐎🐎🐎🐎🐎']) {
+    for (const password of ['correct horse battery staple', 'Überfluß', 'a b c d e f', '🐎🐢🐇🦊🐝🐙🦔🐌']) {
       t.equal((await attempt(anAccount({ password }))).statusCode, 200);
     }
   });
 
-  await t.test('calls a device that does not name itself by its User-Agent', async (t) => {
+  await t.test('removes invisible characters from a device’s name', async (t) => {
+    const names = { 'a\u001bb': 'ab', 'Tablet\u202e\u200b ': 'Tablet', '\u0000\u3164': 'curl/8.5.0' };
+    for (const [device, name] of Object.entries(names)) {
+      const { access_token: token } = pairOf(
+        await attempt({ ...anAccount(), device }, { 'user-agent': 'curl/8.5.0' }),
+      );
+      t.match((await call(target, 'GET /api/user', { token })).json(), { tokens: [{ name }] });
+    }
+  });
+
+  await t.test('names a device without a name by its User-Agent', async (t) => {
     const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
     const names: [Record<string, string>, string][] = [
       [{ 'user-agent': firefox }, 'Firefox on Linux'],
@@ -155,10 +197,24 @@ onEachStore('signup', async (t, env) => {
 });
 
 onEachStore('signup with other settings', async (t, env) => {
-  await t.test('is refused where it is switched off', async (t) => {
+  await t.test('is refused if it is turned off', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
     refused(t, await call(target, ROUTE, { payload: anAccount() }), 403, 'signup_disabled');
     t.strictSame(await countRows(target.databaseUrl), { users: 0, tokens: 0 });
+  });
+
+  await t.test('refuses the names in RESERVED_USERNAMES', async (t) => {
+    const reserving = (names: object) => buildTestApp(t, { env: { ...env, ...names } });
+    const attempt = async (target: Target, username: string) =>
+      call(target, ROUTE, { payload: anAccount({ username }) });
+    const byDefault = await reserving({});
+    for (const username of ['admin', 'ROOT', 'ｓupport', 'adm\u0131n'])
+      refused(t, await attempt(byDefault, username), 400, 'validation_failed', ['/username']);
+    const own = await reserving({ RESERVED_USERNAMES: 'Postmaster, Владелец' });
+    for (const username of ['postmaster', 'владелец'])
+      refused(t, await attempt(own, username), 400, 'validation_failed', ['/username']);
+    for (const target of [own, await reserving({ RESERVED_USERNAMES: 'none' })])
+      t.equal((await attempt(target, 'admin')).statusCode, 200);
   });
 
   await t.test('follows PASSWORD_MIN_LENGTH', async (t) => {

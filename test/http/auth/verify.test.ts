@@ -14,7 +14,7 @@ onEachStore('verify', async (t, env) => {
   const owner = await signUp(target, account);
   const token = owner.access_token;
 
-  await t.test('says whose token it is, in headers and with an empty body', async (t) => {
+  await t.test('names the owner in headers, with an empty body', async (t) => {
     const { id, longlived_token: llt } = await createLongLived(target, token);
     const session = String(claimsOf(token).sid);
     for (const [bearer, type, record] of [
@@ -34,7 +34,7 @@ onEachStore('verify', async (t, env) => {
     }
   });
 
-  await t.test('answers any method, whatever comes with it', async (t) => {
+  await t.test('answers any method, with any headers and body', async (t) => {
     for (const method of ALL_METHODS) {
       const good = await call(target, `${method} ${PATH}`, { token });
       t.equal(good.statusCode, 200, method);
@@ -54,8 +54,8 @@ onEachStore('verify', async (t, env) => {
     }
   });
 
-  // What `inject` resolves by itself (dot segments) is tried over a socket: e2e/raw-http.test.ts.
-  await t.test('answers below its path too, whatever follows', async (t) => {
+  // `inject` resolves dot segments, so e2e/raw-http.test.ts sends them over a socket.
+  await t.test('answers on every path below its own', async (t) => {
     const all = ALL_METHODS.map((method) => `${method} ${PATH}/orders?page=2`);
     const odd = [
       '/',
@@ -84,7 +84,7 @@ onEachStore('verify', async (t, env) => {
       refused(t, await call(target, `GET ${PATH}${rest}`, { token }), 405, 'method_not_allowed');
   });
 
-  await t.test('tells a proxy nothing but who asks, and nobody may keep it', async (t) => {
+  await t.test('tells a proxy only who the caller is, and forbids caching', async (t) => {
     const headers = { 'x-forwarded-uri': '/', 'x-forwarded-method': 'PUT', 'x-auth-user': '999', expect: '' };
     const response = await call(target, `GET ${PATH}/orders`, { token, headers });
     t.strictSame(Object.keys(response.headers).sort(), [
@@ -113,12 +113,12 @@ onEachStore('verify', async (t, env) => {
     }
   });
 
-  await t.test('asks PostgreSQL nothing about a session in use', async (t) => {
+  await t.test('sends PostgreSQL no query for a session in use', async (t) => {
     const work = () => verify(target, token);
     t.strictSame(await workDone(t, work), []);
   });
 
-  await t.test('reads a session that the fast store has forgotten from its record, once', async (t) => {
+  await t.test('reads a session missing in the fast store from its record, once', async (t) => {
     const latest = (Date.now() - 60_000) * 1000;
     const session = await aStoredSession(target, { latest, first: latest });
     const access = session.mint('access', latest);
@@ -127,7 +127,7 @@ onEachStore('verify', async (t, env) => {
     t.equal((await verify(target, access)).statusCode, 200);
   });
 
-  await t.test('takes a token newer than the state, and changes nothing by it', async (t) => {
+  await t.test('accepts a token newer than the state, and changes nothing', async (t) => {
     const latest = (Date.now() - 60_000) * 1000;
     const session = await aStoredSession(target, { latest, first: latest });
     t.equal((await verify(target, session.mint('access', latest + 1e6))).statusCode, 200);
@@ -137,7 +137,7 @@ onEachStore('verify', async (t, env) => {
     t.equal((await verify(target, session.mint('access', latest))).statusCode, 200, 'the session lives on');
   });
 
-  await t.test('takes no refresh token, and looks for tokens in one place only', async (t) => {
+  await t.test('refuses refresh tokens, and reads tokens from one place only', async (t) => {
     refused(t, await verify(target, owner.refresh_token), 401, 'invalid_token');
     refused(t, await call(target, `GET ${PATH}?access_token=${token}`), 401, 'token_missing');
     const form = { 'content-type': 'application/x-www-form-urlencoded' };

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../src/http/openapi/json.ts';
 
 const USER = { type: 'object', title: 'User', properties: { name: { type: 'string' } } };
 
-test('schemas with a title become components, those inside of others too', (t) => {
+test('schemas with a title become components, nested ones too', (t) => {
   const components: JsonObject = {};
   const pair = { type: 'object', title: 'Pair', properties: { user: USER } };
   const hoisted = hoistTitled({ one: { schema: pair }, two: [USER] }, components);
@@ -19,7 +19,7 @@ test('schemas with a title become components, those inside of others too', (t) =
   t.end();
 });
 
-test('a title in an example, or of what is no schema, is none', (t) => {
+test('a title outside of a schema makes no component', (t) => {
   const components: JsonObject = {};
   const document = {
     example: { title: 'Invalid token', type: 'urn:x' },

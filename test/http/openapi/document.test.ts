@@ -18,10 +18,10 @@ import { routesOf } from '../../support/routes.ts';
 
 const FILE = new URL('../../../../docs/openapi.json', import.meta.url);
 
-/** What the raw layers refuse, and what only a broken service says, needs no operation. */
+/** Codes of the HTTP layers below the router, and of a broken service: no operation documents them. */
 const OF_NO_OPERATION = ['not_found', 'method_not_allowed'];
 
-test('docs/openapi.json is the document that is served (npm run openapi writes it)', async (t) => {
+test('docs/openapi.json equals the served document (npm run openapi writes it)', async (t) => {
   const { app } = await buildTestApp(t);
   const { body } = await app.inject('/docs/json');
   t.equal(`${JSON.stringify(JSON.parse(body), null, 2)}\n`, readFileSync(FILE, 'utf8'));
@@ -29,7 +29,7 @@ test('docs/openapi.json is the document that is served (npm run openapi writes i
   t.match(JSON.parse(body), { openapi: '3.1.0', info: { version } });
 });
 
-test('the linter finds nothing, by its strict rules and without exceptions', async (t) => {
+test('the linter’s strict rules find nothing, without exceptions', async (t) => {
   t.strictSame(await lint(readFileSync(FILE, 'utf8')), []);
 });
 
@@ -86,7 +86,7 @@ test('every route is in the document, or hidden on purpose', async (t) => {
   t.strictSame(missing, []);
 });
 
-test('every operation is described, with examples, and so is all that it takes and gives', (t) => {
+test('every operation, parameter, body and answer has a description and examples', (t) => {
   const document = read();
   for (const [method, path, each] of operationsIn(document)) {
     t.strictSame(gapsIn(document, each), [], `${method} ${path}`);
@@ -117,7 +117,7 @@ test('gaps in the description are found', (t) => {
   t.end();
 });
 
-test('an operation is open to everybody if and only if its route is', async (t) => {
+test('the document marks an operation as public if and only if its route is', async (t) => {
   const target = await buildTestApp(t);
   for (const [method, path, { security }] of operationsIn(read())) {
     const { statusCode } = await call(target, `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '1')}`);
@@ -140,7 +140,7 @@ test('every code of an error is documented by some operation', (t) => {
   t.end();
 });
 
-test('what nobody may read is write-only, and is in no answer', (t) => {
+test('secret properties are write-only and in no response schema', (t) => {
   const { schemas } = read().components;
   for (const [title, schema] of Object.entries(schemas)) {
     const properties = schema.properties as Record<string, JsonSchema>;
@@ -153,7 +153,7 @@ test('what nobody may read is write-only, and is in no answer', (t) => {
   t.end();
 });
 
-test('a route without operationId, or with a property without an example, makes no document', (t) => {
+test('a route without operationId, or a property without an example, is refused', (t) => {
   const { paths } = read();
   t.throws(() => completeDocument({ paths }, () => undefined), /has no operationId/);
   const schema = operation({
@@ -173,7 +173,7 @@ test('a route without operationId, or with a property without an example, makes 
   t.end();
 });
 
-test('DOCS_ENABLED=false takes the document and the page away', async (t) => {
+test('DOCS_ENABLED=false removes the document and the page', async (t) => {
   const target = await buildTestApp(t, { env: { DOCS_ENABLED: 'false' } });
   for (const path of ['/docs', '/docs/', '/docs/json', '/docs/static/swagger-ui.css']) {
     t.equal((await call(target, `GET ${path}`)).statusCode, 404, path);
@@ -212,7 +212,7 @@ async function lint(source: string): Promise<string[]> {
   );
 }
 
-/** What a reader would miss. */
+/** Missing descriptions and examples. */
 function gapsIn(document: Document, each: Operation): string[] {
   const tags = document.tags.map(({ name }) => name);
   const parameters = each.parameters.map((parameter) => resolve<Parameter>(document, parameter));
@@ -236,7 +236,7 @@ function gapsIn(document: Document, each: Operation): string[] {
 
 function gapsInResponse(document: Document, status: string, response: Response): string[] {
   const { description, headers = {}, content } = response;
-  // What has no body says what it has to say in headers of its own.
+  // An answer without a body must document headers.
   const isEmpty = Object.keys(headers).length > 2 || description.endsWith('There is no body.');
   return [
     ...gap(Boolean(description) && description !== 'Default Response', `description of ${status}`),
@@ -250,7 +250,7 @@ function gapsInResponse(document: Document, status: string, response: Response):
   ];
 }
 
-/** Whoever speaks OAuth may get one under JSON's name. */
+/** OAuth clients get a problem as application/json. */
 function isProblem(type: string, schema: JsonSchema): boolean {
   const isForOAuth = JSON.stringify(schema).includes('#/components/schemas/OAuthProblem');
   return type === 'application/problem+json' || (type === 'application/json' && isForOAuth);

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { exampleOf } from '../../../src/http/openapi/example.ts';
 
-test('an example of a body is made of its properties’ first examples', (t) => {
+test('the example of a body consists of its properties’ first examples', (t) => {
   const schema = {
     properties: {
       id: { type: 'integer', examples: [7, 8] },
@@ -21,7 +21,7 @@ test('an example of a body is made of its properties’ first examples', (t) => 
   t.end();
 });
 
-test('a property without an example is named', (t) => {
+test('the error names a property without an example', (t) => {
   const schema = { properties: { user: { properties: { name: { type: 'string', examples: [] } } } } };
   t.throws(() => exampleOf(schema, 'signUp'), /^signUp\/user\/name has no example$/);
   t.throws(() => exampleOf({ type: 'array', items: { type: 'string' } }), /has no example/);

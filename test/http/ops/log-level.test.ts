@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
 import { isFromHere } from '../../../src/http/ops/log-level.ts';
+import { LINE_FORMAT } from '../../../src/runtime/logger.ts';
 import { logLines } from '../../support/log-lines.ts';
 
 async function ops(t: Test) {
@@ -13,7 +14,7 @@ async function ops(t: Test) {
       done();
     },
   });
-  const logger = pino({ level: 'info' }, stream);
+  const logger = pino({ ...LINE_FORMAT, level: 'info' }, stream);
   const app = await buildOpsApp({
     logger,
     readiness: () => Promise.resolve({ ready: true, draining: false, checks: {} }),
@@ -26,7 +27,7 @@ async function ops(t: Test) {
   return { app, logger, put, get, lines: () => logLines(written) };
 }
 
-test('the level changes while the service runs, also for requests that come later', async (t) => {
+test('the level changes at run time, for later requests too', async (t) => {
   const { logger, put, get, lines } = await ops(t);
   logger.child({ reqId: 'before' }).debug('unseen');
   t.equal(await get(), 'info');
@@ -34,13 +35,13 @@ test('the level changes while the service runs, also for requests that come late
   t.equal(await get(), 'debug');
   logger.child({ reqId: 'after' }).debug('seen');
   t.match(lines(), [
-    { msg: 'the log level changes', level: 40, from: 'info', to: 'debug' },
+    { msg: 'the log level changes', level: 'warn', from: 'info', to: 'debug' },
     { msg: 'the log level has changed' },
     { reqId: 'after', msg: 'seen' },
   ]);
 });
 
-test('nobody makes the log hide what it has to keep', async (t) => {
+test('a level above warn is refused: warnings always stay in the log', async (t) => {
   const { put, get, lines } = await ops(t);
   for (const level of ['error', 'fatal', 'silent']) t.equal((await put(level)).status, 400, level);
   t.equal(await get(), 'info');
@@ -48,7 +49,7 @@ test('nobody makes the log hide what it has to keep', async (t) => {
   t.match(lines(), [{ msg: 'the log level changes' }, { msg: 'the log level has changed', to: 'warn' }]);
 });
 
-test('nobody from elsewhere changes it, though they may look', async (t) => {
+test('other hosts can read the level but not change it', async (t) => {
   const { app } = await ops(t);
   const from = (remoteAddress: string) =>
     ({ remoteAddress, method: 'PUT', url: '/log-level/debug' }) as const;
@@ -58,13 +59,13 @@ test('nobody from elsewhere changes it, though they may look', async (t) => {
   const elsewhere = ['10.0.0.7', '::ffff:10.0.0.7', '2001:db8::1', '12.7.0.0', undefined];
   for (const remoteAddress of here) {
     for (const localAddress of here) t.ok(isFromHere({ remoteAddress, localAddress }));
-    // What a proxy in the pod delivers comes from loopback, but not to it.
+    // A proxy in the pod connects from loopback, but not to loopback.
     for (const localAddress of elsewhere) t.notOk(isFromHere({ remoteAddress, localAddress }));
   }
   for (const remoteAddress of elsewhere) t.notOk(isFromHere({ remoteAddress, localAddress: '127.0.0.1' }));
 });
 
-test('what is no level changes nothing', async (t) => {
+test('an unknown level changes nothing', async (t) => {
   const { put, get } = await ops(t);
   for (const level of ['loud', 'INFO', '']) t.not((await put(level)).status, 200, level);
   t.equal(await get(), 'info');

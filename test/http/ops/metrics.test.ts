@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
 import { buildTestApp } from '../../support/app.ts';
@@ -15,39 +14,14 @@ import {
 } from '../../support/client.ts';
 import { parseExposition, valueOf, type Metric } from '../../support/exposition.ts';
 import { aSecret, KEYS } from '../../support/keys.ts';
-import { codeOf, readTable } from '../../support/markdown.ts';
+import { documentedMetrics } from '../../support/metrics-document.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const skip = { skip: redisMissing };
 
-interface Documented {
-  type: string;
-  /** Each label with its values; null where they are not a list. */
-  labels: Map<string, string[] | null>;
-}
-
-/** Labels whose values are described and not listed. */
-const OPEN = new Set(['route', 'status', 'version', 'node', 'kid']);
-
-function documented(): Map<string, Documented> {
-  const text = readFileSync('docs/metrics.md', 'utf8');
-  const sections = text.split(/^## /m).slice(1);
-  const rows = sections.flatMap((section) => readTable(section, /^\| metric/));
-  return new Map(
-    rows.map(([metric = '', type = '', labels = '']) => {
-      const parts = labels === '' ? [] : labels.split('; ');
-      const entries = parts.map((part) => {
-        const [label = '', ...values] = codeOf(part);
-        return [label, OPEN.has(label) ? null : values] as const;
-      });
-      return [codeOf(metric)[0] ?? '', { type, labels: new Map(entries) }];
-    }),
-  );
-}
-
-/** The service on Redis, and what a scrape of its ops port says. */
+/** The service on Redis, and a scrape of its ops port. */
 async function scraped(t: Test, env: Record<string, string> = {}) {
   const { url, prefix } = testRedis(t);
   const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix, ...env } });
@@ -61,7 +35,7 @@ async function scraped(t: Test, env: Record<string, string> = {}) {
   return { target, ops, scrape };
 }
 
-/** What a label may hold, as observed. */
+/** The values of each label, as observed. */
 function observedLabels({ samples }: Metric): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>();
   for (const { labels } of samples) {
@@ -73,7 +47,7 @@ function observedLabels({ samples }: Metric): Map<string, Set<string>> {
   return found;
 }
 
-/** Every use of the service, as it goes on an ordinary day and on one under attack. */
+/** Every kind of request, ordinary ones and attacks. */
 async function useEverything(target: Awaited<ReturnType<typeof buildTestApp>>) {
   const account = anAccount();
   await signUp(target, account);
@@ -88,13 +62,13 @@ async function useEverything(target: Awaited<ReturnType<typeof buildTestApp>>) {
   return { account, pair, llt };
 }
 
-test('what docs/metrics.md says and what is scraped are the same, both ways', skip, async (t) => {
+test('docs/observability.md and a scrape name the same metrics, both ways', skip, async (t) => {
   const secrets = [aSecret(), aSecret()].join();
   const { target, scrape } = await scraped(t, { REFRESH_TOKEN_SECRET: secrets });
   target.composition.start();
   await useEverything(target);
   const metrics = parseExposition(await scrape());
-  const docs = documented();
+  const docs = documentedMetrics();
   t.strictSame([...metrics.keys()].sort(), [...docs.keys()].sort());
 
   for (const [name, { type, labels }] of docs) {
@@ -115,7 +89,7 @@ test('what docs/metrics.md says and what is scraped are the same, both ways', sk
   }
 });
 
-test('what a proxy appends to the path of verify is no label', skip, async (t) => {
+test('the path that a proxy appends to verify is no label', skip, async (t) => {
   const { target, scrape } = await scraped(t);
   for (const path of ['', '/orders', '/orders/7?page=2', '//x', '/../x'])
     await call(target, `GET /api/auth/verify${path}`);
@@ -124,10 +98,10 @@ test('what a proxy appends to the path of verify is no label', skip, async (t) =
   t.strictSame([...(routes ?? [])].sort(), ['/api/auth/:id', '/api/auth/verify', '/api/auth/verify/*']);
 });
 
-test('each use moves its figures, by one', skip, async (t) => {
+test('each request increments its metrics by one', skip, async (t) => {
   const { target, scrape } = await scraped(t, { REFRESH_RETRY_WINDOW: '0' });
   let before = await scrape();
-  /** How much a series has grown by this. */
+  /** How much the work increments each series. */
   const moved = async (expected: [string, Record<string, string>][], work: () => Promise<unknown>) => {
     await work();
     const after = await scrape();
@@ -174,7 +148,7 @@ test('each use moves its figures, by one', skip, async (t) => {
     [outcome('logins', 'password'), error('invalid_credentials'), request('POST /api/auth', 401)],
     () => login('a wrong one'),
   );
-  await moved([outcome('logins', 'unknown')], () => login('a wrong one', 'nobody'));
+  await moved([outcome('logins', 'unknown')], () => login('a wrong one', 'unknown'));
   let pair = await logIn(target, account.username);
   before = await scrape();
 
@@ -239,7 +213,7 @@ test('each use moves its figures, by one', skip, async (t) => {
   );
 });
 
-test('a logout everywhere counts each token that it ends', skip, async (t) => {
+test('a logout everywhere counts each ended token', skip, async (t) => {
   const { target, scrape } = await scraped(t);
   const account = anAccount();
   await signUp(target, account);
@@ -251,9 +225,20 @@ test('a logout everywhere counts each token that it ends', skip, async (t) => {
   t.equal(valueOf(metrics, 'latchkey_tokens_revoked_total', { cause: 'owner' }), 0);
 });
 
-test('a store that is away shows, and a limit that is reached', skip, async (t) => {
+test('a theft counts separately the long-lived tokens that end with the session', skip, async (t) => {
+  const { target, scrape } = await scraped(t, { REFRESH_RETRY_WINDOW: '0' });
+  const { access_token: token, refresh_token: stolen } = await signUp(target);
+  for (let i = 0; i < 2; i++) await createLongLived(target, token);
+  await verify(target, pairOf(await refresh(target, stolen)).access_token);
+  t.equal((await refresh(target, stolen)).statusCode, 401);
+  const metrics = await scrape();
+  t.equal(valueOf(metrics, 'latchkey_tokens_revoked_total', { cause: 'reuse' }), 1);
+  t.equal(valueOf(metrics, 'latchkey_tokens_revoked_total', { cause: 'reuse_llt' }), 2);
+});
+
+test('metrics show a store outage and a limit that was reached', skip, async (t) => {
   const { target, scrape } = await scraped(t, { RATE_LIMIT_LOGIN: '1/600' });
-  const payload = { username: 'nobody', password: 'a wrong one' };
+  const payload = { username: 'unknown', password: 'a wrong one' };
   for (let i = 0; i < 2; i++) await call(target, 'POST /api/auth', { payload });
   const up = await scrape();
   t.equal(valueOf(up, 'latchkey_rate_limited_total', { limit: 'login' }), 1);
@@ -266,7 +251,7 @@ test('a store that is away shows, and a limit that is reached', skip, async (t) 
   t.equal(valueOf(await scrape(), 'latchkey_ready'), 0, 'while draining');
 });
 
-test('the work beside the requests says when it last succeeded, and of failures', async (t) => {
+test('background jobs report their last success and their failures', async (t) => {
   const target = await buildTestApp(t);
   target.composition.start();
   const scrape = () => target.composition.ops.metrics();

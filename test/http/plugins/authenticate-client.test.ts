@@ -3,22 +3,23 @@ import { test } from 'tap';
 import type { ServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { registerErrorHandler } from '../../../src/http/error-handler.ts';
-import { makeClientHook, serviceClientOf } from '../../../src/http/plugins/authenticate-client.ts';
+import { makeClientHooks, serviceClientOf } from '../../../src/http/plugins/authenticate-client.ts';
 
-/** A route behind the hook, which says who came; `tried` are the credentials that the domain was asked about. */
-function aRoute(authenticate: ServiceClients['authenticate']) {
+/** A route behind the hook that returns the client. `tried` lists the credentials that reached the domain. */
+function aRoute(authenticate: ServiceClients['authenticate'], isStillGood = () => true) {
   const tried: [string, string][] = [];
   const app = fastify();
   registerErrorHandler(app);
   app.decorateRequest('serviceClient', null);
   app.decorateRequest('errorCode', null);
-  const hook = makeClientHook({
+  const hooks = makeClientHooks({
     authenticate: (clientId, secret) => {
       tried.push([clientId, secret]);
       return authenticate(clientId, secret);
     },
+    isStillGood,
   });
-  app.get('/', { onRequest: hook }, (request) => serviceClientOf(request));
+  app.get('/', { ...hooks }, (request) => serviceClientOf(request));
   app.get('/open', (request) => serviceClientOf(request));
   const get = (authorization?: string, url = '/') =>
     app.inject({ url, headers: authorization === undefined ? {} : { authorization } });
@@ -29,7 +30,7 @@ const anyone = (clientId: string) =>
   Promise.resolve({ clientId, name: 'billing', secretHash: new Uint8Array() });
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
 
-test('id and secret are taken from Basic, each form-encoded', async (t) => {
+test('id and secret come from Basic, each form-encoded', async (t) => {
   const { tried, get } = aRoute(anyone);
   const response = await get(basic('lkc_a:lks_b'));
   t.equal(response.statusCode, 200);
@@ -54,7 +55,7 @@ test('id and secret are taken from Basic, each form-encoded', async (t) => {
   ]);
 });
 
-test('whatever else is there instead is invalid_client, and nobody is asked', async (t) => {
+test('any other header is invalid_client, without a look-up', async (t) => {
   const { tried, get } = aRoute(anyone);
   for (const header of [
     undefined,
@@ -83,7 +84,7 @@ test('whatever else is there instead is invalid_client, and nobody is asked', as
   t.strictSame(tried, []);
 });
 
-test('what the domain says is the answer, and a refused secret is in none', async (t) => {
+test('the domain’s refusal is the answer, without the secret', async (t) => {
   for (const [code, status] of [
     ['invalid_client', 401],
     ['unavailable', 503],
@@ -96,7 +97,14 @@ test('what the domain says is the answer, and a refused secret is in none', asyn
   }
 });
 
-test('a route that forgot its hook serves nobody', async (t) => {
+test('a service deleted while its body arrives is refused', async (t) => {
+  const { get } = aRoute(anyone, () => false);
+  const response = await get(basic('lkc_a:lks_b'));
+  t.equal(response.statusCode, 401);
+  t.match(response.json(), { code: 'invalid_client' });
+});
+
+test('a route that forgot its hook refuses every client', async (t) => {
   const { get } = aRoute(anyone);
   t.equal((await get(basic('lkc_a:lks_b'), '/open')).statusCode, 401);
 });

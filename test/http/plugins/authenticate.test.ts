@@ -4,7 +4,7 @@ import { call, signUp } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { routesOf, type Route } from '../../support/routes.ts';
 
-/** The routes that anybody may call. A new one stands here, or refuses whoever brings no token. */
+/** The public routes. A new route is listed here, or refuses a request without a token. */
 const PUBLIC = [
   ...['GET', 'HEAD'].flatMap((method) => [
     `${method} /.well-known/jwks.json`,
@@ -15,7 +15,7 @@ const PUBLIC = [
   ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup'],
 ];
 
-/** Everything else that there is. Whoever adds a route adds it here, knowing which list it belongs to. */
+/** Every other route. If you add a route, decide which list it belongs to. */
 const GUARDED = [
   ...['DELETE /api/auth', 'DELETE /api/auth/:id', 'POST /api/auth/llt', 'DELETE /api/auth/llt/:id'],
   ...['GET /api/auth/refresh', 'GET /api/user'],
@@ -25,7 +25,7 @@ const GUARDED = [
 /** For registered services. */
 const FOR_SERVICES = ['GET /api/auth/revocations', 'POST /api/auth/introspect', 'POST /api/auth/revoke'];
 
-test('every route that is not listed as public refuses whoever brings no token', async (t) => {
+test('every route that is not listed as public refuses a request without a token', async (t) => {
   let target: TestApp | undefined;
   const routes = await routesOf(async () => {
     target = await buildTestApp(t);
@@ -41,14 +41,14 @@ test('every route that is not listed as public refuses whoever brings no token',
   t.ok(guarded.includes('GET /api/auth/verify/*'));
 });
 
-test('a new route that forgot its hook is found', async (t) => {
+test('finds a new route that forgot its hook', async (t) => {
   const target = await buildTestApp(t);
   target.app.get('/api/forgotten', () => 'secret');
   const { open } = await sortOut(target, [{ method: 'GET', url: '/api/forgotten' }]);
   t.strictSame(open, ['GET /api/forgotten']);
 });
 
-test('authentication comes before everything that a request may have wrong', async (t) => {
+test('authentication comes before every other check of a request', async (t) => {
   const target = await buildTestApp(t);
   const bodies: [string, string][] = [
     ['application/json', '{'],
@@ -71,7 +71,7 @@ test('authentication comes before everything that a request may have wrong', asy
   }
 });
 
-test('the challenge names an error only where a token was sent and is the reason', async (t) => {
+test('the challenge names an error only if a sent token is the reason', async (t) => {
   const target = await buildTestApp(t);
   const { access_token: token } = await signUp(target);
   const challenge = async (line: string, options: object) =>
@@ -85,7 +85,7 @@ test('the challenge names an error only where a token was sent and is the reason
   t.equal(await challenge('GET /api/user', { token }), undefined);
 });
 
-/** Calls each route without a token: those of the 405s are left out, the others are open or not. */
+/** Calls each route without a token and sorts them into open and guarded. The routes for 405 are left out. */
 async function sortOut(target: TestApp, routes: Route[]) {
   const open: string[] = [];
   const guarded: string[] = [];

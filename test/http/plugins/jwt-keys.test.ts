@@ -7,7 +7,7 @@ import { aSecret, KEYS, withKeys } from '../../support/keys.ts';
 import { refused } from '../../support/problem.ts';
 import { until } from '../../support/until.ts';
 
-test('a signing key comes, takes over and goes, without a restart and without a sign-out', async (t) => {
+test('a signing key is added, takes over and is removed, without a restart or sign-out', async (t) => {
   const { target, folder } = await withKeys(t);
   const old = await signUp(target);
   const kid = headerOf(old.access_token).kid;
@@ -20,17 +20,17 @@ test('a signing key comes, takes over and goes, without a restart and without a 
   await reloaded(target, (keys) => keys.signing.length === 3 && keys.signing[0]?.kid !== kid);
   const next = await signUp(target);
   t.not(headerOf(next.access_token).kid, kid, 'the highest name signs');
-  t.equal((await verify(target, old.access_token)).statusCode, 200, 'the old token is good');
+  t.equal((await verify(target, old.access_token)).statusCode, 200, 'the old token is valid');
 
   rmSync(join(folder, '0001.pem'));
   await reloaded(target, (keys) => keys.signing.length === 2);
   refused(t, await verify(target, old.access_token), 401, 'invalid_token');
   t.equal((await verify(target, next.access_token)).statusCode, 200);
   const refreshed = pairOf(await refresh(target, old.refresh_token));
-  t.equal((await verify(target, refreshed.access_token)).statusCode, 200, 'nobody is signed out');
+  t.equal((await verify(target, refreshed.access_token)).statusCode, 200, 'the session goes on');
 });
 
-test('a refresh secret comes, takes over and goes, and one that cannot be used changes nothing', async (t) => {
+test('a refresh secret is added, takes over and is removed, and an invalid one changes nothing', async (t) => {
   const { target, secret, secretFile } = await withKeys(t);
   const [first, second] = [await signUp(target), await signUp(target)];
   const next = aSecret();
@@ -47,7 +47,7 @@ test('a refresh secret comes, takes over and goes, and one that cannot be used c
   writeFileSync(secretFile, 'too short');
   await until(async () => {
     await target.composition.app.keyRing.reload();
-    return target.log().includes('the keys cannot be used');
+    return target.log().includes('cannot load the keys');
   });
   t.notMatch(target.log(), 'too short');
   t.equal((await verify(target, (await signUp(target)).access_token)).statusCode, 200);
@@ -58,7 +58,7 @@ test('a refresh secret comes, takes over and goes, and one that cannot be used c
   t.equal((await refresh(target, renewed.refresh_token)).statusCode, 200);
 });
 
-test('a token signed by a key that has only just been added is good at once', async (t) => {
+test('a token signed by a key added just now is valid at once', async (t) => {
   const { target, folder, secretFile } = await withKeys(t);
   writeFileSync(join(folder, '0002.pem'), KEYS.ES256());
   const replica = await buildTestApp(t, {

@@ -5,7 +5,7 @@ import { refused } from '../../support/problem.ts';
 
 const PAGE = ['/docs', '/docs/', '/docs/static/swagger-ui-bundle.js', '/docs/static/swagger-initializer.js'];
 
-test('the page and all that it is made of come with a policy that lets nothing else in', async (t) => {
+test('the page and its files have a policy that allows no other source', async (t) => {
   const target = await buildTestApp(t);
   for (const path of [...PAGE, '/docs/static/swagger-ui.css', '/docs/json', '/docs/yaml']) {
     const { statusCode, headers } = await call(target, `GET ${path}`);
@@ -25,7 +25,7 @@ test('the rest of the service has no such policy', async (t) => {
   }
 });
 
-test('the page names nothing of other hosts', async (t) => {
+test('the page refers to no other host', async (t) => {
   const target = await buildTestApp(t);
   const { body } = await call(target, 'GET /docs');
   const names = [...body.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, name = '']) => name);
@@ -36,7 +36,7 @@ test('the page names nothing of other hosts', async (t) => {
   }
 });
 
-test('its files are all that can be had there', async (t) => {
+test('no other file is served there', async (t) => {
   const target = await buildTestApp(t);
   const outside = ['nothing.js', '..%2fpackage.json', '%2e%2e%2fpackage.json', '..%5cpackage.json', '.%00'];
   for (const path of outside) {

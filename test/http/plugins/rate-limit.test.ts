@@ -4,7 +4,7 @@ import { anAccount, call, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { onEachStore } from '../../support/stores.ts';
 
-const PAYLOAD = { username: 'nobody', password: 'x' };
+const PAYLOAD = { username: 'unknown', password: 'x' };
 
 onEachStore('limits by address', async (t, env) => {
   const limited = { ...env, RATE_LIMIT_LOGIN: '3/600', TRUST_PROXY: 'loopback' };
@@ -16,7 +16,7 @@ onEachStore('limits by address', async (t, env) => {
     return from(address, to);
   };
 
-  await t.test('count each address by itself, and say when to come back', async (t) => {
+  await t.test('count each address separately, and answer Retry-After', async (t) => {
     const response = await exhaust(t, '192.0.2.1');
     refused(t, response, 429, 'rate_limited');
     const wait = Number(response.headers['retry-after']);
@@ -26,20 +26,45 @@ onEachStore('limits by address', async (t, env) => {
     refused(t, await from('192.0.2.2'), 401, 'invalid_credentials');
   });
 
-  await t.test('come before anything is looked at, and count what was refused', async (t) => {
+  await t.test('come before validation, and count refused requests', async (t) => {
     const headers = { 'x-forwarded-for': '192.0.2.3' };
     for (let i = 0; i < 3; i++)
       refused(t, await call(target, 'POST /api/auth', { headers }), 400, 'validation_failed');
     refused(t, await call(target, 'POST /api/auth', { headers }), 429, 'rate_limited');
   });
 
-  await t.test('take a /64 for one address', async (t) => {
+  await t.test('count a /64 as one address', async (t) => {
     refused(t, await exhaust(t, '2001:db8:0:1::1'), 429, 'rate_limited');
     refused(t, await from('2001:db8:0:1:a:b:c:d'), 429, 'rate_limited');
     refused(t, await from('2001:db8:0:2::1'), 401, 'invalid_credentials');
   });
 
-  await t.test('are counted apart for login and signup', async (t) => {
+  await t.test('count an address as one, from any port', async (t) => {
+    const twelve = ['203.0.113.12', '203.0.113.12:5678', '::ffff:203.0.113.12', '[::ffff:203.0.113.12]:1'];
+    const six = ['[2001:db8:6::1]:99', '2001:db8:6::2', '[2001:db8:6::3]', '[2001:db8:6::1]:98'];
+    // Written by a proxy that knows no address. An invalid port does not make another address.
+    const unreadable = ['unknown', '_hidden', '203.0.113.12:port', '1.2.3.4.5'];
+    for (const [first = '', second = '', third = '', fourth = ''] of [twelve, six, unreadable]) {
+      for (const address of [first, second, third])
+        refused(t, await from(address), 401, 'invalid_credentials');
+      refused(t, await from(fourth), 429, 'rate_limited');
+    }
+  });
+
+  await t.test('read the client’s address if a proxy appends a port', async (t) => {
+    const env = { ...limited, TRUST_PROXY: 'loopback,10.0.0.0/8,2001:db8:99::/48' };
+    const behind = await buildTestApp(t, { env });
+    for (const proxy of ['10.0.0.1', '10.0.0.2:4711', '[2001:db8:99::1]:443'])
+      refused(t, await from(`203.0.113.30:80, ${proxy}`, behind), 401, 'invalid_credentials');
+    refused(t, await from('203.0.113.30, 10.0.0.3:1', behind), 429, 'rate_limited');
+    refused(t, await from('203.0.113.31, 10.0.0.3:1', behind), 401, 'invalid_credentials');
+    // Not trusted: the entries before it may be made up.
+    for (let i = 0; i < 3; i++)
+      refused(t, await from(`203.0.113.${i}, 198.51.100.9:${i}`, behind), 401, 'invalid_credentials');
+    refused(t, await from('203.0.113.99, 198.51.100.9', behind), 429, 'rate_limited');
+  });
+
+  await t.test('count login and signup separately', async (t) => {
     const both = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_SIGNUP: '1/600' } });
     const headers = { 'x-forwarded-for': '198.51.100.1' };
     const signup = () => call(both, 'POST /api/auth/signup', { payload: anAccount(), headers });
@@ -49,13 +74,13 @@ onEachStore('limits by address', async (t, env) => {
     refused(t, await exhaust(t, '198.51.100.1', both), 429, 'rate_limited');
   });
 
-  await t.test('concern login and signup only', async (t) => {
+  await t.test('apply to login and signup only', async (t) => {
     const { access_token: token } = await signUp(target);
     await exhaust(t, '127.0.0.1');
     for (let i = 0; i < 5; i++) t.equal((await verify(target, token)).statusCode, 200);
   });
 
-  await t.test('do not hold for addresses and networks that are allowed', async (t) => {
+  await t.test('do not apply to allowed addresses and networks', async (t) => {
     const allow = '203.0.113.7, 198.18.0.0/15, 2001:db8:1::/48';
     const lenient = await buildTestApp(t, { env: { ...limited, RATE_LIMIT_ALLOW: allow } });
     for (const address of ['203.0.113.7', '198.19.1.1', '2001:db8:1:2::3', '::ffff:203.0.113.7']) {
@@ -71,7 +96,7 @@ onEachStore('limits by address', async (t, env) => {
     for (let i = 0; i < 40; i++) refused(t, await from('192.0.2.9', off), 401, 'invalid_credentials');
   });
 
-  await t.test('go by the peer where nobody’s X-Forwarded-For counts', async (t) => {
+  await t.test('go by the peer if no proxy is trusted', async (t) => {
     const settings = { ...limited, TRUST_PROXY: 'false' };
     const distrustful = await buildTestApp(t, { env: settings });
     for (let i = 0; i < 3; i++)

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import { buildTestApp } from '../../support/app.ts';
 import { call, signUp } from '../../support/client.ts';
 
-test('a request id of the caller’s is taken over where it is one, made otherwise, and always returned', async (t) => {
+test('a valid request id of the caller is kept, else one is made, and it is always returned', async (t) => {
   const target = await buildTestApp(t);
   for (const id of ['a', 'A-0', 'x'.repeat(64), '-']) {
     for (const line of ['GET /nowhere', 'PUT /api/auth', 'GET /api/user', 'DELETE /api/auth/%zz']) {
@@ -20,7 +20,7 @@ test('a request id of the caller’s is taken over where it is one, made otherwi
   t.match(target.log(), `"reqId":"${String(headers['x-request-id'])}"`);
 });
 
-test('a trace goes on in the log', async (t) => {
+test('the log continues the caller’s trace', async (t) => {
   const target = await buildTestApp(t);
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
   await call(target, 'GET /nowhere', { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } });
@@ -29,7 +29,7 @@ test('a trace goes on in the log', async (t) => {
   t.notMatch(target.log(), 'hunter2');
 });
 
-test('answers say that the connection is to be closed while we drain, and only then', async (t) => {
+test('answers close the connection during a drain, and only then', async (t) => {
   const target = await buildTestApp(t);
   const { access_token: token } = await signUp(target);
   const lines = ['GET /api/user', 'GET /nowhere', 'PUT /api/auth', 'GET /api/auth/verify', 'POST /api/auth'];

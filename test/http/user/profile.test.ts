@@ -31,7 +31,7 @@ onEachStore('the profile', async (t, env) => {
   const tokensOf = async (token: string) =>
     (await call(target, ROUTE, { token })).json<{ tokens: Token[] }>().tokens;
 
-  await t.test('shows the user and every live token, and says which one asks', async (t) => {
+  await t.test('shows the user and every live token, and marks the current one', async (t) => {
     const account = anAccount();
     const pair = await signUp(target, account);
     const { id, longlived_token: llt } = await createLongLived(target, pair.access_token);
@@ -47,7 +47,7 @@ onEachStore('the profile', async (t, env) => {
     ]);
     t.equal(tokens[1]?.last_used_at, null);
     t.equal(tokens[1]?.expires_at, null);
-    const keys = ['created_at', 'current', 'expires_at', 'id', 'last_used_at', 'name', 'type'];
+    const keys = ['created_at', 'created_by', 'current', 'expires_at', 'id', 'last_used_at', 'name', 'type'];
     for (const token of tokens) t.strictSame(Object.keys(token).sort(), keys);
     t.notMatch(response.body, account.email);
 
@@ -57,10 +57,10 @@ onEachStore('the profile', async (t, env) => {
       asked.map(({ current }) => current),
       [false, true],
     );
-    t.match(asked[1]?.last_used_at, time, 'its use is noted');
+    t.match(asked[1]?.last_used_at, time, 'its use is recorded');
   });
 
-  await t.test('counts the expiry of a session from its last refresh', async (t) => {
+  await t.test('computes the expiry of a session from its last refresh', async (t) => {
     const pair = await signUp(target);
     const [before] = await tokensOf(pair.access_token);
     const next = pairOf(await refresh(target, pair.refresh_token));
@@ -71,7 +71,7 @@ onEachStore('the profile', async (t, env) => {
     t.equal(Math.floor(Date.parse(after?.last_used_at ?? '') / 1000), issued);
   });
 
-  await t.test('leaves out what was revoked, what has expired, and what is somebody else’s', async (t) => {
+  await t.test('leaves out revoked and expired tokens and those of other users', async (t) => {
     const { username, ...account } = anAccount();
     const pair = await signUp(target, { username, ...account });
     await signUp(target);
@@ -91,7 +91,7 @@ onEachStore('the profile', async (t, env) => {
     );
   });
 
-  await t.test('shows the name that a device was given', async (t) => {
+  await t.test('shows the given name of a device', async (t) => {
     const { username, password, ...account } = anAccount();
     const device = ' Küche 📱 ';
     const payload = { username, password, ...account, device };
@@ -103,7 +103,7 @@ onEachStore('the profile', async (t, env) => {
     );
   });
 
-  await t.test('is for the owner of a good token only', async (t) => {
+  await t.test('needs a valid token', async (t) => {
     const pair = await signUp(target);
     refused(t, await call(target, ROUTE), 401, 'token_missing');
     refused(t, await call(target, ROUTE, { token: pair.refresh_token }), 401, 'invalid_token');

@@ -46,7 +46,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
   const reasonsOf = async (token: string) =>
     (await list(token)).ended.map(({ id, reason }) => [id, reason] as const);
 
-  await t.test('each that ended says when and why, the newest first', async (t) => {
+  await t.test('ended tokens show when and why they ended, newest first', async (t) => {
     const account = anAccount();
     const { username } = account;
     const stolen = await signUp(target, account);
@@ -78,7 +78,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
       ],
     );
     t.equal(ended_next, null);
-    const keys = ['created_at', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
+    const keys = ['created_at', 'created_by', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
     const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
     for (const each of ended) {
       t.strictSame(Object.keys(each).sort(), keys);
@@ -90,7 +90,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     t.notMatch(response.body, account.email);
   });
 
-  await t.test('the first reason stays, whatever happens later', async (t) => {
+  await t.test('the first reason of a revocation stays after later endings', async (t) => {
     const account = anAccount();
     const out = await signUp(target, account);
     const { access_token: token } = await logIn(target, account.username);
@@ -104,7 +104,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     t.strictSame((await list(again)).ended.at(-1), before[0]);
   });
 
-  await t.test('an operator’s end, an older release’s and an expired one are told apart', async (t) => {
+  await t.test('the reason tells apart an operator, an older release and an expiry', async (t) => {
     const account = anAccount();
     const { username } = account;
     const { user } = await signUp(target, account);
@@ -143,7 +143,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
         [expired, 'expired'],
         [expiredFirst, 'expired'],
       ],
-      'neither what ended more than 30 days ago',
+      'neither tokens that ended more than 30 days ago',
     );
     const day = (text = '') => Math.round((Date.now() - Date.parse(text)) / DAY);
     t.strictSame(
@@ -152,7 +152,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     );
   });
 
-  await t.test('all of them are shown, a hundred a page', async (t) => {
+  await t.test('pages of a hundred show all of them', async (t) => {
     const pair = await signUp(target);
     const { id } = pair.user;
     await sql(
@@ -188,7 +188,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     }
   });
 
-  await t.test('a session whose last refresh the record does not know yet has not expired', async (t) => {
+  await t.test('a session is not expired if the record misses its last refresh', async (t) => {
     const pair = await signUp(target);
     const id = idOf(pair);
     await sql(target.databaseUrl, 'UPDATE tokens SET latest = $1 WHERE id = $2', [
@@ -229,7 +229,7 @@ onEachStore('logout everywhere', async (t, env) => {
     return { username: account.username, others: pairs, asking, llt, lltId: id };
   }
 
-  await t.test('ends every session and every long-lived token, and nobody else’s', async (t) => {
+  await t.test('ends every session and long-lived token of the user, and of no other user', async (t) => {
     const { username, others, asking, llt } = await anOwner();
     const stranger = await signUp(target);
     const response = await call(target, END, { token: asking.access_token });
@@ -249,7 +249,7 @@ onEachStore('logout everywhere', async (t, env) => {
     );
   });
 
-  await t.test('may be asked again after its answer was lost, and then ends nothing more', async (t) => {
+  await t.test('can be repeated after a lost answer, and then ends nothing more', async (t) => {
     const { username, asking } = await anOwner();
     await call(target, END, { token: asking.access_token });
     for (const options of [{}, { headers: { 'content-type': 'application/json' } }]) {
@@ -269,7 +269,7 @@ onEachStore('logout everywhere', async (t, env) => {
     refused(t, await call(target, LIST, { token: asking.access_token }), 401, 'invalid_token');
   });
 
-  await t.test('keeps the session that asks, where it says so', async (t) => {
+  await t.test('keeps the current session on request', async (t) => {
     const { others, asking, llt } = await anOwner();
     for (const ended of [3, 0]) {
       const response = await call(target, `${END}?keep=current`, { token: asking.access_token });
@@ -281,7 +281,7 @@ onEachStore('logout everywhere', async (t, env) => {
     await lives(t, pairOf(await refresh(target, asking.refresh_token)).access_token);
   });
 
-  await t.test('is not for a long-lived token', async (t) => {
+  await t.test('refuses a long-lived token', async (t) => {
     const { others, asking, llt, lltId } = await anOwner();
     for (const line of [END, `${END}?keep=current`])
       refused(t, await call(target, line, { token: llt }), 403, 'token_not_allowed');
@@ -291,7 +291,7 @@ onEachStore('logout everywhere', async (t, env) => {
     refused(t, await call(target, END, { token: llt }), 401, 'invalid_token');
   });
 
-  await t.test('is not for a session that ended alone, nor for a token that was superseded', async (t) => {
+  await t.test('refuses an ended session and a superseded token', async (t) => {
     const { others, asking, llt } = await anOwner();
     const [out, superseded] = others;
     await call(target, 'DELETE /api/auth', { token: out.access_token });
@@ -303,14 +303,14 @@ onEachStore('logout everywhere', async (t, env) => {
     await lives(t, llt);
   });
 
-  await t.test('is not for a user who was disabled', async (t) => {
+  await t.test('refuses a disabled user', async (t) => {
     const { username, asking } = await anOwner();
     await call(target, END, { token: asking.access_token });
     await disableUser(target.databaseUrl, username);
     refused(t, await call(target, END, { token: asking.access_token }), 401, 'invalid_token');
   });
 
-  await t.test('revokes nothing that is not understood', async (t) => {
+  await t.test('refuses a malformed request, and revokes nothing', async (t) => {
     const { others, asking, llt } = await anOwner();
     const { access_token: token } = asking;
     const queries = [
@@ -343,7 +343,7 @@ onEachStore('logout everywhere', async (t, env) => {
     for (const each of [...others, asking]) await lives(t, each.access_token);
     await lives(t, llt);
     const { statusCode } = await call(target, END, { token, headers, payload: '{}' });
-    t.equal(statusCode, 200, 'but {} is as good as none');
+    t.equal(statusCode, 200, 'but {} counts as no body');
     for (const query of queries)
       refused(t, await call(target, `${END}?${query}`, { token }), 401, 'invalid_token');
   });

@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 
 const PATH = '/.well-known/jwks.json';
 
-test('the JWKS holds the public keys of all, those that do not sign yet among them, and nothing private', async (t) => {
+test('the JWKS holds all public keys, those not signing yet too, and nothing private', async (t) => {
   const { target, folder } = await withKeys(t, 'ES256', 600);
   writeFileSync(join(folder, '0002.pem'), KEYS.EdDSA());
   writeFileSync(join(folder, '0003.pem'), KEYS.RS256());
@@ -34,7 +34,7 @@ test('the JWKS holds the public keys of all, those that do not sign yet among th
 
   const { access_token: token } = await signUp(target);
   const [signer] = keys;
-  t.equal(headerOf(token).kid, signer?.kid, 'the one that was there before signs');
+  t.equal(headerOf(token).kid, signer?.kid, 'the older key signs');
   const [header, claims, signature = ''] = token.split('.');
   const key = {
     key: createPublicKey({ key: signer ?? {}, format: 'jwk' }),
@@ -45,7 +45,7 @@ test('the JWKS holds the public keys of all, those that do not sign yet among th
   );
 });
 
-test('it may be kept for a while, and costs nothing where it has not changed', async (t) => {
+test('it can be cached, and an unchanged one is 304', async (t) => {
   const { target, folder } = await withKeys(t, 'ES256', 600);
   const first = await call(target, `GET ${PATH}`);
   t.match(first.headers, {
@@ -74,7 +74,7 @@ test('it may be kept for a while, and costs nothing where it has not changed', a
   t.not(changed.headers.etag, etag);
 });
 
-test('an access token says what RFC 9068 asks for', async (t) => {
+test('an access token has the claims of RFC 9068', async (t) => {
   const target = await buildTestApp(t);
   const { access_token: access, refresh_token: refresh } = await signUp(target);
   t.match(headerOf(access), { typ: 'at+jwt', alg: 'ES256', kid: String });

@@ -24,7 +24,7 @@ test('the metadata name every endpoint below the issuer', async (t) => {
   t.equal((await call(target, `GET ${PATH}/other`)).statusCode, 404);
 });
 
-test('of an issuer with a path they are also at the path that RFC 8414 makes of it', async (t) => {
+test('with a path in the issuer, they are also at RFC 8414’s path for it', async (t) => {
   const target = await buildTestApp(t, { env: { ISSUER: 'https://example.com/auth/' } });
   for (const path of [PATH, `${PATH}/auth`]) {
     t.match((await call(target, `GET ${path}`)).json(), {

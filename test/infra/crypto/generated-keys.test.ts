@@ -5,7 +5,7 @@ import { generatedRefreshSecret, generatedSigningKeysDir } from '../../../src/in
 import { readSigningKeys } from '../../../src/infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../../../src/infra/crypto/keys.ts';
 
-test('keys are made once, for their owner alone, and found again', (t) => {
+test('keys are generated once, readable by their owner only, and reused', (t) => {
   const dataDir = join(t.testdir({}), 'data');
   const directory = generatedSigningKeysDir(dataDir);
   const [key] = readSigningKeys(directory);
@@ -16,6 +16,6 @@ test('keys are made once, for their owner alone, and found again', (t) => {
   t.equal(readSigningKeys(generatedSigningKeysDir(dataDir))[0]?.kid, key?.kid);
   t.equal(generatedRefreshSecret(dataDir), secret);
   t.equal(statSync(join(directory, '0001.pem')).mode & 0o077, 0);
-  t.strictSame(readdirSync(directory), ['0001.pem'], 'nothing is left aside');
+  t.strictSame(readdirSync(directory), ['0001.pem'], 'no temporary file is left');
   t.end();
 });

@@ -6,14 +6,14 @@ import { KEYS } from '../../support/keys.ts';
 
 const DATE = Date.parse('2026-11-21T10:00:00Z');
 
-test('names are in order by what stands before the ending', (t) => {
+test('names sort without their extension', (t) => {
   const names = ['0001.pem', '2026-11-21.pem', '2026-11-21-b.pem', '2026-11-22.pem', 'README'];
   const folder = t.testdir(Object.fromEntries(names.map((name) => [name, ''])));
   t.strictSame(pemNames(folder), ['2026-11-22.pem', '2026-11-21-b.pem', '2026-11-21.pem', '0001.pem']);
   t.end();
 });
 
-test('the next name is today, and always the highest', (t) => {
+test('the next name holds today’s date, and is always the highest', (t) => {
   const after = (...names: string[]) => nextName(names, DATE);
   t.equal(after(), '2026-11-21.pem');
   t.equal(after('0001.pem'), '2026-11-21.pem');
@@ -31,7 +31,7 @@ test('the next name is today, and always the highest', (t) => {
   t.end();
 });
 
-test('a key under two names counts once, by the higher', (t) => {
+test('a key with two names counts once, under the higher', (t) => {
   const [one, two] = [KEYS.ES256(), KEYS.EdDSA()];
   const folder = t.testdir({ 'a.pem': one, 'b.pem': two, 'c.pem': one });
   t.strictSame(

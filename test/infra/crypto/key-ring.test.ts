@@ -28,11 +28,11 @@ function aFolder(t: Test) {
   };
 }
 
-/** The registry of a database of the test's own. */
+/** The registry of a new database. */
 async function aRegistry(t: Test, lead = 0) {
   const { url, postgres } = await testRecords(t);
   const registry = makeKeyRegistry(postgres.prisma, lead);
-  /** Everything that was noted becomes so many seconds older. */
+  /** Makes all recorded keys older by these seconds. */
   const age = (seconds: number) =>
     sql(
       url,
@@ -64,12 +64,12 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) 
   return { ring, setSecrets, errors, outages };
 }
 
-/** Looks only when it is told to. */
+/** Reads the folder only when the test says so. */
 const NEVER = 3_600_000;
 const kids = ({ ring }: ReturnType<typeof open>) => ring.current().signing.map(({ kid }) => kid);
 const unreachable: KeyRegistry = { note: () => Promise.reject(new AuthError('unavailable')) };
 
-test('of the keys of a first start the highest file name signs, and every key verifies', async (t) => {
+test('at the first start the highest file name signs, and every key verifies', async (t) => {
   const folder = aFolder(t);
   const [a, c, b] = [folder.add('0001.pem'), folder.add('0003.pem'), folder.add('0002.pem')];
   writeFileSync(join(folder.directory, 'README'), 'no key');
@@ -84,7 +84,7 @@ test('a folder without a key is refused at the start', (t) => {
   t.end();
 });
 
-test('keys that come and go are taken over without a restart', async (t) => {
+test('added and removed keys take effect without a restart', async (t) => {
   const folder = aFolder(t);
   const old = folder.add('0001.pem');
   const opened = open(t, folder.directory, (await aRegistry(t)).registry);
@@ -102,7 +102,7 @@ test('keys that come and go are taken over without a restart', async (t) => {
   folder.remove('0001.pem');
   await until(() => kids(opened).length === 1);
   t.strictSame(kids(opened), [next]);
-  t.strictSame(told, [[old, next], [next, old], [next]], 'listeners are told of each change');
+  t.strictSame(told, [[old, next], [next, old], [next]], 'listeners get each change');
 });
 
 test('a new key verifies at once, and signs after the lead', async (t) => {
@@ -127,7 +127,7 @@ test('a new key verifies at once, and signs after the lead', async (t) => {
   t.strictSame(kids(replica), [next, old], 'a replica that starts knows it');
 });
 
-test('where the only key is replaced in one step, the new one signs at once', async (t) => {
+test('if the only key is replaced in one step, the new one signs at once', async (t) => {
   const folder = aFolder(t);
   folder.add('0001.pem');
   const { registry } = await aRegistry(t, 600);
@@ -139,17 +139,17 @@ test('where the only key is replaced in one step, the new one signs at once', as
   t.strictSame(kids(opened), [next]);
   const more = folder.add('0003.pem');
   await opened.ring.settle();
-  t.strictSame(kids(opened), [next, more], 'and goes on when another comes');
+  t.strictSame(kids(opened), [next, more], 'and still signs when another is added');
 });
 
-test('without the registry the key that signs stays, and a start takes the lowest name', async (t) => {
+test('without the registry the signing key stays, and a new process takes the lowest name', async (t) => {
   const folder = aFolder(t);
   const [a, b] = [folder.add('0001.pem'), folder.add('0002.pem')];
   const started = open(t, folder.directory, unreachable, NEVER);
   await started.ring.settle();
   await started.ring.settle();
   t.strictSame(kids(started), [a, b]);
-  t.match(started.outages, [{ code: 'unavailable' }], 'told once');
+  t.match(started.outages, [{ code: 'unavailable' }], 'reported once');
 
   const { registry } = await aRegistry(t, 0);
   let isAway = false;
@@ -167,7 +167,7 @@ test('without the registry the key that signs stays, and a start takes the lowes
   t.match(opened.outages, [{ code: 'unavailable' }, null]);
 });
 
-test('a request that looks for a new key does not wait for the registry', async (t) => {
+test('a request that needs a new key does not wait for the registry', async (t) => {
   const folder = aFolder(t);
   folder.add('0001.pem');
   const opened = open(t, folder.directory, { note: () => new Promise(() => undefined) }, NEVER);
@@ -178,7 +178,7 @@ test('a request that looks for a new key does not wait for the registry', async 
   t.equal(kids(opened).length, 2);
 });
 
-test('the registry hears which key signs, from the first answer that was signed with it', async (t) => {
+test('the registry learns the signing key with the first answer it signs', async (t) => {
   const folder = aFolder(t);
   const old = folder.add('0001.pem');
   const heard: (string | null)[] = [];
@@ -198,7 +198,7 @@ test('the registry hears which key signs, from the first answer that was signed 
   t.strictSame(heard, [null, old, next]);
 });
 
-test('a key that is renamed is one key', async (t) => {
+test('a renamed key stays one key', async (t) => {
   const folder = aFolder(t);
   const text = generateSigningKey();
   const [low, mid] = [folder.add('0000-next.pem', text), folder.add('0001.pem')];
@@ -220,7 +220,7 @@ test('refresh secrets change without a restart', async (t) => {
   t.equal(ring.current().refresh.length, 1);
 });
 
-test('a key that cannot be used is reported, and those in use stay', async (t) => {
+test('an unusable key is reported, and those in use stay', async (t) => {
   const folder = aFolder(t);
   const good = folder.add('0001.pem');
   const opened = open(t, folder.directory, unreachable);
@@ -230,7 +230,7 @@ test('a key that cannot be used is reported, and those in use stay', async (t) =
   t.strictSame(kids(opened), [good]);
 });
 
-test('a file that cannot be used keeps no other from coming or going, nor the key that had its name', async (t) => {
+test('an unusable file blocks neither other changes nor the removal of the key that had its name', async (t) => {
   const folder = aFolder(t);
   const [a, b] = [folder.add('0001.pem'), folder.add('0002.pem')];
   const opened = open(t, folder.directory, unreachable);
@@ -239,10 +239,10 @@ test('a file that cannot be used keeps no other from coming or going, nor the ke
   const c = folder.add('0003.pem');
   await until(() => kids(opened).includes(c));
   t.notOk(kids(opened).includes(b), 'a leaked key is gone');
-  t.ok(kids(opened).includes(a), 'tokens of this one are about');
+  t.ok(kids(opened).includes(a), 'tokens signed with this one are in use');
   const looks = opened.errors.length;
   t.equal(looks, 1);
   await opened.ring.settle();
   await opened.ring.settle();
-  t.equal(opened.errors.length, looks, 'it is told once');
+  t.equal(opened.errors.length, looks, 'it is reported once');
 });

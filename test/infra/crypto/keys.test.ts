@@ -22,7 +22,7 @@ test('the algorithm follows from the kind of key', (t) => {
 });
 
 test('the key id is the RFC 7638 thumbprint', (t) => {
-  // The example of RFC 7638, section 3.1, is RSA: here its recipe on a P-256 key, spelt out.
+  // The example of RFC 7638, section 3.1, uses RSA. Here are its steps for a P-256 key.
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x, y } = publicKey.export({ format: 'jwk' });
   const canonical = `{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`;
@@ -31,7 +31,7 @@ test('the key id is the RFC 7638 thumbprint', (t) => {
   t.end();
 });
 
-test('a key that cannot sign safely is refused by name, without a word of it', (t) => {
+test('a key that is unsafe to sign with is refused by name, without its content', (t) => {
   const weak = pem(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey);
   const odd = pem(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey);
   const publicOnly = generateKeyPairSync('ed25519')
@@ -44,7 +44,7 @@ test('a key that cannot sign safely is refused by name, without a word of it', (
   t.end();
 });
 
-test('secrets are read in order; their ids differ and do not tell them', (t) => {
+test('secrets are read in order, with different ids that do not reveal them', (t) => {
   const [one, two] = [Buffer.alloc(32, 1), Buffer.alloc(48, 2)];
   const secrets = parseRefreshSecrets(`${one.toString('base64url')}, ${two.toString('base64url')}`);
   t.strictSame(
@@ -64,7 +64,7 @@ test('a secret that is short or mistyped is refused', (t) => {
   t.end();
 });
 
-test('the age of a key is told by the date in its name, or by when its file was written', (t) => {
+test('the age of a key comes from the date in its name, or from its file', (t) => {
   const text = generateSigningKey();
   const createdAt = (name: string) => parseSigningKey(text, name, 5000).createdAt;
   t.equal(createdAt('2026-11-21.pem'), Date.parse('2026-11-21T00:00:00Z'));

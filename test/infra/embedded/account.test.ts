@@ -5,24 +5,24 @@ import { test } from 'tap';
 import {
   ask,
   closedProject,
-  folder,
   host,
   hostScript,
   isRoot,
-  nobody,
+  unprivileged,
   onlyRoot,
   postmaster,
   start,
   urlOf,
 } from '../../support/embedded.ts';
+import { testFolder } from '../../support/folder.ts';
 
 test(
-  'root runs it as another user, also below a folder that no other user may enter',
+  'root runs it as another user, even below a folder that only root may enter',
   { skip: onlyRoot },
   async (t) => {
     const project = closedProject(t);
     const script = join(project, 'dist/test/support/embedded-host.js');
-    const temporary = folder(t);
+    const temporary = testFolder(t);
     chmodSync(temporary, 0o755);
     const options = { script, temporary };
     const dataDir = join(project, '.data');
@@ -37,23 +37,28 @@ test(
 );
 
 test('a normal user runs it as itself', { skip: onlyRoot || unreachable() }, async (t) => {
-  const dataDir = folder(t);
-  chownSync(dataDir, nobody, nobody);
-  const running = await host(t, dataDir, { uid: nobody, gid: nobody });
+  const dataDir = testFolder(t);
+  chownSync(dataDir, unprivileged, unprivileged);
+  const running = await host(t, dataDir, { uid: unprivileged, gid: unprivileged });
   t.same(await ask(urlOf(running), 'SELECT 1 AS one'), [{ one: 1 }]);
-  t.equal(statSync(`/proc/${postmaster(dataDir)}`).uid, nobody);
+  t.equal(statSync(`/proc/${postmaster(dataDir)}`).uid, unprivileged);
   await running.finish();
 
   const asRoot = await start(t, dataDir);
-  t.equal(statSync(`/proc/${postmaster(dataDir)}`).uid, nobody, 'and root keeps that user');
+  t.equal(statSync(`/proc/${postmaster(dataDir)}`).uid, unprivileged, 'and root keeps that user');
   await asRoot.stop();
-  t.same(await ask(urlOf(await host(t, dataDir, { uid: nobody, gid: nobody })), 'SELECT 1 AS one'), [
-    { one: 1 },
-  ]);
+  t.same(
+    await ask(urlOf(await host(t, dataDir, { uid: unprivileged, gid: unprivileged })), 'SELECT 1 AS one'),
+    [{ one: 1 }],
+  );
 });
 
 function unreachable(): string | false {
   if (!isRoot) return false;
-  const tried = spawnSync(process.execPath, ['--check', hostScript], { uid: nobody, gid: nobody, cwd: '/' });
+  const tried = spawnSync(process.execPath, ['--check', hostScript], {
+    uid: unprivileged,
+    gid: unprivileged,
+    cwd: '/',
+  });
   return tried.status === 0 ? false : `other users may not enter ${dirname(realpathSync(hostScript))}`;
 }

@@ -2,10 +2,11 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
-import { ask, folder, isRoot, launch, nobody, start } from '../../support/embedded.ts';
+import { ask, isRoot, launch, unprivileged, start } from '../../support/embedded.ts';
+import { testFolder } from '../../support/folder.ts';
 
-test('an initdb that was cut off is done anew', async (t) => {
-  const dataDir = folder(t);
+test('an interrupted initdb runs again', async (t) => {
+  const dataDir = testFolder(t);
   const { kill } = launch(t, dataDir);
   const isUnderWay = () =>
     readdirSync(dataDir).some(
@@ -22,17 +23,17 @@ test('an initdb that was cut off is done anew', async (t) => {
   );
 });
 
-test('what is not a database is not touched', async (t) => {
-  const dataDir = folder(t);
+test('a folder without a database is not touched', async (t) => {
+  const dataDir = testFolder(t);
   mkdirSync(join(dataDir, 'postgres'));
-  if (isRoot) chownSync(join(dataDir, 'postgres'), nobody, nobody);
+  if (isRoot) chownSync(join(dataDir, 'postgres'), unprivileged, unprivileged);
   writeFileSync(join(dataDir, 'postgres/notes'), 'mine');
   await t.rejects(start(t, dataDir), { name: 'EmbeddedDatabaseError', message: /not a PostgreSQL/ });
   t.equal(readFileSync(join(dataDir, 'postgres/notes'), 'utf8'), 'mine');
 });
 
-test('a database without its password file, or of another version, is refused clearly', async (t) => {
-  const dataDir = folder(t);
+test('a database without its password file, or of another version, gives a clear error', async (t) => {
+  const dataDir = testFolder(t);
   await (await start(t, dataDir)).stop();
   const version = join(dataDir, 'postgres/PG_VERSION');
   const found = readFileSync(version, 'utf8');
@@ -40,5 +41,5 @@ test('a database without its password file, or of another version, is refused cl
   await t.rejects(start(t, dataDir), { name: 'EmbeddedDatabaseError', message: /PostgreSQL 9\b/ });
   writeFileSync(version, found);
   rmSync(join(dataDir, 'postgres.password'));
-  await t.rejects(start(t, dataDir), { name: 'EmbeddedDatabaseError', message: /password .* is gone/ });
+  await t.rejects(start(t, dataDir), { name: 'EmbeddedDatabaseError', message: /password .* is missing/ });
 });

@@ -1,11 +1,12 @@
 import { test } from 'tap';
-import { ask, folder, host, isAlive, onlyLinux, postmaster, start, urlOf } from '../../support/embedded.ts';
+import { ask, host, isAlive, onlyLinux, postmaster, start, urlOf } from '../../support/embedded.ts';
+import { testFolder } from '../../support/folder.ts';
 
 test(
-  'a server whose parent was killed is stopped by the next start, without loss',
+  'the next start stops a server whose parent was killed, without data loss',
   { skip: onlyLinux },
   async (t) => {
-    const dataDir = folder(t);
+    const dataDir = testFolder(t);
     const killed = await host(t, dataDir);
     await ask(urlOf(killed), `CREATE TABLE kept AS SELECT 'a word' AS word`);
     await killed.kill();
@@ -20,7 +21,7 @@ test(
 );
 
 test('a server that was killed together with its parent recovers', { skip: onlyLinux }, async (t) => {
-  const dataDir = folder(t);
+  const dataDir = testFolder(t);
   const killed = await host(t, dataDir);
   await ask(urlOf(killed), `CREATE TABLE kept AS SELECT 'a word' AS word`);
   process.kill(postmaster(dataDir), 'SIGKILL');

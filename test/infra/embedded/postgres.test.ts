@@ -2,11 +2,12 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
-import { ask, folder, host, postmaster, start, urlOf } from '../../support/embedded.ts';
+import { ask, host, postmaster, start, urlOf } from '../../support/embedded.ts';
+import { testFolder } from '../../support/folder.ts';
 import { withClient } from '../../support/postgres.ts';
 
-test('a new data folder gets a UTF-8 database, closed to everybody without the password', async (t) => {
-  const dataDir = join(folder(t), 'new/.data');
+test('a new data folder gets a UTF-8 database, closed to clients without the password', async (t) => {
+  const dataDir = join(testFolder(t), 'new/.data');
   const { url, stop } = await start(t, dataDir);
   const settings = await ask(
     url,
@@ -32,8 +33,8 @@ test('a new data folder gets a UTF-8 database, closed to everybody without the p
   await stop();
 });
 
-test('the data is there after a restart, which is quicker than the first start', async (t) => {
-  const dataDir = folder(t);
+test('a restart keeps the data, and is quicker than the first start', async (t) => {
+  const dataDir = testFolder(t);
   const begun = performance.now();
   const first = await start(t, dataDir);
   const firstTook = performance.now() - begun;
@@ -47,15 +48,15 @@ test('the data is there after a restart, which is quicker than the first start',
 });
 
 test('Ctrl-C in the terminal does not reach the server', async (t) => {
-  const dataDir = folder(t);
+  const dataDir = testFolder(t);
   const running = await host(t, dataDir, { detached: true });
   process.kill(-(running.child.pid ?? 0), 'SIGINT');
   await sleep(300);
   t.same(await ask(urlOf(running), 'SELECT 1 AS one'), [{ one: 1 }]);
 });
 
-test('a server that ends by itself is reported, once, and not when it is stopped', async (t) => {
-  const dataDir = folder(t);
+test('an unexpected exit is reported once, a normal stop is not', async (t) => {
+  const dataDir = testFolder(t);
   const reasons: string[] = [];
   const server = await start(t, dataDir, (reason) => void reasons.push(reason));
   process.kill(postmaster(dataDir), 'SIGKILL');
@@ -68,8 +69,8 @@ test('a server that ends by itself is reported, once, and not when it is stopped
   t.equal(reasons.length, 1);
 });
 
-test('stopping does not wait for clients', async (t) => {
-  const { url, stop } = await start(t, folder(t));
+test('stop does not wait for clients', async (t) => {
+  const { url, stop } = await start(t, testFolder(t));
   await withClient(url, async (client) => {
     client.on('error', () => undefined);
     const busy = t.rejects(client.query('SELECT pg_sleep(60)'));
@@ -78,7 +79,7 @@ test('stopping does not wait for clients', async (t) => {
   });
 });
 
-test('two data folders have their servers side by side', async (t) => {
-  const servers = await Promise.all([start(t, folder(t)), start(t, folder(t))]);
+test('two data folders can run their servers at the same time', async (t) => {
+  const servers = await Promise.all([start(t, testFolder(t)), start(t, testFolder(t))]);
   t.equal(new Set(servers.map(({ url }) => new URL(url).port)).size, 2);
 });

@@ -9,7 +9,7 @@ test('a counter counts', (t) => {
   t.end();
 });
 
-test('an observation is in its bucket and in all above it; a bound belongs to what lies below', (t) => {
+test('an observation counts in its bucket and all above, and a bound belongs to the bucket below', (t) => {
   const histogram = makeHistogram([1, 2]);
   const cumulative = () => histogram.value().buckets.map((bucket) => [bucket.le, bucket.cumulative]);
   t.strictSame(cumulative(), [

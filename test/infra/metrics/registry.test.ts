@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { makeRegistry } from '../../../src/infra/metrics/registry.ts';
 
-test('writes what Prometheus reads, series by series', async (t) => {
+test('writes the text format of Prometheus', async (t) => {
   const registry = makeRegistry();
   const counters = registry.counters('logins_total', 'Logins');
   const [good, bad] = [
@@ -41,7 +41,7 @@ cpu_seconds_total{mode="user"} 0.25
   );
 });
 
-test('one name is one metric', (t) => {
+test('refuses a second metric with the same name', (t) => {
   const registry = makeRegistry();
   registry.counters('logins_total', 'Logins');
   t.throws(() => {

@@ -23,7 +23,7 @@ test('made-up methods and paths make no series of their own', async (t) => {
   );
 });
 
-test('what is being answered is counted until it is', async (t) => {
+test('requests in flight count until they are answered', async (t) => {
   const registry = makeRegistry();
   const metrics = makeRequestMetrics(registry);
   const inFlight = async () => valueOf(await registry.text(), 'http_requests_in_flight');

@@ -14,8 +14,8 @@ clientStoreContract('PostgreSQL', async (t) => {
   return makeClientStore(postgres.prisma);
 });
 
-test('a database that is away is an outage', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://nobody@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+test('an unreachable database is an outage', async (t) => {
+  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
   const client = { clientId: 'a', name: 'a', secretHash: new Uint8Array(32), createdAt: 1 };

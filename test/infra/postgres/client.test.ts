@@ -1,16 +1,16 @@
 import pg from 'pg';
 import { test } from 'tap';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
-import { orAuthError } from '../../../src/infra/postgres/errors.ts';
+import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { until } from '../../support/until.ts';
 
-test('what follows a transaction that timed out is not lost with it', async (t) => {
+test('work after a timed-out transaction is not lost', async (t) => {
   const { url, aSession } = await testRecords(t);
   const [held, free] = [await aSession(), await aSession()];
-  // One connection, so that whatever comes next is on the one that timed out, or on a new one.
+  // A pool of one: the next query gets the connection that timed out, or a new one.
   const postgres = makePostgres({ url, pool: 1, timeout: 300 });
   t.teardown(() => postgres.close());
   const tokens = makeTokenStore(postgres.prisma);
@@ -30,7 +30,7 @@ test('what follows a transaction that timed out is not lost with it', async (t) 
 
   await until(async () => {
     try {
-      return await tokens.revoke(free.userId, free.tokenId, Date.now());
+      return (await tokens.revoke(free.userId, free.tokenId, Date.now())) !== null;
     } catch {
       return false;
     }
@@ -42,7 +42,7 @@ test('what follows a transaction that timed out is not lost with it', async (t) 
     );
     t.type(seen.rows[0]?.revoked_at, Date, 'seen from outside, so it was committed');
     const added = await other.query('SELECT 1 FROM tokens WHERE user_id = $1', [held.userId]);
-    t.equal(added.rowCount, 1, 'and what timed out was not');
+    t.equal(added.rowCount, 1, 'and the timed-out work was not');
     await until(async () => {
       const idle = await other.query(
         "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'",
@@ -52,7 +52,7 @@ test('what follows a transaction that timed out is not lost with it', async (t) 
   });
 });
 
-test('a connection that is always busy gives way to another, and no work is lost', async (t) => {
+test('a busy connection is replaced at its maximum age, without losing work', async (t) => {
   const { url } = await testDatabase(t);
   const postgres = makePostgres({ url, pool: 1, timeout: 5000, lifetime: 0.5 });
   t.teardown(() => postgres.close());
@@ -71,7 +71,7 @@ test('a connection that is always busy gives way to another, and no work is lost
   t.ok(rows.length <= 1, 'the earlier ones have ended');
 });
 
-test('times are the same whatever the time zone of the database', async (t) => {
+test('the time zone of the database does not change times', async (t) => {
   const { url } = await testDatabase(t);
   const name = new URL(url).pathname.slice(1);
   await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET timezone = 'America/New_York'`));
@@ -86,7 +86,7 @@ test('times are the same whatever the time zone of the database', async (t) => {
   });
 });
 
-test('a connection that is lost, at whatever moment, is an outage', async (t) => {
+test('a connection lost at any moment is an outage', async (t) => {
   const { url } = await testDatabase(t);
   const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
   t.teardown(() => postgres.close());
@@ -95,13 +95,13 @@ test('a connection that is lost, at whatever moment, is an outage', async (t) =>
   await client.connect();
   await client.end();
   await t.rejects(
-    orAuthError(async () => client.query('SELECT 1')),
+    mapDatabaseErrors(async () => client.query('SELECT 1')),
     { code: 'unavailable' },
   );
 
   const errors: unknown[] = [];
   for (let i = 0; i < 20; i++) {
-    const work = orAuthError(() =>
+    const work = mapDatabaseErrors(() =>
       postgres.prisma.$transaction(async (tx) => {
         await tx.$queryRaw`SELECT 1`;
         await withClient(url, (other) =>

@@ -1,24 +1,24 @@
 import type pg from 'pg';
 import { test } from 'tap';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
-import { orAuthError } from '../../../src/infra/postgres/errors.ts';
+import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 import { until } from '../../support/until.ts';
 
-test('a transaction that lost a deadlock is done again', async (t) => {
+test('a transaction that lost a deadlock runs again', async (t) => {
   const { url, postgres, aSession } = await testRecords(t);
   const { userId, tokenId } = await aSession();
   let tries = 0;
 
   await withClient(url, async (other) => {
-    // Who waits last finds the deadlock and is given up; the other one never looks for it.
+    // The last waiter detects the deadlock and is cancelled. The other one never checks.
     await other.query("SET deadlock_timeout = '1h'");
     await other.query('BEGIN');
     await other.query('SELECT id FROM tokens WHERE id = $1 FOR UPDATE', [tokenId]);
     let theirs: Promise<unknown> = Promise.resolve();
 
-    await orAuthError(() =>
+    await mapDatabaseErrors(() =>
       postgres.prisma.$transaction(async (tx) => {
         tries++;
         await tx.$queryRaw`SELECT id FROM users WHERE id = ${BigInt(userId)} FOR UPDATE`;
@@ -38,12 +38,12 @@ test('a transaction that lost a deadlock is done again', async (t) => {
   });
 });
 
-test('a conflict that comes back is an outage, after three tries', async (t) => {
+test('a repeated conflict is an outage after three tries', async (t) => {
   const { postgres, aSession, url } = await testRecords(t);
   const { tokenId } = await aSession();
   for (const state of ['40001', '40P01']) {
     let tries = 0;
-    const work = orAuthError(() =>
+    const work = mapDatabaseErrors(() =>
       postgres.prisma.$transaction(async (tx) => {
         tries++;
         await tx.token.update({ where: { id: BigInt(tokenId) }, data: { name: 'renamed' } });
@@ -59,7 +59,7 @@ test('a conflict that comes back is an outage, after three tries', async (t) => 
   });
 });
 
-test('nothing else is done again', async (t) => {
+test('no other failure is retried', async (t) => {
   const { postgres } = await testRecords(t);
   for (const [state, expected] of [
     ['53300', { code: 'unavailable' }],
@@ -70,7 +70,7 @@ test('nothing else is done again', async (t) => {
     ['22012', { name: 'PrismaClientKnownRequestError' }],
   ] as const) {
     let tries = 0;
-    const work = orAuthError(() => {
+    const work = mapDatabaseErrors(() => {
       tries++;
       return postgres.prisma.$executeRawUnsafe(
         `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`,
@@ -81,9 +81,9 @@ test('nothing else is done again', async (t) => {
   }
 });
 
-test('a transaction that the server ended for its pause is an outage', async (t) => {
+test('an idle transaction ended by the server is an outage', async (t) => {
   const { postgres, url } = await testRecords(t);
-  const work = orAuthError(() =>
+  const work = mapDatabaseErrors(() =>
     postgres.prisma.$transaction(async (tx) => {
       const [own] = await tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
       await tx.$executeRaw`SET LOCAL idle_in_transaction_session_timeout = '1ms'`;
@@ -110,11 +110,11 @@ async function isWaiting(url: string): Promise<boolean> {
   });
 }
 
-test('a raw statement to a server that is not there meets an outage', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://nobody@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+test('a raw statement to an unreachable server is an outage', async (t) => {
+  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
   t.teardown(() => postgres.close());
   await t.rejects(
-    orAuthError(() => postgres.prisma.$queryRaw`SELECT 1`),
+    mapDatabaseErrors(() => postgres.prisma.$queryRaw`SELECT 1`),
     { code: 'unavailable' },
   );
 });

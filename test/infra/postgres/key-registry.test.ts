@@ -7,7 +7,7 @@ const LEAD = 600;
 
 async function aRegistry(t: Test) {
   const { url, postgres } = await testRecords(t);
-  /** A replica, which knows what it has told. */
+  /** A replica, which remembers its own reports. */
   const aReplica = () => {
     const registry = makeKeyRegistry(postgres.prisma, LEAD);
     let told: string[] = [];
@@ -30,7 +30,7 @@ async function aRegistry(t: Test) {
   return { aReplica, pass, rowOf };
 }
 
-test('what the first replica has may sign at once, and what comes later after the lead', async (t) => {
+test('the first replica’s keys may sign at once, later keys after the lead', async (t) => {
   const { aReplica, pass, rowOf } = await aRegistry(t);
   const [one, two] = [aReplica(), aReplica()];
   t.strictSame(await one(['b', 'a']), ['a', 'b']);
@@ -43,7 +43,7 @@ test('what the first replica has may sign at once, and what comes later after th
   t.strictSame(await two(['c', 'b', 'a']), ['a', 'b', 'c']);
 });
 
-test('a key does not sign while a JWKS without it may be kept: the last replica counts', async (t) => {
+test('a key does not sign while a JWKS without it may be cached, counted from the last replica', async (t) => {
   const { aReplica, pass } = await aRegistry(t);
   const [one, two, three] = [aReplica(), aReplica(), aReplica()];
   for (const replica of [one, two, three]) await replica(['a']);
@@ -52,10 +52,10 @@ test('a key does not sign while a JWKS without it may be kept: the last replica 
   t.strictSame(await two(['b', 'a']), ['a']);
   await pass(300);
   t.strictSame(await one(['b', 'a']), ['a'], '700 s after the first, and 300 s after the second');
-  t.strictSame(await three(['b', 'a']), ['a'], 'too late to put it off any further');
+  t.strictSame(await three(['b', 'a']), ['a'], 'too late to delay it further');
   await pass(300);
   t.strictSame(await one(['b', 'a']), ['a', 'b']);
-  t.strictSame(await aReplica()(['b', 'a']), ['a', 'b'], 'what signs is not put off');
+  t.strictSame(await aReplica()(['b', 'a']), ['a', 'b'], 'a signing key is not delayed');
 });
 
 test('replicas that keep starting do not keep a key from signing', async (t) => {
@@ -71,7 +71,7 @@ test('replicas that keep starting do not keep a key from signing', async (t) => 
   t.ok(waited > LEAD && waited <= 2 * LEAD, `after ${waited} s`);
 });
 
-test('a key that a replica has lost begins anew', async (t) => {
+test('the lead starts again for a key that a replica has lost', async (t) => {
   const { aReplica, pass } = await aRegistry(t);
   const [one, two] = [aReplica(), aReplica()];
   await one(['a']);
@@ -86,7 +86,7 @@ test('a key that a replica has lost begins anew', async (t) => {
   t.strictSame(await one(['b', 'a']), ['a', 'b']);
 });
 
-test('where none may sign, the lowest may at once', async (t) => {
+test('if no key may sign, the lowest may at once', async (t) => {
   const { aReplica } = await aRegistry(t);
   const one = aReplica();
   await one(['a']);
@@ -103,7 +103,7 @@ test('many replicas at once agree', async (t) => {
   for (const active of await all(['d', 'c', 'b', 'a'])) t.strictSame(active, ['a', 'b', 'c', 'd']);
 });
 
-test('who signs is noted once a minute', async (t) => {
+test('the signing key is recorded once a minute', async (t) => {
   const { aReplica, pass, rowOf } = await aRegistry(t);
   const one = aReplica();
   await one(['b', 'a'], null);

@@ -1,19 +1,21 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { test, type Test } from 'tap';
-import { createMigration, driftScript } from '../../../src/infra/postgres/create-migration.ts';
 import { migrate, MigrationError, resolveMigration } from '../../../src/infra/postgres/migrate.ts';
 import { migrationNames, shippedMigrations } from '../../../src/infra/postgres/migration-files.ts';
+import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
+import { EVERYTHING, migrationList, withSchemaEngine } from '../../support/schema-engine.ts';
+import { toolsMissing } from '../../support/tools.ts';
 
 const broken = '29990101000000_broken';
 const shipped = migrationNames(shippedMigrations());
 
-/** A copy of the migrations, to which a test may add. */
+/** A copy of the migrations that a test may add to. */
 function copiedMigrations(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
   t.teardown(() => {
@@ -28,6 +30,13 @@ function addMigration(folder: string, name: string, sql: string): void {
   writeFileSync(join(folder, name, 'migration.sql'), sql);
 }
 
+/** The rows of a migration, oldest first. */
+async function recordsOf(url: string, name: string): Promise<Record<string, unknown>[]> {
+  const query = 'SELECT * FROM _prisma_migrations WHERE migration_name = $1 ORDER BY started_at, finished_at';
+  const { rows } = await withClient(url, (client) => client.query<Record<string, unknown>>(query, [name]));
+  return rows;
+}
+
 async function failure(promise: Promise<unknown>): Promise<MigrationError> {
   const error: unknown = await promise.then(
     () => undefined,
@@ -37,10 +46,10 @@ async function failure(promise: Promise<unknown>): Promise<MigrationError> {
   return error;
 }
 
-test('applies the migrations, and finds nothing to do the second time', async (t) => {
+test('applies the migrations, and the second run is a no-op', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
-  t.same(await migrate(url), { applied: shipped });
-  t.same(await migrate(url), { applied: [] });
+  t.same(await migrate(url), { applied: shipped, changed: [] });
+  t.same(await migrate(url), { applied: [], changed: [] });
 });
 
 test('four processes at once apply each migration once', async (t) => {
@@ -57,7 +66,7 @@ test('four processes at once apply each migration once', async (t) => {
   t.equal(applied.filter((names) => names.length > 0).length, 1);
 });
 
-test('an index may be created concurrently while another process waits for its turn', async (t) => {
+test('creates an index concurrently while another process waits for the lock', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
   const name = '29990101000000_index';
@@ -66,7 +75,7 @@ test('an index may be created concurrently while another process waits for its t
   t.same(results.map(({ applied }) => applied).flat(), [name]);
 });
 
-test('a function and a text with semicolons are applied whole', async (t) => {
+test('does not split a function or a text at its semicolons', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
   addMigration(
@@ -80,7 +89,7 @@ test('a function and a text with semicolons are applied whole', async (t) => {
   t.same(rows, [{ answer: 'a;b' }]);
 });
 
-test('a migration that fails is named, with what the database said and what to do', async (t) => {
+test('a failed migration is named, with the database’s error and the next step', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
   addMigration(folder, broken, 'CREATE TABLE half (id int); INSERT INTO nowhere VALUES (1);');
@@ -94,7 +103,7 @@ test('a migration that fails is named, with what the database said and what to d
   t.equal((await failure(migrate(url, { folder }))).message, first.message, 'the next run says the same');
 
   const { rows } = await withClient(url, (client) => client.query(`SELECT to_regclass('half') AS half`));
-  t.same(rows, [{ half: null }], 'nothing of it was kept');
+  t.same(rows, [{ half: null }], 'all of it was rolled back');
 });
 
 test('a failed migration that was marked as rolled back runs again', async (t) => {
@@ -104,7 +113,7 @@ test('a failed migration that was marked as rolled back runs again', async (t) =
   await failure(migrate(url, { folder }));
   await resolveMigration(url, broken, 'rolled-back', { folder });
   addMigration(folder, broken, 'SELECT 1');
-  t.same(await migrate(url, { folder }), { applied: [broken] });
+  t.same((await migrate(url, { folder })).applied, [broken]);
 });
 
 test('a failed migration that was marked as applied counts as done', async (t) => {
@@ -113,18 +122,18 @@ test('a failed migration that was marked as applied counts as done', async (t) =
   addMigration(folder, broken, 'SELECT 1/0');
   await failure(migrate(url, { folder }));
   await resolveMigration(url, broken, 'applied', { folder });
-  t.same(await migrate(url, { folder }), { applied: [] });
+  t.same((await migrate(url, { folder })).applied, []);
   await t.rejects(resolveMigration(url, broken, 'applied', { folder }), MigrationError);
   await t.rejects(resolveMigration(url, 'no_such_migration', 'applied', { folder }), MigrationError);
 });
 
-test('a migration that was cut off is reported, although the database said nothing', async (t) => {
+test('an interrupted migration is reported, although the database gave no error', async (t) => {
   const { url } = await testDatabase(t);
   await withClient(url, (client) => client.query('UPDATE _prisma_migrations SET finished_at = NULL'));
-  t.match((await failure(migrate(url))).message, 'cut off');
+  t.match((await failure(migrate(url))).message, 'The connection ended');
 });
 
-test('no error about a connection holds the password', async (t) => {
+test('no connection error holds the password', async (t) => {
   for (const url of [
     'postgres://someone:hunter2@127.0.0.1:1/db',
     'postgres://someone:hunter2@localhost:1/db',
@@ -136,40 +145,191 @@ test('no error about a connection holds the password', async (t) => {
   }
 });
 
-test('schema.prisma and the migrations say the same', async (t) => {
-  const { url } = await testDatabase(t);
-  t.equal(await driftScript(url), '');
-  const folder = copiedMigrations(t);
-  addMigration(
-    folder,
-    '29990101000000_stray',
-    'CREATE TABLE "stray" ("id" INT PRIMARY KEY CHECK ("id" > 0))',
-  );
-  t.match(await driftScript(url, { folder }), 'DROP TABLE "stray"', 'and a difference would be seen');
-});
-
-test('a developer gets a migration which leads to schema.prisma', async (t) => {
-  const { url } = await testDatabase(t, { migrated: false });
+test('the records equal those of Prisma’s migrate deploy', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
   t.teardown(() => {
     rmSync(folder, { recursive: true });
   });
-  const lock = 'migration_lock.toml';
-  cpSync(join(shippedMigrations(), lock), join(folder, lock));
-  const name = await createMigration(url, 'first', { folder });
-  t.match(name, /^\d{14}_first$/);
-  t.match(readFileSync(join(folder, name ?? '', 'migration.sql'), 'utf8'), 'CREATE TABLE "tokens"');
-  t.equal(await createMigration(url, 'second', { folder }), undefined, 'then there is nothing left to do');
+  addMigration(folder, '1_one', 'CREATE TABLE one (id int);\nCREATE INDEX ON one (id);\n');
+  addMigration(folder, '2_two', '-- Ünïcode\nCREATE TABLE two (id int)');
+  const { url: ours } = await testDatabase(t, { migrated: false });
+  const { url: theirs } = await testDatabase(t, { migrated: false });
+  const deploy = (url: string) =>
+    withSchemaEngine(url, (engine) =>
+      engine.applyMigrations({ migrationsList: migrationList(folder), filters: EVERYTHING }),
+    );
+  await migrate(ours, { folder });
+  await deploy(theirs);
+
+  const columns = `SELECT column_name, column_default, is_nullable, data_type, character_maximum_length
+    FROM information_schema.columns WHERE table_name = '_prisma_migrations' ORDER BY ordinal_position`;
+  const keys = `SELECT pg_get_constraintdef(oid) AS definition FROM pg_constraint
+    WHERE conrelid = '_prisma_migrations'::regclass ORDER BY conname`;
+  const records = `SELECT migration_name, checksum, logs, rolled_back_at, applied_steps_count,
+    length(id) AS id, finished_at >= started_at AS finished FROM _prisma_migrations ORDER BY started_at`;
+  const all = (url: string) =>
+    withClient(url, async (client) => [
+      (await client.query<object>(columns)).rows,
+      (await client.query<object>(keys)).rows,
+      (await client.query<object>(records)).rows,
+    ]);
+  const [table, constraints, rows] = await all(ours);
+  t.same([table, constraints, rows], await all(theirs));
+  t.same([table?.length, rows?.length], [8, 2]);
+  t.same(
+    await migrate(theirs, { folder }),
+    { applied: [], changed: [] },
+    'an earlier release’s database is complete',
+  );
+  t.same(await deploy(ours), { appliedMigrationNames: [] }, 'and an earlier release finds ours complete');
 });
 
-test('the schema engine is the one that belongs to the installed Prisma', (t) => {
-  const require = createRequire(import.meta.url);
-  const versionOf = (entry: string) => {
-    const file = join(dirname(require.resolve(entry)), 'package.json');
-    return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+test('Prisma sees what was applied here, what failed, and how it was settled', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  const folder = copiedMigrations(t);
+  // The query behind `prisma migrate status`.
+  const status = () =>
+    withSchemaEngine(url, (engine) =>
+      engine.diagnoseMigrationHistory({
+        migrationsList: migrationList(folder),
+        optInToShadowDatabase: false,
+        filters: EVERYTHING,
+      }),
+    );
+  await migrate(url, { folder });
+  const well = {
+    history: null,
+    failedMigrationNames: [],
+    editedMigrationNames: [],
+    hasMigrationsTable: true,
   };
-  const engine = versionOf('@prisma/schema-engine-wasm/schema_engine_bg');
-  t.equal(engine, versionOf('@prisma/engines-version'));
-  t.match(engine, /\.[0-9a-f]{40}$/);
-  t.end();
+  t.match(await status(), well);
+
+  addMigration(folder, broken, 'SELECT 1/0');
+  await failure(migrate(url, { folder }));
+  t.match(await status(), { ...well, failedMigrationNames: [broken] });
+  t.match(await recordsOf(url, broken), [
+    { finished_at: null, rolled_back_at: null, applied_steps_count: 0, logs: 'division by zero (22012)' },
+  ]);
+  await resolveMigration(url, broken, 'applied', { folder });
+  t.match(await status(), well);
+  const [failed, settled] = await recordsOf(url, broken);
+  t.match(failed, { finished_at: null, rolled_back_at: Date });
+  t.match(settled, { finished_at: Date, rolled_back_at: null, applied_steps_count: 0, logs: '' });
+  t.same(settled?.started_at, settled?.finished_at);
 });
+
+test('a migration that failed under Prisma is explained without its trace', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, broken, 'SELECT 1/0');
+  await withSchemaEngine(url, (engine) =>
+    engine.applyMigrations({ migrationsList: migrationList(folder), filters: EVERYTHING }),
+  ).catch(() => undefined);
+  t.match(await recordsOf(url, broken), [{ logs: /external connector error[^]+division by zero[^]+0: / }]);
+  const { message } = await failure(migrate(url, { folder }));
+  t.match(message, /said:\n[^\n]*division by zero[^\n]*\nFix the cause/);
+  t.notMatch(message, /external connector|schema_core|\.rs:/);
+});
+
+test('a file that changed after it was applied is named, and not applied again', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  const [first = '', second = ''] = shipped;
+  const text = readFileSync(join(folder, second, 'migration.sql'), 'utf8');
+  addMigration(folder, first, 'SELECT 1/0');
+  addMigration(folder, second, text.replaceAll('\n', '\r\n'));
+  t.same(await migrate(url, { folder }), { applied: [], changed: [first] }, 'line endings do not count');
+  const [record] = await recordsOf(url, second);
+  t.equal(record?.checksum, createHash('sha256').update(text).digest('hex'));
+});
+
+test('a database with foreign tables is left alone', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  await withClient(url, (client) => client.query('CREATE TABLE theirs (id int)'));
+  t.match((await failure(migrate(url))).message, 'not empty');
+  const { rows } = await withClient(url, (client) =>
+    client.query(`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`),
+  );
+  t.same(rows, [{ tablename: 'theirs' }]);
+});
+
+test('a database without the schema public gets it', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  await withClient(url, (client) => client.query('DROP SCHEMA public'));
+  t.same((await migrate(url)).applied, shipped);
+});
+
+test('nothing is applied if a missing migration has no file', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, '29990101000000_fine', 'CREATE TABLE fine (id int)');
+  mkdirSync(join(folder, '29990102000000_empty'));
+  t.match(
+    (await failure(migrate(url, { folder }))).message,
+    '29990102000000_empty has no file migration.sql',
+  );
+  t.same(await recordsOf(url, '29990101000000_fine'), []);
+});
+
+test('a failed file with a transaction of its own is recorded too', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, broken, 'BEGIN; CREATE TABLE half (id int); SELECT 1/0; COMMIT;');
+  t.match((await failure(migrate(url, { folder }))).message, 'division by zero (22012)');
+  t.match(await recordsOf(url, broken), [{ logs: 'division by zero (22012)', finished_at: null }]);
+});
+
+test('a connection lost half-way is reported, and the next run stops there', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, broken, 'SELECT pg_terminate_backend(pg_backend_pid())');
+  t.match((await failure(migrate(url, { folder }))).message, /failed half-way[^]+terminat/);
+  t.match(
+    (await failure(migrate(url, { folder }))).message,
+    'The connection ended before the database reported a cause.',
+  );
+});
+
+test('a migration that failed and was applied later cannot be settled again', async (t) => {
+  const { url } = await testDatabase(t);
+  const folder = copiedMigrations(t);
+  addMigration(folder, broken, 'SELECT 1/0');
+  await failure(migrate(url, { folder }));
+  for (let i = 0; i < 2; i++) await resolveMigration(url, broken, 'rolled-back', { folder });
+  addMigration(folder, broken, 'SELECT 1');
+  t.same((await migrate(url, { folder })).applied, [broken], 'a repeated answer of the operator is a no-op');
+  for (const resolution of ['rolled-back', 'applied'] as const) {
+    const { message } = await failure(resolveMigration(url, broken, resolution, { folder }));
+    t.match(message, 'has not failed', resolution);
+  }
+});
+
+test('only a migration that failed can be settled', async (t) => {
+  const { url } = await testDatabase(t);
+  const [first = ''] = shipped;
+  t.match((await failure(resolveMigration(url, first, 'rolled-back'))).message, 'has not failed');
+  t.match((await failure(resolveMigration(url, first, 'applied'))).message, 'has not failed');
+  const { url: empty } = await testDatabase(t, { migrated: false });
+  t.match((await failure(resolveMigration(empty, first, 'applied'))).message, 'has not failed');
+  t.same((await migrate(empty)).applied, shipped, 'and nothing was recorded');
+});
+
+test(
+  'two processes migrate through PgBouncer in transaction mode, and leave no lock behind',
+  { skip: toolsMissing('pgbouncer', 'bash') },
+  async (t) => {
+    const { url } = await testDatabase(t, { migrated: false });
+    const bouncer = await startPgBouncer(t, url, 4);
+    const folder = copiedMigrations(t);
+    const name = '29990101000000_index';
+    addMigration(folder, name, 'CREATE INDEX CONCURRENTLY "tokens_name" ON "tokens" ("name")');
+    const results = await Promise.all([1, 2].map(() => migrate(bouncer.url, { folder })));
+    t.same(results.map(({ applied }) => applied).flat(), [...shipped, name]);
+    t.same(
+      await migrate(url, { folder }),
+      { applied: [], changed: [] },
+      'no connection to the server holds the lock',
+    );
+  },
+);

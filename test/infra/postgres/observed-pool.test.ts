@@ -4,7 +4,7 @@ import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { failureOf, statementOf, type ObservePostgres } from '../../../src/infra/postgres/observed-pool.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 
-/** A pool of one connection, and what it tells. */
+/** A pool of one connection, and its reports. */
 async function observed(t: Test, options: { url?: string; timeout?: number } = {}) {
   const seen: string[] = [];
   const observe: ObservePostgres = {
@@ -19,7 +19,7 @@ async function observed(t: Test, options: { url?: string; timeout?: number } = {
   return { ...postgres, url, taken };
 }
 
-test('each statement is told of by its first word, and each wait for a connection', async (t) => {
+test('reports each statement by its first word, and each wait for a connection', async (t) => {
   const { prisma, pool, taken } = await observed(t);
   await pool.query('SELECT 1');
   t.strictSame(taken(), ['other true', 'acquired true', 'select true'], 'the first one sets the time zone');
@@ -38,16 +38,16 @@ test('each statement is told of by its first word, and each wait for a connectio
   ]);
 });
 
-test('a statement that fails is told of by why', async (t) => {
+test('reports the reason of a failed statement', async (t) => {
   const { pool, url, taken } = await observed(t, { timeout: 300 });
   await t.rejects(pool.query('SELECT nothing'));
   t.strictSame(taken().slice(-1), ['failed: other']);
   await t.rejects(pool.query("SET statement_timeout = '10ms'; SELECT pg_sleep(5)"));
-  t.strictSame(taken().slice(-1), ['failed: timeout'], 'given up by PostgreSQL');
+  t.strictSame(taken().slice(-1), ['failed: timeout'], 'cancelled by PostgreSQL');
   await pool.query('SET statement_timeout = 0');
   taken();
   await t.rejects(pool.query('SELECT pg_sleep(5)'));
-  t.strictSame(taken().slice(-1), ['failed: timeout'], 'given up by us');
+  t.strictSame(taken().slice(-1), ['failed: timeout'], 'cancelled by the client');
 
   const held = await pool.connect();
   held.on('error', () => undefined);
@@ -65,8 +65,8 @@ test('a statement that fails is told of by why', async (t) => {
   held.release(true);
 });
 
-test('a database that is away is told of', async (t) => {
-  const { pool, taken } = await observed(t, { url: 'postgres://nobody@127.0.0.1:1/none' });
+test('reports an unreachable database', async (t) => {
+  const { pool, taken } = await observed(t, { url: 'postgres://unknown@127.0.0.1:1/none' });
   await t.rejects(pool.query('SELECT 1'));
   t.strictSame(taken(), ['failed: connect']);
 });

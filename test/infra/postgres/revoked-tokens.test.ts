@@ -5,13 +5,13 @@ import { makeRevokedTokens } from '../../../src/infra/postgres/revoked-tokens.ts
 import { withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
 
-test('what is pending or was settled lately is listed, by id', async (t) => {
+test('lists revocations that are pending or lately settled, by id', async (t) => {
   const { aSession, tokens, revocations, postgres } = await testRecords(t);
   const revoked = makeRevokedTokens(postgres.prisma);
   t.strictSame(await revoked.within(1000), []);
   const keys = [await aSession(), await aSession(), await aSession(), await aSession()];
   const [settled, pending, old] = keys.map(({ tokenId }) => tokenId) as [number, number, number];
-  // A revocation may be settled long after it was made: what counts is when its tombstone came to stand.
+  // A revocation may settle long after it was made. The time of its tombstone counts.
   for (const key of keys.slice(0, 3).reverse()) await tokens.revoke(key.userId, key.tokenId, 1000);
   await revocations.settle([settled, old]);
   await postgres.prisma.$executeRaw`
@@ -22,7 +22,7 @@ test('what is pending or was settled lately is listed, by id', async (t) => {
   t.strictSame(await revoked.within(900), [settled, pending]);
 });
 
-test('it is found by the indexes, however many tokens there are', async (t) => {
+test('the query uses the indexes for any number of tokens', async (t) => {
   const { url, aSession } = await testRecords(t);
   const { userId } = await aSession();
   await withClient(url, async (client) => {
@@ -46,10 +46,14 @@ test('it is found by the indexes, however many tokens there are', async (t) => {
   });
 });
 
-test('only a disabled user has a mark, and it is their newest token', async (t) => {
+test('only a disabled user has a floor, and it is their newest token', async (t) => {
   const { aSession, revocations, tokens, postgres } = await testRecords(t);
   const [one, other] = [await aSession(), await aSession()];
-  const newest = await tokens.addLongLived(one.userId, { name: 'x', createdAt: 1, kid: 'k' }, 10);
+  const newest = await tokens.addLongLived(
+    one.userId,
+    { name: 'x', createdAt: 1, kid: 'k', createdBy: null },
+    10,
+  );
   const users = [one.userId, other.userId];
   t.strictSame(await revocations.marksOf(users), []);
   await postgres.prisma.$executeRaw`UPDATE users SET disabled_at = now() WHERE id = ${one.userId}`;
@@ -58,7 +62,7 @@ test('only a disabled user has a mark, and it is their newest token', async (t) 
   t.strictSame(await revocations.marksOf([]), []);
 });
 
-test('a standby is not asked: what it lacks would be missing', async (t) => {
+test('a standby is not read, because it may lack revocations', async (t) => {
   const { url, aSession, tokens, revocations } = await testRecords(t);
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());

@@ -26,7 +26,7 @@ test('an empty database lacks every migration', async (t) => {
   t.ok(missing.length > 0);
 });
 
-test('a migration which failed or was rolled back is missing', async (t) => {
+test('a migration that failed or was rolled back is missing', async (t) => {
   const { url } = await testDatabase(t);
   const query = await queryOn(t, url);
   await query('UPDATE _prisma_migrations SET rolled_back_at = now()');

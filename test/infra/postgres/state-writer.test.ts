@@ -1,4 +1,5 @@
-import { initialState, type SessionState } from '../../../src/domain/sessions/rotation.ts';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import type { SessionState } from '../../../src/domain/tokens/session-state.ts';
 import { onEveryRecords } from '../../support/records.ts';
 
 const rotated: SessionState = {
@@ -22,7 +23,7 @@ onEveryRecords('never moves a record back', async (t, { aSession, writer, stateO
 });
 
 onEveryRecords(
-  'at the same generation a confirmation is kept, and never taken back',
+  'at the same generation a confirmation is kept and never undone',
   async (t, { aSession, writer, stateOf }) => {
     const key = await aSession(rotated);
     await writer.saveStates([{ ...key, state: { ...rotated, confirmed: true } }]);
@@ -33,7 +34,7 @@ onEveryRecords(
 );
 
 onEveryRecords(
-  'names the records that are revoked, gone or of another user, and leaves them alone',
+  'returns the records that are revoked, deleted or another user’s, and does not change them',
   async (t, { aSession, writer, tokens, stateOf }) => {
     const [live, revoked, other] = [await aSession(), await aSession(), await aSession()];
     await tokens.revoke(revoked.userId, revoked.tokenId, Date.now());
@@ -67,7 +68,11 @@ onEveryRecords(
 onEveryRecords('moves the last use of a token on, never back', async (t, { aSession, tokens, writer }) => {
   const { userId } = await aSession();
   const tokenId =
-    (await tokens.addLongLived(userId, { name: 'x', createdAt: Date.now(), kid: 'a key' }, 5)) ?? 0;
+    (await tokens.addLongLived(
+      userId,
+      { name: 'x', createdAt: Date.now(), kid: 'a key', createdBy: null },
+      5,
+    )) ?? 0;
   for (const at of [5000, 4000]) await writer.saveUses([{ tokenId, at }]);
   t.equal((await tokens.find(tokenId))?.record.lastUsedAt, 5000);
 });

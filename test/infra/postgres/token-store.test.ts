@@ -3,7 +3,9 @@ import { t as file, test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
+import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
+import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { testDatabase } from '../../support/postgres.ts';
 
@@ -12,7 +14,7 @@ const postgres = makePostgres({ url, pool: 5, timeout: 10_000 });
 const { prisma } = postgres;
 file.teardown(() => postgres.close());
 
-/** Accounts that no other test knows. */
+/** Accounts of this test only. */
 async function addUser() {
   const username = `user-${randomBytes(5).toString('hex')}`;
   const passwordHash = new Uint8Array(96);
@@ -29,7 +31,14 @@ tokenStoreContract('postgres', async () => ({
   },
 }));
 
-test('a standby, or a primary that was replaced, is not asked: what it lacks would come back', async (t) => {
+longLivedTokensContract('postgres', async () => ({
+  tokens: makeTokenStore(prisma),
+  revocations: makeRevocationStore(prisma),
+  ada: await addUser(),
+  bob: await addUser(),
+}));
+
+test('a standby or replaced primary is not read, because revoked tokens could return', async (t) => {
   const standby = makePostgres({
     url: `${url}?options=-c%20default_transaction_read_only%3Don`,
     pool: 1,
@@ -42,5 +51,9 @@ test('a standby, or a primary that was replaced, is not asked: what it lacks wou
   const session = { name: 'Firefox', createdAt: 1, state };
   const added = await makeTokenStore(prisma).addSession(id, session, { limit: 100, liveSince: 0 });
   await t.rejects(tokens.find(added?.id ?? 0), { code: 'unavailable' });
-  await t.rejects(tokens.find(999_999_999), { code: 'unavailable' }, 'it may only not have heard of it');
+  await t.rejects(
+    tokens.find(999_999_999),
+    { code: 'unavailable' },
+    'the standby may not have received it yet',
+  );
 });

@@ -17,14 +17,14 @@ async function open(t: Test) {
   return { feed, other, redis, prefix, pass: (seconds: number) => ageFeed(redis, prefix, seconds) };
 }
 
-/** Makes everything that the feed remembers so many seconds older. */
+/** Makes all entries of the feed older by these seconds. */
 async function ageFeed(redis: Redis, prefix: string, seconds: number): Promise<void> {
   await redis.hincrby(`${prefix}{feed}:state`, 'renewed', -seconds);
   const recent = `${prefix}{feed}:recent`;
   for (const name of await redis.zrange(recent, '0', '-1')) await redis.zadd(recent, 'INCR', -seconds, name);
 }
 
-/** Of the server's name, its run id and then its replication id, another digit at this place. */
+/** The server's name (run id, then replication id) with another digit at this place. */
 async function misremember(redis: Redis, prefix: string, place: number): Promise<void> {
   const state = `${prefix}{feed}:state`;
   const server = (await redis.hget(state, 'server')) ?? '';
@@ -37,40 +37,32 @@ revocationFeedContract('redis', open, redisMissing);
 
 const key = { userId: 7, tokenId: 11 };
 
-test(
-  'its keys share a hash tag that no user has, and none stays for ever',
-  { skip: redisMissing },
-  async (t) => {
-    const { feed, redis, prefix } = await open(t);
-    await feed.publish([key]);
-    const keys = (await redis.keys(`${prefix}*`)).sort();
-    t.strictSame(
-      keys,
-      ['recent', 'state', 'stream'].map((name) => `${prefix}{feed}:${name}`),
-    );
-    for (const name of keys) {
-      const ttl = await redis.ttl(name);
-      t.ok(ttl > 3500 && ttl <= 3600, `${name}: ${ttl} s`);
-    }
-    for (const name of keys) await redis.expire(name, 10);
-    await feed.publish([key]);
-    t.ok((await redis.ttl(keys[1] ?? '')) <= 10, 'what adds nothing renews nothing');
-    await feed.renewed(60_000, 0);
-    for (const name of keys) t.ok((await redis.ttl(name)) > 3500, `${name} is renewed`);
-  },
-);
+test('its keys share a hash tag that no user has, and all expire', { skip: redisMissing }, async (t) => {
+  const { feed, redis, prefix } = await open(t);
+  await feed.publish([key]);
+  const keys = (await redis.keys(`${prefix}*`)).sort();
+  t.strictSame(
+    keys,
+    ['recent', 'state', 'stream'].map((name) => `${prefix}{feed}:${name}`),
+  );
+  for (const name of keys) {
+    const ttl = await redis.ttl(name);
+    t.ok(ttl > 3500 && ttl <= 3600, `${name}: ${ttl} s`);
+  }
+  for (const name of keys) await redis.expire(name, 10);
+  await feed.publish([key]);
+  t.ok((await redis.ttl(keys[1] ?? '')) <= 10, 'a write that adds no event does not renew the TTL');
+  await feed.renewed(60_000, 0);
+  for (const name of keys) t.ok((await redis.ttl(name)) > 3500, `${name} is renewed`);
+});
 
-test(
-  'asking makes an epoch that expires as well, and so does what is added to it',
-  { skip: redisMissing },
-  async (t) => {
-    const { feed, redis, prefix } = await open(t);
-    await feed.read(0, 1);
-    t.ok((await redis.ttl(`${prefix}{feed}:state`)) > 3500);
-    await feed.publish([key]);
-    for (const name of ['recent', 'stream']) t.ok((await redis.ttl(`${prefix}{feed}:${name}`)) > 3500, name);
-  },
-);
+test('a read makes an epoch that expires, and so do added events', { skip: redisMissing }, async (t) => {
+  const { feed, redis, prefix } = await open(t);
+  await feed.read(0, 1);
+  t.ok((await redis.ttl(`${prefix}{feed}:state`)) > 3500);
+  await feed.publish([key]);
+  for (const name of ['recent', 'stream']) t.ok((await redis.ttl(`${prefix}{feed}:${name}`)) > 3500, name);
+});
 
 test('what was added is counted', { skip: redisMissing }, async (t) => {
   const { redis, prefix } = await open(t);
@@ -92,11 +84,11 @@ for (const [what, spoil] of [
   ['its state is gone', (redis: Redis, prefix: string) => redis.del(`${prefix}{feed}:state`)],
   ['its stream is gone', (redis: Redis, prefix: string) => redis.del(`${prefix}{feed}:stream`)],
   [
-    'it comes from another server, or one of before a restart',
+    'it comes from another server, or from before a restart',
     (redis: Redis, prefix: string) => misremember(redis, prefix, 0),
   ],
   [
-    'its server was demoted and is the master again',
+    'its server was demoted and is master again',
     (redis: Redis, prefix: string) => misremember(redis, prefix, 40),
   ],
 ] as const) {
@@ -109,7 +101,7 @@ for (const [what, spoil] of [
     t.not(anew.epoch, epoch);
     t.match(anew, { last: 0, events: [] });
     await feed.publish([key]);
-    t.strictSame(await published(other), ['7/11'], 'nothing is taken for published that was before');
+    t.strictSame(await published(other), ['7/11'], 'an earlier event does not count as published');
     t.equal((await feed.read(0, 1)).epoch, anew.epoch);
   });
 }
@@ -124,27 +116,23 @@ test('what was added lately may be forgotten: it is added once more', { skip: re
   t.equal((await feed.read(0, 1)).epoch, epoch);
 });
 
-test(
-  'nothing is read through a closed gate, or one that closed meanwhile',
-  { skip: redisMissing },
-  async (t) => {
-    const { feed, redis, prefix } = await open(t);
-    await feed.publish([key]);
-    const failures: string[] = [];
-    const passages: (object | null)[] = [null, {}, {}];
-    const gated = makeRedisRevocationFeed(redis, {
-      prefix,
-      gate: { passage: () => passages.shift() ?? null },
-      observe: {
-        redisFailed: (reason) => failures.push(reason),
-        redisAnswered: () => undefined,
-        feedPublished: () => undefined,
-      },
-    });
-    await t.rejects(gated.read(0, 10), { code: 'unavailable' });
-    await t.rejects(gated.read(0, 10), { code: 'unavailable' });
-    t.strictSame(failures, ['not_ready', 'not_ready']);
-    await gated.publish([{ userId: 7, tokenId: 12 }]);
-    t.strictSame(await published(feed), ['7/11', '7/12'], 'but it is published');
-  },
-);
+test('no read passes a closed gate, or one that closed meanwhile', { skip: redisMissing }, async (t) => {
+  const { feed, redis, prefix } = await open(t);
+  await feed.publish([key]);
+  const failures: string[] = [];
+  const passages: (object | null)[] = [null, {}, {}];
+  const gated = makeRedisRevocationFeed(redis, {
+    prefix,
+    gate: { connectionEpoch: () => passages.shift() ?? null },
+    observe: {
+      redisFailed: (reason) => failures.push(reason),
+      redisAnswered: () => undefined,
+      feedPublished: () => undefined,
+    },
+  });
+  await t.rejects(gated.read(0, 10), { code: 'unavailable' });
+  await t.rejects(gated.read(0, 10), { code: 'unavailable' });
+  t.strictSame(failures, ['not_ready', 'not_ready']);
+  await gated.publish([{ userId: 7, tokenId: 12 }]);
+  t.strictSame(await published(feed), ['7/11', '7/12'], 'but it is published');
+});

@@ -13,7 +13,7 @@ const TRACE_ID = 'af7651916cd43dd8448eb211c80319c0';
 const PARENT_ID = 'b7ad6b7169203331';
 const TRACEPARENT = `00-${TRACE_ID}-${PARENT_ID}-01`;
 
-/** The service as a process, on both stores; writes a line for each module of OpenTelemetry that it loads. */
+/** The service as a process on both stores. It prints a line for each module of OpenTelemetry that it loads. */
 async function traced(t: Test, env: Record<string, string>) {
   const { url } = await testDatabase(t);
   const { url: redisUrl, prefix } = testRedis(t);
@@ -53,7 +53,7 @@ async function traced(t: Test, env: Record<string, string>) {
 
 const isServer = ({ kind }: ReceivedSpan) => kind === 2;
 
-test('the caller’s trace goes on through HTTP, Redis, PostgreSQL and hashing', skip, async (t) => {
+test('the caller’s trace continues through HTTP, Redis, PostgreSQL and hashing', skip, async (t) => {
   const receiver = await startOtlpReceiver(t);
   const { service, call } = await traced(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
@@ -95,39 +95,31 @@ test('the caller’s trace goes on through HTTP, Redis, PostgreSQL and hashing',
   t.strictSame(verified.names, ['redis checkAccess']);
   t.match(verified.request, { status: { code: 0 }, attributes: { 'http.response.status_code': 401 } });
   const logIn = below('POST /api/auth');
-  t.strictSame(logIn.names.sort(), ['postgresql select', 'scrypt verify']);
+  t.strictSame(logIn.names.sort(), ['postgresql select', 'redis reserve', 'scrypt verify']);
   t.match(receiver.resources()[0], { 'service.name': 'latchkey', 'deployment.environment.name': 'test' });
 
   t.strictSame(
     spans.filter(({ traceId }) => traceId !== TRACE_ID),
     [],
-    'what goes on beside the requests makes no spans',
+    'background work makes no spans',
   );
 
-  // The log is written in blocks, and now and then.
+  // The log is buffered.
   const tracedLines = () => logLines(service.log()).filter(({ trace_id: id }) => id === TRACE_ID);
   await until(() => tracedLines().filter(({ msg }) => msg === 'request').length >= 4);
   const lines = tracedLines();
   const requests = lines.filter(({ msg }) => msg === 'request');
-  t.equal(requests.length, 4, 'each request’s line names its trace');
+  t.equal(requests.length, 4, 'each request’s line has its trace id');
   const serverIds = new Set(spans.filter(isServer).map(({ spanId }) => spanId));
   t.ok(
     requests.every(({ span_id: id }) => serverIds.has(String(id))),
     'and its span',
   );
-  t.match(
-    lines.filter(({ msg }) => msg === 'audit'),
-    [
-      { event: 'user.signed_up', span_id: signUp.request?.spanId },
-      { event: 'login.failed', span_id: logIn.request?.spanId },
-    ],
-    'so do all other lines',
-  );
-  t.match(service.log(), /^LOADED /m, 'the test would see what is loaded');
+  t.match(service.log(), /^LOADED /m, 'the test sees loaded modules');
 });
 
 for (const protocol of ['http/json', 'http/protobuf'] as const) {
-  test(`no byte of what is sent as ${protocol} is a secret`, skip, async (t) => {
+  test(`spans sent as ${protocol} hold no secret`, skip, async (t) => {
     const receiver = await startOtlpReceiver(t);
     const { service, call } = await traced(t, {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/v1/traces`,
@@ -151,7 +143,7 @@ for (const protocol of ['http/json', 'http/protobuf'] as const) {
       t.equal(path, '/v1/traces');
     }
     const sent = receiver.bytes();
-    t.ok(sent.includes('GET /api/user'), 'the last request’s span came, though the process has ended');
+    t.ok(sent.includes('GET /api/user'), 'the last request’s span arrived before the process ended');
     const tokens = [pair.access_token, pair.refresh_token].flatMap((token) => [token, ...token.split('.')]);
     const secrets = [account.email, account.username, account.name, account.password, '127.0.0.1', ...tokens];
     for (const secret of secrets) t.notOk(sent.includes(secret), 'is not in it');
@@ -159,13 +151,13 @@ for (const protocol of ['http/json', 'http/protobuf'] as const) {
 }
 
 const OFF: Record<string, (url: string) => Record<string, string>> = {
-  'nobody asks for them': () => ({}),
+  'no setting asks for spans': () => ({}),
   'the SDK is disabled': (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_SDK_DISABLED: 'true' }),
   'no exporter is wanted': (url) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_TRACES_EXPORTER: 'none' }),
 };
 
 for (const [reason, environment] of Object.entries(OFF)) {
-  test(`no span is made, and nothing loaded for it, where ${reason}`, skip, async (t) => {
+  test(`no span is made and no module loaded if ${reason}`, skip, async (t) => {
     const receiver = await startOtlpReceiver(t);
     const { service, call } = await traced(t, environment(receiver.url));
     await call('GET /api/auth/verify');
@@ -173,7 +165,7 @@ for (const [reason, environment] of Object.entries(OFF)) {
     t.strictSame(receiver.bodies(), []);
     t.notMatch(service.log(), /^LOADED /m);
     const [line] = logLines(service.log()).filter(({ msg }) => msg === 'request');
-    t.equal(line?.trace_id, TRACE_ID, 'the log names the caller’s trace all the same');
+    t.equal(line?.trace_id, TRACE_ID, 'the log still has the caller’s trace id');
     t.notOk(line && 'span_id' in line);
   });
 }
@@ -190,7 +182,7 @@ test('the sampler is the SDK’s own', skip, async (t) => {
   t.strictSame(receiver.bodies(), []);
 });
 
-test('a collector that is away is complained of once, and nobody waits for it', skip, async (t) => {
+test('an unreachable collector is logged once and delays no request', skip, async (t) => {
   const { service, call } = await traced(t, {
     OTEL_TRACES_EXPORTER: 'otlp',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -202,6 +194,6 @@ test('a collector that is away is complained of once, and nobody waits for it', 
   await until(() => complaints().length > 0);
   t.equal((await call('GET /api/auth/verify')).status, 401);
   t.equal(await service.stop(), 0);
-  t.match(complaints(), [{ level: 40, reason: String }]);
+  t.match(complaints(), [{ level: 'warn', reason: String }]);
   t.equal(complaints().length, 1);
 });

@@ -1,10 +1,16 @@
--- Presents an access token: rotation.ts's `checkAccess`. Its first use confirms that its client holds the pair.
---
--- KEYS  1 token   2 user (one hash tag)
--- ARGV  1 generation
--- Reply {'missing', now} | {'revoked'} | {'reused'} (see rotate.lua) | {'disabled'}
---       | {'superseded' or 'good', created, user's username, name, created [, latest, parent, first, client]}
---       the state comes where this use has confirmed it
+--[[
+  Presents an access token. The same rules as `checkAccess` in rotation.ts: its first use confirms that the client holds
+  the pair.
+
+  Input:
+    KEYS[1] token   KEYS[2] user (one hash tag)
+    ARGV[1] generation
+  Output:
+    {'good' or 'superseded', created, username, name, user's created [, latest, parent, first, client]}
+      the last four if this use confirmed the pair
+    {'missing', now} | {'revoked'} | {'reused'} | {'disabled'}   as in rotate.lua
+  Errors: none of its own
+]]
 local generation = tonumber(ARGV[1])
 local token = redis.call('HMGET', KEYS[1], 'latest', 'confirmed', 'created', 'revoked', 'parent', 'first',
   'client')

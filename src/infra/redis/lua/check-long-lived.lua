@@ -1,8 +1,13 @@
--- Presents a long-lived token; notes its use once a minute, so that most checks write nothing.
---
--- KEYS  1 token   2 user (one hash tag)
--- Reply {'missing', now} | {'revoked'} | {'disabled'} | {'good', created, user's username, name, created [, used]}
---       used (ms) comes where this use was noted
+--[[
+  Presents a long-lived token. Notes its use once a minute, so that most checks write nothing.
+
+  Input:
+    KEYS[1] token   KEYS[2] user (one hash tag)
+  Output:
+    {'good', created, username, name, user's created [, used (ms)]}   the last one if this use was noted
+    {'missing', now} | {'revoked'} | {'disabled'}   as in rotate.lua
+  Errors: none of its own
+]]
 local token = redis.call('HMGET', KEYS[1], 'created', 'used', 'revoked')
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 local time = redis.call('TIME')

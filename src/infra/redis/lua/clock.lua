@@ -1,5 +1,10 @@
--- The clock of the master that holds a key: TIME itself takes none, and in a cluster any master may answer it.
---
--- KEYS  1 any
--- Reply {seconds, µs}
+--[[
+  The clock of the master that holds a key. TIME itself takes no key, so in a cluster any master could answer it.
+
+  Input:
+    KEYS[1] any key of that master
+  Output:
+    {seconds, µs}
+  Errors: none of its own
+]]
 return redis.call('TIME')

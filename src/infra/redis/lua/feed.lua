@@ -1,15 +1,20 @@
--- The feed of revocations: adds events that are not on it yet, and reads what follows a position. Numbers count from 1 on
--- within an epoch; a new one begins wherever it is doubtful that all is there: the keys are gone in whole or in part, the
--- server is another one or was restarted, or nobody renewed for longer than a renewal looks back.
---
--- KEYS  1 epoch, server, last number and time of renewal   2 stream   3 what was added lately (one hash tag)
--- ARGV  1 name of a new epoch   2 seconds that all of it is kept   3 events that are kept, about
---       4 seconds within which nothing is added twice   5, 6 a renewal: of what was revoked between so many seconds ago
---       and so many, '' for none   7 read what follows this number, '' for none   8 at most so many
---       from 9 on in threes: kind, user, number
---         'token': one that is on record as revoked   'theft': one that is not yet   'user': all up to this number
---         'covered': one that needs no event of its own
--- Reply {epoch, last number, added, 1 where all that follows is there or 0, {{id, {'token' or 'user', 'USER:NUMBER'}}, ...}}
+--[[
+  The revocation feed: adds new events, and reads the events after a position. Numbers count from 1 within an epoch. A
+  new epoch begins if events may be missing: keys are gone, the server was replaced or restarted, or no replica renewed
+  for longer than a renewal looks back.
+
+  Input:
+    KEYS[1] epoch, server, last number and time of renewal   KEYS[2] stream   KEYS[3] added lately (one hash tag)
+    ARGV[1] name of a new epoch   ARGV[2] seconds to keep everything   ARGV[3] events to keep, roughly
+    ARGV[4] seconds within which an event is not added twice
+    ARGV[5], ARGV[6] a renewal: revoked between this many seconds ago and this many; '' for none
+    ARGV[7] read the events after this number, '' for none   ARGV[8] the most events to return
+    ARGV[9...] in threes: kind, user, number
+      'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
+  Output:
+    {epoch, last number, added, 1 if no later event is missing else 0, {{id, {'token' or 'user', 'USER:NUMBER'}}...}}
+  Errors: none of its own
+]]
 local function serverId()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
     .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -34,7 +39,7 @@ local before = last
 if #ARGV > 8 then redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[4]) end
 for i = 9, #ARGV, 3 do
   local kind, user, number = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  -- A theft that has come to be on record is added again: snapshots of before did not hold it.
+  -- A theft that is now on record is added again: earlier snapshots did not hold it.
   local name = table.concat({ kind == 'covered' and 'token' or kind, user, number }, ':')
   if not redis.call('ZSCORE', KEYS[3], name) then
     redis.call('ZADD', KEYS[3], now, name)

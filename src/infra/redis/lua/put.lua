@@ -1,13 +1,18 @@
--- Puts the state of a new token, or of one whose key was missing, and its user. A state or tombstone that stands already
--- is newer than what was read, and what was read too long ago may have been overtaken by a tombstone that has expired.
--- Of a user the newest reading counts: who was disabled and is enabled again gets in by the next login, and who is
--- disabled has tombstones in place of tokens.
---
--- KEYS  1 token   2 user (one hash tag)
--- ARGV  1 clock (µs) when the record was read   2 seconds that a state is kept   3 used (ms, '' for never)
---       4 latest   5 parent   6 first   7 confirmed   8 client   9 created (ms)
---       10 user's username   11 name   12 created (ms)   13 disabled
--- Reply 1 where the state was taken, 0 where not
+--[[
+  Stores the state of a new token, or of one whose key was missing, and its user. An existing state or tombstone is newer
+  than the record, so it stays. A record that was read too long ago is refused: a tombstone may have been set and have
+  expired since. The user is always overwritten: an enabled user gets in with the next login, and a disabled user has
+  tombstones in place of tokens.
+
+  Input:
+    KEYS[1] token   KEYS[2] user (one hash tag)
+    ARGV[1] Redis's clock (µs) when the record was read   ARGV[2] seconds to keep a state   ARGV[3] used (ms, '' for never)
+    ARGV[4] latest   ARGV[5] parent   ARGV[6] first   ARGV[7] confirmed   ARGV[8] client   ARGV[9] created (ms)
+    ARGV[10] username   ARGV[11] name   ARGV[12] user's created (ms)   ARGV[13] disabled
+  Output:
+    1 if the state was taken, otherwise 0
+  Errors: none of its own
+]]
 local MAX_AGE = 10000000
 local time = redis.call('TIME')
 if time[1] * 1000000 + time[2] - tonumber(ARGV[1]) > MAX_AGE then return 0 end

@@ -1,12 +1,21 @@
--- Presents a refresh token: rotation.ts's `rotate`, line by line, in one atomic step. Change both or neither.
---
--- KEYS  1 token   2 user (one hash tag)
--- ARGV  1 generation   2 elapsed µs   3 window µs   4 client ('' never matches)
---       5 seconds that a state is kept   6 seconds that a tombstone is kept
---       7 when it was sent (µs), by this clock as far as the sender knows it
--- Reply {'missing', now} | {'revoked'} | {'reused'} | {'disabled'}
---       | {outcome, now, detail, latest, parent, first, confirmed, client, created, user's username, name, created}
---       detail: row of 'issued', µs of 'held', reason of 'refused', otherwise ''
+--[[
+  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line, in one atomic step: change both or
+  neither.
+
+  Input:
+    KEYS[1] token   KEYS[2] user (one hash tag)
+    ARGV[1] generation   ARGV[2] elapsed (µs)   ARGV[3] retry window (µs)   ARGV[4] caller's fingerprint ('' never matches)
+    ARGV[5] seconds to keep a state   ARGV[6] seconds to keep a tombstone
+    ARGV[7] when the request was sent (µs), by the sender's estimate of this Redis's clock
+  Output:
+    {outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created}
+      outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
+      'repeated' or 'reused' (detail: '')
+    {'missing', now}   no state or no user here: rebuild it from the record
+    {'revoked'} | {'disabled'}
+    {'reused'}   an earlier call found the theft
+  Errors: none of its own
+]]
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
 
 local generation, window, client = tonumber(ARGV[1]), tonumber(ARGV[3]), ARGV[4]
@@ -14,13 +23,14 @@ local token = redis.call('HMGET', KEYS[1], 'latest', 'parent', 'first', 'confirm
 local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
--- A network that was away delivers what is long given up: the way here counts as time inside.
+-- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
 local elapsed = tonumber(ARGV[2]) + math.max(0, now - tonumber(ARGV[7]))
 
 -- tostring() loses digits above 10^14.
 local function print53(number) return string.format('%.0f', number) end
 
--- Whoever found the theft may have died before the record heard of it: everybody hears of it until revoke.lua was here.
+-- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
+-- revoke.lua has run.
 if token[7] == 'reused' then return { 'reused' } end
 if token[7] then return { 'revoked' } end
 if not token[1] or not user[1] then return { 'missing', print53(now) } end

@@ -1,0 +1,116 @@
+// Assigns test files to suites. Files that no suite names are the core, which `npm test` runs.
+
+/** By path below dist/test: a folder, or the beginning of a name. The first match decides. */
+export const SUITES = {
+  fault: ['fault/'],
+  container: ['container/'],
+  browser: ['e2e/docs-page'],
+  e2e: [
+    'e2e/',
+    'cli/',
+    'http/audit',
+    'infra/embedded/',
+    'infra/postgres/migrate',
+    'infra/tracing/',
+    'documents/commands',
+  ],
+  deploy: ['deploy/', 'k8s/'],
+  model: ['model/', 'proof/', 'simulation/', 'races/'],
+  tools: ['boundaries', 'ci/', 'scripts/', 'support/leaks/', 'documents/asvs'],
+  attack: ['attack/'],
+  fuzz: ['fuzz/'],
+};
+
+/** Files of suites that run in the core too: one end-to-end test of the embedded default. */
+const KEPT = ['e2e/embedded-default'];
+
+/** The part of the core that runs in seconds. */
+const QUICK = ['domain/', 'http/', 'infra/memory/'];
+
+/** Files of these folders that take 5 s or more, for a loop of seconds. `npm test` runs them. */
+const NOT_QUICK = [
+  'http/auth/introspect',
+  'http/auth/log-in-limits',
+  'http/auth/log-out',
+  'http/auth/long-lived-settings',
+  'http/auth/long-lived-tokens',
+  'http/auth/overlap',
+  'http/auth/refresh',
+  'http/auth/revocations',
+  'http/auth/revoke',
+  'http/auth/rotation',
+  'http/auth/sign-up',
+  'http/auth/theft',
+  'http/error-handler',
+  'http/openapi/document',
+  'http/ops/metrics',
+  'http/outages',
+  'http/plugins/authenticate',
+  'http/plugins/jwt-keys',
+  'http/plugins/load-shedding',
+  'http/plugins/rate-limit',
+  'http/problem',
+  'http/token-codec',
+  'http/user/tokens',
+];
+
+/** They break stores or build images, and run only on request. */
+const APART = ['fault', 'container'];
+
+/** The longest start first: started last, one of them would run alone at the end. */
+const LONGEST = [
+  ...['fault/replicas', 'fault/revocations', 'fault/rolling', 'fault/upgrade', 'fault/alerts'],
+  ...[
+    'fuzz/fuzz',
+    'attack/forged-tokens',
+    'attack/guessing',
+    'e2e/stores-away',
+    'e2e/postgres-access',
+    'documents/commands',
+    'cli/client',
+    'deploy/alert-rules',
+  ],
+  ...['http/auth/revocations', 'http/outages', 'http/auth/introspect', 'http/auth/rotation'],
+  ...['http/auth/log-in-limits', 'e2e/embedded-default', 'composition/durability'],
+];
+
+/** @returns {string} */
+export function suiteOf(file) {
+  const path = file.replace(/^dist\/test\//, '');
+  const names = Object.keys(SUITES);
+  if (KEPT.some((start) => path.startsWith(start))) return 'core';
+  return names.find((name) => SUITES[name].some((start) => path.startsWith(start))) ?? 'core';
+}
+
+function isQuick(path) {
+  if (NOT_QUICK.some((name) => path === `${name}.test.js`)) return false;
+  return QUICK.some((start) => path.startsWith(start));
+}
+
+/** @param suite a suite, `core`, `quick` or `all`. With names, the core includes the other suites of `--all`. */
+export function isIn(suite, file, hasNames) {
+  const own = suiteOf(file);
+  if (suite === 'quick') return isQuick(file.replace(/^dist\/test\//, ''));
+  if (suite === 'all' || (suite === 'core' && hasNames)) return !APART.includes(own);
+  return own === suite;
+}
+
+/** `--SUITE` may come first; names follow. */
+export function readArguments(words) {
+  const [first = '', ...rest] = words;
+  const suite = /^--(\w+)$/.exec(first)?.[1];
+  if (suite === undefined) return { suite: 'core', filters: words };
+  if (!['quick', 'all', ...Object.keys(SUITES)].includes(suite)) throw new Error(`no suite ${first}`);
+  return { suite, filters: rest };
+}
+
+/** A lower rank starts earlier. */
+export function rank(file) {
+  const found = LONGEST.findIndex((start) => file.startsWith(`dist/test/${start}.`));
+  return found === -1 ? LONGEST.length : found;
+}
+
+/** In seconds. Longer suites repeat their steps, or wait for servers and clusters. */
+export function timeoutOf(file) {
+  return suiteOf(file) === 'core' ? 300 : 900;
+}

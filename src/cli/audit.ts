@@ -1,0 +1,95 @@
+import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { toEntry } from '../domain/audit/entry.ts';
+import type { AuditEvent, EventOf } from '../domain/audit/event.ts';
+import { NO_REQUEST } from '../domain/audit/source.ts';
+import { operator, writeCommandLine } from '../infra/audit/command-trail.ts';
+import { UsageError, type Values } from './arguments.ts';
+import { CommandError, type Facts, type Outcome } from './command.ts';
+
+type CommandEvent = Extract<AuditEvent, { outcome: unknown }>;
+/** What is known of a command's event before it runs. */
+type Begun = CommandEvent extends infer Each ? (Each extends object ? Omit<Each, 'outcome'> : never) : never;
+
+/** A command's place in the audit trail. */
+export interface CommandTrail {
+  /** Facts that hold from now on, however the command ends. */
+  note(facts: Facts): void;
+  done(outcome: Outcome): void;
+  failed(error: unknown): void;
+  /** A signal ended it: it may have changed something. */
+  stopped(): void;
+}
+
+const SILENT: CommandTrail = {
+  note: () => undefined,
+  done: () => undefined,
+  failed: () => undefined,
+  stopped: () => undefined,
+};
+
+/**
+ * The audit trail of one command: one event if it changes something, also if it is refused or fails.
+ * @throws ConfigError if AUDIT_LOG is not valid: before the command changes anything.
+ */
+export function openCommandTrail(words: readonly string[], values: Values, env: Environment): CommandTrail {
+  const begun = eventOf(words, values);
+  if (!begun) return SILENT;
+  const { AUDIT_LOG, AUDIT_LOG_FILE } = env;
+  const target = loadConfig({ AUDIT_LOG, AUDIT_LOG_FILE }, NO_HASHES).AUDIT_LOG;
+  let noted: Facts = {};
+  const write = (facts: Pick<CommandEvent, 'outcome' | 'reason'> & Outcome['audited']) => {
+    const entry = toEntry({ ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), operator());
+    const code = writeCommandLine(target, `${JSON.stringify(entry)}\n`);
+    if (code === null) return;
+    process.stderr.write(`AUDIT_LOG: the audit event could not be written to ${target} (${code})\n`);
+  };
+  return {
+    note: (facts) => {
+      noted = { ...noted, ...facts };
+    },
+    done: ({ audited }) => {
+      write({ outcome: 'success', ...audited });
+    },
+    failed: (error) => {
+      // Wrong arguments: the command has not begun.
+      if (error instanceof UsageError) return;
+      const outcome = error instanceof CommandError ? 'refused' : 'failed';
+      write({ outcome, reason: reasonOf(error) });
+    },
+    stopped: () => {
+      write({ outcome: 'failed', reason: 'ended by a signal' });
+    },
+  };
+}
+
+/** Our own refusals say why. Other messages may quote a row or a URL, so only their name and code count. */
+function reasonOf(error: unknown): string {
+  if (error instanceof CommandError) return error.message.slice(0, 512);
+  const { name, code } = error as NodeJS.ErrnoException;
+  return [name, code].filter((part) => part !== undefined).join(' ');
+}
+
+/** The event of a command, by its words; null if it changes nothing. */
+function eventOf([name, action, which]: readonly string[], values: Values): Begun | null {
+  if (name === 'migrate' || name === 'purge') return { event: name };
+  if (name === 'recover') return { event: name, endAll: values['end-all'] };
+  if (name === 'user' && (action === 'disable' || action === 'enable' || action === 'tokens'))
+    return {
+      event: `user.${action}`,
+      ...(/^[1-9]\d{0,14}$/.test(values.id ?? '') && { userId: Number(values.id) }),
+    };
+  if (name === 'user' && action === 'skeletons') return { event: 'user.skeletons' };
+  if (name === 'client') return clientEvent(action, which, values);
+  if (name === 'keys' && action === 'add') return { event: 'keys.add' };
+  if (name === 'keys' && action === 'retire') return { event: 'keys.retire', force: values.force };
+  return null;
+}
+
+function clientEvent(action: string | undefined, given: string | undefined, values: Values): Begun | null {
+  // Never an e-mail address, even if an operator has named a service so.
+  const clientName = (given ?? '').replace(/\S*@\S*/g, '[removed]').slice(0, 64);
+  if (action === 'create' || action === 'delete') return { event: `client.${action}`, clientName };
+  if (action !== 'rotate') return null;
+  const step: EventOf<'client.rotate'>['step'] = values.again ? 'again' : values.finish ? 'finish' : 'add';
+  return { event: 'client.rotate', clientName, step };
+}

@@ -1,0 +1,105 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { KeyRing, KeySet } from '../domain/access-tokens/ports.ts';
+import { toEntry } from '../domain/audit/entry.ts';
+import type { Audit, AuditLimit } from '../domain/audit/event.ts';
+import { NO_REQUEST } from '../domain/audit/source.ts';
+import type { Clock } from '../domain/clock.ts';
+import { openAuditLog, type AuditLog } from '../infra/audit/audit-log.ts';
+import { operator } from '../infra/audit/command-trail.ts';
+import type { LogOutput } from '../runtime/log-output.ts';
+import { StartError } from '../runtime/start-error.ts';
+import type { Observe } from '../telemetry/observe.ts';
+
+interface AuditLogParts {
+  /** AUDIT_LOG. */
+  target: string;
+  /** Of the log, for `stdout`: two writers would mix their lines in a full pipe. */
+  output: Pick<LogOutput, 'writeNow'>;
+  observe: Pick<Observe, 'auditLost'>;
+  logger: FastifyBaseLogger;
+}
+
+/**
+ * Opens the audit trail. Lost events are counted, and logged once for each cause: no request fails because of them.
+ * @throws StartError if the file cannot be written: a service that should keep a trail must not start without one.
+ */
+export function openTrail({ target, output, observe, logger }: AuditLogParts): AuditLog {
+  let failing: string | null = null;
+  const onLost = (lines: number, reason: string) => {
+    observe.auditLost(lines);
+    if (reason !== failing)
+      logger.error(
+        { reason, target },
+        'audit events are lost: make space, or restart the reader of AUDIT_LOG; requests are served meanwhile',
+      );
+    failing = reason;
+  };
+  const onWritten = () => {
+    if (failing !== null) logger.info({ target }, 'audit events are written again');
+    failing = null;
+  };
+  try {
+    return openAuditLog(target, { writeNow: output.writeNow, onLost, onWritten });
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new StartError(
+      `AUDIT_LOG: cannot write ${target} (${code}): create its folder, and let the service write there`,
+    );
+  }
+}
+
+interface AuditParts {
+  trail: Pick<AuditLog, 'write'>;
+  observe: Pick<Observe, 'audited'>;
+  clock: Pick<Clock, 'now'>;
+}
+
+/** Keys whose limit is known to be reached; an attacker with many addresses must not fill the memory. */
+const MAX_KEYS = 10_000;
+
+/** Writes audit events to the audit trail, and counts them. */
+export function makeAudit({ trail, observe, clock }: AuditParts): Audit {
+  // The actor of what the service does unasked.
+  const self = operator();
+  return (event, from) => {
+    observe.audited(event);
+    trail.write(`${JSON.stringify(toEntry(event, from, clock.now(), self))}\n`);
+  };
+}
+
+/** Writes the first refusal of each key and window: a flood must not fill the trail. */
+export function makeAuditLimit(audit: Audit, clock: Pick<Clock, 'monotonic'>): AuditLimit {
+  /** Ends of windows, the oldest entry first. */
+  const windows = new Map<string, number>();
+  return (key, event, from) => {
+    const now = clock.monotonic();
+    if ((windows.get(key) ?? -Infinity) > now) return;
+    windows.delete(key);
+    windows.set(key, now + event.windowSeconds * 1000);
+    const [oldest] = windows.keys();
+    if (windows.size > MAX_KEYS && oldest !== undefined) windows.delete(oldest);
+    audit(event, from);
+  };
+}
+
+/** Writes which keys a replica gained, lost, and began to sign with. */
+export function auditKeys(keyRing: Pick<KeyRing, 'current' | 'onChange'>, audit: Audit): void {
+  let before = keyRing.current();
+  keyRing.onChange((next) => {
+    auditKeyUse('signing', before, next, audit);
+    auditKeyUse('refresh', before, next, audit);
+    before = next;
+    return Promise.resolve();
+  });
+}
+
+function auditKeyUse(use: 'signing' | 'refresh', before: KeySet, next: KeySet, audit: Audit): void {
+  const [old, now] = [before, next].map((keys) => keys[use].map(({ kid }) => kid)) as [string[], string[]];
+  for (const kid of now.filter((each) => !old.includes(each)))
+    audit({ event: 'key.loaded', kid, use }, NO_REQUEST);
+  const [[previous], [kid]] = [old, now];
+  if (kid !== undefined && previous !== undefined && kid !== previous)
+    audit({ event: 'key.switched', kid, use, previous }, NO_REQUEST);
+  for (const kid of old.filter((each) => !now.includes(each)))
+    audit({ event: 'key.removed', kid, use }, NO_REQUEST);
+}

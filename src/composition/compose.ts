@@ -1,0 +1,198 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { AppOptions, OpsOptions } from '../app.ts';
+import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
+import { makeClients } from './service-clients.ts';
+import { makeDurability } from './durability.ts';
+import { makeFeed } from './revocation-feed.ts';
+import { makeHashing } from './hashing.ts';
+import { openKeyRing } from './signing-keys.ts';
+import { openTokenStates } from './token-states.ts';
+import type { Config } from '../config/config.ts';
+import { jwksMaxAge } from '../domain/access-tokens/key-lifecycle.ts';
+import type { Tracer } from '../telemetry/tracer.ts';
+import type { Lifetimes } from '../domain/tokens/claims.ts';
+import { followAttemptHash } from '../infra/crypto/attempt-hash.ts';
+import { makeCallerHashes } from '../infra/crypto/caller-hash.ts';
+import { makeMetrics } from '../infra/metrics/metrics.ts';
+import { makePostgres } from '../infra/postgres/client.ts';
+import { targetOf } from '../infra/postgres/connection.ts';
+import { makeTokenStore } from '../infra/postgres/token-store.ts';
+import { makeDrain } from '../runtime/drain.ts';
+import type { LogOutput } from '../runtime/log-output.ts';
+import { makeReadiness } from '../runtime/readiness.ts';
+import { makeStoreWatch } from '../runtime/store-watch.ts';
+import { makeUseCases } from './use-cases.ts';
+import { systemClock } from '../runtime/system-clock.ts';
+
+export interface Composition {
+  app: AppOptions;
+  ops: OpsOptions;
+  /** Starts the background tasks: write-behind, sweeps, retries. */
+  start(): void;
+  /** Begins draining: the replica is not ready, and its responses close their connections. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Builds clients, stores and use cases.
+ * @param databaseUrl of the configured or the embedded database.
+ * @param output the log's own: the audit trail shares it.
+ */
+export async function compose(
+  config: Config,
+  databaseUrl: string,
+  logger: FastifyBaseLogger,
+  output: Pick<LogOutput, 'writeNow' | 'dropped'>,
+  tracer: Tracer | null = null,
+): Promise<Composition> {
+  const drain = makeDrain();
+  const lifetimes: Lifetimes = {
+    accessToken: config.ACCESS_TOKEN_TTL,
+    refreshToken: config.REFRESH_TOKEN_TTL,
+    session: config.SESSION_MAX_AGE,
+  };
+  const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: () => systemClock.now() });
+  const { observe } = metrics;
+  const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
+  const audit = makeAudit({ trail, observe, clock: systemClock });
+  const auditLimit = makeAuditLimit(audit, systemClock);
+  const postgres = makePostgres({
+    url: databaseUrl,
+    ca: config.DATABASE_CA,
+    pool: config.DATABASE_POOL,
+    timeout: config.DATABASE_TIMEOUT,
+    observe,
+    watch: makeStoreWatch({ logger, store: 'PostgreSQL', target: targetOf(databaseUrl) }),
+    tracer,
+  });
+  const opened = openTokenStates(config, logger, observe, tracer);
+  const { tokenStates, redis } = opened;
+  const { prisma } = postgres;
+  const keyRing = await openKeyRing(config, prisma, logger);
+  auditKeys(keyRing, audit);
+  const callerHashes = makeCallerHashes(keyRing);
+  const tokens = makeTokenStore(prisma);
+  const cacheTtl = config.SESSION_CACHE_TTL;
+  const durability = makeDurability({
+    tokenStates: opened,
+    tokens,
+    prisma,
+    cacheTtl,
+    clock: systemClock,
+    observe,
+    audit,
+    logger,
+  });
+  const clients = makeClients({ prisma, clock: systemClock, observe, logger });
+  const feed = makeFeed({
+    feed: opened.feed,
+    prisma,
+    accessTokenTtl: lifetimes.accessToken,
+    maxReaders: config.REVOCATION_READERS_MAX,
+    maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
+    isClient: (client) => clients.clients.isStillGood(client),
+    clock: systemClock,
+    observe,
+    logger,
+  });
+  const hashing = await makeHashing({ config, prisma, clock: systemClock, observe, tracer, logger });
+  const useCases = makeUseCases({
+    config,
+    lifetimes,
+    tokenStates,
+    statesWithoutFeed: opened.statesWithoutFeed,
+    feed: opened.feed,
+    attempts: opened.attempts,
+    hashAttempt: followAttemptHash(keyRing),
+    tokens,
+    postgres,
+    durability,
+    hashing,
+    clients: clients.clients,
+    clock: systemClock,
+    observe,
+    audit,
+    auditLimit,
+  });
+  const readiness = makeReadiness({
+    postgres,
+    tokenStates,
+    redisFailure: () => opened.redisFailure(),
+    isDraining: drain.isDraining,
+  });
+  metrics.watch({
+    readiness,
+    hashing: {
+      running: hashing.bulkhead.running,
+      waiting: hashing.bulkhead.waiting,
+      concurrency: config.HASH_CONCURRENCY,
+      queue: config.HASH_QUEUE,
+    },
+    pool: postgres.pool,
+    writeBehind: durability.writeBehind,
+    pendingRevocations: durability.pendingRevocations,
+    reuseQueue: durability.reuseQueue,
+    feed: feed.fanOut,
+    keys: () => keyRing.current(),
+    lag: hashing.loadShedding.lag,
+    droppedLines: output.dropped,
+  });
+  durability.connect();
+
+  return {
+    app: {
+      useCases,
+      keyRing,
+      jwksMaxAge: jwksMaxAge(config.KEY_PUBLISH_LEAD),
+      issuer: config.ISSUER,
+      audience: config.AUDIENCE,
+      lifetimes,
+      hashCaller: callerHashes.newest,
+      hashCallerEach: callerHashes.each,
+      rateLimit: {
+        redis,
+        nameSpace: `${config.REDIS_PREFIX}limit:`,
+        allow: config.RATE_LIMIT_ALLOW,
+        auditLimit,
+      },
+      limits: {
+        logIn: config.RATE_LIMIT_LOGIN,
+        signUp: config.RATE_LIMIT_SIGNUP,
+        isNetworkCounted: config.RATE_LIMIT_NETWORK !== null,
+      },
+      loadShedding: hashing.loadShedding,
+      fanOut: feed.fanOut,
+      trustProxy: config.TRUST_PROXY,
+      requestTimeout: config.REQUEST_TIMEOUT * 1000,
+      docs: config.DOCS_ENABLED,
+      isDraining: drain.isDraining,
+      clock: systemClock,
+      logger,
+      observe,
+      tracer,
+    },
+    start: () => {
+      durability.start();
+      clients.start();
+      feed.start();
+      hashing.start();
+    },
+    ops: { readiness, metrics: () => metrics.text(), logger },
+    drain() {
+      drain.begin();
+      // Feed readers never disconnect on their own: closing moves them to another replica.
+      feed.fanOut.close();
+    },
+    async close() {
+      keyRing.close();
+      await feed.stop();
+      await hashing.close();
+      await clients.stop();
+      await durability.stop();
+      opened.close();
+      await postgres.close();
+      await trail.flush();
+    },
+  };
+}

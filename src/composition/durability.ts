@@ -1,0 +1,107 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import type { OpenedTokenStates } from './token-states.ts';
+import type { Audit } from '../domain/audit/event.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Observe } from '../telemetry/observe.ts';
+import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
+import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
+import { makeRevocations } from '../domain/tokens/revocations.ts';
+import { makeRevoke, makeRevokeByCaller } from '../domain/tokens/revoke.ts';
+import type { TokenStore } from '../domain/tokens/ports.ts';
+import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
+import { makeStateWriter } from '../infra/postgres/state-writer.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+
+interface DurabilityParts {
+  tokenStates: OpenedTokenStates;
+  tokens: TokenStore;
+  prisma: PrismaClient;
+  /** SESSION_CACHE_TTL in seconds. */
+  cacheTtl: number;
+  clock: Clock;
+  observe: Observe;
+  audit: Audit;
+  logger: FastifyBaseLogger;
+}
+
+/** Interval of each task, in milliseconds. */
+const INTERVAL = 1000;
+
+/** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
+export function makeDurability(parts: DurabilityParts) {
+  const { tokenStates, tokens, prisma, cacheTtl, clock, observe, audit, logger } = parts;
+  const { gate } = tokenStates;
+  const check = () => tokenStates.check();
+  const settled = makeRevocationStore(prisma);
+  const writeBehind = makeWriteBehind({
+    writer: makeStateWriter(prisma),
+    tokenStates: tokenStates.tokenStates,
+    revocations: settled,
+    clock,
+  });
+  const revocations = makeRevocations({
+    revocations: settled,
+    tokenStates: tokenStates.statesWithoutFeed,
+    feed: tokenStates.feed,
+    clock,
+  });
+  const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
+  const revoke = makeRevoke(revocation);
+  const endForReuse = makeEndForReuse({ ...revocation, audit });
+  const background = makeBackgroundTasks(logger, observe);
+  return {
+    writeBehind,
+    revoke,
+    revokeByCaller: makeRevokeByCaller(revocation),
+    endForReuse,
+    revocations: settled,
+    /** For the metrics. */
+    pendingRevocations: () => revocations.pending(),
+    reuseQueue: () => endForReuse.size(),
+
+    /** Connects to the fast store. */
+    connect(): void {
+      // An old snapshot brings keys back for at most one SESSION_CACHE_TTL; the replay covers twice that time.
+      gate?.start(
+        async () => {
+          await check();
+          await revocations.sweep();
+          await revocations.renew(2 * cacheTtl * 1000);
+        },
+        {
+          failed: (reason) => {
+            logger.warn({ reason }, 'revocations cannot be replayed: sessions are not served yet');
+          },
+          replayed: () => {
+            logger.info('revocations are replayed');
+          },
+        },
+      );
+      tokenStates.connect();
+    },
+
+    /** Starts the background tasks. */
+    start(): void {
+      background.every(INTERVAL, 'write check', check);
+      background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
+      background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
+      background.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
+      background.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
+    },
+
+    /** Stops the background tasks and writes what is pending. */
+    async stop(): Promise<void> {
+      await background.stop();
+      await endForReuse.retry().catch(() => undefined);
+      if (endForReuse.size() > 0) {
+        logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');
+      }
+      await writeBehind.flush().catch((error: unknown) => {
+        logger.error({ reason: (error as Error).message }, 'the last rotations could not be written');
+      });
+    },
+  };
+}
+
+export type Durability = ReturnType<typeof makeDurability>;

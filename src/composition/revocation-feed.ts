@@ -1,0 +1,66 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import { CLOCK_TOLERANCE } from '../domain/tokens/claims.ts';
+import type { ServiceIdentity } from '../domain/clients/service-client.ts';
+import type { Clock } from '../domain/clock.ts';
+import { makeCatchUp } from '../domain/feed/catch-up.ts';
+import { makeFanOut } from '../domain/feed/fan-out.ts';
+import type { RevocationFeed } from '../domain/feed/ports.ts';
+import type { Observe } from '../telemetry/observe.ts';
+import { makeRevokedTokens } from '../infra/postgres/revoked-tokens.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+
+interface FeedParts {
+  feed: RevocationFeed;
+  prisma: PrismaClient;
+  /** ACCESS_TOKEN_TTL in seconds. */
+  accessTokenTtl: number;
+  /** REVOCATION_READERS_MAX. */
+  maxReaders: number;
+  /** REVOCATION_READERS_PER_CLIENT; undefined for a quarter of `maxReaders`. */
+  maxReadersPerClient: number | undefined;
+  isClient: (client: ServiceIdentity) => boolean;
+  clock: Clock;
+  observe: Observe;
+  logger: FastifyBaseLogger;
+}
+
+/** Interval between reads of the stream, in milliseconds. */
+export const POLL = 200;
+
+/** The revocation feed: catch-up for new readers, and fan-out to all readers. */
+export function makeFeed({ feed, prisma, clock, observe, logger, ...parts }: FeedParts) {
+  const catchUp = makeCatchUp({
+    feed,
+    revoked: makeRevokedTokens(prisma),
+    remember: parts.accessTokenTtl + CLOCK_TOLERANCE,
+    observe,
+  });
+  const fanOut = makeFanOut({
+    feed,
+    catchUp,
+    maxReaders: parts.maxReaders,
+    maxReadersPerClient: parts.maxReadersPerClient ?? Math.max(1, Math.floor(parts.maxReaders / 4)),
+    isClient: parts.isClient,
+    clock,
+    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+    observe,
+    onError: (error) => {
+      logger.error({ err: error }, 'a reader of the feed was cut off');
+    },
+  });
+  const background = makeBackgroundTasks(logger, observe);
+  return {
+    fanOut,
+    start(): void {
+      background.every(POLL, 'revocation feed', () => {
+        fanOut.disconnectInvalidClients();
+        return fanOut.poll();
+      });
+    },
+    async stop(): Promise<void> {
+      fanOut.close();
+      await background.stop();
+    },
+  };
+}

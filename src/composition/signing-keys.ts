@@ -1,0 +1,65 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { reasonOf } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
+import { generatedRefreshSecret, generatedSigningKeysDir } from '../infra/crypto/generated-keys.ts';
+import { makeKeyRing } from '../infra/crypto/key-ring.ts';
+import { KeyError } from '../infra/crypto/keys.ts';
+import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { StartError } from '../runtime/start-error.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
+
+/** How often the key files are read, in milliseconds. */
+const KEY_INTERVAL = 5000;
+
+/** How long startup waits to learn which key signs, in milliseconds. Without an answer the oldest key signs. */
+const KEY_START_TIMEOUT = 1000;
+
+/** @throws StartError if the keys, or the folder for generated keys, cannot be used */
+export async function openKeyRing(config: Config, prisma: PrismaClient, logger: FastifyBaseLogger) {
+  const { DATA_DIR: dataDir, readRefreshSecrets } = config;
+  const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
+  const keyRing = orStartError(() =>
+    makeKeyRing({
+      registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
+      signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
+      readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
+      interval: KEY_INTERVAL,
+      onError: (error) => {
+        logger.error({ reason: reasonOf(error) }, 'cannot load the keys; the current keys stay in use');
+      },
+      onRegistry: (error) => {
+        if (error)
+          logger.warn(
+            { reason: reasonOf(error) },
+            'cannot ask the database which key may sign; the current key goes on signing',
+          );
+        else logger.info('the database is reachable again: it decides which key signs');
+      },
+    }),
+  );
+  await withTimeout(keyRing.settle(), KEY_START_TIMEOUT).catch(() => undefined);
+  return keyRing;
+}
+
+/** @throws StartError */
+function orStartError<Result>(make: () => Result): Result {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof KeyError) throw new StartError(`the signing keys cannot be used: ${error.message}`);
+    throw error;
+  }
+}
+
+/** @throws StartError if the data folder cannot be used */
+function inDataDir(dataDir: string, generate: (dataDir: string) => string): string {
+  try {
+    return generate(dataDir);
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new StartError(
+      `cannot keep generated keys in ${dataDir} (${code}): set SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET, or another DATA_DIR`,
+    );
+  }
+}

@@ -1,0 +1,134 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Config } from '../config/config.ts';
+import type { RevocationFeed } from '../domain/feed/ports.ts';
+import { withPublishing } from '../domain/feed/publishing.ts';
+import type { Observe } from '../telemetry/observe.ts';
+import type { AttemptSlots } from '../domain/passwords/ports.ts';
+import type { TokenStateStore } from '../domain/tokens/token-states.ts';
+import type { Tracer } from '../telemetry/tracer.ts';
+import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
+import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
+import { makeMemoryTokenStates } from '../infra/memory/token-states.ts';
+import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
+import { causeOf } from '../infra/redis/connection/cause.ts';
+import { makeConnections } from '../infra/redis/connection/connections.ts';
+import { makeHeartbeat } from '../infra/redis/heartbeat.ts';
+import { openRedis, targetOf } from '../infra/redis/connection/open-redis.ts';
+import { makeReplayGate, type ReplayGate } from '../infra/redis/connection/replay-gate.ts';
+import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
+import type { ScriptedCluster, ScriptedRedis } from '../infra/redis/connection/scripts.ts';
+import { traceRedis } from '../infra/tracing/traced.ts';
+import { makeStoreWatch } from '../runtime/store-watch.ts';
+import { makeRedisTokenStates } from '../infra/redis/token-states.ts';
+
+/** Where session states live: Redis, or this process. */
+export interface OpenedTokenStates {
+  /** Publishes every tombstone that it sets. */
+  tokenStates: TokenStateStore;
+  /** The same store, without publishing. */
+  statesWithoutFeed: TokenStateStore;
+  feed: RevocationFeed;
+  attempts: AttemptSlots;
+  /**
+   * null for the in-process store, as is the gate: a restart loses states and tombstones together, so nothing needs
+   * replaying.
+   */
+  redis: ScriptedRedis | ScriptedCluster | null;
+  gate: ReplayGate | null;
+  /** A code of why Redis fails at present; null if it works. */
+  redisFailure(): string | null;
+  connect(): void;
+  /** Checks that every master takes writes, and shows that this replica serves. @throws AuthError `unavailable` */
+  check(): Promise<void>;
+  close(): void;
+}
+
+/** Interval between sweeps of the in-process store, in milliseconds. */
+const SWEEP_INTERVAL = 60_000;
+
+/** Does not connect; `connect` does. */
+export function openTokenStates(
+  config: Config,
+  logger: FastifyBaseLogger,
+  observe: Observe,
+  tracer: Tracer | null,
+): OpenedTokenStates {
+  const cacheTtl = config.SESSION_CACHE_TTL;
+  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe);
+
+  const redis = openRedis({ ...config, REDIS_URL: config.REDIS_URL });
+  const watch = makeStoreWatch({
+    logger,
+    store: 'Redis',
+    target: targetOf({ ...config, REDIS_URL: config.REDIS_URL }),
+  });
+  // ioredis emits an error for every attempt to connect.
+  redis.on('error', (error: unknown) => {
+    watch.failed(causeOf(error));
+  });
+  redis.on('ready', () => {
+    watch.works();
+  });
+  const connections = makeConnections(redis, config.REDIS_PREFIX);
+  const heartbeat = makeHeartbeat(redis, config.REDIS_PREFIX);
+  const gate = makeReplayGate(connections);
+  const options = { prefix: config.REDIS_PREFIX, gate, observe };
+  const tokenStates = makeRedisTokenStates(redis, { ...options, cacheTtl });
+  const statesWithoutFeed = tracer ? traceRedis(tokenStates, tracer) : tokenStates;
+  const feed = makeRedisRevocationFeed(redis, options);
+  const attempts = makeRedisAttemptSlots(redis, options);
+  return {
+    tokenStates: withPublishing(statesWithoutFeed, feed),
+    statesWithoutFeed,
+    feed,
+    attempts: tracer ? traceRedis(attempts, tracer) : attempts,
+    redis,
+    gate,
+    connect: () => {
+      // A failure is logged and retried, as any later one is.
+      redis.connect().catch(() => undefined);
+    },
+    redisFailure: () => watch.cause()?.code ?? (connections.current().length === 0 ? 'not connected' : null),
+    check: async () => {
+      await Promise.all([connections.check(), heartbeat.beat()]).catch((error: unknown) => {
+        // While there is no connection, the errors of the attempts to connect say more.
+        if (connections.current().length > 0) watch.failed(causeOf((error as Error).cause));
+        throw error;
+      });
+      watch.works();
+    },
+    close: () => {
+      redis.disconnect();
+    },
+  };
+}
+
+function openMemory(cacheTtl: number, observe: Observe): OpenedTokenStates {
+  const now = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
+  const tokenStates = makeMemoryTokenStates({ cacheTtl, now });
+  const feed = makeMemoryRevocationFeed({
+    newEpoch: () => crypto.randomUUID(),
+    now: () => performance.now(),
+    observe,
+  });
+  const attempts = makeMemoryAttemptSlots(() => performance.now());
+  const timer = setInterval(() => {
+    tokenStates.sweep();
+    attempts.sweep();
+  }, SWEEP_INTERVAL).unref();
+  const close = () => {
+    clearInterval(timer);
+  };
+  return {
+    tokenStates: withPublishing(tokenStates, feed),
+    statesWithoutFeed: tokenStates,
+    feed,
+    attempts,
+    redis: null,
+    gate: null,
+    connect: () => undefined,
+    redisFailure: () => null,
+    check: () => Promise.resolve(),
+    close,
+  };
+}

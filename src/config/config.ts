@@ -1,0 +1,210 @@
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
+import { readSigningKeys } from '../infra/crypto/key-files.ts';
+import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
+import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
+import { databaseProblems } from './database.ts';
+import { proxyWarnings } from './networks.ts';
+import { redisProblems } from './redis.ts';
+import { tracingOf, type TracingProtocol } from './tracing.ts';
+import { FIELDS, type Values } from './fields.ts';
+import type { Description } from './field-kinds.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The whole configuration, checked once at the start. */
+export interface Config extends Values {
+  production: boolean;
+  DOCS_ENABLED: boolean;
+  /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
+  readRefreshSecrets: (() => string) | null;
+  /** How spans are sent; null if tracing is off. */
+  tracing: TracingProtocol | null;
+  /** Log lines about settings that are missing and replaced by an embedded default. */
+  embedded: string[];
+  /** Log lines about settings that are allowed but risky. */
+  warnings: string[];
+}
+
+/** Lists every problem of the environment at once. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(['The configuration cannot be used:', ...problems.map((problem) => `  - ${problem}`)].join('\n'));
+    this.problems = problems;
+  }
+}
+
+/** The memory limit for commands: they compute no hashes, so they may run in less memory than the service. */
+export const NO_HASHES = Infinity;
+
+/** Replacements for variables that are missing outside production. */
+const EMBEDDED = {
+  DATABASE_URL: 'the embedded PostgreSQL',
+  REDIS_URL: 'the in-process session store',
+  SIGNING_KEYS_DIR: 'generated signing keys',
+  REFRESH_TOKEN_SECRET: 'a generated refresh token secret',
+} as const;
+
+/** OWASP's sets of scrypt parameters of equal strength: logN with r = 8, and the smallest p. */
+const OWASP_MIN_P: Readonly<Record<number, number>> = { 17: 1, 16: 2, 15: 3, 14: 5, 13: 10 };
+
+/** The minimum of NIST SP 800-63B and of OWASP ASVS 6.2.1. */
+const LEAST_PASSWORD = 8;
+
+/**
+ * Memory that the process needs besides the hashes, in bytes. Up to 273 MiB were measured with `npm run bench`, which
+ * fails if it finds more than this.
+ */
+export const BASE_MEMORY = 320 * 1024 ** 2;
+
+/**
+ * Reads the configuration from the environment.
+ * @throws ConfigError with every problem found.
+ */
+export function loadConfig(env: Environment = process.env, memoryLimit = availableMemory()): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, { schema }] of Object.entries(FIELDS)) {
+    const raw = readVariable(env, name, problems);
+    const parsed = schema.safeParse(raw);
+    if (parsed.success) values[name] = parsed.data;
+    else problems.push(`${name} ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
+  }
+
+  const config = values as unknown as Values;
+  const production = config.NODE_ENV === 'production';
+  const embedded = (Object.keys(EMBEDDED) as (keyof typeof EMBEDDED)[]).filter((name) =>
+    isMissing(env, name),
+  );
+  if (production) {
+    const needed = Object.entries<Description>(FIELDS).filter(
+      ([name, { required }]) => required && isMissing(env, name),
+    );
+    problems.push(...needed.map(([name]) => `${name} is required in production`));
+    problems.push(...weakHashProblems(config));
+    if (config.PASSWORD_MIN_LENGTH < LEAST_PASSWORD)
+      problems.push(`PASSWORD_MIN_LENGTH must be at least ${LEAST_PASSWORD} in production`);
+  }
+  problems.push(...databaseProblems(config));
+  problems.push(...redisProblems(config));
+  problems.push(...keyProblems(config));
+  problems.push(...hashMemoryProblems(config, memoryLimit, env));
+  if (problems.length > 0) throw new ConfigError(problems);
+
+  const issuer = defaultIssuer(config, env);
+  return Object.freeze({
+    ...config,
+    ISSUER: issuer,
+    DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
+    production,
+    tracing: tracingOf(config),
+    readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')
+      ? null
+      : () => readVariable(env, 'REFRESH_TOKEN_SECRET', []) ?? '',
+    embedded: embedded.map((name) => `${name} is not set: using ${EMBEDDED[name]}`),
+    warnings: [...proxyWarnings(config.TRUST_PROXY), ...issuerWarnings(issuer, config, env)],
+  });
+}
+
+/** With the embedded database the issuer follows the port. Otherwise it is fixed, since replicas have to agree. */
+function defaultIssuer({ ISSUER, DATABASE_URL, PORT }: Values, env: Environment): string {
+  const isOpen = isMissing(env, 'ISSUER') && DATABASE_URL === undefined && PORT !== 0;
+  return isOpen ? `http://localhost:${PORT}` : ISSUER;
+}
+
+function issuerWarnings(issuer: string, { PORT }: Values, env: Environment): string[] {
+  if (!isMissing(env, 'ISSUER') || issuer === `http://localhost:${PORT}`) return [];
+  const port = PORT === 0 ? 'a free port' : `port ${PORT}`;
+  return [`ISSUER is not set: tokens name ${issuer}, but the service listens on ${port}; set ISSUER`];
+}
+
+/** A variable, or the content of the file that `NAME_FILE` points to. An empty one counts as missing. */
+function readVariable(env: Environment, name: string, problems: string[]): string | undefined {
+  const value = env[name];
+  const file = env[`${name}_FILE`];
+  if (value && file) problems.push(`${name} and ${name}_FILE are both set`);
+  if (value || !file) return value === '' ? undefined : value;
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined;
+  } catch (error) {
+    problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+    return undefined;
+  }
+}
+
+/** The variables that name the database. A job that runs a command may have no others. */
+export function databaseVariables(env: Environment): Environment {
+  const { DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA, DATABASE_CA_FILE, DATABASE_TIMEOUT } = env;
+  return { DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA, DATABASE_CA_FILE, DATABASE_TIMEOUT };
+}
+
+function isMissing(env: Environment, name: string): boolean {
+  return !env[name] && !env[`${name}_FILE`];
+}
+
+/** A trial read, so that all problems are reported at once. The key ring reads the keys again when it opens. */
+function keyProblems({ SIGNING_KEYS_DIR: directory, REFRESH_TOKEN_SECRET: secrets }: Values): string[] {
+  const problems: string[] = [];
+  const attempt = (name: string, read: () => unknown) => {
+    try {
+      read();
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      problems.push(
+        `${name}: ${error instanceof KeyError ? message : `cannot be read (${code ?? 'unknown'})`}`,
+      );
+    }
+  };
+  if (directory !== undefined) attempt('SIGNING_KEYS_DIR', () => readSigningKeys(directory));
+  if (secrets !== undefined) attempt('REFRESH_TOKEN_SECRET', () => parseRefreshSecrets(secrets));
+  return problems;
+}
+
+function weakHashProblems({ SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p }: Values): string[] {
+  if (![logN, r, p].every(Number.isInteger)) return [];
+  const minP = OWASP_MIN_P[Math.min(logN, 17)] ?? Infinity;
+  if (r >= 8 && p >= minP) return [];
+  return [
+    `SCRYPT_LOG_N/R/P ${logN}/${r}/${p} is weaker than OWASP's sets (17/8/1, 16/8/2, 15/8/3, 14/8/5, 13/8/10)`,
+  ];
+}
+
+/** Memory of one hash, and of the process with all hashes running; bytes. */
+export function memoryOf(config: Values): { one: number; needed: number } {
+  const one = hashMemory({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R });
+  return { one, needed: BASE_MEMORY + config.HASH_CONCURRENCY * one };
+}
+
+function hashMemoryProblems(config: Values, memoryLimit: number, env: Environment): string[] {
+  const { HASH_CONCURRENCY: concurrency, SCRYPT_LOG_N: logN, SCRYPT_R: r } = config;
+  if (![concurrency, logN, r].every(Number.isInteger)) return [];
+  const problems: string[] = [];
+  const { one, needed } = memoryOf(config);
+  if (needed > memoryLimit) {
+    problems.push(
+      `HASH_CONCURRENCY ${concurrency} x ${mib(one)} (128 x 2^${logN} x ${r}) + ${mib(BASE_MEMORY)} for the process ` +
+        `= ${mib(needed)}, but the memory limit is ${mib(memoryLimit)}`,
+    );
+  }
+  const threads = Number(env.UV_THREADPOOL_SIZE ?? 4);
+  if (concurrency >= threads) {
+    problems.push(
+      `HASH_CONCURRENCY ${concurrency} takes all ${threads} threads that DNS look-ups share: ` +
+        `set UV_THREADPOOL_SIZE to ${concurrency + 2} or more`,
+    );
+  }
+  return problems;
+}
+
+function mib(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`;
+}
+
+/** The container's memory limit, or the machine's memory. */
+export function availableMemory(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
+}

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import { parseUsername } from '../domain/users/identifiers.ts';
+import { listOf } from './networks.ts';
+
+/**
+ * How an environment variable is read, and how docs/configuration.md describes it. Messages follow the variable's name and
+ * never repeat its value: it may be a secret.
+ */
+export interface Field<Type> extends Description {
+  schema: z.ZodType<Type, string | undefined>;
+}
+
+/** The columns of docs/configuration.md. */
+export interface Description {
+  /** The default, as a reader sees it. */
+  shown: string;
+  /** Type, unit and bounds. */
+  type: string;
+  meaning: string;
+  /** The service refuses to start in production without it. */
+  required?: boolean;
+}
+
+export interface Rate {
+  count: number;
+  seconds: number;
+}
+
+export function field<Type>(
+  schema: z.ZodType<Type, string | undefined>,
+  description: Description,
+): Field<Type> {
+  return { schema, ...description };
+}
+
+export function onByDefault(meaning: string): Field<boolean> {
+  return field(onOrOff().default('true').transform(isOn), {
+    type: '`true`, `false`',
+    shown: 'true',
+    meaning,
+  });
+}
+
+/** On, but off in production. Undefined if it is not set: config.ts then knows the environment. */
+export function onOutsideProduction(meaning: string): Field<boolean | undefined> {
+  const schema = onOrOff()
+    .optional()
+    .transform((value) => (value === undefined ? undefined : isOn(value)));
+  return field(schema, { type: '`true`, `false`', shown: 'true; false in production', meaning });
+}
+
+function onOrOff() {
+  return z.enum(['true', 'false'], 'must be true or false');
+}
+
+function isOn(value: string): boolean {
+  return value === 'true';
+}
+
+/** @param unit empty for a plain number */
+export function integer(
+  min: number,
+  max: number,
+  fallback: number,
+  unit: string,
+  meaning: string,
+): Field<number> {
+  const schema = z.string().default(String(fallback)).pipe(wholeNumber(min, max));
+  const type = `${unit || 'number'}, ${min} to ${max}`;
+  return field(schema, { type, shown: String(fallback), meaning });
+}
+
+export function wholeNumber(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message);
+}
+
+export function url(protocols: string[]) {
+  const message = `must be a URL (${protocols.map((protocol) => `${protocol}//`).join(' or ')})`;
+  return z
+    .string()
+    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), message);
+}
+
+/** PEM certificates, usually given as a file. @param name of the variable. */
+export function certificates(name: string): Field<string | undefined> {
+  const schema = z
+    .string()
+    .regex(/-----BEGIN CERTIFICATE-----/, 'must be certificates in PEM')
+    .optional();
+  return field(schema, {
+    type: 'PEM certificates',
+    shown: "Node's list",
+    meaning: `CA of the servers' certificates; usually given as \`${name}_FILE\``,
+  });
+}
+
+/** RFC 8414, section 2. */
+export function issuer() {
+  return url(['http:', 'https:']).refine((value) => !/[?#]/.test(value), 'must hold no query or fragment');
+}
+
+/** `count/seconds`; `0` means off and is read as null. */
+export function rate(fallback: string, meaning: string): Field<Rate | null> {
+  const message = 'must be COUNT/SECONDS, or 0 for no limit';
+  const schema = z
+    .string()
+    .regex(/^(0|[1-9]\d{0,6}\/[1-9]\d{0,5})$/, message)
+    .default(fallback)
+    .transform((value) => {
+      const [count, seconds] = value.split('/').map(Number);
+      return count && seconds ? { count, seconds } : null;
+    });
+  return field(schema, { type: 'count/seconds, or `0` for off', shown: fallback, meaning });
+}
+
+/** Usernames, separated by commas, in their canonical form; `none` is an empty list. */
+export function usernames(
+  fallback: string,
+  description: Pick<Description, 'shown' | 'meaning'>,
+): Field<string[]> {
+  const schema = z
+    .string()
+    .default(fallback)
+    .transform((value, context) => {
+      const parsed = value === 'none' ? [] : listOf(value).map(parseUsername);
+      if (parsed.every(({ ok }) => ok)) return parsed.flatMap((name) => (name.ok ? [name.value] : []));
+      context.addIssue({ code: 'custom', message: 'must be usernames, separated by commas, or none' });
+      return z.NEVER;
+    });
+  return field(schema, { type: 'list of usernames, or `none`', ...description });
+}
+
+/** Addresses with ports, separated by commas. */
+export function readNodes(value: string, context: z.RefinementCtx): { host: string; port: number }[] {
+  const nodes = listOf(value).map((entry) => /^(?:\[([\da-f:]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(entry));
+  if (nodes.every((match) => match && Number(match[3]) <= 65_535)) {
+    return nodes.map((match) => ({ host: match?.[1] ?? match?.[2] ?? '', port: Number(match?.[3]) }));
+  }
+  context.addIssue({ code: 'custom', message: 'must be HOST:PORT, separated by commas' });
+  return z.NEVER;
+}

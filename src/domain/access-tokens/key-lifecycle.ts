@@ -1,0 +1,109 @@
+import type { KeySet, SigningKey } from './ports.ts';
+
+/** The longest that a verifier may keep the JWKS, in seconds. */
+const LONGEST_MAX_AGE = 300;
+
+/** How often a replica records which key it signs with, in milliseconds. */
+export const SIGNED_INTERVAL = 60_000;
+
+/**
+ * How much later than its last record a key may have signed: one interval, and the clocks' difference; milliseconds.
+ */
+const LATE = SIGNED_INTERVAL + 10_000;
+
+/**
+ * How long verifiers may keep the JWKS: half of the lead. The other half is for the file to reach every replica.
+ * @param lead KEY_PUBLISH_LEAD. @returns seconds.
+ */
+export function jwksMaxAge(lead: number): number {
+  return Math.min(LONGEST_MAX_AGE, Math.floor(lead / 2));
+}
+
+/**
+ * Puts the signing key first: of those that may sign, the one with the highest file name. If none may, or the database
+ * cannot tell, the key with the lowest file name signs, which has most likely been there for longest.
+ * @param keys the highest file name first. @param active those that may sign; null if that is not known.
+ */
+export function signerFirst(keys: readonly SigningKey[], active: ReadonlySet<string> | null): SigningKey[] {
+  const signer = keys.find(({ kid }) => active?.has(kid)) ?? keys.at(-1);
+  return signer ? [signer, ...keys.filter((key) => key !== signer)] : [];
+}
+
+export function signerOf(keys: KeySet): SigningKey {
+  const [signer] = keys.signing;
+  if (!signer) throw new Error('the key ring is empty');
+  return signer;
+}
+
+/** What the replicas have recorded about a key; milliseconds since 1970, by the database's clock. */
+export interface KeyRecord {
+  /** null if the key is older than these records. */
+  firstSeenAt: number | null;
+  publishedAt: number | null;
+  /** null while it may not sign. */
+  signsSince: number | null;
+  /** When a replica last signed with it, as recorded; null for never. */
+  signedAt: number | null;
+}
+
+/** The number of long-lived tokens that have neither ended nor expired, by the key that signed them. */
+export interface LongLivedTokens {
+  signedBy: ReadonlyMap<string, number>;
+  /** Tokens without a recorded key, and the creation of the newest one in milliseconds since 1970. */
+  unknown: { count: number; newest: number };
+}
+
+/**
+ * `unseen`: no replica has it yet. `published`: in the JWKS, but not signing yet. `signing`. `verifying`: tokens that
+ * it signed may still be good. `retirable`: none is.
+ */
+export type KeyState = 'unseen' | 'published' | 'signing' | 'verifying' | 'retirable';
+
+export interface KeyLife {
+  kid: string;
+  state: KeyState;
+  /** When it was published, began to sign or last signed; milliseconds since 1970, null if not known. */
+  since: number | null;
+  /** When it begins to sign, or can be retired; milliseconds since 1970, null if not known. */
+  next: number | null;
+  /** Good long-lived tokens that it signed, or may have signed. */
+  longLived: number;
+}
+
+interface Circumstances {
+  records: ReadonlyMap<string, KeyRecord>;
+  longLived: LongLivedTokens;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** KEY_PUBLISH_LEAD and ACCESS_TOKEN_TTL, in seconds. */
+  lead: number;
+  accessTokenTtl: number;
+}
+
+/** The state of each key. @param kids the highest file name first. */
+export function describeKeys(kids: readonly string[], circumstances: Circumstances): KeyLife[] {
+  const { records, longLived, now, lead, accessTokenTtl } = circumstances;
+  const signer = kids.findIndex((kid) => typeof records.get(kid)?.signsSince === 'number');
+  return kids.map((kid, i) => {
+    const record = records.get(kid);
+    if (!record) return { kid, state: 'unseen', since: null, next: null, longLived: 0 };
+    const { publishedAt, signsSince, signedAt } = record;
+    const tokens = mayHaveSigned(kid, record, longLived);
+    if (signsSince === null && signedAt === null) {
+      const isNext = publishedAt !== null && (signer < 0 || i < signer);
+      const next = isNext ? publishedAt + lead * 1000 : null;
+      return { kid, state: 'published', since: publishedAt, next, longLived: tokens };
+    }
+    if (i === signer) return { kid, state: 'signing', since: signsSince, next: null, longLived: tokens };
+    const signedLast = Math.max(signsSince ?? 0, signedAt ?? 0);
+    const next = signedLast + LATE + accessTokenTtl * 1000;
+    const state = now >= next && tokens === 0 ? 'retirable' : 'verifying';
+    return { kid, state, since: signedLast, next: tokens > 0 ? null : next, longLived: tokens };
+  });
+}
+
+function mayHaveSigned(kid: string, { firstSeenAt }: KeyRecord, tokens: LongLivedTokens): number {
+  const { count, newest } = tokens.unknown;
+  const isOlder = firstSeenAt === null || firstSeenAt <= newest;
+  return (tokens.signedBy.get(kid) ?? 0) + (isOlder ? count : 0);
+}

@@ -1,0 +1,44 @@
+import type { Bulkhead } from './bulkhead.ts';
+import type { HashCosts } from './hash-costs.ts';
+import type { PasswordHasher } from './ports.ts';
+
+interface CheckPasswordPorts {
+  hasher: Pick<PasswordHasher, 'verify' | 'costOf' | 'imitate'>;
+  costs: Pick<HashCosts, 'all' | 'note'>;
+  bulkhead: Pick<Bulkhead, 'run'>;
+}
+
+interface PasswordTry {
+  /** The stored hash; null for a name without an account. */
+  hash: Uint8Array | null;
+  /** Normalised. */
+  password: string;
+  /** False if the account is disabled: then the right password fails too. */
+  mayOpen: boolean;
+  /** The caller's address. */
+  address: string;
+}
+
+/**
+ * Checks a password. Every failure computes one hash of each stored cost, so that its time does not tell why it failed.
+ * If all hashes have today's cost, that is one hash. See docs/adr/0023-failed-logins-do-equal-work.md.
+ */
+export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPorts) {
+  /**
+   * @returns whether the password is right.
+   * @throws AuthError `overloaded`
+   */
+  return function checkPassword({ hash, password, mayOpen, address }: PasswordTry): Promise<boolean> {
+    // All work in one place of the bulkhead: waiting callers could measure how long a place is taken.
+    return bulkhead.run(address, async () => {
+      const matches = hash !== null && (await hasher.verify(hash, password));
+      if (matches && mayOpen) return true;
+      if (hash) costs.note(hash);
+      const done = hash && hasher.costOf(hash);
+      for (const cost of costs.all()) if (cost !== done) await hasher.imitate(cost, password);
+      return matches;
+    });
+  };
+}
+
+export type CheckPassword = ReturnType<typeof makeCheckPassword>;

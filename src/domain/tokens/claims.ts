@@ -1,0 +1,139 @@
+/** By how many seconds the clocks of replicas and other verifiers may differ. */
+export const CLOCK_TOLERANCE = 5;
+
+/**
+ * When a new long-lived token expires, rounded to the second like its `exp`. Milliseconds since 1970; null for never.
+ */
+export function longLivedExpiry(createdAt: number, maxAge: number): number | null {
+  return maxAge === 0 ? null : (Math.floor(createdAt / 1000) + maxAge) * 1000;
+}
+
+/** Lifetimes in seconds, from the configuration. */
+export interface Lifetimes {
+  accessToken: number;
+  refreshToken: number;
+  /** Age at which a session ends even if it is refreshed; 0 for none. */
+  session: number;
+}
+
+/** When the session's newest refresh token expires, in milliseconds since 1970. */
+export function sessionExpiry(createdAt: number, latest: number, lifetimes: Lifetimes): number {
+  const expiry = (Math.floor(latest / 1_000_000) + lifetimes.refreshToken) * 1000;
+  return Math.min(expiry, sessionEnd(createdAt, lifetimes));
+}
+
+/** A record may be behind its session by this many seconds before the session is overlooked. */
+const MARGIN = 86_400;
+
+/**
+ * Sessions whose record shows no use since this time, in microseconds, have expired. Write-behind may have lost the
+ * last uses, hence the margin: another lifetime, or a day if that is longer.
+ * @param now milliseconds since 1970.
+ */
+export function usedSince(now: number, { refreshToken }: Lifetimes): number {
+  return (now - (refreshToken + Math.max(refreshToken, MARGIN)) * 1000) * 1000;
+}
+
+/** When the session ends even if it is refreshed, in milliseconds since 1970; Infinity for never. */
+export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
+  return lifetimes.session === 0 ? Infinity : createdAt + lifetimes.session * 1000;
+}
+
+/**
+ * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
+ * the generation of the pair, absent on LLTs. They hold no personal data.
+ */
+export interface Claims {
+  sub: string;
+  sid: number;
+  gen?: number;
+  jti: string;
+  /** Seconds since 1970. */
+  iat: number;
+  /** Seconds since 1970; absent on LLTs that do not expire. */
+  exp?: number;
+}
+
+/** The identity in a verified token. */
+export interface TokenIdentity {
+  userId: number;
+  tokenId: number;
+  /** 0 on an LLT. */
+  generation: number;
+}
+
+/** The identity in a presented token whose signature, type, issuer and audience are verified, with its expiry. */
+export interface PresentedIdentity extends TokenIdentity {
+  /** The claim `exp`, in seconds since 1970; null on a token that does not expire. */
+  expiresAt: number | null;
+}
+
+export type TokenType = 'access' | 'refresh' | 'llt';
+
+/**
+ * The claims of both tokens of a pair. The generation alone determines them, so that a pair that is issued again has
+ * the same claims.
+ */
+export function pairClaims(
+  { userId, tokenId, generation }: TokenIdentity,
+  createdAt: number,
+  lifetimes: Lifetimes,
+): { access: Claims; refresh: Claims } {
+  const iat = Math.floor(generation / 1_000_000);
+  const end = Math.floor(sessionEnd(createdAt, lifetimes) / 1000);
+  const base = { sub: String(userId), sid: tokenId, gen: generation, jti: `${tokenId}.${generation}`, iat };
+  return {
+    access: { ...base, exp: Math.min(iat + lifetimes.accessToken, end) },
+    refresh: { ...base, exp: Math.min(iat + lifetimes.refreshToken, end) },
+  };
+}
+
+/**
+ * The claims of a long-lived token. Times in milliseconds since 1970.
+ * @param expiresAt null for never.
+ */
+export function longLivedClaims(
+  userId: number,
+  tokenId: number,
+  createdAt: number,
+  expiresAt: number | null,
+): Claims {
+  const claims = {
+    sub: String(userId),
+    sid: tokenId,
+    jti: String(tokenId),
+    iat: Math.floor(createdAt / 1000),
+  };
+  return expiresAt === null ? claims : { ...claims, exp: Math.floor(expiresAt / 1000) };
+}
+
+/**
+ * Reads the claims of a token whose signature, type, issuer, audience and expiry have been verified.
+ * @returns null if they do not have the form of our claims.
+ */
+export function readClaims(
+  claims: Partial<Record<keyof Claims, unknown>>,
+  type: TokenType,
+): PresentedIdentity | null {
+  const { sub, sid, gen, jti, iat, exp } = claims;
+  if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
+  const userId = Number(sub);
+  if (!isId(userId) || !isId(sid) || !isId(iat)) return null;
+  // Refuse numbers beyond 2^53: no clock reaches such an expiry.
+  if (exp !== undefined && !isId(exp)) return null;
+  if (type === 'llt') {
+    if (gen !== undefined || jti !== String(sid)) return null;
+    return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null };
+  }
+  if (!isId(gen) || jti !== `${sid}.${gen}` || exp === undefined) return null;
+  return { userId, tokenId: sid, generation: gen, expiresAt: exp };
+}
+
+/** Whether a token has expired, by the same rule as in signature verification. @param now ms since 1970. */
+export function hasExpired({ expiresAt }: Pick<PresentedIdentity, 'expiresAt'>, now: number): boolean {
+  return expiresAt !== null && now >= (expiresAt + CLOCK_TOLERANCE) * 1000;
+}
+
+function isId(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}

@@ -1,0 +1,84 @@
+import type { User } from '../users/user.ts';
+import type { TokenRecord } from './token-record.ts';
+import type { Presentation, RotationOutcome, SessionState } from './session-state.ts';
+
+export interface TokenKey {
+  userId: number;
+  tokenId: number;
+}
+
+/** Part of every answer about a token that the store knows. */
+export interface Known {
+  user: User;
+  /** When the session or LLT was created, in milliseconds since 1970. */
+  createdAt: number;
+}
+
+/**
+ * The kind of a tombstone. The step that finds a theft sets `reused`, which stays until the record is written and
+ * `revoke` follows. The replica that was to write the record may never have got its answer, so the next one learns of
+ * it.
+ */
+export type Tombstone = 'revoked' | 'reused';
+
+/** The store does not know the token, or refuses it outright. `now` is the store's clock, in microseconds. */
+export type Unusable = { outcome: 'missing'; now: number } | { outcome: Tombstone } | { outcome: 'disabled' };
+
+/** A good access token or LLT. */
+export interface Accepted extends Known {
+  outcome: 'good';
+  /** The session's state, if this use has confirmed its pair. */
+  confirmed?: SessionState;
+  /** Milliseconds since 1970, if this use of an LLT was recorded. */
+  usedAt?: number;
+}
+
+/** An access token of an earlier pair. */
+export interface Superseded extends Known {
+  outcome: 'superseded';
+}
+
+/**
+ * The fast store of tokens in use: their states, tombstones and users. Every method is one atomic step and one round
+ * trip. If the store is down, it fails with AuthError('unavailable').
+ * Two implementations, one contract suite: `infra/redis` and `infra/memory`.
+ */
+export interface TokenStateStore {
+  /** The store's clock, in microseconds: generations are taken from it. */
+  now(): Promise<number>;
+
+  /**
+   * Presents a refresh token (see rotation.ts). A reused one leaves a `reused` tombstone in the same step, and only
+   * that step's answer names the user.
+   */
+  rotate(
+    key: TokenKey,
+    presented: Omit<Presentation, 'now'>,
+  ): Promise<Unusable | (RotationOutcome & Known & { now: number })>;
+
+  /** Presents an access token; its first use confirms the pair. */
+  checkAccess(key: TokenKey, generation: number): Promise<Unusable | Accepted | Superseded>;
+
+  /** Presents a long-lived token; records its use, to the minute. */
+  checkLongLived(key: TokenKey): Promise<Unusable | Accepted>;
+
+  /**
+   * Puts the state and user of a token that is new, or whose key was missing. It is refused if a state or tombstone
+   * exists already, or if its source is older than 10 seconds.
+   * @param asOf the store's clock before the record was read or written, in microseconds.
+   * @returns whether the state was accepted.
+   */
+  put(record: TokenRecord, user: User, asOf: number): Promise<boolean>;
+
+  /** Sets a tombstone, replacing any state. Once this resolves, every replica refuses the token. */
+  revoke(key: TokenKey): Promise<void>;
+
+  /**
+   * Sets many tombstones. Only this method works before the revocations are replayed to a new connection.
+   * @param tombstone `reused` for thefts that are not on record yet.
+   */
+  revokeAll(keys: readonly TokenKey[], tombstone?: Tombstone): Promise<void>;
+
+  /** When each of the user's tokens was last used, in milliseconds since 1970; those not in the store are left out. */
+  lastUses(userId: number, tokenIds: readonly number[]): Promise<Map<number, number>>;
+}

@@ -1,0 +1,121 @@
+import type { Clock } from '../clock.ts';
+import type { RevocationStore, StateWriter } from './ports.ts';
+import type { TokenStateStore, TokenKey } from './token-states.ts';
+import type { SessionState } from './session-state.ts';
+
+interface WriteBehindPorts {
+  writer: StateWriter;
+  tokenStates: Pick<TokenStateStore, 'revokeAll'>;
+  revocations: Pick<RevocationStore, 'settle'>;
+  clock: Pick<Clock, 'monotonic'>;
+}
+
+/** Rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
+const BATCH = 500;
+
+/**
+ * Queues rotations and uses in memory while requests are served, and writes them to the records in batches. Only the
+ * newest state of a session is kept, so the queue grows with the sessions in use and not with their refreshes. A killed
+ * replica loses only what it had queued. A client's newer token then moves the state on (rotation.ts); reuse detection
+ * misses the lost rotations.
+ */
+export function makeWriteBehind({ writer, tokenStates, revocations, clock }: WriteBehindPorts) {
+  const rotations = new Map<number, { key: TokenKey; state: SessionState }>();
+  const uses = new Map<number, number>();
+  let flushing: Promise<void> | null = null;
+  /** When the oldest queued entry was added, and the oldest one being written; by Clock.monotonic. */
+  let since: number | null = null;
+  let writingSince: number | null = null;
+
+  function note(key: TokenKey, state: SessionState): void {
+    const noted = rotations.get(key.tokenId)?.state;
+    if (noted && !isNewer(state, noted)) return;
+    since ??= clock.monotonic();
+    rotations.set(key.tokenId, { key, state });
+  }
+
+  /** @param at milliseconds since 1970. */
+  function noteUse(tokenId: number, at: number): void {
+    since ??= clock.monotonic();
+    uses.set(tokenId, Math.max(at, uses.get(tokenId) ?? 0));
+  }
+
+  async function writeRotations(): Promise<void> {
+    const noted = takeAll(rotations);
+    try {
+      while (noted.length > 0) {
+        const batch = noted.slice(0, BATCH).map(([, { key, state }]) => ({ ...key, state }));
+        // A session that is revoked or purged on record stays ended, although it was rotated here.
+        const over = await writer.saveStates(batch);
+        await tokenStates.revokeAll(over);
+        await revocations.settle(over.map(({ tokenId }) => tokenId));
+        noted.splice(0, BATCH);
+      }
+    } finally {
+      for (const [, { key, state }] of noted) note(key, state);
+    }
+  }
+
+  async function writeUses(): Promise<void> {
+    const noted = takeAll(uses);
+    try {
+      while (noted.length > 0) {
+        await writer.saveUses(noted.slice(0, BATCH).map(([tokenId, at]) => ({ tokenId, at })));
+        noted.splice(0, BATCH);
+      }
+    } finally {
+      for (const [tokenId, at] of noted) noteUse(tokenId, at);
+    }
+  }
+
+  async function writeAll(): Promise<void> {
+    writingSince = since;
+    since = null;
+    try {
+      await writeRotations();
+      await writeUses();
+      // Entries queued meanwhile may have been written too.
+      if (rotations.size + uses.size === 0) since = null;
+    } catch (error) {
+      since = writingSince;
+      throw error;
+    } finally {
+      writingSince = null;
+    }
+  }
+
+  return {
+    note,
+    noteUse,
+    /**
+     * Writes all queued entries; one flush at a time.
+     * @throws AuthError `unavailable`; then the entries stay queued.
+     */
+    flush(): Promise<void> {
+      flushing ??= writeAll().finally(() => {
+        flushing = null;
+      });
+      return flushing;
+    },
+    /** How many entries are queued. */
+    size: () => rotations.size + uses.size,
+    /** Age of the oldest entry, in milliseconds; 0 if there is none. */
+    lag: () => {
+      const oldest = writingSince ?? since;
+      return oldest === null ? 0 : clock.monotonic() - oldest;
+    },
+  };
+}
+
+export type WriteBehind = ReturnType<typeof makeWriteBehind>;
+
+function isNewer(state: SessionState, than: SessionState): boolean {
+  return state.latest > than.latest || (state.latest === than.latest && state.confirmed);
+}
+
+/** Sorted by id: all replicas take their locks in this order. */
+function takeAll<Value>(map: Map<number, Value>): [number, Value][] {
+  const entries = [...map].sort(([a], [b]) => a - b);
+  map.clear();
+  return entries;
+}

@@ -1,0 +1,24 @@
+import { AuthError } from '../errors.ts';
+
+/** The devices that have logged in to an account, by their fingerprints. */
+export interface KnownDeviceStore {
+  /** Records a login at the present time. @throws AuthError `unavailable` */
+  remember(userId: number, client: string): Promise<void>;
+}
+
+/**
+ * Makes the caller's device known to an account, if it has a fingerprint. An outage of the database is ignored: this
+ * login has succeeded, and the device's next one records it.
+ */
+export async function rememberDevice(
+  knownDevices: KnownDeviceStore,
+  userId: number,
+  client: string,
+): Promise<void> {
+  if (client === '') return;
+  try {
+    await knownDevices.remember(userId, client);
+  } catch (error) {
+    if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+  }
+}

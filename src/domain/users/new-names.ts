@@ -1,0 +1,50 @@
+import { skeletonOf } from './confusables.ts';
+import { parseEmail, parseLabel, parseUsername, type Parsed } from './identifiers.ts';
+import { isOfOneScript } from './scripts.ts';
+import { holdsInvisible, withoutInvisible } from './visible.ts';
+
+/**
+ * Further rules for names, at signup and when a name is changed. A login only canonicalises, so that a new rule locks
+ * no existing account out.
+ */
+export interface NewNames {
+  username: (raw: string) => Parsed;
+  name: (raw: string) => Parsed;
+  email: (raw: string) => Parsed;
+}
+
+/** @param reserved usernames in canonical form. No account gets one of them, or a lookalike. */
+export function makeNewNames(reserved: readonly string[]): NewNames {
+  const skeletons = new Set(reserved.map(skeletonOf));
+  return {
+    username: (raw) => refuseIf(parseUsername(raw), (value) => usernameProblem(value, skeletons)),
+    name: (raw) => refuseIf(parseLabel(raw), nameProblem),
+    email: (raw) =>
+      refuseIf(parseEmail(raw), (value) =>
+        holdsInvisible(value) ? 'must not hold invisible characters' : null,
+      ),
+  };
+}
+
+const MARK_FIRST = /^\p{M}/u;
+/** More than four marks, or a repeated one, look like fewer (UTS 39, section 5.4). Matches decomposed text. */
+const STACKED_MARKS = /[\p{Mn}\p{Me}]{5}|([\p{Mn}\p{Me}])\1/u;
+
+function usernameProblem(username: string, reserved: ReadonlySet<string>): string | null {
+  if (holdsInvisible(username)) return 'must not hold invisible characters';
+  if (MARK_FIRST.test(username)) return 'must not begin with a combining mark';
+  if (STACKED_MARKS.test(username.normalize('NFD')))
+    return 'must not have more than four combining marks on a letter, or the same one twice';
+  if (!isOfOneScript(username)) return 'must not mix letters of several scripts';
+  return reserved.has(skeletonOf(username)) ? 'must not be, or look like, a reserved name' : null;
+}
+
+function nameProblem(name: string): string | null {
+  if (withoutInvisible(name) !== name) return 'must not hold invisible characters';
+  return /[^\s\p{M}\ufe0e\ufe0f\u200c\u200d]/u.test(name) ? null : 'must not be blank';
+}
+
+function refuseIf(parsed: Parsed, findProblem: (value: string) => string | null): Parsed {
+  const message = parsed.ok ? findProblem(parsed.value) : null;
+  return message === null ? parsed : { ok: false, message };
+}

@@ -1,0 +1,73 @@
+import { isIP, isIPv4 } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+
+/** A normalised address: without port, brackets and zone; IPv4 in IPv6 becomes IPv4. */
+export interface Address {
+  family: 'ipv4' | 'ipv6';
+  /** Four bytes, or eight groups of 16 bits. */
+  parts: number[];
+  text: string;
+}
+
+/** The bucket of every address that cannot be read. */
+export const UNREADABLE = 'unknown';
+
+/** `1.2.3.4:5678`, `[2001:db8::1]`, `[2001:db8::1]:99`: proxies use different forms. */
+const WITH_PORT = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{1,5})?$/;
+/** The first six groups of an IPv4 address in IPv6 (RFC 4291, section 2.5.5.2). */
+const MAPPED = '0:0:0:0:0:65535';
+
+/** Reads a peer's address, or one entry of X-Forwarded-For; null if it is not an address. */
+export function readAddress(entry: string | undefined): Address | null {
+  const match = WITH_PORT.exec(entry?.trim() ?? '');
+  const text = (match?.[1] ?? match?.[2] ?? entry ?? '').trim().replace(/%.*$/s, '').toLowerCase();
+  if (isIP(text) === 0) return null;
+  if (isIPv4(text)) return ipv4(text.split('.').map(Number));
+  const groups = groupsOf(text);
+  if (groups.slice(0, 6).join(':') !== MAPPED) return { family: 'ipv6', parts: groups, text };
+  return ipv4(groups.slice(6).flatMap((group) => [group >> 8, group & 255]));
+}
+
+/** The caller's address, behind the proxies that TRUST_PROXY lists; null if it cannot be read. */
+export function addressOf({ ip }: FastifyRequest): Address | null {
+  return readAddress(ip);
+}
+
+/**
+ * The key by which callers take turns and requests are counted: an IPv4 address, or the /64 of an IPv6 address, since
+ * privacy extensions change the rest. All unreadable addresses share one key.
+ */
+export function callerAddress(request: FastifyRequest): string {
+  const address = addressOf(request);
+  return address ? networkText(address, { ipv4: 4, ipv6: 4 }) : UNREADABLE;
+}
+
+/** The network of an address, of which the first `kept` parts stay. */
+export function networkText({ family, parts }: Address, kept: Record<Address['family'], number>): string {
+  const count = kept[family];
+  if (family === 'ipv6') {
+    const groups = parts.slice(0, count).map((group) => group.toString(16));
+    return `${groups.join(':')}::/${16 * count}`;
+  }
+  const bytes = parts.map((byte, i) => (i < count ? byte : 0)).join('.');
+  return count === 4 ? bytes : `${bytes}/${8 * count}`;
+}
+
+function ipv4(parts: number[]): Address {
+  return { family: 'ipv4', parts, text: parts.join('.') };
+}
+
+/** @param text a valid IPv6 address in lower case, without a zone. */
+function groupsOf(text: string): number[] {
+  const hex = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...bytes: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number);
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  });
+  const [head = [], tail] = hex.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const groups = tail === undefined ? head : [...head, ...zeros(8 - head.length - tail.length), ...tail];
+  return groups.map((group) => parseInt(group, 16));
+}
+
+function zeros(count: number): string[] {
+  return Array.from({ length: count }, () => '0');
+}

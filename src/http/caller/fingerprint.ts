@@ -1,0 +1,48 @@
+import type { FastifyRequest } from 'fastify';
+import { addressOf } from './address.ts';
+
+/** Keyed hash of an address and a User-Agent. */
+export type HashCaller = (address: string, userAgent: string) => string;
+
+/** The same under every secret in use, the newest first. */
+export type HashCallerEach = (address: string, userAgent: string) => string[];
+
+/**
+ * Fingerprint of the caller, for the retry window. If a peer that TRUST_PROXY does not list forwards an address, all
+ * clients look like that peer. Then the fingerprint is empty, and no two requests count as the same client's. It is
+ * also empty if the address cannot be read.
+ */
+export function makeCallerFingerprint(hashCaller: HashCaller, warn: (request: FastifyRequest) => void) {
+  let warned = false;
+  return function callerFingerprint(request: FastifyRequest): string {
+    if (isForwardedByStranger(request)) {
+      if (!warned) warn(request);
+      warned = true;
+      return '';
+    }
+    const address = addressOf(request);
+    return address ? hashCaller(address.text, userAgentOf(request)) : '';
+  };
+}
+
+export type CallerFingerprint = ReturnType<typeof makeCallerFingerprint>;
+
+/** The caller's fingerprints under every secret in use. An empty list if `callerFingerprint` returns ''. */
+export function makeCallerFingerprints(hashCallerEach: HashCallerEach) {
+  return function callerFingerprints(request: FastifyRequest): string[] {
+    const address = isForwardedByStranger(request) ? null : addressOf(request);
+    return address ? hashCallerEach(address.text, userAgentOf(request)) : [];
+  };
+}
+
+export type CallerFingerprints = ReturnType<typeof makeCallerFingerprints>;
+
+function userAgentOf({ headers }: FastifyRequest): string {
+  return headers['user-agent'] ?? '';
+}
+
+/** If the peer is trusted, `ips` lists the peer and the addresses before it. */
+function isForwardedByStranger({ headers, ips }: FastifyRequest): boolean {
+  if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;
+  return (ips?.length ?? 1) <= 1;
+}

@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify';
+import type { GuessOrigin } from '../../domain/passwords/guessing-limits.ts';
+import type { NetworkOf } from './network.ts';
+import type { CallerFingerprints } from './fingerprint.ts';
+import { bearerTokenOf } from '../plugins/authenticate.ts';
+import type { TokenCodec } from '../token-codec.ts';
+
+export interface GuessOriginOptions {
+  codec: Pick<TokenCodec, 'verifySigned'>;
+  callerFingerprints: CallerFingerprints;
+  networkOf: NetworkOf;
+}
+
+/** The origin of a login, for the limits on guessing. It grants the caller no access. */
+export function makeGuessOriginOf({ codec, callerFingerprints, networkOf }: GuessOriginOptions) {
+  return async function guessOriginOf(request: FastifyRequest): Promise<GuessOrigin> {
+    return {
+      fingerprints: callerFingerprints(request),
+      token: await readToken(codec, request),
+      network: networkOf(request),
+    };
+  };
+}
+
+export type GuessOriginOf = ReturnType<typeof makeGuessOriginOf>;
+
+/** The device's earlier token, even if expired or revoked; null if we did not sign it. */
+async function readToken(
+  codec: GuessOriginOptions['codec'],
+  request: FastifyRequest,
+): Promise<GuessOrigin['token']> {
+  const token = bearerTokenOf(request);
+  if (token === undefined) return null;
+  const identity = await codec.verifySigned(token, 'refresh', 'llt');
+  return identity && { userId: identity.userId, tokenId: identity.tokenId, type: identity.type };
+}

@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify';
+import type { Source } from '../../domain/audit/source.ts';
+import { addressOf } from './address.ts';
+
+const MAX_USER_AGENT = 256;
+/** What is looked at. The rest of a header of up to 16 KiB only costs time. */
+const MAX_READ = 1024;
+
+/** Controls, format characters, lone surrogates, line separators. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
+/** Credentials, and the parts of words that look like an e-mail address, a token or a service's secret. */
+const CREDENTIALS = /\b(?:basic|bearer) \S+/gi;
+const PRIVATE = /[@＠]|%40|eyJ[\w.-]{8}|lks_/i;
+
+/** Where a request came from, for the audit trail. */
+export function sourceOf(request: FastifyRequest): Source {
+  return {
+    address: addressOf(request)?.text ?? null,
+    userAgent: cleanUserAgent(request.headers['user-agent']),
+    requestId: request.id,
+    clientId: request.serviceClient?.clientId ?? null,
+  };
+}
+
+/** A client may send any text as its User-Agent. */
+export function cleanUserAgent(given: string | undefined): string | null {
+  if (given === undefined) return null;
+  return given
+    .slice(0, MAX_READ)
+    .replace(UNPRINTABLE, ' ')
+    .replace(CREDENTIALS, '[removed]')
+    .split(' ')
+    .map((word) => (PRIVATE.test(word) ? '[removed]' : word))
+    .join(' ')
+    .slice(0, MAX_USER_AGENT);
+}

@@ -1,0 +1,55 @@
+import Type from 'typebox';
+import type { SessionGrant } from '../domain/sessions/session.ts';
+import { pairClaims, type Lifetimes } from '../domain/tokens/claims.ts';
+import type { User } from '../domain/users/user.ts';
+import { Id, Timestamp } from './schemas.ts';
+import type { TokenCodec } from './token-codec.ts';
+
+export const UserSchema = Type.Object(
+  {
+    id: Id,
+    username: Type.String({ description: 'In its canonical form', examples: ['ada'] }),
+    name: Type.String({ description: 'The user’s name', examples: ['Ada Lovelace'] }),
+    created_at: Timestamp,
+  },
+  { title: 'User', description: 'An account', additionalProperties: false },
+);
+
+export const PairSchema = Type.Object(
+  {
+    access_token: Type.String({
+      description: 'For `bearerAuth`; good for `ACCESS_TOKEN_TTL` (15 minutes), and until the next refresh',
+      readOnly: true,
+      examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
+    }),
+    refresh_token: Type.String({
+      description: 'For `bearerRefreshToken`; good once, for `REFRESH_TOKEN_TTL` (30 days)',
+      readOnly: true,
+      examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6InJ0K2p3dCJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
+    }),
+    user: UserSchema,
+  },
+  {
+    title: 'Pair',
+    description: 'The session’s newest pair of tokens, and its user',
+    additionalProperties: false,
+  },
+);
+
+/** Signs both tokens of a grant: the answer of login, signup and refresh. */
+export function makeTokenPairResponse(codec: TokenCodec, lifetimes: Lifetimes) {
+  return function tokenPairResponse({ user, tokenId, generation, createdAt }: SessionGrant) {
+    const { access, refresh } = pairClaims({ userId: user.id, tokenId, generation }, createdAt, lifetimes);
+    return {
+      access_token: codec.sign('access', access),
+      refresh_token: codec.sign('refresh', refresh),
+      user: userBody(user),
+    };
+  };
+}
+
+export type TokenPairResponse = ReturnType<typeof makeTokenPairResponse>;
+
+export function userBody({ id, username, name, createdAt }: User) {
+  return { id, username, name, created_at: new Date(createdAt).toISOString() };
+}

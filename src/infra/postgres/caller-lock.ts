@@ -1,0 +1,46 @@
+import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import { AuthError } from '../../domain/errors.ts';
+import type { Prisma } from '../../generated/prisma/client.ts';
+
+/**
+ * Locks a user's row until the transaction ends. All code that adds tokens or ends all of them takes this lock, so that
+ * limits hold when logins race, and no login succeeds while the account is being disabled.
+ * @returns whether the user may act.
+ */
+export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<boolean> {
+  const rows = await tx.$queryRaw<{ disabled_at: Date | null }[]>`
+    SELECT disabled_at FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
+  return rows[0]?.disabled_at === null;
+}
+
+/**
+ * Locks the user, the caller's token and the tokens that the operation changes, and reads the caller's token again: the
+ * operation takes effect only if its caller is good at that moment. Locks the user's row first and then the token rows
+ * in the order of ids, as write-behind does; another order could deadlock. `FOR KEY SHARE` is too weak: it lets
+ * `revoked_at` change.
+ * @throws AuthError `invalid_token`
+ */
+export async function lockCaller(
+  tx: Prisma.TransactionClient,
+  { userId, tokenId }: TokenKey,
+  targets: readonly number[] = [],
+): Promise<void> {
+  if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
+  const locked = await tx.$queryRaw<CallerRow[]>`
+    SELECT id, revoked_at AS "revokedAt" FROM tokens
+    WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
+    ORDER BY id FOR NO KEY UPDATE`;
+  requireLive(locked, tokenId);
+}
+
+/** A row of a locking statement. */
+export interface CallerRow {
+  id: bigint;
+  revokedAt: Date | null;
+}
+
+/** @param locked tokens of the caller's user. @throws AuthError `invalid_token` unless a live caller is among them */
+export function requireLive(locked: readonly CallerRow[], callerId: number): void {
+  const caller = locked.find(({ id }) => Number(id) === callerId);
+  if (caller?.revokedAt !== null) throw new AuthError('invalid_token');
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import type { AttemptSlots } from '../../domain/passwords/ports.ts';
+import { makeAsk, type AskOptions } from './ask.ts';
+import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
+
+export interface RedisAttemptOptions extends AskOptions {
+  /** REDIS_PREFIX. */
+  prefix: string;
+}
+
+/**
+ * Slots for attempts in Redis: one script per operation. The scripts use only commands that the ACL of
+ * docs/operating.md has always allowed, so an upgrade does not need a new ACL.
+ */
+export function makeRedisAttemptSlots(
+  redis: ScriptedRedis | ScriptedCluster,
+  { prefix, ...options }: RedisAttemptOptions,
+): AttemptSlots {
+  // No hash tag: a cluster spreads the counters over its slots.
+  const keyOf = (counter: string) => `${prefix}attempts:${counter}`;
+  const { askUngated } = makeAsk(redis, options);
+  const release = async (counter: string, slot: string): Promise<void> => {
+    await askUngated('release', keyOf(counter), slot);
+  };
+
+  return {
+    async reserve(counter, { count, seconds }) {
+      const slot = randomBytes(6).toString('base64url');
+      try {
+        const reply = await askUngated('reserve', keyOf(counter), count, seconds * 1000, slot);
+        return reply[0] === 1 ? { slot } : { freeIn: reply[1] };
+      } catch (error) {
+        // A hung Redis still runs `reserve` when it resumes. `release` follows on the same connection.
+        release(counter, slot).catch(() => undefined);
+        throw error;
+      }
+    },
+
+    release,
+  };
+}

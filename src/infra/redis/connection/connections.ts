@@ -1,0 +1,71 @@
+import { Cluster, Command, type Redis } from 'ioredis';
+import { orUnavailable } from './errors.ts';
+
+/** A client's open connections to masters. */
+export interface Connections {
+  /** One object per connection, a new one after each reconnect. Empty while Redis is down. */
+  current(): readonly object[];
+  /** Calls `listener` after every event that may have changed the connections. */
+  onChange(listener: () => void): void;
+  /**
+   * Writes to every master. A demoted or isolated master may keep our connection and answer reads without the newest
+   * tombstones. It refuses the write, and that ends the connection.
+   * @throws AuthError `unavailable`
+   */
+  check(): Promise<void>;
+}
+
+/** How many key names to try until every master has one. */
+const MAX_NAMES = 100_000;
+/** Expiry of a written key, in seconds. */
+const TTL = 60;
+
+/** @param prefix REDIS_PREFIX. */
+export function makeConnections(client: Redis | Cluster, prefix: string): Connections {
+  const write = (key: string) => orUnavailable(client.set(key, '1', 'EX', TTL));
+  if (client instanceof Cluster) {
+    return {
+      current: () => (client.status === 'ready' ? client.nodes('master') : []),
+      onChange: (listener) => {
+        for (const event of ['ready', 'refresh', '+node', '-node', 'close']) client.on(event, listener);
+      },
+      check: async () => {
+        await Promise.all(keyOfEachMaster(client, prefix).map(write));
+      },
+    };
+  }
+
+  let current: readonly object[] = client.status === 'ready' ? [{}] : [];
+  client.on('ready', () => (current = [{}]));
+  client.on('close', () => (current = []));
+  return {
+    current: () => current,
+    onChange: (listener) => {
+      client.on('ready', listener).on('close', listener);
+    },
+    check: async () => {
+      await write(`${prefix}writable`);
+    },
+  };
+}
+
+/** One key for each master. */
+function keyOfEachMaster({ slots }: Cluster, prefix: string): string[] {
+  const keys = new Map<string, string>();
+  const masters = new Set(slots.map(([master]) => master));
+  for (let i = 0; keys.size < masters.size && i < MAX_NAMES; i++) {
+    const key = `${prefix}writable:{${i}}`;
+    const master = holderOf(key, slots);
+    if (master !== undefined && !keys.has(master)) keys.set(master, key);
+  }
+  return [...keys.values()];
+}
+
+/** The name of the master that holds a key; '' outside a cluster. */
+export function masterOf(client: Redis | Cluster, key: string): string {
+  return client instanceof Cluster ? (holderOf(key, client.slots) ?? '') : '';
+}
+
+function holderOf(key: string, slots: Cluster['slots']): string | undefined {
+  return slots[new Command('set', [key]).getSlot()]?.[0];
+}

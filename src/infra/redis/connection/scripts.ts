@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import type { Cluster, Redis } from 'ioredis';
+
+/** Every script by name, and its number of keys; undefined if the caller passes the number. */
+const SCRIPTS = {
+  rotate: 2,
+  checkAccess: 2,
+  checkLongLived: 2,
+  put: 2,
+  revoke: 1,
+  lastUses: undefined,
+  clock: 1,
+  feed: 3,
+  reserve: 1,
+  release: 1,
+} as const;
+
+export type ScriptName = keyof typeof SCRIPTS;
+export type Argument = string | number;
+
+/** The reply of feed.lua. */
+export type FeedReply = [
+  epoch: string,
+  last: string,
+  added: number,
+  isThere: number,
+  entries: [id: string, [kind: string, text: string]][],
+];
+
+/** Our scripts as commands. The header of each file in `lua/` documents input and output. */
+export interface Scripts {
+  rotate(...args: Argument[]): Promise<string[]>;
+  checkAccess(...args: Argument[]): Promise<string[]>;
+  checkLongLived(...args: Argument[]): Promise<string[]>;
+  put(...args: Argument[]): Promise<number>;
+  revoke(...args: Argument[]): Promise<unknown>;
+  lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
+  clock(...args: Argument[]): Promise<[string, string]>;
+  feed(...args: Argument[]): Promise<FeedReply>;
+  reserve(...args: Argument[]): Promise<[taken: 1] | [taken: 0, freeIn: number]>;
+  release(...args: Argument[]): Promise<unknown>;
+}
+
+export type ScriptedRedis = Redis & Scripts;
+export type ScriptedCluster = Cluster & Scripts;
+
+/** Defines the scripts on a client. ioredis sends EVALSHA, and EVAL if the server does not know the script. */
+export function defineScripts<Client extends Redis | Cluster>(client: Client): Client & Scripts {
+  for (const [name, numberOfKeys] of Object.entries(SCRIPTS) as [ScriptName, number | undefined][]) {
+    client.defineCommand(name, { lua: source(name), ...(numberOfKeys !== undefined && { numberOfKeys }) });
+  }
+  return client as Client & Scripts;
+}
+
+function source(name: ScriptName): string {
+  const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), 'utf8');
+}

@@ -1,0 +1,102 @@
+import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
+import type { TokenRecord } from '../../domain/tokens/token-record.ts';
+import type { TokenKey, TokenStateStore, Tombstone } from '../../domain/tokens/token-states.ts';
+import type { User } from '../../domain/users/user.ts';
+import { makeAsk, type AskOptions } from './ask.ts';
+import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
+import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
+
+export interface RedisTokenStatesOptions extends AskOptions {
+  /** REDIS_PREFIX. */
+  prefix: string;
+  /** SESSION_CACHE_TTL in seconds. */
+  cacheTtl: number;
+}
+
+/** The token states in Redis. Each operation is one atomic script in one round trip. */
+export function makeRedisTokenStates(
+  redis: ScriptedRedis | ScriptedCluster,
+  { prefix, cacheTtl, ...options }: RedisTokenStatesOptions,
+): TokenStateStore {
+  const keys = makeTokenKeys(prefix);
+  const { ask, askTimed, askEach, now } = makeAsk(redis, options);
+  const tombstoneTtl = 2 * cacheTtl;
+  const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
+  const tombstone = (key: TokenKey, kind: Tombstone) =>
+    [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
+
+  return {
+    now,
+
+    async rotate(key, { generation, elapsed, window, client }) {
+      const start = performance.now();
+      const inside = () => elapsed + Math.ceil((performance.now() - start) * 1000);
+      const present = (micros: number) =>
+        askTimed('rotate', ...both(key), generation, micros, window, client, cacheTtl, tombstoneTtl);
+
+      const reply = await present(elapsed);
+      const [outcome, , reason] = reply;
+      // By our clock the request was not late, so Redis's clock was set ahead. The refusal changed nothing, and its
+      // reply corrected our estimate: try once more.
+      const isClockSet = outcome === 'refused' && reason === 'stale' && inside() <= MAX_ELAPSED;
+      return decodeRotation(key.userId, isClockSet ? await present(inside()) : reply);
+    },
+
+    async checkAccess(key, generation) {
+      return decodeAccess(key.userId, await ask('checkAccess', ...both(key), generation));
+    },
+
+    async checkLongLived(key) {
+      return decodeLongLived(key.userId, await ask('checkLongLived', ...both(key)));
+    },
+
+    async put(record, user, asOf) {
+      const key = { userId: record.userId, tokenId: record.id };
+      return (await ask('put', ...both(key), asOf, cacheTtl, ...putArguments(record, user))) === 1;
+    },
+
+    async revoke(key) {
+      await ask('revoke', ...tombstone(key, 'revoked'));
+    },
+
+    async revokeAll(revoked, kind = 'revoked') {
+      await askEach(
+        'revoke',
+        revoked.map((key) => tombstone(key, kind)),
+      );
+    },
+
+    async lastUses(userId, tokenIds) {
+      const uses = new Map<number, number>();
+      if (tokenIds.length === 0) return uses;
+      const names = tokenIds.map((tokenId) => keys.token({ userId, tokenId }));
+      const replies = await ask('lastUses', names.length, ...names);
+      tokenIds.forEach((tokenId, i) => {
+        const lastUse = decodeLastUse(replies[i] ?? [null, null]);
+        if (lastUse > 0) uses.set(tokenId, lastUse);
+      });
+      return uses;
+    },
+  };
+}
+
+/**
+ * The names of token and user keys. All keys of one user share the hash tag, so that one script can use them in a
+ * cluster too.
+ * @param prefix REDIS_PREFIX. It has no braces: they would be the hash tag of every key.
+ */
+export function makeTokenKeys(prefix: string) {
+  return {
+    token: ({ userId, tokenId }: TokenKey) => `${prefix}{${userId}}:t:${tokenId}`,
+    user: (userId: number) => `${prefix}{${userId}}:u`,
+  };
+}
+
+/** ARGV 3 to 13 of put.lua. */
+function putArguments({ state, createdAt, lastUsedAt }: TokenRecord, user: User): (string | number)[] {
+  return [
+    lastUsedAt ?? '',
+    ...[state.latest, state.parent, state.first, state.confirmed ? 1 : 0, state.client, createdAt],
+    ...[user.username, user.name, user.createdAt, user.disabled ? 1 : 0],
+  ];
+}

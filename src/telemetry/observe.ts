@@ -1,0 +1,43 @@
+import type { ErrorCode } from '../domain/errors.ts';
+import { UNOBSERVED as DOMAIN_UNOBSERVED, type Observe as ObserveDomain } from '../domain/metrics/observe.ts';
+import type { PostgresFailure, Statement, StoreFailure, StoreOperation, Task } from './outcomes.ts';
+
+/**
+ * Everything that use cases, the HTTP layer and the stores report to the metrics. Uncommon methods share one label, and
+ * a route is a pattern. Times are in seconds.
+ */
+export interface Observe extends ObserveDomain {
+  requestBegan(): void;
+  requestEnded(method: string, route: string | undefined, status: number, seconds: number): void;
+  /** An error was answered. */
+  error(code: ErrorCode): void;
+  /** A login or signup was refused because the event loop is late. */
+  late(): void;
+
+  redisAnswered(operation: StoreOperation, seconds: number): void;
+  redisFailed(reason: StoreFailure): void;
+  statementAnswered(statement: Statement, seconds: number): void;
+  connectionAcquired(seconds: number): void;
+  postgresFailed(reason: PostgresFailure): void;
+  taskEnded(task: Task, succeeded: boolean): void;
+  /** Events of the audit trail could not be written. */
+  auditLost(events: number): void;
+}
+
+const nothing = (): void => undefined;
+
+/** For commands, and for tests that do not check metrics. */
+export const UNOBSERVED: Observe = {
+  ...DOMAIN_UNOBSERVED,
+  requestBegan: nothing,
+  requestEnded: nothing,
+  error: nothing,
+  late: nothing,
+  redisAnswered: nothing,
+  redisFailed: nothing,
+  statementAnswered: nothing,
+  connectionAcquired: nothing,
+  postgresFailed: nothing,
+  taskEnded: nothing,
+  auditLost: nothing,
+};

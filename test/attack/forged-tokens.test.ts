@@ -1,0 +1,352 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { bearer, claimsOf, headerOf } from '../support/client.ts';
+import { KEYS } from '../support/keys.ts';
+import { signUpOver } from '../support/over-http.ts';
+import { answersIn, exchange } from '../support/raw.ts';
+import { basic } from '../support/service-client.ts';
+import { onEachStore } from '../support/stores.ts';
+import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
+import {
+  asDer,
+  broken,
+  malleated,
+  neverIssued,
+  signerOf,
+  typeConfusion,
+  withoutOurKey,
+  type Forgeries,
+} from './forgeries.ts';
+import { bodyOf, headersOf, inParallel, operationsWith, type Attacked } from './operations.ts';
+import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
+
+/** How many operations get each forgery. All operations read tokens in one place, so they share the forgeries. */
+const SHARE = 2;
+
+/** Sends forgeries to the operations of this scheme. @returns those that were not refused with 401. */
+async function presentEverywhere(
+  target: Target,
+  scheme: string,
+  forgeries: Forgeries,
+  share = SHARE,
+): Promise<string[]> {
+  const taken: string[] = [];
+  const operations = operationsWith(scheme);
+  const attempts = Object.entries(forgeries).flatMap(([what, token], i) =>
+    operations
+      .filter((_, j) => share === Infinity || (j + i * share) % operations.length < share)
+      .map((operation) => ({ what, token, operation })),
+  );
+  await inParallel(attempts, async ({ what, token, operation }) => {
+    const status = await present(target, operation, { authorization: `Bearer ${token}` });
+    if (status !== 401) taken.push(`${what}: ${operation.name} answers ${status}`);
+  });
+  return taken;
+}
+
+async function present(
+  { url }: Target,
+  operation: Attacked,
+  headers: Record<string, string>,
+): Promise<number> {
+  const { method, path } = operation;
+  const body = method === 'GET' ? undefined : bodyOf(operation);
+  const response = await fetch(url + path, {
+    method,
+    headers: { ...(body !== undefined && headersOf(operation)), ...headers },
+    ...(body !== undefined && { body }),
+  });
+  await response.text();
+  return response.status;
+}
+
+/** Introspects every other forgery and revokes the rest. @returns those that had an effect. */
+async function submitEverywhere(target: Target, forgeries: Forgeries): Promise<string[]> {
+  const taken: string[] = [];
+  const attempts = Object.entries(forgeries).map(([what, token], i) => ({
+    what,
+    token,
+    path: i % 2 === 0 ? 'introspect' : 'revoke',
+  }));
+  await inParallel(attempts, async ({ what, token, path }) => {
+    const response = await fetch(`${target.url}/api/auth/${path}`, {
+      method: 'POST',
+      headers: basic(target.client),
+      body: new URLSearchParams({ token }),
+    });
+    const text = await response.text();
+    const isRefused =
+      response.status === 200 && (path === 'revoke' ? text === '' : text === '{"active":false}');
+    if (!isRefused) taken.push(`${what}: ${path} answers ${response.status} ${text}`);
+  });
+  return taken;
+}
+
+/** Every operation refuses every forgery, and no row changes. */
+async function assertRefused(
+  t: Test,
+  target: Target,
+  forgeries: Record<'access' | 'refresh', Forgeries>,
+): Promise<void> {
+  const before = await recordOf(target);
+  t.ok(
+    Object.keys(forgeries.access).length > 5 && Object.keys(forgeries.refresh).length > 5,
+    'there are forgeries',
+  );
+  t.strictSame(await presentEverywhere(target, 'bearerAuth', forgeries.access), []);
+  t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', forgeries.refresh), []);
+  for (const each of Object.values(forgeries)) t.strictSame(await submitEverywhere(target, each), []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+  await assertStillGood(t, target);
+}
+
+test('every operation refuses a token that our key did not sign', async (t) => {
+  const fetched: string[] = [];
+  const server = createServer((request, response) => {
+    fetched.push(request.url ?? '');
+    response.end('{"keys":[]}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const keyServer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const target = await aTarget(t);
+  const { pair, llt, pem } = target;
+  const forged = (token: string) => withoutOurKey({ token, pem, keyServer });
+  await assertRefused(t, target, {
+    access: { ...named('llt', forged(llt.longlived_token)), ...forged(pair.access_token) },
+    refresh: forged(pair.refresh_token),
+  });
+  t.strictSame(fetched, [], 'no key was fetched from a URL in a token');
+});
+
+test('every operation refuses a truncated, oversized or malformed token', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt } = target;
+  await assertRefused(t, target, {
+    access: {
+      ...broken(pair.access_token),
+      ...named('llt', broken(llt.longlived_token)),
+      'a DER signature': asDer(pair.access_token),
+    },
+    refresh: broken(pair.refresh_token),
+  });
+});
+
+test('every operation refuses claims that we never issue, even with a valid signature', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt, pem, refreshSecret } = target;
+  const [key, secret] = [signerOf(pem), signerOf(Buffer.from(refreshSecret, 'base64url'))];
+  const [header, claims] = [headerOf(pair.access_token), claimsOf(pair.access_token)];
+  t.equal(
+    await present(target, verify(), bearer(key(header, claims))),
+    200,
+    'the forger signs as the service does',
+  );
+  await assertRefused(t, target, {
+    access: {
+      ...neverIssued(pair.access_token, key),
+      ...named('llt', neverIssued(llt.longlived_token, key)),
+    },
+    refresh: neverIssued(pair.refresh_token, secret),
+  });
+});
+
+onEachStore('every operation refuses a token of another owner or session', async (t, env) => {
+  const target = await aTarget(t, env);
+  const { url, pair, llt, pem, refreshSecret } = target;
+  const other = await signUpOver(url);
+  const swapped = (token: string, from: string, key: string | Buffer) => {
+    const { sub, sid, gen, jti } = claimsOf(from);
+    const sign = (changes: object) => signerOf(key)(headerOf(token), { ...claimsOf(token), ...changes });
+    return {
+      'another owner': sign({ sub }),
+      'another session': sign({
+        sid,
+        jti: gen === undefined ? jti : `${String(sid)}.${String(claimsOf(token).gen)}`,
+      }),
+      'a session that does not exist': sign({
+        sid: 999_999,
+        jti: gen === undefined ? '999999' : `999999.${Number(gen)}`,
+      }),
+    };
+  };
+  const before = await recordOf(target);
+  const access = {
+    ...swapped(pair.access_token, other.access_token, pem),
+    ...named('llt', swapped(llt.longlived_token, other.access_token, pem)),
+  };
+  t.strictSame(await presentEverywhere(target, 'bearerAuth', access, Infinity), []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+  const refresh = swapped(pair.refresh_token, other.refresh_token, Buffer.from(refreshSecret, 'base64url'));
+  t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', refresh), []);
+  await assertStillGood(t, target);
+});
+
+test('no operation takes a token of one type for another type', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt, pem, refreshSecret } = target;
+  const tokens = { access: pair.access_token, refresh: pair.refresh_token, llt: llt.longlived_token };
+  const signers = { key: signerOf(pem), secret: signerOf(Buffer.from(refreshSecret, 'base64url')) };
+  const before = await recordOf(target);
+  const { access, refresh } = typeConfusion(tokens, signers);
+  t.strictSame(await presentEverywhere(target, 'bearerAuth', access), []);
+  t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', refresh), []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+  await assertStillGood(t, target);
+});
+
+test('every operation refuses an expired token', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt, pem, refreshSecret } = target;
+  const expired = (token: string, key: string | Buffer) =>
+    Object.fromEntries(
+      [-1e15, -1, 0, 1, Math.floor(Date.now() / 1000) - 6].map((exp) => [
+        `exp ${exp}`,
+        signerOf(key)(headerOf(token), { ...claimsOf(token), exp }),
+      ]),
+    );
+  const before = await recordOf(target);
+  const access = { ...expired(pair.access_token, pem), ...named('llt', expired(llt.longlived_token, pem)) };
+  t.strictSame(await presentEverywhere(target, 'bearerAuth', access), []);
+  const refresh = expired(pair.refresh_token, Buffer.from(refreshSecret, 'base64url'));
+  t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', refresh), []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+});
+
+test('every operation refuses a token of a retired key', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt, keyFolder, composition } = target;
+  writeFileSync(join(keyFolder, '0002.pem'), KEYS.ES256());
+  rmSync(join(keyFolder, '0001.pem'));
+  const { keyRing } = composition.app;
+  const old = headerOf(pair.access_token).kid;
+  await until(async () => (await keyRing.reload()).signing.every(({ kid }) => kid !== old));
+  const forgeries = { 'an access token': pair.access_token, 'a long-lived token': llt.longlived_token };
+  const before = await recordOf(target);
+  t.strictSame(await presentEverywhere(target, 'bearerAuth', forgeries), []);
+  t.strictSame(await submitEverywhere(target, forgeries), []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+});
+
+onEachStore(
+  'a good token with another encoding of its signature is the same token, and ends with it',
+  async (t, env) => {
+    const target = await aTarget(t, env);
+    const { pair, url } = target;
+    const [header = '', payload = '', signature = ''] = pair.access_token.split('.');
+    // The holder of a token can change its bytes in this way, and gains nothing: no decision depends on the bytes.
+    const other = malleated(pair.access_token);
+    t.not(other, pair.access_token);
+    t.equal(await present(target, verify(), bearer(other)), 200, 'the other signature that ECDSA allows');
+    const padded = `${header}.${payload}.${signature}==`;
+    t.equal(await present(target, verify(), bearer(padded)), 401, 'only base64url without padding is valid');
+
+    const { status } = await fetch(`${url}/api/auth`, {
+      method: 'DELETE',
+      headers: bearer(pair.access_token),
+    });
+    t.equal(status, 200);
+    for (const token of [pair.access_token, other, padded])
+      t.equal(await present(target, verify(), bearer(token)), 401);
+  },
+);
+
+test('a token is read only from a single Authorization header', async (t) => {
+  const target = await aTarget(t);
+  const { url, pair } = target;
+  const token = pair.access_token;
+  const elsewhere: Record<string, string>[] = [
+    { cookie: `access_token=${token}; token=${token}; Authorization=Bearer ${token}` },
+    { 'proxy-authorization': `Bearer ${token}` },
+    { 'x-authorization': `Bearer ${token}`, 'x-access-token': token, 'x-auth-token': token },
+    { 'x-forwarded-authorization': `Bearer ${token}`, 'x-original-authorization': `Bearer ${token}` },
+    { 'x-auth-user': String(pair.user.id), 'x-auth-session': '1', 'x-auth-token-type': 'access' },
+    { 'sec-websocket-protocol': `bearer, ${token}` },
+    ...[
+      ...[token, `Token ${token}`, `JWT ${token}`, `Bearer${token}`, `Bearer: ${token}`, `Bearer=${token}`],
+      ...[`Bearer "${token}"`, `Bearer ${token} x`, `Bearer x, Bearer ${token}`, `Bearer x Bearer ${token}`],
+      ...[`Basic ${token}`, `DPoP ${token}`, `Bearers ${token}`, `xBearer ${token}`, `Bearer\u00a0${token}`],
+      ...[
+        `Basic ${Buffer.from(`x:${token}`).toString('base64')}`,
+        `Bearer token="${token}"`,
+        'Bearer',
+        'Bearer ',
+      ],
+    ].map((authorization) => ({ authorization })),
+  ];
+  const taken: string[] = [];
+  for (const scheme of ['bearerAuth', 'bearerRefreshToken']) {
+    for (const operation of operationsWith(scheme)) {
+      for (const headers of elsewhere) {
+        const status = await present(target, operation, headers);
+        if (status !== 401) taken.push(`${operation.name}: ${JSON.stringify(headers)} answers ${status}`);
+      }
+      for (const name of ['access_token', 'token', 'authorization', 'bearer', 'refresh_token']) {
+        const path = `${operation.path}?${name}=${token}`;
+        const status = await present(target, { ...operation, path }, {});
+        if (status !== 401) taken.push(`${operation.name}: in the query as ${name}: answered ${status}`);
+      }
+      if (operation.method === 'GET') continue;
+      const response = await fetch(url + operation.path, {
+        method: operation.method,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ access_token: token, refresh_token: pair.refresh_token, token }),
+      });
+      if (response.status !== 401) taken.push(`${operation.name}: in the body: answered ${response.status}`);
+    }
+  }
+  t.strictSame(taken, []);
+  await assertStillGood(t, target);
+});
+
+test('only the first of two Authorization headers counts, and they are never joined', async (t) => {
+  const { url, pair } = await aTarget(t);
+  const ask = async (...credentials: string[]) => {
+    const lines = credentials.map((each) => `Authorization: ${each}\r\n`).join('');
+    const [answer] = answersIn(
+      await exchange(url, `GET /api/user HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${lines}\r\n`),
+    );
+    return answer?.status;
+  };
+  const good = `Bearer ${pair.access_token}`;
+  t.equal(await ask(good, 'Bearer x'), 200);
+  t.equal(await ask('Bearer x', good), 401);
+  t.equal(await ask('Basic eDp4', good), 401);
+  t.equal(await ask('', good), 401);
+  t.equal(await ask(pair.access_token.slice(0, 50), pair.access_token.slice(50)), 401);
+});
+
+test('a token of 1 MB is refused before it is parsed', async (t) => {
+  const target = await aTarget(t);
+  const { url, pair, client } = target;
+  const huge = `${pair.access_token}${'x'.repeat(1_000_000)}`;
+  const head = `Host: x\r\nConnection: close\r\nAuthorization: Bearer ${huge}\r\n\r\n`;
+  for (const path of ['/api/user', '/api/auth/verify', '/api/auth/refresh']) {
+    // The server closes the connection while we still send. Only the bytes received by then count.
+    const received = await exchange(url, `GET ${path} HTTP/1.1\r\n${head}`).catch(() => '');
+    if (received !== '') t.equal(answersIn(received)[0]?.status, 431, path);
+  }
+  for (const path of ['introspect', 'revoke']) {
+    const response = await fetch(`${url}/api/auth/${path}`, {
+      method: 'POST',
+      headers: basic(client),
+      body: new URLSearchParams({ token: huge }),
+    });
+    t.equal(response.status, 413, path);
+  }
+  await assertStillGood(t, target);
+});
+
+function verify(): Attacked {
+  const found = operationsWith('bearerAuth').find(({ name }) => name === 'verify');
+  if (!found) throw new Error('no verify operation found');
+  return found;
+}
+
+function named(prefix: string, forgeries: Forgeries): Forgeries {
+  return Object.fromEntries(Object.entries(forgeries).map(([what, token]) => [`${prefix}: ${what}`, token]));
+}

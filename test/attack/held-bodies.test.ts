@@ -1,0 +1,169 @@
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { once } from 'node:events';
+import { test, type Test } from 'tap';
+import type { Environment } from '../../src/config/config.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { call } from '../support/client.ts';
+import {
+  aShiftedClock,
+  aVictim,
+  ENDINGS_ENVIRONMENT,
+  liveTokens,
+  RECORDED_ENDINGS,
+  TOKEN_ENDINGS,
+  type Victim,
+} from '../support/endings.ts';
+import { answersIn } from '../support/raw.ts';
+import { routesOf } from '../support/routes.ts';
+import { aServiceClient, basic, withRegistry } from '../support/service-client.ts';
+import { onEachStore } from '../support/stores.ts';
+import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
+
+/**
+ * The threat: a client sends the head of a request while its session is good. It holds the body back until the session
+ * has ended, then sends the body.
+ */
+interface Attack {
+  /** Method and path. */
+  line: (victim: Victim) => string;
+  body: object;
+}
+
+/** Every route on which a token's owner changes something. The guard below fails if a route is missing here. */
+const CHANGES: Record<string, Attack> = {
+  'POST /api/auth/llt': { line: () => 'POST /api/auth/llt', body: { device: 'of a thief' } },
+  'DELETE /api/auth': { line: ({ otherId }) => `DELETE /api/auth?id=${otherId}`, body: {} },
+  'DELETE /api/auth/:id': { line: ({ otherId }) => `DELETE /api/auth/${otherId}`, body: {} },
+  'DELETE /api/auth/llt/:id': { line: ({ llt }) => `DELETE /api/auth/llt/${llt.id}`, body: {} },
+  'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
+};
+
+/** A victim's client sends this too: a repeat returns 200 if everything has ended already. */
+const EVERYWHERE: Attack = { line: () => 'DELETE /api/user/tokens', body: {} };
+
+/** Routes whose body needs no session, or that belong to a registered service (below). */
+const OTHERS = [
+  'POST /api/auth',
+  'POST /api/auth/signup',
+  'POST /api/auth/introspect',
+  'POST /api/auth/revoke',
+];
+
+test('every route that changes something is attacked here', async (t) => {
+  const built: TestApp[] = [];
+  const routes = await routesOf(async () => built.push(await buildTestApp(t)));
+  const [target] = built;
+  if (!target) throw new Error('no app was built');
+  const changing: string[] = [];
+  for (const { method, url } of routes) {
+    if (['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method) || url.startsWith('/api/auth/verify')) continue;
+    const response = await call(target, `${method} ${url.replace(':id', '1')}`);
+    if (response.statusCode !== 405) changing.push(`${method} ${url}`);
+  }
+  t.strictSame(changing.sort(), [...Object.keys(CHANGES), ...OTHERS].sort());
+});
+
+onEachStore('a held-back body', async (t, env) => {
+  const { target, clock } = await listening(t, env);
+  const endings = { ...RECORDED_ENDINGS, ...TOKEN_ENDINGS };
+  for (const [route, attack] of [...Object.entries(CHANGES), ['everywhere', EVERYWHERE] as const]) {
+    await t.test(`${route} takes effect while the session is good`, async (t) => {
+      const victim = await aVictim(target);
+      const before = await liveTokens(target, victim);
+      const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
+      t.equal((await held.send()).status, 200);
+      t.notSame(await liveTokens(target, victim), before);
+    });
+
+    for (const [name, end] of Object.entries(endings)) {
+      await t.test(`${route} has no effect after ${name}`, async (t) => {
+        const victim = await aVictim(target);
+        const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
+        await end(target, victim, clock);
+        const before = await liveTokens(target, victim);
+        const { status, body } = await held.send();
+        clock.shift = 0;
+        // Everything has ended already, as requested.
+        const isDone = attack === EVERYWHERE && name === 'log out everywhere';
+        t.equal(status, isDone ? 200 : 401, body);
+        if (isDone) t.match(JSON.parse(body), { ended: 0 });
+        t.strictSame(await liveTokens(target, victim), before);
+      });
+    }
+  }
+});
+
+test('a service that is deleted while it holds its body back ends no token', async (t) => {
+  const { target } = await listening(t, {});
+  const victim = await aVictim(target);
+  const service = await aServiceClient(target.databaseUrl);
+  const form = new URLSearchParams({ token: victim.caller.access_token }).toString();
+  for (const [path, deleted] of [
+    ['/api/auth/introspect', false],
+    ['/api/auth/revoke', true],
+    ['/api/auth/introspect', true],
+  ] as const) {
+    const held = await holdRaw(target, `POST ${path}`, basic(service).authorization, form);
+    if (deleted) {
+      await withRegistry(target.databaseUrl, (registry) => registry.remove('billing'));
+      // An unknown secret makes the directory load again.
+      await call(target, 'POST /api/auth/introspect', {
+        headers: basic({ ...service, secret: 'lks_unknown' }),
+      });
+    }
+    t.equal((await held.send()).status, deleted ? 401 : 200, path);
+    if (deleted) await aServiceClient(target.databaseUrl).then((next) => Object.assign(service, next));
+  }
+  t.equal((await liveTokens(target, victim)).includes(victim.callerId), true);
+});
+
+async function listening(t: Test, env: Environment) {
+  const clock = aShiftedClock();
+  const target = await buildTestApp(t, {
+    env: { ...ENDINGS_ENVIRONMENT, ...env },
+    override: (options) => ({ ...options, clock }),
+  });
+  await target.app.listen({ host: '127.0.0.1', port: 0 });
+  return { target, clock };
+}
+
+function holdBody(target: TestApp, line: string, token: string, body: object) {
+  return holdRaw(target, line, `Bearer ${token}`, JSON.stringify(body), 'application/json');
+}
+
+/** Sends the head of a request; resolves once the service waits for the body. */
+async function holdRaw(
+  { app }: TestApp,
+  line: string,
+  authorization: string,
+  body: string,
+  type = 'application/x-www-form-urlencoded',
+) {
+  const { port } = app.server.address() as { port: number };
+  const arrived = once(app.server, 'request') as Promise<[IncomingMessage]>;
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  socket.on('data', (chunk) => (received += chunk.toString()));
+  const head = [
+    `${line} HTTP/1.1`,
+    'Host: localhost',
+    'Connection: close',
+    `Authorization: ${authorization}`,
+    `Content-Type: ${type}`,
+    `Content-Length: ${body.length}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  const [request] = await arrived;
+  await until(() => request.listenerCount('data') > 0 || received !== '');
+  return {
+    async send() {
+      socket.write(body);
+      await once(socket, 'close');
+      const [answer] = answersIn(received);
+      if (!answer) throw new Error('no answer');
+      return answer;
+    },
+  };
+}

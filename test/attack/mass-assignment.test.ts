@@ -1,0 +1,183 @@
+import { test, type Test } from 'tap';
+import { bearer } from '../support/client.ts';
+import { basic } from '../support/service-client.ts';
+import '../support/watch-leaks.ts';
+import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
+import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
+
+/** Properties of an account, a token or a service client, and common names from other services. */
+const MEMBERS: Record<string, unknown> = {
+  id: 1,
+  user_id: 1,
+  userId: 1,
+  sub: '1',
+  sid: 1,
+  gen: 1,
+  role: 'admin',
+  roles: ['admin'],
+  admin: true,
+  isAdmin: true,
+  is_admin: true,
+  permissions: ['*'],
+  scope: 'admin',
+  rights: ['users.write'],
+  may: ['users.write'],
+  disabled: false,
+  disabled_at: null,
+  disabledAt: null,
+  created_at: '2000-01-01T00:00:00Z',
+  createdAt: '2000-01-01T00:00:00Z',
+  created_by: 1,
+  deleted_at: null,
+  email_verified: true,
+  emailVerified: true,
+  password_hash: 'x',
+  passwordHash: 'x',
+  hash: 'x',
+  tokens: [{ id: 1, type: 'llt' }],
+  type: 'llt',
+  token: 'x',
+  access_token: 'x',
+  refresh_token: 'x',
+  exp: 9_999_999_999,
+  expires_at: null,
+  expires_in: 9_999_999_999,
+  revoked_at: null,
+  revokedAt: null,
+  end_reason: null,
+  latest: 1,
+  confirmed: true,
+  version: 1,
+  skeleton: 'x',
+  user: { id: 1, roles: ['admin'] },
+  data: { id: 1 },
+  $set: { disabled: false },
+  create: { username: 'x' },
+  connect: { id: 1 },
+};
+
+/** Operations with a JSON body; the other properties of the body are valid. */
+function operationsWithBody(target: Target): Attacked[] {
+  const { username, password } = target.account;
+  return attackedOperations()
+    .filter(({ contentType }) => contentType === 'application/json')
+    .map((operation) => ({
+      ...operation,
+      body: { ...operation.body, ...(operation.name === 'logIn' && { username, password }) },
+    }));
+}
+
+async function send(target: Target, operation: Attacked, values: object, token = target.pair.access_token) {
+  const response = await fetch(target.url + operation.path, {
+    method: operation.method,
+    headers: { ...headersOf(operation), ...bearer(token) },
+    body: bodyOf(operation, values) ?? null,
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+test('no body accepts an undocumented property', async (t) => {
+  const target = await aTarget(t);
+  const operations = operationsWithBody(target);
+  t.ok(operations.length >= 3, 'at least signup, login and the creation of a long-lived token');
+  const before = await recordOf(target);
+  const taken: string[] = [];
+  const attempts = operations.flatMap((operation) =>
+    Object.entries(MEMBERS)
+      .filter(([name]) => !(name in (operation.body ?? {})))
+      .map(([name, value]) => ({ operation, name, value })),
+  );
+  await inParallel(attempts, async ({ operation, name, value }) => {
+    const { status, text } = await send(target, operation, { ...operation.body, [name]: value });
+    const isNamed = text.includes(`"path":"/${name}","message":"is not a known property"`);
+    if (status !== 400 || !isNamed) taken.push(`${operation.name} with ${name} answers ${status} ${text}`);
+  });
+  t.strictSame(taken, []);
+  t.strictSame(await recordOf(target), before, 'nothing was written');
+});
+
+test('no property accepts an object, a list or a number for text', async (t) => {
+  const target = await aTarget(t);
+  const before = await recordOf(target);
+  // Some of these are operators of query builders.
+  const values = [
+    5,
+    true,
+    null,
+    ['x'],
+    {},
+    { not: '' },
+    { contains: '' },
+    { $ne: null },
+    { set: 'x' },
+    { equals: 'x' },
+  ];
+  const attempts = operationsWithBody(target).flatMap((operation) =>
+    Object.entries(operation.body ?? {})
+      .filter(([, value]) => typeof value === 'string')
+      .flatMap(([name]) => values.map((value) => ({ operation, name, value }))),
+  );
+  const taken: string[] = [];
+  await inParallel(attempts, async ({ operation, name, value }) => {
+    const { status } = await send(target, operation, { ...operation.body, [name]: value });
+    if (status !== 400)
+      taken.push(`${operation.name} with ${name} as ${JSON.stringify(value)} answers ${status}`);
+  });
+  t.ok(attempts.length > 50);
+  t.strictSame(taken, []);
+  t.strictSame(await recordOf(target), before, 'nothing was written');
+});
+
+test('undocumented parameters do not select another user', async (t) => {
+  const target = await aTarget(t);
+  const query = new URLSearchParams(
+    Object.entries(MEMBERS).map(([name, value]): [string, string] => [name, String(value)]),
+  );
+  query.delete('id');
+  const { url, pair } = target;
+  const other = {
+    'x-auth-user': '999',
+    'x-auth-username': 'root',
+    'x-user-id': '999',
+    'x-auth-roles': 'admin',
+  };
+  const response = await fetch(`${url}/api/auth/verify?${query.toString()}`, {
+    headers: { ...bearer(pair.access_token), ...other },
+  });
+  t.equal(response.headers.get('x-auth-user'), String(pair.user.id), 'verify names the owner of the token');
+  t.equal(response.headers.get('x-auth-username'), pair.user.username);
+  await assertIntrospection(t, target);
+  for (const path of ['/api/auth', `/api/auth/1`]) {
+    const { status } = await fetch(`${url}${path}?user_id=1&all=true`, {
+      method: 'DELETE',
+      headers: bearer(pair.access_token),
+    });
+    t.equal(status, 400, `a malformed revocation: ${path}`);
+  }
+  await assertStillGood(t, target);
+});
+
+/** RFC 6749, section 3.1: a server must ignore unknown parameters of a form. */
+async function assertIntrospection(t: Test, { url, pair, client }: Target): Promise<void> {
+  const response = await fetch(`${url}/api/auth/introspect`, {
+    method: 'POST',
+    headers: basic(client),
+    body: new URLSearchParams({
+      token: pair.access_token,
+      ...{
+        active: 'false',
+        sub: '999',
+        username: 'root',
+        client_id: 'other',
+        roles: 'admin',
+        exp: '9999999999',
+      },
+    }),
+  });
+  t.match(await response.json(), {
+    active: true,
+    sub: String(pair.user.id),
+    username: pair.user.username,
+    client_id: 'latchkey',
+  });
+}

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { exampleOf } from '../../src/http/openapi/example.ts';
+import type { JsonObject } from '../../src/http/openapi/json.ts';
+import { resolve, type Document, type JsonSchema } from '../support/openapi.ts';
+
+const DOCUMENT = JSON.parse(
+  readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'),
+) as Document;
+
+/** An operation of the reference, with a valid request. New operations are attacked without a change here. */
+export interface Attacked {
+  name: string;
+  method: string;
+  path: string;
+  /** Names of security schemes. */
+  schemes: string[];
+  contentType: string | null;
+  /** An example of its body. */
+  body: Record<string, unknown> | null;
+}
+
+/** @param id replaces every id in a path. */
+export function attackedOperations(id = 1): Attacked[] {
+  return Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId, security, requestBody }]) => {
+      const [contentType = null] = Object.keys(requestBody?.content ?? {});
+      const media = contentType === null ? undefined : requestBody?.content[contentType];
+      return {
+        name: operationId,
+        method: method.toUpperCase(),
+        path: path.replace(/\{\w+\}/g, String(id)),
+        schemes: security.flatMap((each) => Object.keys(each)),
+        contentType,
+        body: media ? (exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
+      };
+    }),
+  );
+}
+
+function resolved(schema: JsonSchema): JsonObject {
+  return resolve<JsonSchema>(DOCUMENT, schema);
+}
+
+/** Operations that take a token of this scheme. @throws Error if there is none */
+export function operationsWith(scheme: string): Attacked[] {
+  const found = attackedOperations().filter(({ schemes }) => schemes.includes(scheme));
+  if (found.length === 0) throw new Error(`no operation takes ${scheme}`);
+  return found;
+}
+
+/** The body in its encoded form. */
+export function bodyOf({ contentType, body }: Attacked, values: object = body ?? {}): string | undefined {
+  if (body === null) return undefined;
+  return contentType === 'application/json'
+    ? JSON.stringify(values)
+    : new URLSearchParams(values as Record<string, string>).toString();
+}
+
+export function headersOf({ contentType }: Attacked): Record<string, string> {
+  return contentType === null ? {} : { 'content-type': contentType };
+}
+
+/** Runs tasks with limited concurrency. */
+export async function inParallel<Item>(
+  items: Item[],
+  task: (item: Item) => Promise<void>,
+  width = 8,
+): Promise<void> {
+  const queue = [...items];
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      for (let item = queue.shift(); item !== undefined; item = queue.shift()) await task(item);
+    }),
+  );
+}

@@ -1,0 +1,137 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { EVENTS, type EventName } from '../../src/domain/audit/event.ts';
+import type { Environment } from '../../src/config/config.ts';
+import { assertDocumented } from '../support/audit-schema.ts';
+import { buildTestApp } from '../support/app.ts';
+import { anAccount, signUp } from '../support/client.ts';
+import { aSecret, KEYS } from '../support/keys.ts';
+import { bareEnvironment } from '../support/environment.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { logLines } from '../support/log-lines.ts';
+import { withClient } from '../support/postgres.ts';
+import { testRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
+
+const OPERATOR = { type: 'operator', name: userInfo().username, host: hostname() };
+const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
+const UNREACHABLE = { DATABASE_URL: 'postgres://user:sesame@127.0.0.1:1/none' };
+
+test('every command that changes something leaves one event, also if it is refused or fails', async (t) => {
+  const seen = new Set<unknown>();
+  const keys = t.testdir({ '2026-01-01.pem': KEYS.ES256() });
+  const target = await buildTestApp(t, { env: { SIGNING_KEYS_DIR: keys } });
+  target.composition.start();
+  const account = anAccount();
+  const { user } = await signUp(target, account);
+  const redis = testRedis(t);
+  const env = {
+    DATABASE_URL: target.databaseUrl,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    SIGNING_KEYS_DIR: keys,
+    REFRESH_TOKEN_SECRET: aSecret(),
+  };
+  const run = async (line: string, vars: Environment = env) => {
+    const { code, audit, stdout, stderr } = await latchkey(line.split(' '), vars);
+    t.equal(audit.length, 1, `${line}: ${stderr}`);
+    assertDocumented(t, audit);
+    for (const { event } of audit) seen.add(event);
+    t.match(audit, [{ actor: OPERATOR, address: null, request_id: null }], line);
+    t.equal(code === 0, audit[0]?.outcome === 'success', `${line}: ${stdout}${stderr}`);
+    return audit[0];
+  };
+
+  const subject = { user_id: user.id };
+  t.match(await run(`user disable ${user.username}`), {
+    event: 'user.disable',
+    subject,
+    details: { ended: 1, done: true },
+  });
+  t.match(await run(`user enable ${account.email}`), { event: 'user.enable', subject });
+  t.match(await run('user disable no-such-name'), {
+    outcome: 'refused',
+    subject: {},
+    details: { reason: 'there is no such user' },
+  });
+  t.match(await run('user enable --id 999999'), { outcome: 'refused', subject: { user_id: 999999 } });
+  t.match(await run(`user tokens ${account.email}`), { event: 'user.tokens', subject });
+  await run('user skeletons');
+  t.match(await run('client create billing'), { subject: { client_name: 'billing', client_id: /^lkc_/ } });
+  t.match(await run('client create billing'), { outcome: 'refused', details: { reason: /exists already/ } });
+  t.match(await run('client rotate billing'), { details: { step: 'add' } });
+  t.match(await run('client rotate billing --again'), { details: { step: 'again' } });
+  t.match(await run('client rotate billing --finish'), { details: { step: 'finish' } });
+  t.match(await run('client delete billing'), { event: 'client.delete' });
+  t.match(await run('client delete ada@example.com'), { subject: { client_name: '[removed]' } });
+  t.match(await run('keys add'), { event: 'keys.add', subject: { kid: String } });
+  t.match(await run('keys retire 2026-01-01.pem'), { outcome: 'refused', details: { force: false } });
+  t.match(await run('keys retire 2026-01-01.pem --force'), {
+    subject: { kid: String },
+    details: { force: true, files: '2026-01-01.pem' },
+  });
+  t.match(await run('migrate'), { details: { applied: 0 } });
+  t.match(await run('purge'), { details: { purged: 0 } });
+  t.match(await run('recover --end-all --yes'), { details: { end_all: true, tokens: 0 } });
+  t.match(await run('purge', UNREACHABLE), {
+    outcome: 'failed',
+    details: { reason: 'AuthError unavailable' },
+  });
+  t.match(await run('migrate --wait 0', UNREACHABLE), { outcome: 'failed', details: { reason: String } });
+
+  const names = (Object.keys(EVENTS) as EventName[]).filter((name) => EVENTS[name].actor === 'operator');
+  t.strictSame([...seen].sort(), names.sort());
+});
+
+test('commands that only show settings, and wrong arguments, leave no event', async (t) => {
+  for (const line of ['client list', 'keys list', 'purge --frobnicate', 'user disable']) {
+    const { code, audit } = await latchkey(line.split(' '), UNREACHABLE);
+    t.not(code, 0, line);
+    t.strictSame(audit, [], line);
+  }
+});
+
+test('a command that a signal ends tells what it has changed', async (t) => {
+  // No replica confirms that the tokens are refused, so the command waits.
+  const target = await buildTestApp(t);
+  const { databaseUrl } = target;
+  const { user } = await signUp(target);
+  const file = join(t.testdir({}), 'audit.jsonl');
+  const child = spawn(process.execPath, [CLI, 'user', 'disable', user.username], {
+    env: bareEnvironment({ DATABASE_URL: databaseUrl, AUDIT_LOG: `file:${file}` }),
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  // It looks for pending tokens again and again once it has disabled the user.
+  await withClient(databaseUrl, (client) =>
+    until(async () => {
+      const { rowCount } = await client.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pending%' AND state = 'idle' AND pid <> pg_backend_pid()",
+      );
+      return rowCount === 1;
+    }),
+  );
+  child.kill('SIGINT');
+  t.strictSame(await ended, [130, null]);
+  t.match(logLines(readFileSync(file, 'utf8')), [
+    { event: 'user.disable', outcome: 'failed', subject: { user_id: user.id }, details: { ended: 1 } },
+  ]);
+});
+
+test('AUDIT_LOG chooses the file, or none; a file that fails changes no exit code', async (t) => {
+  const { databaseUrl: DATABASE_URL } = await buildTestApp(t);
+  const file = join(t.testdir({}), 'audit.jsonl');
+  writeFileSync(file, '{"log":"audit","event":"earlier"}\n');
+  chmodSync(file, 0o600);
+  const to = (AUDIT_LOG: string) => latchkey(['purge'], { DATABASE_URL, AUDIT_LOG });
+  t.match(await to(`file:${file}`), { code: 0, audit: [], stderr: '' });
+  t.match(logLines(readFileSync(file, 'utf8')), [{ event: 'earlier' }, { event: 'purge', actor: OPERATOR }]);
+  t.match(await to('none'), { code: 0, audit: [], stderr: '' });
+  t.match(await to(`file:${file}/below`), { code: 0, stderr: /could not be written to file:.* \(ENOTDIR\)/ });
+  const wrong = await to('elsewhere');
+  t.match(wrong, { code: 1, stderr: /AUDIT_LOG must be stdout, none or file:PATH/ });
+});

@@ -1,0 +1,70 @@
+import { test } from 'tap';
+import { ConfigError, loadConfig, type Environment } from '../../src/config/config.ts';
+
+function problemsOf(env: Environment): readonly string[] {
+  try {
+    loadConfig(env, 64 * 1024 ** 3);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+const CA = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+
+test('Redis can be one server, a master behind Sentinels, or a cluster', (t) => {
+  const secret = 'user:pass@';
+  const nodes = { REDIS_NODES: 'a.internal:1, 10.0.0.2:26379,[fd00::1]:3' };
+  const sentinel = { REDIS_MODE: 'sentinel', REDIS_SENTINEL_NAME: 'main', ...nodes };
+  const good: Environment[] = [
+    { REDIS_URL: 'redis://localhost' },
+    { REDIS_URL: `rediss://${secret}[::1]:6380/15`, REDIS_CA: CA },
+    { REDIS_URL: `redis://${secret}main/2`, ...sentinel },
+    { REDIS_URL: 'redis://main', ...sentinel, REDIS_SENTINEL_USERNAME: 'u', REDIS_SENTINEL_PASSWORD: 'p' },
+    { REDIS_URL: `rediss://${secret}cluster/0`, REDIS_MODE: 'cluster', ...nodes },
+  ];
+  for (const env of good) t.strictSame(problemsOf(env), [], JSON.stringify(env));
+  t.strictSame(loadConfig({ REDIS_URL: 'redis://main', ...sentinel }).REDIS_NODES, [
+    { host: 'a.internal', port: 1 },
+    { host: '10.0.0.2', port: 26379 },
+    { host: 'fd00::1', port: 3 },
+  ]);
+  t.end();
+});
+
+test('all contradictory settings are reported together', (t) => {
+  t.match(problemsOf({ REDIS_MODE: 'sentinel' }), [
+    /^REDIS_URL is required with REDIS_MODE=sentinel/,
+    /^REDIS_NODES is required with REDIS_MODE=sentinel/,
+    /^REDIS_SENTINEL_NAME is required/,
+  ]);
+  t.match(problemsOf({ REDIS_MODE: 'cluster', REDIS_URL: 'redis://x/1', REDIS_SENTINEL_NAME: 'main' }), [
+    /^REDIS_NODES is required with REDIS_MODE=cluster/,
+    /^REDIS_SENTINEL_NAME needs REDIS_MODE=sentinel/,
+    /^REDIS_URL must not name a database/,
+  ]);
+  t.match(
+    problemsOf({
+      REDIS_URL: 'redis://localhost/x?family=6',
+      REDIS_NODES: 'a:1',
+      REDIS_SENTINEL_USERNAME: 'u',
+      REDIS_SENTINEL_PASSWORD: 'p',
+      REDIS_CA: CA,
+    }),
+    [
+      /^REDIS_NODES needs REDIS_MODE/,
+      /^REDIS_SENTINEL_USERNAME needs/,
+      /^REDIS_SENTINEL_PASSWORD needs/,
+      /^REDIS_CA needs/,
+      /^REDIS_URL must end after the database number/,
+      /^REDIS_URL must not have a query/,
+    ],
+  );
+  for (const nodes of ['a', 'a:', ':1', 'a:99999', 'a:1;b:2', 'redis://a:1', 'a:1,b']) {
+    t.match(problemsOf({ REDIS_NODES: nodes }), [/^REDIS_NODES must be HOST:PORT/], nodes);
+  }
+  t.match(problemsOf({ REDIS_MODE: 'Cluster' }), [/^REDIS_MODE must be/]);
+  t.match(problemsOf({ REDIS_URL: 'rediss://x', REDIS_CA: 'ca.pem' }), [/^REDIS_CA must be certificates/]);
+  t.end();
+});

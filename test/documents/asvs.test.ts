@@ -1,0 +1,132 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { ROOT } from '../support/documents.ts';
+import { ASVS_LEVELS } from './asvs-ids.ts';
+
+interface Row {
+  section: string;
+  id: string;
+  level: string;
+  answer: string;
+  why: string;
+  tests: string[];
+}
+
+interface Document {
+  rows: Row[];
+  counts: Map<string, number[]>;
+  citations: { label: string; file: string; name: string }[];
+}
+
+const script = (await import(join(ROOT, 'scripts/asvs/document.mjs'))) as {
+  readDocument: (text: string) => Document;
+};
+const { rows, counts, citations } = script.readDocument(readFileSync(join(ROOT, 'docs/asvs.md'), 'utf8'));
+
+const ANSWERS = ['yes', 'no', 'not applicable'];
+
+test('every row is answered, and only a yes cites tests', (t) => {
+  t.ok(rows.length > 100, `${rows.length} rows`);
+  for (const { section, id, answer, why, tests } of rows) {
+    t.ok(ANSWERS.includes(answer), `${section}, ${id}: ${answer}`);
+    t.equal(tests.length > 0, answer === 'yes', `${section}, ${id}: ${tests.join(', ')}`);
+    t.ok(why.length > 0, `${section}, ${id}: a reason`);
+  }
+  t.end();
+});
+
+test('the tables of ASVS have every requirement of their chapters, with its level', (t) => {
+  for (const [chapter, sections] of Object.entries(ASVS_LEVELS)) {
+    const all = sections.flatMap((levels, i) =>
+      Array.from(levels, (level, j) => `${chapter.slice(1)}.${i + 1}.${j + 1}, level ${level}`),
+    );
+    const own = rows.filter(({ section }) => section.startsWith(`ASVS ${chapter} `));
+    t.strictSame(
+      own.map(({ id, level }) => `${id}, level ${level}`),
+      all,
+      chapter,
+    );
+  }
+  t.end();
+});
+
+test('no table has an id twice', (t) => {
+  const ids = rows.map(({ section, id }) => `${section}, ${id}`);
+  t.strictSame([...new Set(ids)], ids);
+  t.end();
+});
+
+test('the counts at the top are those of the rows', (t) => {
+  const countsOf = (some: Row[]) =>
+    ANSWERS.map((each) => some.filter(({ answer }) => answer === each).length);
+  const sections = [...new Set(rows.map(({ section }) => section))];
+  const counted = sections.map((name) => [name, countsOf(rows.filter(({ section }) => section === name))]);
+  t.strictSame([...counts], [...counted, ['all', countsOf(rows)]]);
+  t.end();
+});
+
+test('every cited test is in the list once, and every test in the list is cited', (t) => {
+  const labels = citations.map(({ label }) => label);
+  t.strictSame([...new Set(labels)], labels);
+  t.strictSame([...new Set(rows.flatMap(({ tests }) => tests))].sort(), labels.sort());
+  const names = citations.map(({ file, name }) => `${file} › ${name}`);
+  t.strictSame([...new Set(names)], names);
+  t.end();
+});
+
+test('every cited test exists, and is neither skipped nor todo', (t) => {
+  for (const { label, file, name } of citations) {
+    const isThere = existsSync(join(ROOT, file));
+    t.ok(isThere, `${label}: ${file}`);
+    const found = isThere ? findTest(readFileSync(join(ROOT, file), 'utf8'), name) : 'no such file';
+    t.equal(found, 'runs', `${label}: ${file} › ${name}`);
+  }
+  t.end();
+});
+
+test('a missing, skipped or pending test is found', (t) => {
+  const source = [
+    "test('a', (t) => {});",
+    "onEachStore(\n  'it is \\'b\\'', async (t, env) => {});",
+    'test(`c of ${what}`, { skip: redisMissing }, (t) => {});',
+    "test('d', { skip: 'later' }, (t) => {});",
+    "test('e', { todo: true }, (t) => {});",
+    "test.skip('f', (t) => {});",
+    "// it says 'g', here",
+  ].join('\n');
+  for (const name of ['a', "it is 'b'", 'c of tokens']) t.equal(findTest(source, name), 'runs', name);
+  for (const name of ['d', 'e', 'f']) t.equal(findTest(source, name), 'is skipped or todo', name);
+  for (const name of ['g', 'A', 'c of ', 'a test']) t.equal(findTest(source, name), 'is missing', name);
+  t.end();
+});
+
+test('every file that the threat model names exists', (t) => {
+  const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
+  const named = [...text.matchAll(/`((?:src|test)\/[^`]+)`/g)].map(([, path = '']) => path);
+  t.ok(named.length > 20, `${named.length} files`);
+  t.strictSame(
+    named.filter((path) => !existsSync(join(ROOT, path))),
+    [],
+  );
+  t.end();
+});
+
+/** Finds the definition of a test in its file's text. A template's expressions stand for any text. */
+function findTest(source: string, name: string): 'runs' | 'is missing' | 'is skipped or todo' {
+  const definitions = /\b(test|onEachStore)(\.\w+)?\(\s*(['"`])((?:\\.|(?!\3).)*)\3,\s*(\{[^}]*\})?/g;
+  for (const [, , method, quote, text = '', options = ''] of source.matchAll(definitions)) {
+    if (!matches(text, name, quote === '`')) continue;
+    const isOff = method !== undefined || /\btodo\b|\bskip: *(true|['"`])/.test(options);
+    return isOff ? 'is skipped or todo' : 'runs';
+  }
+  return 'is missing';
+}
+
+function matches(text: string, name: string, isTemplate: boolean): boolean {
+  const parts = isTemplate ? text.split(/\$\{[^}]*\}/) : [text];
+  const literal = parts.map((part) =>
+    part.replaceAll(/\\(.)/g, '$1').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+  );
+  return new RegExp(`^${literal.join('.+')}$`).test(name);
+}

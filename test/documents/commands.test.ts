@@ -1,0 +1,68 @@
+import { test } from 'tap';
+import { DOCUMENTS } from '../support/documents.ts';
+import { logLines } from '../support/log-lines.ts';
+import { aNewcomer } from '../support/newcomer.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+
+/** The operations in the order of the README's session. */
+const ROUTES = [
+  'POST /api/auth/signup',
+  'POST /api/auth',
+  'GET /api/auth/refresh',
+  'GET /api/user',
+  'GET /api/auth/verify',
+  'POST /api/auth/llt',
+  'DELETE /api/auth/llt/:id',
+  'DELETE /api/auth',
+];
+
+test(
+  'every shell block of the README and the documents runs, in order',
+  { skip: toolsMissing('bash', 'curl', 'git', 'npm', 'openssl', 'tar') },
+  async (t) => {
+    const newcomer = await aNewcomer(t);
+    const printed = new Map<string, string>();
+    for (const path of DOCUMENTS) {
+      for (const [section, output] of await newcomer.follow(path)) printed.set(`${path} ${section}`, output);
+      if (path !== 'README.md') continue;
+      const good = () =>
+        logLines(newcomer.log())
+          .filter(({ msg, status }) => msg === 'request' && status === 200)
+          .map(({ method, route }) => `${String(method)} ${String(route)}`);
+      await until(() => good().length >= ROUTES.length);
+      t.strictSame(good(), ROUTES, 'the session uses all operations');
+    }
+
+    const session = printed.get('README.md A curl session') ?? '';
+    t.match(answersIn(session), [
+      { access_token: String, refresh_token: String, user: { id: Number, username: /^ada-/, name: 'Ada' } },
+      { id: Number, tokens: [{ type: 'refresh' }, { type: 'refresh', current: true }] },
+      { id: Number, longlived_token: String },
+      { msg: String },
+      { msg: String },
+    ]);
+    t.equal(answersIn(session).length, 5);
+    t.match(session, /^x-auth-token-type: access\r?$/im);
+
+    const orders = printed.get('docs/integrating.md A service in Node') ?? '';
+    t.match(orders, /\{"orders":\[\],"of":\d+\}/, 'the Express app accepts a good token');
+    t.match(orders, /^401$/m, 'the Express app refuses it after the logout');
+    t.match(answersIn(printed.get('docs/integrating.md Introspection and revocation') ?? ''), [
+      { active: true, token_use: 'access', username: /^cyd-/ },
+      { active: false },
+    ]);
+    t.match(printed.get('docs/integrating.md The revocation feed'), /^event: snapshot$/m);
+    t.match(printed.get('docs/keys.md Change the signing key'), /published|unseen/);
+    t.match(printed.get('docs/operating.md Doctor'), /^ok/m);
+    t.match(printed.get('docs/operating.md Regular work'), /^purged \d+ records$/m);
+    t.match(printed.get('docs/observability.md Logs'), 'debug');
+  },
+);
+
+function answersIn(output: string): object[] {
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as object);
+}

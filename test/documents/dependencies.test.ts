@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { readDocument, ROOT } from '../support/documents.ts';
+import { codeOf, readTable } from '../support/markdown.ts';
+
+/** Licences that we may ship: each allows use without conditions on the rest of the product. */
+const ALLOWED = [
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+  'Unlicense',
+];
+
+/** Sections of docs/dependencies.md, and the field of package.json that each lists. */
+const SECTIONS = {
+  'In the image': 'dependencies',
+  Optional: 'optionalDependencies',
+  'For development and tests': 'devDependencies',
+} as const;
+
+const manifest = readJson('package.json') as Record<string, Record<string, string>>;
+
+interface LockEntry {
+  dev?: boolean;
+  optional?: boolean;
+  devOptional?: boolean;
+  peer?: boolean;
+  license?: string;
+}
+const { packages } = readJson('package-lock.json') as { packages: Record<string, LockEntry> };
+
+test('docs/dependencies.md lists every dependency of package.json, with its licence', (t) => {
+  for (const [title, key] of Object.entries(SECTIONS)) {
+    const [, section = ''] = readDocument('docs/dependencies.md').split(`## ${title}\n`);
+    const rows = readTable(section, /^\| package/);
+    t.strictSame(
+      rows.map(([name = '']) => codeOf(name)[0]),
+      Object.keys(manifest[key] ?? {}),
+      title,
+    );
+    for (const [name = '', purpose, licence] of rows) {
+      t.equal(licence, licenceOf(`node_modules/${codeOf(name)[0] ?? ''}`), name);
+      t.ok(purpose, `${name} has a purpose`);
+    }
+  }
+  t.end();
+});
+
+test('every package of the image has an allowed licence', (t) => {
+  const shipped = Object.entries(packages).filter(
+    ([path, { dev, optional, devOptional, peer }]) =>
+      path !== '' && !dev && !optional && !devOptional && !peer,
+  );
+  t.ok(shipped.length > 100, `${shipped.length} packages`);
+  const refused = shipped.map(([path]) => `${path}: ${licenceOf(path)}`).filter((line) => !isAllowed(line));
+  t.strictSame(refused, []);
+  t.end();
+});
+
+test('a licence with conditions on the product is refused', (t) => {
+  for (const licence of ['GPL-3.0', 'AGPL-3.0-only', 'MIT OR GPL-2.0', 'none'])
+    t.notOk(isAllowed(`x: ${licence}`));
+  t.ok(isAllowed('x: MIT'));
+  t.end();
+});
+
+function isAllowed(line: string): boolean {
+  return ALLOWED.some((licence) => line.endsWith(`: ${licence}`));
+}
+
+/** The licence in the package; for packages of other systems, which are not installed, the one in the lock file. */
+function licenceOf(path: string): string {
+  try {
+    const { license } = readJson(join(path, 'package.json')) as { license?: unknown };
+    return typeof license === 'string' ? license : 'none';
+  } catch {
+    return packages[path]?.license ?? 'none';
+  }
+}
+
+function readJson(path: string): unknown {
+  return JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
+}

@@ -1,0 +1,194 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { test } from 'tap';
+import { USAGE } from '../../src/cli/arguments.ts';
+import { allDocuments, DOCUMENTS, NOT_RUN, readDocument, ROOT } from '../support/documents.ts';
+import { readBlocks } from '../support/markdown.ts';
+
+/** Languages that GitHub highlights. A block without a language would hide a shell block from the tests. */
+const LANGUAGES = ['sh', 'sql', 'json', 'ts', 'mermaid', 'text', 'nginx', 'caddy', 'yaml'];
+
+/** Its table of promises contains whole sentences. */
+const WIDE_CELLS = ['docs/rotation.md'];
+
+const files = allDocuments();
+
+test('the README has at most 150 lines, none over 200 characters', (t) => {
+  const lines = readDocument('README.md').trimEnd().split('\n');
+  t.ok(lines.length <= 150, `${lines.length} lines`);
+  t.strictSame(
+    lines.filter((line) => line.length > 200),
+    [],
+  );
+  t.end();
+});
+
+test('table cells have at most 120 characters', (t) => {
+  for (const path of DOCUMENTS) {
+    if (WIDE_CELLS.includes(path)) continue;
+    const rows = readDocument(path)
+      .split('\n')
+      .filter((line) => line.startsWith('|'));
+    const cells = rows.flatMap((row) => row.split(/(?<!\\)\|/)).map((cell) => cell.trim());
+    t.strictSame(
+      cells.filter((cell) => cell.length > 120),
+      [],
+      path,
+    );
+  }
+  t.end();
+});
+
+test('the list of documents and the index by reader contain every document below docs', (t) => {
+  const found = files.filter((path) => /^docs\/[^/]+$/.test(path) || /^[A-Z]+\.md$/.test(path));
+  const apart = ['ARCHITECTURE.md', 'CHANGELOG.md'];
+  t.strictSame([...DOCUMENTS, ...apart].sort(), found.sort());
+  const linked = linksIn('docs/README.md').map(({ file }) => file);
+  for (const path of found)
+    if (path !== 'docs/README.md') t.ok(linked.includes(path), `${path} is in the index`);
+  t.end();
+});
+
+test('every link leads to an existing file and heading', (t) => {
+  let count = 0;
+  for (const path of files) {
+    for (const { file, anchor, text } of linksIn(path)) {
+      count++;
+      if (!existsSync(join(ROOT, file))) t.fail(`${path}: ${text}`);
+      else if (anchor !== undefined && !anchorsOf(file).has(anchor)) t.fail(`${path}: ${text}`);
+    }
+  }
+  t.ok(count > 100, `${count} links`);
+  t.end();
+});
+
+test('a shell block runs, or has a mark with a fitting reason', (t) => {
+  let marked = 0;
+  for (const path of DOCUMENTS) {
+    for (const { language, text, mark } of readBlocks(readDocument(path))) {
+      t.ok(LANGUAGES.includes(language), `${path}: ${language}`);
+      if (mark === null) continue;
+      t.equal(language, 'sh', `${path}: only shell blocks are marked`);
+      if (mark.name === 'terminal') {
+        t.match(mark.value, /^http:\/\/localhost:\d+\//, path);
+      } else {
+        t.equal(mark.name, 'not run', path);
+        t.match(text, NOT_RUN[mark.value] ?? /never/, `${path}: ${mark.value}`);
+        marked++;
+      }
+    }
+  }
+  t.ok(marked > 5);
+  t.end();
+});
+
+test('the parser of blocks finds marks and sections', (t) => {
+  const text =
+    '# A\n\n## One\n\n<!-- not run: b -->\n\n```sh\necho\n\n1\n```\n\n<!-- x: y -->\n\ntext\n\n```ts\n2\n```\n';
+  t.strictSame(readBlocks(text), [
+    { language: 'sh', text: 'echo\n\n1\n', mark: { name: 'not run', value: 'b' }, section: 'One' },
+    { language: 'ts', text: '2\n', mark: null, section: 'One' },
+  ]);
+  t.end();
+});
+
+test('every command named in a document exists', (t) => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  for (const path of files) {
+    const text = readDocument(path);
+    for (const [, name = ''] of text.matchAll(/npm run ([\w:]+)/g))
+      t.ok(name in scripts, `${path}: npm run ${name}`);
+    for (const [, name = '', action = ''] of text.matchAll(/npx latchkey (\w+)(?: ([a-z]+)\b)?/g)) {
+      const isGroup = ['client', 'keys', 'user'].includes(name);
+      const command = isGroup && action !== '' ? `${name} ${action}` : name;
+      t.match(USAGE, new RegExp(`^ +${command}\\b`, 'm'), `${path}: npx latchkey ${command}`);
+    }
+  }
+  t.end();
+});
+
+test('the README’s table lists every operation of the reference', (t) => {
+  const { paths } = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8')) as {
+    paths: Record<string, Record<string, unknown>>;
+  };
+  const [, section = ''] = readDocument('README.md').split('## Endpoints\n');
+  const table = section.split(/^## /m)[0] ?? '';
+  // In `X`, `Y` the second shares the method of the first.
+  const listed = [...table.matchAll(/`(?:([A-Z]+) )?(\/[\w./{}-]+)`/g)];
+  let method = '';
+  const known = listed.map(([, own, path]) => `${(method = own ?? method)} ${path}`);
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const name of Object.keys(operations).filter((each) => /^(get|post|delete)$/.test(each))) {
+      if (path.startsWith('/api/auth/verify')) t.match(table, '/api/auth/verify` and below');
+      else t.ok(known.includes(`${name.toUpperCase()} ${path}`), `${name} ${path}`);
+    }
+  }
+  t.end();
+});
+
+test('the proxy snippets appear in the tested files', (t) => {
+  const [, section = ''] = readDocument('docs/integrating.md').split('## A proxy in front\n');
+  const blocks =
+    section.split(/^## /m)[0]?.matchAll(/\]\(\.\.\/(deploy\/[^)]+)\)(?:(?!```)[^])*```\w+\n([^]*?)```/g) ??
+    [];
+  const compared: string[] = [];
+  for (const [, file = '', snippet = ''] of blocks) {
+    t.ok(unindented(readDocument(file)).includes(unindented(snippet)), file);
+    compared.push(file.split('/')[1] ?? '');
+  }
+  t.strictSame(compared, ['nginx', 'caddy', 'traefik', 'envoy']);
+  t.end();
+});
+
+function unindented(text: string): string {
+  return text.replaceAll(/^[ \t]+/gm, '');
+}
+
+interface Link {
+  /** Relative to the root of the project. */
+  file: string;
+  anchor: string | undefined;
+  text: string;
+}
+
+/** Links of a document to files of the project. */
+function linksIn(path: string): Link[] {
+  const prose = readDocument(path).replaceAll(/^ *```[^]*?^ *```$|`[^`\n]*`/gm, '');
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^https?:/.test(target))
+    .map((text) => {
+      const [file = '', anchor] = text.split('#');
+      return { file: file === '' ? path : normalize(join(dirname(path), file)), anchor, text };
+    });
+}
+
+/** The anchors that GitHub gives to headings. */
+function anchorsOf(path: string): Set<string> {
+  const seen = new Map<string, number>();
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of readDocument(path).matchAll(/^#+ (.*)$/gm)) {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-');
+    const count = seen.get(slug) ?? 0;
+    seen.set(slug, count + 1);
+    anchors.add(count === 0 ? slug : `${slug}-${count}`);
+  }
+  return anchors;
+}
+
+test('docs/adr/README.md lists every decision, in order', (t) => {
+  const decisions = readdirSync(join(ROOT, 'docs/adr')).filter((name) => /^\d{4}-/.test(name));
+  const listed = [...readDocument('docs/adr/README.md').matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(
+    ([, file]) => file,
+  );
+  t.strictSame(listed, decisions.sort());
+  for (const file of decisions) {
+    t.match(readDocument(`docs/adr/${file}`), new RegExp(`^# ${Number(file.slice(0, 4))}\\. \\S`), file);
+  }
+  t.end();
+});

@@ -1,0 +1,80 @@
+import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
+import { test } from 'tap';
+import type { AuditEvent } from '../../../src/domain/audit/event.ts';
+import { makeCreateLongLived } from '../../../src/domain/long-lived-tokens/create.ts';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { aCaller } from '../../support/caller.ts';
+import { aClock } from '../../support/clock.ts';
+import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
+import { aUser } from '../../support/token.ts';
+
+async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0 } = {}) {
+  const clock = aClock();
+  const user = aUser({ id: 1 });
+  const tokens = makeMemoryTokenStore([user]);
+  const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
+  const [createdAt, generation] = [clock.now(), clock.micros()];
+  const session = { name: 'Firefox', createdAt, state: initialState(generation, 'home') };
+  const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
+  const tokenId = added?.id ?? 0;
+  const events: AuditEvent[] = [];
+  const createLongLived = makeCreateLongLived({
+    ...{ tokens, tokenStates, maxTokens: 2, enabled, maxAge, loginMaxAge, clock },
+    audit: (event) => events.push(event),
+    auditLimit: (_key, event) => events.push(event),
+  });
+  const caller = { ...aCaller(user, tokenId, generation), createdAt };
+  const create = (device = 'Kitchen', type: 'access' | 'llt' = 'access') =>
+    createLongLived({ ...caller, type }, device, 'a key', NO_REQUEST);
+  return { clock, tokens, tokenStates, session: tokenId, generation, events, create };
+}
+
+test('the record has the session and the generation that asked', async (t) => {
+  const { clock, tokens, tokenStates, session, generation, events, create } = await aService();
+  const { tokenId, ...grant } = await create(' Kitchen ');
+  t.strictSame(grant, { userId: 1, createdAt: clock.now(), expiresAt: null });
+  t.match(await tokens.find(tokenId), { record: { name: 'Kitchen', createdBy: session, expiresAt: null } });
+  t.strictSame(events, [{ event: 'llt.created', userId: 1, tokenId, by: session }]);
+  t.match(await tokenStates.checkLongLived({ userId: 1, tokenId }), { outcome: 'good' });
+  t.match(await tokens.revokeForReuse(1, session, clock.now(), generation + 1), { ended: [] });
+  t.match(await tokens.revokeForReuse(1, session, clock.now(), generation), { ended: [tokenId] });
+});
+
+test('an expiry is fixed at creation, to the second', async (t) => {
+  const { clock, tokens, create } = await aService({ maxAge: 60 });
+  clock.pass(999);
+  const { tokenId, createdAt, expiresAt } = await create();
+  t.equal(expiresAt, createdAt - 999 + 60_000);
+  t.match(await tokens.find(tokenId), { record: { expiresAt } });
+});
+
+test('a session whose login is too old creates none', async (t) => {
+  const { clock, tokens, create } = await aService({ loginMaxAge: 60 });
+  clock.pass(60_000);
+  await create();
+  clock.pass(1);
+  await t.rejects(create(), { code: 'login_too_old' });
+  t.equal((await tokens.list(1)).length, 2);
+});
+
+test('creation can be turned off', async (t) => {
+  const { tokens, create } = await aService({ enabled: false });
+  await t.rejects(create(), { code: 'llt_disabled' });
+  await t.rejects(create(' '), { code: 'llt_disabled' });
+  t.equal((await tokens.list(1)).length, 1);
+});
+
+test('creation needs a device name and a free place', async (t) => {
+  const { events, create } = await aService();
+  await t.rejects(create(' '), { code: 'validation_failed', errors: [{ path: '/device' }] });
+  await create();
+  await create();
+  await t.rejects(create(), { code: 'too_many_tokens' });
+  t.match(events[2], { event: 'limit.reached', limit: 'llt', userId: 1 });
+});
+
+test('a long-lived token may not create another', async (t) => {
+  const { create } = await aService();
+  await t.rejects(create('Kitchen', 'llt'), { code: 'token_not_allowed' });
+});

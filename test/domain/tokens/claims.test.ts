@@ -1,0 +1,107 @@
+import { test } from 'tap';
+import {
+  CLOCK_TOLERANCE,
+  hasExpired,
+  longLivedClaims,
+  pairClaims,
+  readClaims,
+} from '../../../src/domain/tokens/claims.ts';
+
+const identity = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
+const lifetimes = { accessToken: 900, refreshToken: 2_592_000, session: 0 };
+const createdAt = 1_794_000_000_999;
+const IAT = 1_795_000_000;
+
+test('the claims of a pair follow from its generation', (t) => {
+  const base = { sub: '7', sid: 11, gen: identity.generation, jti: '11.1795000000999999', iat: IAT };
+  t.strictSame(pairClaims(identity, createdAt, lifetimes), {
+    access: { ...base, exp: IAT + 900 },
+    refresh: { ...base, exp: IAT + 2_592_000 },
+  });
+  t.strictSame(pairClaims(identity, createdAt, lifetimes), pairClaims({ ...identity }, createdAt, lifetimes));
+  t.end();
+});
+
+test('no token outlives the greatest age of its session', (t) => {
+  const { access, refresh } = pairClaims(identity, createdAt, { ...lifetimes, session: 1_000_500 });
+  t.equal(access.exp, 1_794_000_000 + 1_000_500);
+  t.equal(refresh.exp, 1_794_000_000 + 1_000_500);
+  const later = pairClaims(identity, createdAt, { ...lifetimes, session: 1_100_000 });
+  t.equal(later.access.exp, IAT + 900);
+  t.equal(later.refresh.exp, 1_794_000_000 + 1_100_000);
+  t.end();
+});
+
+test('a long-lived token has no generation, and an expiry only on request', (t) => {
+  const claims = { sub: '7', sid: 12, jti: '12', iat: IAT };
+  t.strictSame(longLivedClaims(7, 12, 1_795_000_000_999, null), claims);
+  const expiring = longLivedClaims(7, 12, 1_795_000_000_999, 1_795_000_060_000);
+  t.strictSame(expiring, { ...claims, exp: IAT + 60 });
+  const read = { userId: 7, tokenId: 12, generation: 0, expiresAt: IAT + 60 };
+  t.strictSame(readClaims({ ...expiring }, 'llt'), read);
+  t.end();
+});
+
+test('issued claims can be read back', (t) => {
+  const { access, refresh } = pairClaims(identity, createdAt, lifetimes);
+  t.strictSame(readClaims({ ...access }, 'access'), { ...identity, expiresAt: IAT + 900 });
+  t.strictSame(readClaims({ ...refresh }, 'refresh'), { ...identity, expiresAt: IAT + 2_592_000 });
+  const longLived = longLivedClaims(7, 12, createdAt, null);
+  t.strictSame(readClaims({ ...longLived }, 'llt'), {
+    userId: 7,
+    tokenId: 12,
+    generation: 0,
+    expiresAt: null,
+  });
+  const greatest = Number.MAX_SAFE_INTEGER;
+  const far = pairClaims({ userId: greatest, tokenId: greatest, generation: greatest }, createdAt, lifetimes);
+  t.strictSame(readClaims({ ...far.access }, 'access'), {
+    userId: greatest,
+    tokenId: greatest,
+    generation: greatest,
+    expiresAt: far.access.exp,
+  });
+  t.end();
+});
+
+test('a token expires with its claim plus the tolerance, to the millisecond', (t) => {
+  const end = (IAT + CLOCK_TOLERANCE) * 1000;
+  t.equal(hasExpired({ expiresAt: IAT }, end - 1), false);
+  t.equal(hasExpired({ expiresAt: IAT }, end), true);
+  t.equal(hasExpired({ expiresAt: null }, Number.MAX_SAFE_INTEGER), false);
+  t.end();
+});
+
+test('claims of another shape are refused', (t) => {
+  const access = { ...pairClaims(identity, createdAt, lifetimes).access };
+  const longLived = { ...longLivedClaims(7, 12, createdAt, null) };
+  t.equal(readClaims(longLived, 'access'), null);
+  t.equal(readClaims(longLived, 'refresh'), null);
+  t.equal(readClaims(access, 'llt'), null);
+  const spoilt: Record<string, unknown[]> = {
+    sub: [undefined, 7, '', '0', '-7', '07', '7.0', '1e3', ' 7', '9007199254740992', '99999999999999999'],
+    sid: [undefined, '11', 0, -1, 1.5, 2 ** 53, NaN, null],
+    gen: [undefined, '5', 0, -1, 1.5, 2 ** 53, null],
+    jti: [undefined, '', '11', '11.5', `12.${identity.generation}`, 11],
+    iat: [undefined, '5', null, 1.5, 2 ** 53, 1e300],
+    exp: [undefined, '5', null, 1.5, 2 ** 53, 1e300],
+  };
+  t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
+  for (const [claim, values] of Object.entries(spoilt)) {
+    for (const value of values) {
+      t.equal(readClaims({ ...access, [claim]: value }, 'access'), null, `${claim}: ${String(value)}`);
+    }
+  }
+  for (const spoiltClaims of [
+    { jti: '13' },
+    { jti: undefined },
+    { gen: 5 },
+    { sid: '12' },
+    { sub: 7 },
+    { exp: '5' },
+    { exp: null },
+  ]) {
+    t.equal(readClaims({ ...longLived, ...spoiltClaims }, 'llt'), null, JSON.stringify(spoiltClaims));
+  }
+  t.end();
+});

@@ -1,0 +1,206 @@
+import { test } from 'tap';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
+import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
+import { aClock } from '../../support/clock.ts';
+import { memoryRecords } from '../../support/records.ts';
+
+/** Write-behind over records that a test can stop, with every batch that it wrote. */
+function aWorld() {
+  const records = memoryRecords();
+  const { writer } = records;
+  const batches: number[][] = [];
+  let answered = Infinity;
+  let meanwhile = () => undefined as unknown;
+  const asked = (ids: number[]) => {
+    meanwhile();
+    if (batches.length >= answered) throw new AuthError('unavailable');
+    batches.push(ids);
+  };
+  const clock = aClock();
+  const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
+  const writeBehind = makeWriteBehind({
+    tokenStates,
+    revocations: records.revocations,
+    clock,
+    writer: {
+      saveStates: async (batch) => {
+        asked(batch.map(({ tokenId }) => tokenId));
+        return writer.saveStates(batch);
+      },
+      saveUses: async (uses) => {
+        asked(uses.map(({ tokenId }) => tokenId));
+        return writer.saveUses(uses);
+      },
+    },
+  });
+  /** The records answer this many more times, then fail. */
+  const answer = (times: number) => {
+    answered = batches.length + times;
+  };
+  /** Runs while the next batch is written. */
+  const during = (work: () => unknown) => {
+    meanwhile = () => {
+      meanwhile = () => undefined;
+      work();
+    };
+  };
+  return { ...records, tokenStates, writeBehind, batches, answer, during, clock };
+}
+
+test('each session is written once, in its newest state', async (t) => {
+  const { aSession, stateOf, writeBehind, batches } = aWorld();
+  const [a, b] = [await aSession(), await aSession()];
+  writeBehind.note(b, initialState(2e6, ''));
+  for (const latest of [2e6, 4e6, 3e6]) writeBehind.note(a, initialState(latest, ''));
+  t.equal(writeBehind.size(), 2);
+  await writeBehind.flush();
+  t.equal(writeBehind.size(), 0);
+  t.strictSame(batches, [[a.tokenId, b.tokenId]], 'in the order of ids');
+  t.strictSame(await stateOf(a.tokenId), initialState(4e6, ''));
+  t.strictSame(await stateOf(b.tokenId), initialState(2e6, ''));
+  await writeBehind.flush();
+  t.equal(batches.length, 1, 'nothing is left to write');
+});
+
+test('a confirmation replaces the noted state of the same pair, and is not replaced by it', async (t) => {
+  const { aSession, stateOf, writeBehind } = aWorld();
+  const key = await aSession();
+  const state = initialState(4e6, '');
+  writeBehind.note(key, { ...state, confirmed: false });
+  writeBehind.note(key, { ...state, confirmed: true });
+  writeBehind.note(key, { ...state, confirmed: false });
+  await writeBehind.flush();
+  t.equal((await stateOf(key.tokenId))?.confirmed, true);
+
+  writeBehind.note(key, initialState(6e6, ''));
+  writeBehind.note(key, { ...initialState(5e6, ''), confirmed: true });
+  await writeBehind.flush();
+  t.strictSame(await stateOf(key.tokenId), initialState(6e6, ''), 'nor does a confirmation of an older pair');
+});
+
+test('a failed flush loses nothing, and does not overwrite newer states', async (t) => {
+  const { aSession, stateOf, writeBehind, answer } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(4e6, 'old'));
+  writeBehind.noteUse(9, 5000);
+  answer(0);
+  const failing = writeBehind.flush();
+  writeBehind.note(key, initialState(5e6, 'new'));
+  await t.rejects(failing, { code: 'unavailable' });
+  t.equal(writeBehind.size(), 2);
+  answer(Infinity);
+  await writeBehind.flush();
+  t.equal(writeBehind.size(), 0);
+  t.equal((await stateOf(key.tokenId))?.client, 'new');
+});
+
+test('large batches are split, and only the failed part is written again', async (t) => {
+  const { writeBehind, batches, answer } = aWorld();
+  const ids = Array.from({ length: 1200 }, (_, i) => i + 1);
+  for (const tokenId of ids) writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  for (const tokenId of ids) writeBehind.noteUse(tokenId, 1000);
+  answer(2);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.equal(writeBehind.size(), 200 + 1200);
+  answer(2);
+  await t.rejects(writeBehind.flush(), { code: 'unavailable' });
+  t.equal(writeBehind.size(), 700);
+  answer(Infinity);
+  await writeBehind.flush();
+  t.strictSame(
+    batches.map(({ length }) => length),
+    [500, 500, 200, 500, 500, 200],
+  );
+  t.strictSame(batches.slice(0, 3).flat(), ids);
+  t.strictSame(batches.slice(3).flat(), ids);
+});
+
+test('only the last use of a token counts', async (t) => {
+  const { aSession, tokens, writeBehind } = aWorld();
+  const { userId } = await aSession();
+  const tokenId =
+    (await tokens.addLongLived(userId, { name: 'x', createdAt: 0, kid: 'a key', createdBy: null }, 5)) ?? 0;
+  for (const at of [3000, 5000, 4000]) writeBehind.noteUse(tokenId, at);
+  t.equal(writeBehind.size(), 1);
+  await writeBehind.flush();
+  t.equal((await tokens.find(tokenId))?.record.lastUsedAt, 5000);
+});
+
+test('concurrent flushes are one flush; a later one is separate', async (t) => {
+  const { aSession, writeBehind, batches } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(2e6, ''));
+  const first = writeBehind.flush();
+  t.equal(writeBehind.flush(), first);
+  await first;
+  writeBehind.note(key, initialState(3e6, ''));
+  await writeBehind.flush();
+  t.equal(batches.length, 2);
+});
+
+test('a session rotated here and revoked elsewhere gets its tombstone, which is renewed from now on', async (t) => {
+  const { aSession, tokens, revocations, tokenStates, writeBehind } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(5e6, ''));
+  await tokens.revoke(key.userId, key.tokenId, Date.now());
+  await writeBehind.flush();
+  t.equal((await tokenStates.checkAccess(key, 5e6)).outcome, 'revoked');
+  t.match(await revocations.settledSince({ ago: 60_000 }, 10), [{ key }]);
+});
+
+test('the lag is the age of the oldest waiting entry, also during a write and after its failure', async (t) => {
+  const { writeBehind, answer, clock } = aWorld();
+  const note = (tokenId: number) => {
+    writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  };
+  clock.pass(1000);
+  t.equal(writeBehind.lag(), 0, 'nothing waits');
+  note(1);
+  clock.pass(300);
+  writeBehind.noteUse(2, 1);
+  note(1);
+  clock.pass(200);
+  t.equal(writeBehind.lag(), 500);
+
+  answer(0);
+  const failing = writeBehind.flush();
+  t.equal(writeBehind.lag(), 500, 'during the write');
+  await t.rejects(failing, { code: 'unavailable' });
+  clock.pass(500);
+  t.equal(writeBehind.lag(), 1000, 'the age of a failed entry stays');
+
+  answer(Infinity);
+  const working = writeBehind.flush();
+  clock.pass(100);
+  note(3);
+  await working;
+  clock.pass(50);
+  t.equal(writeBehind.lag(), 50, 'the entry noted meanwhile');
+  await writeBehind.flush();
+  t.equal(writeBehind.lag(), 0);
+});
+
+test('an entry noted during a write and written along with it has no lag', async (t) => {
+  const { aSession, writeBehind, during, clock } = aWorld();
+  const key = await aSession();
+  writeBehind.note(key, initialState(2e6, ''));
+  during(() => {
+    writeBehind.noteUse(key.tokenId, 1);
+  });
+  await writeBehind.flush();
+  clock.pass(5000);
+  t.equal(writeBehind.size(), 0);
+  t.equal(writeBehind.lag(), 0);
+
+  writeBehind.noteUse(key.tokenId, 2);
+  during(() => {
+    writeBehind.note(key, initialState(3e6, ''));
+    writeBehind.noteUse(key.tokenId, 3);
+  });
+  await writeBehind.flush();
+  clock.pass(5000);
+  t.equal(writeBehind.size(), 2);
+  t.equal(writeBehind.lag(), 5000);
+});

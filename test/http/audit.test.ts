@@ -1,0 +1,302 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { EVENTS, type EventName } from '../../src/domain/audit/event.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { assertDocumented } from '../support/audit-schema.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
+import { logLines } from '../support/log-lines.ts';
+import { aServiceClient, introspect, revoke } from '../support/service-client.ts';
+import { disableUser } from '../support/sql.ts';
+import { aStoredSession } from '../support/tokens.ts';
+import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
+
+const HEADERS = {
+  'x-forwarded-for': '192.0.2.77',
+  'user-agent': 'Kitchen/1.0',
+  'x-request-id': 'breakfast-1',
+};
+const SOURCE = { address: '192.0.2.77', user_agent: 'Kitchen/1.0', request_id: 'breakfast-1' };
+
+/** Every event that a test of this file has seen. */
+const seen = new Set<string>();
+
+/** The lines that `work` leaves, each checked against the schema. */
+async function trailOf(t: Test, target: TestApp, work: () => Promise<unknown>) {
+  const before = target.audit().length;
+  await work();
+  const lines = target.audit().slice(before);
+  assertDocumented(t, lines);
+  for (const { event } of lines) seen.add(String(event));
+  return lines;
+}
+
+const as = (target: TestApp, line: string, token: string) => call(target, line, { token, headers: HEADERS });
+const post = (target: TestApp, line: string, payload: object) =>
+  call(target, line, { payload, headers: HEADERS });
+
+async function aTarget(t: Test, env: Record<string, string> = {}) {
+  return buildTestApp(t, { env: { TRUST_PROXY: 'loopback', REFRESH_RETRY_WINDOW: '0', ...env } });
+}
+
+test('signup, login and failed logins name the user, the session and the caller', async (t) => {
+  const target = await aTarget(t, { MAX_SESSIONS_PER_USER: '1' });
+  const account = anAccount();
+  const { username, password } = account;
+  const [signedUp] = await trailOf(t, target, () => post(target, 'POST /api/auth/signup', account));
+  t.match(signedUp, { log: 'audit', event: 'user.signed_up', outcome: 'success', ...SOURCE });
+  const user = signedUp?.subject as { user_id: number };
+  t.match(signedUp?.actor, { type: 'user', ...user });
+  const [replaced, created] = await trailOf(t, target, () =>
+    post(target, 'POST /api/auth', { username, password }),
+  );
+  t.match(created, { event: 'session.created', subject: user, token_id: Number, ...SOURCE });
+  t.match(replaced, {
+    event: 'session.replaced',
+    subject: user,
+    token_id: signedUp?.token_id,
+    details: { by: created?.token_id },
+  });
+
+  const refusal = async (payload: object) => {
+    const lines = await trailOf(t, target, () => post(target, 'POST /api/auth', payload));
+    t.match(lines, [{ event: 'login.failed', outcome: 'refused', actor: { type: 'anonymous' }, ...SOURCE }]);
+    t.equal(lines.length, 1);
+    return lines[0];
+  };
+  t.match(await refusal({ username, password: 'wrong' }), { subject: user, details: { reason: 'password' } });
+  const unknown = await refusal({ username: 'no-such-name', password });
+  t.match(unknown, { subject: { name_hash: String }, details: { reason: 'unknown' } });
+  t.strictSame(
+    (await refusal({ username: ' NO-such-name', password }))?.subject,
+    unknown?.subject,
+    'equal names have equal hashes',
+  );
+  t.notSame((await refusal({ username: 'another', password }))?.subject, unknown?.subject);
+  await disableUser(target.databaseUrl, username);
+  t.match(await refusal({ username, password }), { subject: user, details: { reason: 'disabled' } });
+});
+
+test('successful refreshes, verifications and introspections leave no event', async (t) => {
+  const target = await aTarget(t);
+  const client = await aServiceClient(target.databaseUrl);
+  const pair = await signUp(target);
+  const lines = await trailOf(t, target, async () => {
+    const next = pairOf(await refresh(target, pair.refresh_token));
+    t.equal((await verify(target, next.access_token)).statusCode, 200);
+    t.equal((await introspect(target, client, next.access_token)).statusCode, 200);
+  });
+  t.strictSame(lines, []);
+});
+
+test('a theft names the caller that presented the old token, and what ended', async (t) => {
+  const target = await aTarget(t);
+  const pair = await signUp(target);
+  const session = Number(claimsOf(pair.access_token).sid);
+  const { id } = await createLongLived(target, pair.access_token);
+  const next = pairOf(await refresh(target, pair.refresh_token));
+  await verify(target, next.access_token);
+  const lines = await trailOf(t, target, () => refresh(target, pair.refresh_token, HEADERS));
+  const subject = { user_id: pair.user.id };
+  t.match(lines, [
+    { event: 'session.reuse_detected', severity: 'warn', outcome: 'refused', subject, token_id: session },
+    { event: 'llt.ended_for_reuse', subject, details: { token_ids: [id], count: 1, by: session } },
+  ]);
+  for (const line of lines) t.match(line, SOURCE, 'both name the request that found it');
+});
+
+test('logouts and long-lived tokens name the session that asked', async (t) => {
+  const target = await aTarget(t);
+  const { user, access_token: token } = await signUp(target);
+  const by = Number(claimsOf(token).sid);
+  const subject = { user_id: user.id };
+  let llt = 0;
+  const [created] = await trailOf(t, target, async () => {
+    const payload = { device: 'Kitchen tablet' };
+    const response = await call(target, 'POST /api/auth/llt', { token, payload, headers: HEADERS });
+    llt = response.json<{ id: number }>().id;
+  });
+  t.match(created, { event: 'llt.created', subject, token_id: llt, details: { by }, ...SOURCE });
+  const [deleted] = await trailOf(t, target, () => as(target, `DELETE /api/auth/llt/${llt}`, token));
+  t.match(deleted, { event: 'token.revoked', token_id: llt, details: { by, type: 'llt' }, ...SOURCE });
+  const other = await logIn(target, user.username);
+  const [everywhere] = await trailOf(t, target, () =>
+    as(target, 'DELETE /api/user/tokens?keep=current', token),
+  );
+  t.match(everywhere, {
+    event: 'user.logged_out',
+    details: { by, token_ids: [Number(claimsOf(other.access_token).sid)], count: 1, before: null },
+    ...SOURCE,
+  });
+  const [loggedOut] = await trailOf(t, target, () => as(target, 'DELETE /api/auth', token));
+  t.match(loggedOut, { event: 'token.revoked', token_id: by, details: { by, type: 'session' }, ...SOURCE });
+});
+
+test('a token that a registered service ends names the service', async (t) => {
+  const target = await aTarget(t);
+  const client = await aServiceClient(target.databaseUrl);
+  const pair = await signUp(target);
+  const lines = await trailOf(t, target, () => revoke(target, client, pair.refresh_token));
+  t.match(lines, [
+    {
+      event: 'token.revoked_by_client',
+      actor: { type: 'service', client_id: client.clientId },
+      subject: { user_id: pair.user.id },
+    },
+  ]);
+});
+
+test('a clock that is wrong is an error', async (t) => {
+  const target = await aTarget(t);
+  const latest = (Date.now() + 600_000) * 1000;
+  const session = await aStoredSession(target, { latest, first: latest });
+  const [line] = await trailOf(t, target, () => refresh(target, session.mint('refresh', latest), HEADERS));
+  t.match(line, { event: 'clock.wrong', severity: 'error', token_id: session.tokenId, ...SOURCE });
+});
+
+test('each limit leaves one event a key and window', async (t) => {
+  const target = await aTarget(t, {
+    RATE_LIMIT_LOGIN: '4/60',
+    RATE_LIMIT_SIGNUP: '1/60',
+    RATE_LIMIT_ACCOUNT: '1/900',
+    RATE_LIMIT_NETWORK: '2/900',
+  });
+  const pair = await signUp(target);
+  const attempt = (username: string, from: string, headers = {}) =>
+    call(target, 'POST /api/auth', {
+      payload: { username, password: 'wrong' },
+      headers: { 'x-forwarded-for': from, ...headers },
+    });
+  const limits = async (work: () => Promise<unknown>) => {
+    const lines = await trailOf(t, target, work);
+    return lines
+      .filter(({ event }) => event === 'limit.reached')
+      .map(({ subject, details }) => ({ ...(subject as object), ...(details as object) }));
+  };
+  const ada = pair.user.username;
+  const user_id = pair.user.id;
+  const account = await limits(async () => {
+    for (const from of ['198.51.100.1', '203.0.113.1', '203.0.113.2']) await attempt(ada, from);
+  });
+  t.strictSame(account, [{ user_id, limit: 'account', window_seconds: 900 }]);
+  const network = await limits(async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await attempt(name, `192.0.2.${name.charCodeAt(0)}`);
+  });
+  t.strictSame(network, [{ limit: 'network', window_seconds: 900, network: '192.0.2.0/24' }]);
+  const device = { authorization: `Bearer ${pair.refresh_token}` };
+  const known = await limits(async () => {
+    for (const from of ['198.51.101.1', '198.51.102.1', '198.51.103.1']) await attempt(ada, from, device);
+  });
+  t.strictSame(known, [{ user_id, limit: 'device', window_seconds: 900 }]);
+  const unnamed = await limits(async () => {
+    for (const from of ['198.51.104.1', '198.51.105.1']) await attempt('no-such-name', from);
+  });
+  t.match(unnamed, [{ name_hash: String, limit: 'account' }]);
+  const address = await limits(async () => {
+    for (let i = 0; i < 8; i++) await attempt(`name-${i}`, '100.64.0.1');
+  });
+  t.strictSame(address, [{ limit: 'login', window_seconds: 60 }]);
+  const signups = await limits(async () => {
+    for (let i = 0; i < 3; i++) await post(target, 'POST /api/auth/signup', anAccount());
+  });
+  t.strictSame(signups, [{ limit: 'signup', window_seconds: 60 }]);
+});
+
+test('keys that a replica gains, loses and signs with are events of the service', async (t) => {
+  const secrets = join(t.testdir({}), 'secrets');
+  const [old, next] = [randomBytes(32), randomBytes(32)].map((bytes) => bytes.toString('base64url'));
+  writeFileSync(secrets, old ?? '');
+  const target = await aTarget(t, { REFRESH_TOKEN_SECRET_FILE: secrets });
+  const { keyRing } = target.composition.app;
+  const lines = await trailOf(t, target, async () => {
+    writeFileSync(secrets, next ?? '');
+    await until(async () => {
+      await keyRing.reload();
+      return target.audit().length >= 3;
+    });
+  });
+  const [kid = ''] = keyRing.current().refresh.map((key) => key.kid);
+  t.match(lines, [
+    { event: 'key.loaded', actor: { type: 'system', host: String }, subject: { kid } },
+    { event: 'key.switched', subject: { kid }, details: { use: 'refresh', previous: String } },
+    { event: 'key.removed', subject: { kid: String }, address: null },
+  ]);
+});
+
+test('text that a client sends is bounded, and holds no control character, address or token', async (t) => {
+  const target = await aTarget(t);
+  const agent = (text: string) => ({ ...HEADERS, 'user-agent': text });
+  const payload = { username: 'no-such-name', password: 'x' };
+  const shown = async (text: string) => {
+    const [line] = await trailOf(t, target, () =>
+      call(target, 'POST /api/auth', { payload, headers: agent(text) }),
+    );
+    return line?.user_agent;
+  };
+  t.equal(await shown('a\tb\u0085c'), 'a b c');
+  t.equal(await shown('x'.repeat(5000)), 'x'.repeat(256));
+  t.equal(await shown('bot (+ada@example.com) eyJhbGciOiJub25l.e30'), 'bot [removed] [removed]');
+});
+
+test('a caller that resets its connection is still named', async (t) => {
+  const target = await buildTestApp(t);
+  await target.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = target.app.server.address() as AddressInfo;
+  const body = JSON.stringify({ username: 'no-such-name', password: 'x' });
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  target.app.server.prependOnceListener('request', () => socket.resetAndDestroy());
+  socket.write(
+    `POST /api/auth HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await until(() => target.audit().length > 0);
+  t.match(target.audit(), [{ event: 'login.failed', address: '127.0.0.1' }]);
+});
+
+test('a repeated logout is one event', async (t) => {
+  const target = await aTarget(t);
+  const { access_token: token } = await signUp(target);
+  const lines = await trailOf(t, target, async () => {
+    for (let i = 0; i < 3; i++) t.equal((await as(target, 'DELETE /api/auth', token)).statusCode, 200);
+  });
+  t.match(lines, [{ event: 'token.revoked' }]);
+  t.equal(lines.length, 1);
+});
+
+test('a sink that fails refuses no request, and is logged once and counted', async (t) => {
+  const folder = t.testdir({});
+  const file = join(folder, 'audit.jsonl');
+  // A folder in place of the file: every write fails, even for root.
+  const target = await aTarget(t, { AUDIT_LOG: `file:${file}` });
+  rmSync(file);
+  mkdirSync(file);
+  for (let i = 0; i < 3; i++) t.ok((await signUp(target)).access_token);
+  const failures = async () =>
+    /^latchkey_audit_write_failures_total (\d+)$/m.exec(await target.composition.ops.metrics())?.[1];
+  await until(async () => (await failures()) === '3');
+  const errors = () => logLines(target.log()).filter(({ level }) => level === 'error');
+  t.match(errors(), [{ reason: 'EISDIR', target: `file:${file}`, msg: /audit events are lost: make space/ }]);
+  t.equal(errors().length, 1);
+  rmSync(file, { recursive: true });
+  await signUp(target);
+  await until(() => target.log().includes('audit events are written again'));
+});
+
+test('these tests have seen every event that a service writes', (t) => {
+  const names = (Object.keys(EVENTS) as EventName[]).filter((name) => EVENTS[name].actor !== 'operator');
+  t.strictSame([...seen].sort(), names.sort());
+  t.end();
+});

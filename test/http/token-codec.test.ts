@@ -1,0 +1,140 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { test } from 'tap';
+import { buildTestApp } from '../support/app.ts';
+import { claimsOf, createLongLived, headerOf, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import { KEYS, withKeys } from '../support/keys.ts';
+import { refused } from '../support/problem.ts';
+import { forge } from '../support/tokens.ts';
+
+for (const algorithm of ['ES256', 'EdDSA', 'RS256'] as const) {
+  test(`signs with ${algorithm} if that is the key's`, async (t) => {
+    const { target } = await withKeys(t, algorithm);
+    const pair = await signUp(target);
+    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+    for (const token of [pair.access_token, llt]) {
+      t.equal(headerOf(token).alg, algorithm);
+      t.equal((await verify(target, token)).statusCode, 200);
+    }
+    t.equal((await refresh(target, pair.refresh_token)).statusCode, 200);
+  });
+}
+
+test('accepts only tokens that are correct in every respect', async (t) => {
+  const { target, pem, secret } = await withKeys(t);
+  const pair = await signUp(target);
+  const header = headerOf(pair.access_token);
+  const claims = claimsOf(pair.access_token);
+  const now = Math.floor(Date.now() / 1000);
+  const status = async (token: string) => (await verify(target, token)).statusCode;
+  const publicPem = createPublicKey(createPrivateKey(pem)).export({ type: 'spki', format: 'pem' }).toString();
+  t.equal(await status(forge(header, claims, pem)), 200, 'a forgery with the right key passes');
+
+  const bad: Record<string, string> = {
+    'alg none': forge({ ...header, alg: 'none' }, claims),
+    'alg None': forge({ ...header, alg: 'None' }, claims, pem),
+    'alg none, signed': `${forge({ ...header, alg: 'none' }, claims)}${pair.access_token.split('.')[2]}`,
+    'HS256 with the public key': forge({ ...header, alg: 'HS256' }, claims, publicPem),
+    'HS256 with the trimmed public key': forge({ ...header, alg: 'HS256' }, claims, publicPem.trim()),
+    'HS256 with the refresh secret': forge(
+      { ...header, alg: 'HS256' },
+      claims,
+      Buffer.from(secret, 'base64url'),
+    ),
+    'another algorithm in the header': forge({ ...header, alg: 'RS256' }, claims, KEYS.RS256()),
+    'another key under the same kid': forge(header, claims, KEYS.ES256()),
+    'a key of another kind under the same kid': forge({ ...header, alg: 'EdDSA' }, claims, KEYS.EdDSA()),
+    'an unknown kid': forge({ ...header, kid: 'x' }, claims, pem),
+    'no kid': forge({ alg: header.alg, typ: header.typ }, claims, pem),
+    'a key embedded in the header': forge(
+      { ...header, kid: 'x', jwk: {}, jku: 'http://localhost' },
+      claims,
+      pem,
+    ),
+    'typ JWT': forge({ ...header, typ: 'JWT' }, claims, pem),
+    'no typ': forge({ alg: header.alg, kid: header.kid }, claims, pem),
+    'typ of an LLT': forge({ ...header, typ: 'llt+jwt' }, claims, pem),
+    'typ of a refresh token': forge({ ...header, typ: 'rt+jwt' }, claims, pem),
+    'a refresh token with typ at+jwt': forge(
+      { ...headerOf(pair.refresh_token), typ: 'at+jwt' },
+      claims,
+      Buffer.from(secret, 'base64url'),
+    ),
+    'another issuer': forge(header, { ...claims, iss: 'http://localhost:3001' }, pem),
+    'no issuer': forge(header, { ...claims, iss: undefined }, pem),
+    'another audience': forge(header, { ...claims, aud: 'latchkey2' }, pem),
+    'no audience': forge(header, { ...claims, aud: undefined }, pem),
+    expired: forge(header, { ...claims, exp: now - 6 }, pem),
+    'no expiry': forge(header, { ...claims, exp: undefined }, pem),
+    'an expiry that is text': forge(header, { ...claims, exp: String(now + 900) }, pem),
+    'a fractional generation': forge(header, { ...claims, gen: Number(claims.gen) + 0.5 }, pem),
+    'no generation': forge(header, { ...claims, gen: undefined }, pem),
+    'another owner': forge(header, { ...claims, sub: String(pair.user.id + 1) }, pem),
+    'an owner that is a number': forge(header, { ...claims, sub: pair.user.id }, pem),
+    'an owner with a leading zero': forge(header, { ...claims, sub: `0${pair.user.id}` }, pem),
+    'another session': forge(header, { ...claims, sid: 999_999, jti: `999999.${String(claims.gen)}` }, pem),
+    'a jti of another token': forge(header, { ...claims, jti: '1.1' }, pem),
+    'claims that are no object': forge(header, ['x'], pem),
+    'a changed payload': pair.access_token.replace(/\.(.)/, (_, char) => `.${char === 'e' ? 'f' : 'e'}`),
+    'a cut signature': pair.access_token.slice(0, -2),
+    'no signature': pair.access_token.replace(/[^.]+$/, ''),
+    'four parts': `${pair.access_token}.x`,
+    'nothing but dots': '..',
+    'a header that is no JSON': `x.${pair.access_token.split('.').slice(1).join('.')}`,
+    'a header that is null': `bnVsbA.${pair.access_token.split('.').slice(1).join('.')}`,
+  };
+  for (const [what, token] of Object.entries(bad)) {
+    t.equal(await status(token), 401, what);
+    t.equal(await status(token), 401, `${what}, again`);
+  }
+  t.equal(await status(pair.access_token), 200, 'the real token is still valid');
+});
+
+test('allows five seconds of clock skew, and no more', async (t) => {
+  const { target, pem, secret } = await withKeys(t);
+  const pair = await signUp(target);
+  const now = Math.floor(Date.now() / 1000);
+  const aged = (token: string, key: string | Buffer, exp: number) =>
+    forge(headerOf(token), { ...claimsOf(token), exp }, key);
+  t.equal((await verify(target, aged(pair.access_token, pem, now - 2))).statusCode, 200);
+  refused(t, await verify(target, aged(pair.access_token, pem, now - 6)), 401, 'invalid_token');
+  const hmac = Buffer.from(secret, 'base64url');
+  refused(t, await refresh(target, aged(pair.refresh_token, hmac, now - 6)), 401, 'invalid_token');
+  pairOf(await refresh(target, aged(pair.refresh_token, hmac, now - 2)));
+});
+
+test('a long-lived token has no generation, and counts as no other type', async (t) => {
+  const { target, pem } = await withKeys(t);
+  const { access_token } = await signUp(target);
+  const { longlived_token: llt } = await createLongLived(target, access_token);
+  const [header, claims] = [headerOf(llt), claimsOf(llt)];
+  const now = Math.floor(Date.now() / 1000);
+  const ending = (exp: unknown) => forge(header, { ...claims, exp }, pem);
+  // This replica sets no expiry. The token's own expiry counts.
+  for (const good of [forge(header, claims, pem), ending(now + 60), ending(now - 2)])
+    for (let i = 0; i < 2; i++) t.equal((await verify(target, good)).statusCode, 200);
+  const bad = [
+    ending(now - 6),
+    ending(String(now + 60)),
+    ending(null),
+    forge(header, { ...claims, gen: 1 }, pem),
+    forge(header, { ...claims, jti: 'x' }, pem),
+    forge({ ...header, typ: 'at+jwt' }, claims, pem),
+  ];
+  for (const token of bad) refused(t, await verify(target, token), 401, 'invalid_token');
+});
+
+test('a token of another issuer or audience is refused', async (t) => {
+  const { target, folder, secretFile } = await withKeys(t);
+  const pair = await signUp(target);
+  for (const [name, value] of [
+    ['ISSUER', 'https://auth.example.com'],
+    ['AUDIENCE', 'other'],
+  ] as const) {
+    const other = await buildTestApp(t, {
+      databaseUrl: target.databaseUrl,
+      env: { SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile, [name]: value },
+    });
+    refused(t, await verify(other, pair.access_token), 401, 'invalid_token');
+    refused(t, await refresh(other, pair.refresh_token), 401, 'invalid_token');
+  }
+});

@@ -1,0 +1,27 @@
+import { test } from 'tap';
+import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
+
+const hash = makeCallerHash(Buffer.alloc(32, 1));
+
+test('the same address and User-Agent are the same client', (t) => {
+  t.equal(hash('192.0.2.1', 'curl/8'), hash('192.0.2.1', 'curl/8'));
+  t.not(hash('192.0.2.1', 'curl/8'), hash('192.0.2.2', 'curl/8'));
+  t.not(hash('192.0.2.1', 'curl/8'), hash('192.0.2.1', 'curl/9'));
+  t.end();
+});
+
+test('an IPv6 address counts by its /64, in any notation', (t) => {
+  const client = hash('2001:db8:0:1::5', 'x');
+  for (const same of ['2001:db8:0:1:ffff:ffff:ffff:ffff', '2001:0DB8::1:0:0:0:1', '2001:db8:0:1::5%eth0']) {
+    t.equal(hash(same, 'x'), client, same);
+  }
+  for (const other of ['2001:db8:0:2::5', '2001:db8::5', '::1']) t.not(hash(other, 'x'), client, other);
+  t.equal(hash('::ffff:192.0.2.1', 'x'), hash('192.0.2.1', 'x'), 'a mapped IPv4 address is that address');
+  t.end();
+});
+
+test('the hash reveals neither, and depends on the secret', (t) => {
+  t.match(hash('192.0.2.1', 'curl/8'), /^[\w-]{22}$/);
+  t.not(hash('192.0.2.1', 'curl/8'), makeCallerHash(Buffer.alloc(32, 2))('192.0.2.1', 'curl/8'));
+  t.end();
+});

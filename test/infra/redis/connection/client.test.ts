@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from 'tap';
+import { fakeSentinel } from '../../../support/fake-sentinel.ts';
+import { quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
+
+test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  await redis.connect();
+  const lengths = Array.from({ length: 200 }, (_, i) => redis.rpush(`${prefix}list`, i));
+  t.same(
+    await Promise.all(lengths),
+    lengths.map((_, i) => i + 1),
+  );
+  t.equal(await redis.llen(`${prefix}list`), 200, 'and a later one after them');
+});
+
+test('commands fail while Redis is away, and work once it is back', { skip: redisMissing }, async (t) => {
+  const { url } = testRedis(t);
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  await t.rejects(redis.ping(), 'before there is a connection');
+  if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve));
+  t.equal(await redis.ping(), 'PONG');
+
+  const again = new Promise((resolve) => redis.once('ready', resolve));
+  redis.stream.destroy();
+  await t.rejects(Promise.all([redis.ping(), redis.ping()]), 'while the connection is gone');
+  await again;
+  t.equal(await redis.ping(), 'PONG');
+});
+
+test(
+  'reconnects if a Sentinel reports a new master during the look-up of the master',
+  { skip: redisMissing },
+  async (t) => {
+    const { url } = testRedis(t);
+    const { hostname: host, port } = new URL(url);
+    const sentinel = await fakeSentinel(t, { host, port: port || '6379' });
+    const nodes = [{ host: '127.0.0.1', port: sentinel.port }];
+    const redis = quietRedisClient({ url, nodes, sentinel: { name: 'main' }, timeout: 5000 });
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    await redis.connect();
+    await sentinel.subscribed();
+    let told = 0;
+    sentinel.asked = async () => {
+      if (told++ > 0) return;
+      sentinel.tell();
+      await sleep(200);
+    };
+    let ends = 0;
+    redis.on('end', () => ends++);
+    const again = new Promise((resolve) => redis.once('ready', resolve));
+    redis.stream.destroy();
+    await again;
+    t.equal(await redis.ping(), 'PONG');
+    t.ok(ends > 0, 'ioredis itself had given up');
+
+    redis.disconnect();
+    await sleep(500);
+    t.equal(redis.status, 'end', 'a closed client does not reconnect');
+  },
+);

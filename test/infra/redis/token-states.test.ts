@@ -1,0 +1,177 @@
+import { test, type Test } from 'tap';
+import { initialState, MAX_ELAPSED } from '../../../src/domain/sessions/rotation.ts';
+import type { RedisClock } from '../../../src/infra/redis/connection/redis-clock.ts';
+import { makeRedisTokenStates, type RedisTokenStatesOptions } from '../../../src/infra/redis/token-states.ts';
+import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
+import { age, openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { aSession, aUser } from '../../support/token.ts';
+
+async function open(t: Test) {
+  const { url, prefix } = testRedis(t);
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  await redis.connect();
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+  return { tokenStates, redis, prefix, pass: (seconds: number) => age(redis, prefix, seconds) };
+}
+
+sessionStateContract('redis', open, redisMissing);
+
+test('every key of a user shares its hash tag and none stays for ever', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const now = await tokenStates.now();
+  await tokenStates.put(aSession(initialState(now - 5, 'home')), aUser(), now);
+  await tokenStates.rotate(
+    { userId: 7, tokenId: 11 },
+    { generation: now - 5, elapsed: 0, window: 0, client: 'home' },
+  );
+  await tokenStates.revoke({ userId: 7, tokenId: 12 });
+  const keys = (await redis.keys(`${prefix}*`)).sort();
+  t.strictSame(keys, [`${prefix}{7}:t:11`, `${prefix}{7}:t:12`, `${prefix}{7}:u`]);
+  const longest = { [`${prefix}{7}:t:12`]: 2 * CACHE_TTL };
+  for (const key of keys) {
+    const ttl = await redis.ttl(key);
+    t.ok(ttl > 0 && ttl <= (longest[key] ?? CACHE_TTL), `${key}: ${ttl} s`);
+  }
+});
+
+test('the way to Redis counts as time inside', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const key = { userId: 7, tokenId: 11 };
+  const SECOND = 1_000_000;
+  const now = await tokenStates.now();
+  const state = { ...initialState(now - SECOND, 'home'), parent: now - 9 * SECOND, confirmed: true };
+  await tokenStates.put(aSession(state), aUser(), now);
+  const arriving = async (generation: number, way: number, elapsed: number) => {
+    const sentAt = (await tokenStates.now()) - way * SECOND;
+    const clock: RedisClock = { stamp: () => Promise.resolve({ sentAt, learn: () => undefined }) };
+    const late = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate, clock });
+    return late.rotate(key, { generation, elapsed: elapsed * SECOND, window: 0, client: 'home' });
+  };
+  const before = await redis.hgetall(`${prefix}{7}:t:11`);
+  const stale = { outcome: 'refused', reason: 'stale' };
+  for (const generation of [state.latest, state.parent]) {
+    t.match(await arriving(generation, 6, 0), stale, 'sent long ago');
+    t.match(await arriving(generation, 3, 3), stale, 'both together');
+    t.match(await arriving(generation, -60, 6), stale, 'sent in the future does not make it newer');
+  }
+  t.match(await arriving(state.parent, 3, 0), { outcome: 'repeated' }, 'sent before the latest was issued');
+  t.strictSame(await redis.hgetall(`${prefix}{7}:t:11`), before, 'nothing has changed');
+  t.match(await arriving(state.latest, -60, 0), { outcome: 'issued', row: 'current' });
+});
+
+test(
+  "Redis's clock jumps ahead: what is not late by our own is asked once more",
+  { skip: redisMissing },
+  async (t) => {
+    const { tokenStates, redis, prefix } = await open(t);
+    const key = { userId: 7, tokenId: 11 };
+    const now = await tokenStates.now();
+    await tokenStates.put(aSession(initialState(now - 5, 'home')), aUser(), now);
+    const given: number[] = [];
+    const watched = Object.assign(Object.create(redis) as typeof redis, {
+      rotate: async (...args: Parameters<typeof redis.rotate>) => {
+        given.push(Number(args[3]));
+        const reply = await redis.rotate(...args);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return reply;
+      },
+    });
+    const behindAtFirst: RedisClock = {
+      stamp: async () => ({
+        sentAt: (await tokenStates.now()) - (given.length === 0 ? 6_000_000 : 0),
+        learn: () => undefined,
+      }),
+    };
+    const jumped = makeRedisTokenStates(watched, {
+      prefix,
+      cacheTtl: CACHE_TTL,
+      gate: openGate,
+      clock: behindAtFirst,
+    });
+    const presented = { generation: now - 5, window: 0, client: 'home' };
+    t.match(await jumped.rotate(key, { ...presented, elapsed: MAX_ELAPSED }), { reason: 'stale' });
+    t.strictSame(given.splice(0), [MAX_ELAPSED], 'late by our clock too');
+    t.match(await jumped.rotate(key, { ...presented, elapsed: 3 }), { outcome: 'issued', row: 'current' });
+    t.equal(given.length, 2);
+    t.equal(given[0], 3);
+    t.ok(Number(given[1]) >= 15_000, 'the first try counts as elapsed time');
+  },
+);
+
+test('an unreachable Redis is an outage, never an answer', async (t) => {
+  const redis = quietRedisClient({ url: 'redis://127.0.0.1:1', timeout: 500 });
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const tokenStates = makeRedisTokenStates(redis, { prefix: '', cacheTtl: CACHE_TTL, gate: openGate });
+  const key = { userId: 7, tokenId: 11 };
+  const record = aSession(initialState(5, 'home'));
+  const calls: Record<string, () => Promise<unknown>> = {
+    now: () => tokenStates.now(),
+    rotate: () => tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, client: '' }),
+    checkAccess: () => tokenStates.checkAccess(key, 5),
+    checkLongLived: () => tokenStates.checkLongLived(key),
+    put: () => tokenStates.put(record, aUser(), 5),
+    revoke: () => tokenStates.revoke(key),
+    revokeAll: () => tokenStates.revokeAll([key]),
+    lastUses: () => tokenStates.lastUses(7, [11]),
+  };
+  t.strictSame(Object.keys(calls).sort(), Object.keys(tokenStates).sort(), 'every method');
+  for (const [name, call] of Object.entries(calls)) {
+    await t.rejects(() => call(), { name: 'AuthError', code: 'unavailable' }, name);
+  }
+});
+
+test(
+  'reports the reason of each failure, and the command of each answer',
+  { skip: redisMissing },
+  async (t) => {
+    const seen: string[] = [];
+    const observe = {
+      redisAnswered: (command: string, seconds: number) =>
+        seen.push(`${command} ${seconds > 0 && seconds < 60}`),
+      redisFailed: (reason: string) => seen.push(`failed: ${reason}`),
+    };
+    const { url, prefix } = testRedis(t);
+    const key = { userId: 7, tokenId: 11 };
+    const connect = async (gate: RedisTokenStatesOptions['gate'], timeout = 5000) => {
+      const redis = quietRedisClient({ url, timeout });
+      t.teardown(() => {
+        redis.disconnect();
+      });
+      await redis.connect();
+      const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate, observe });
+      return { redis, tokenStates };
+    };
+    const away = { code: 'unavailable' };
+
+    const { redis, tokenStates } = await connect(openGate);
+    await tokenStates.now();
+    await tokenStates.checkLongLived(key);
+    t.strictSame(seen.splice(0), ['now true', 'check_long_lived true']);
+    const three = [11, 12, 13].map((tokenId) => ({ userId: 7, tokenId }));
+    await tokenStates.revokeAll(three);
+    t.strictSame(seen.splice(0), [], 'a batch is no single answer');
+    await redis.set(`${prefix}{7}:t:11`, 'no hash');
+    await t.rejects(tokenStates.checkLongLived(key), away);
+    t.strictSame(seen.splice(0), ['failed: reply']);
+    redis.disconnect();
+    await t.rejects(tokenStates.now(), away);
+    await t.rejects(tokenStates.revokeAll(three), away);
+    t.strictSame(seen.splice(0), ['failed: connection', 'failed: connection']);
+
+    const hasty = await connect(openGate, 50);
+    // BLPOP blocks this connection only.
+    const waiting = hasty.redis.blpop(`${prefix}nothing`, 1).catch(() => undefined);
+    await t.rejects(hasty.tokenStates.now(), away);
+    t.strictSame(seen.splice(0), ['failed: timeout']);
+    await waiting;
+
+    const closed = await connect({ connectionEpoch: () => null });
+    await t.rejects(closed.tokenStates.now(), away);
+    t.strictSame(seen.splice(0), ['failed: not_ready']);
+  },
+);

@@ -1,0 +1,131 @@
+import pg from 'pg';
+import { test, type Test } from 'tap';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { call } from '../support/client.ts';
+import {
+  aShiftedClock,
+  aVictim,
+  ENDINGS_ENVIRONMENT,
+  liveTokens,
+  RECORDED_ENDINGS,
+  type Victim,
+} from '../support/endings.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+import { until } from '../support/until.ts';
+
+/**
+ * Every changing operation against every ending, in either order, stopped at either lock of the operation. No operation
+ * may take effect after the ending was answered, even if its own checks passed before.
+ */
+const OPERATIONS: Record<string, (target: TestApp, victim: Victim) => ReturnType<typeof call>> = {
+  'creating a long-lived token': (target, { caller }) =>
+    call(target, 'POST /api/auth/llt', { token: caller.access_token, payload: { device: 'of a thief' } }),
+  'ending another session': (target, { caller, otherId }) =>
+    call(target, `DELETE /api/auth/${otherId}`, { token: caller.access_token }),
+  'ending a long-lived token': (target, { caller, llt }) =>
+    call(target, `DELETE /api/auth/llt/${llt.id}`, { token: caller.access_token }),
+  'ending all other tokens': (target, { caller }) =>
+    call(target, 'DELETE /api/user/tokens?keep=current', { token: caller.access_token }),
+};
+
+/** The row that is locked while both begin: it stops the operation before its first lock, or before its second. */
+const LOCKS: Record<string, (victim: Victim) => string> = {
+  'the user': ({ userId }) => `SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`,
+  "the caller's token": ({ callerId }) => `SELECT id FROM tokens WHERE id = ${callerId} FOR NO KEY UPDATE`,
+};
+
+const ENDS_SESSIONS = ['ending another session', 'ending all other tokens'];
+
+/** Endings of every token. They also end a token that the operation added before them. */
+const OF_ALL = ['log out everywhere', 'disabling the user'];
+
+for (const [lock, statement] of Object.entries(LOCKS)) {
+  test(`operations and endings that meet at the lock of ${lock}`, { skip: redisMissing }, async (t) => {
+    const { url, prefix } = testRedis(t);
+    const env = { ...ENDINGS_ENVIRONMENT, REDIS_URL: url, REDIS_PREFIX: prefix };
+    const clock = aShiftedClock();
+    const target = await buildTestApp(t, { env });
+    const locks = await aClient(t, target.databaseUrl);
+    const watch = await aClient(t, target.databaseUrl);
+
+    for (const [operation, ask] of Object.entries(OPERATIONS)) {
+      for (const [ending, end] of Object.entries(RECORDED_ENDINGS)) {
+        for (const first of ['ending', 'operation'] as const) {
+          await t.test(`${operation} and ${ending}, ${first} first`, async (t) => {
+            const victim = await aVictim(target);
+            const before = await liveTokens(target, victim);
+            const ended = begun(() => end(target, victim, clock));
+            const asked = begun(() => ask(target, victim));
+            await locks.query('BEGIN');
+            await locks.query(statement(victim));
+            const [one, other] = first === 'ending' ? [ended, asked] : [asked, ended];
+            // Each waits at the lock or is done: an ending that needs no such lock is answered now.
+            await one.begin(watch);
+            await other.begin(watch, one.isDone() ? 1 : 2);
+            const wasEndedBefore = ended.isDone();
+            await locks.query('COMMIT');
+            const hasEnded = await ended.result().then(
+              () => true,
+              () => false,
+            );
+            const { statusCode, body } = await asked.result();
+
+            const live = await liveTokens(target, victim);
+            t.ok([200, 401].includes(statusCode), body);
+            if (!hasEnded) {
+              t.equal(statusCode, 200, 'the operation has ended the session that was to end its caller');
+              t.ok(live.includes(victim.callerId));
+              return;
+            }
+            if (wasEndedBefore) t.equal(statusCode, 401, 'no effect after the ending was answered');
+            // If the operation ended a session, the login has room and replaces none.
+            const hasMadeRoom =
+              statusCode === 200 && ending === 'replacement' && ENDS_SESSIONS.includes(operation);
+            if (!hasMadeRoom) t.notOk(live.includes(victim.callerId), 'the ending took effect');
+            const isNew = (id: number) => !before.includes(id);
+            if (ending !== 'replacement' && (statusCode === 401 || OF_ALL.includes(ending)))
+              t.notOk(live.some(isNew), 'no added token is live');
+            if (OF_ALL.includes(ending)) t.strictSame(live, []);
+            else if (statusCode === 401)
+              t.strictSame(
+                before.filter((id) => !live.includes(id)),
+                [victim.callerId],
+                'nothing else was ended',
+              );
+            else t.notSame(live, before, 'it took effect');
+          });
+        }
+      }
+    }
+  });
+}
+
+/** Work that starts later and may wait at a lock. */
+function begun<Result>(work: () => Promise<Result>) {
+  let isDone = false;
+  let running: Promise<Result> | null = null;
+  return {
+    isDone: () => isDone,
+    /** Starts it. Resolves once it is done, or once this many wait for a lock. */
+    async begin(watch: pg.Client, waiting = 1): Promise<void> {
+      running = work().finally(() => (isDone = true));
+      running.catch(() => undefined);
+      await until(async () => isDone || (await waitingForLocks(watch)) >= waiting);
+    },
+    result: () => running ?? Promise.reject(new Error('it has not begun')),
+  };
+}
+
+async function waitingForLocks(client: pg.Client): Promise<number> {
+  const { rowCount } = await client.query(
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+  );
+  return rowCount ?? 0;
+}
+
+async function aClient(t: Test, connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  t.teardown(() => client.end());
+  return client;
+}

@@ -1,0 +1,158 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test, type Test } from 'tap';
+import { isAlive, onlyLinux, postmaster } from '../support/embedded.ts';
+import { bareEnvironment } from '../support/environment.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+
+const ROOT = new URL('../../../', import.meta.url).pathname;
+
+test(
+  'a SIGTERM to npm ends the service and its database, whether or not sh forwards signals',
+  { skip: onlyLinux || toolsMissing('npm', 'bash') },
+  async (t) => {
+    for (const shell of ['sh', 'bash']) {
+      const project = aProject(t, shell);
+      const { npm, lines, ended, closed, url, database, pid } = await started(t, project);
+      t.ok(isAlive(pid) && isAlive(database), `${shell}: both run`);
+      t.equal((await fetch(`${url}/.well-known/jwks.json`)).status, 200);
+
+      npm.kill('SIGTERM');
+      await ended;
+      await until(() => !isAlive(pid));
+      await closed;
+      t.ok(lines.at(-1)?.includes('"msg":"stopped"'), `${shell}: it drained: ${lines.at(-1)}`);
+      t.notOk(isAlive(database), `${shell}: the database ended with it`);
+    }
+  },
+);
+
+test(
+  'without development dependencies npm start builds the service, which serves or names missing settings',
+  { skip: onlyLinux || toolsMissing('npm') },
+  async (t) => {
+    const project = withoutDevelopmentDependencies(t);
+    // A newcomer's shell may set it.
+    const refused = spawnSync('npm', ['start'], {
+      ...{ cwd: project, encoding: 'utf8', env: npmEnvironment({ NODE_ENV: 'production' }) },
+    });
+    t.equal(refused.status, 1);
+    t.match(refused.stderr, 'DATABASE_URL is required in production');
+    t.notMatch(refused.stdout + refused.stderr, /error TS|failed:/);
+    t.notOk(existsSync(join(project, 'dist/test')));
+
+    const { npm, ended, closed, url, pid } = await started(t, project);
+    t.equal((await fetch(`${url}/.well-known/jwks.json`)).status, 200);
+    npm.kill('SIGTERM');
+    await ended;
+    await until(() => !isAlive(pid));
+    await closed;
+
+    rmSync(join(project, 'node_modules/typescript'));
+    rmSync(join(project, 'dist/.steps/service'));
+    const build = [join(project, 'scripts/build.mjs')];
+    t.match(spawnSync(process.execPath, build, { encoding: 'utf8', env: npmEnvironment({}) }), {
+      ...{ status: 1, stderr: /^tsc is not installed, .*--omit=optional\n$/ },
+    });
+  },
+);
+
+function npmEnvironment(settings: Record<string, string>) {
+  return bareEnvironment({ ...settings, npm_config_userconfig: '/dev/null' });
+}
+
+/** `npm start` in the project's folder, once it serves. */
+async function started(t: Test, project: string) {
+  const npm = spawn('npm', ['start'], {
+    cwd: project,
+    env: npmEnvironment({
+      ...{ PORT: '0', OPS_PORT: '0', DRAIN_DELAY: '0', SCRYPT_LOG_N: '4' },
+      DATA_DIR: join(project, '.data'),
+    }),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines: string[] = [];
+  const output = createInterface({ input: npm.stdout }).on('line', (line) => lines.push(line));
+  const closed = once(output, 'close');
+  const ended = once(npm, 'exit');
+  const serving = () => lines.find((line) => line.includes('"msg":"serving"'));
+  await until(() => serving() !== undefined || npm.exitCode !== null);
+  const { url } = JSON.parse(serving() ?? '{}') as { url: string };
+  const database = postmaster(join(project, '.data'));
+  const pid = parentOf(database);
+  t.teardown(() => {
+    if (isAlive(pid)) process.kill(pid, 'SIGTERM');
+  });
+  return { npm, lines, ended, closed, url, database, pid };
+}
+
+/** The process that started this one. */
+function parentOf(pid: number): number {
+  return Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
+
+/**
+ * The project's sources in a new folder, with links to the packages that `npm ci --omit=dev` installs. The lock file
+ * names them; .ci/run installs them for real.
+ */
+function withoutDevelopmentDependencies(t: Test): string {
+  const folder = temporaryFolder(t);
+  const parts = [
+    'package.json',
+    'prisma',
+    'prisma.config.ts',
+    'scripts',
+    'tsconfig.json',
+    'tsconfig.service.json',
+  ];
+  for (const part of parts) cpSync(join(ROOT, part), join(folder, part), { recursive: true });
+  const generated = join(ROOT, 'src/generated');
+  cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true, filter: (path) => path !== generated });
+
+  type Packages = Record<string, { dev?: boolean }>;
+  const lock = readFileSync(join(ROOT, 'package-lock.json'), 'utf8');
+  const { packages } = JSON.parse(lock) as { packages: Packages };
+  const installed = Object.entries(packages)
+    .filter(([path, { dev = false }]) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && !dev)
+    .map(([path]) => path)
+    .filter((path) => existsSync(join(ROOT, path)));
+  for (const path of installed) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    symlinkSync(join(ROOT, path), join(folder, path));
+  }
+  return folder;
+}
+
+function temporaryFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-start-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  return folder;
+}
+
+/** The project's scripts and build in a new folder, without the checkout's `.data`. No build starts. */
+function aProject(t: Test, shell: string): string {
+  const folder = temporaryFolder(t);
+  for (const part of ['scripts', 'package.json']) {
+    cpSync(join(ROOT, part), join(folder, part), { recursive: true, preserveTimestamps: true });
+  }
+  for (const part of ['dist', 'node_modules']) symlinkSync(join(ROOT, part), join(folder, part));
+  writeFileSync(join(folder, '.npmrc'), `script-shell=${shell}\nupdate-notifier=false\n`);
+  if (!existsSync(join(folder, 'dist/.built'))) throw new Error('build first: npm run build');
+  return folder;
+}

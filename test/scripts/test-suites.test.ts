@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+
+const ROOT = new URL('../../../', import.meta.url).pathname;
+
+interface TestSuites {
+  SUITES: Record<string, string[]>;
+  suiteOf: (file: string) => string;
+  isIn: (suite: string, file: string, hasNames: boolean) => boolean;
+}
+
+const path = join(ROOT, 'scripts/test-suites.mjs');
+const { SUITES, suiteOf, isIn } = (await import(path)) as TestSuites;
+
+const files = readdirSync(join(ROOT, 'test'), { recursive: true })
+  .map(String)
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => join('dist/test', name.replace(/ts$/, 'js')));
+
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>;
+};
+
+test('each suite has files and a script, and CI runs it', (t) => {
+  const ci = readFileSync(join(ROOT, '.ci/run'), 'utf8');
+  for (const suite of Object.keys(SUITES)) {
+    t.ok(
+      files.some((file) => suiteOf(file) === suite),
+      `${suite} has files`,
+    );
+    t.match(scripts[`test:${suite}`], `scripts/test.mjs --${suite}`);
+    t.match(ci, new RegExp(`^step tests ${suite} npm run test:${suite}$`, 'm'));
+  }
+  t.match(ci, /^ +npm test$/m, 'and the core');
+  t.end();
+});
+
+test('npm run test:all runs every file', (t) => {
+  const all = scripts['test:all'] ?? '';
+  const parts = [...all.matchAll(/npm run test:(\w+)/g)].map(([, suite = '']) => suite);
+  t.match(all, 'scripts/test.mjs --all');
+  for (const file of files) {
+    const isRun = isIn('all', file, false) || parts.includes(suiteOf(file));
+    if (!isRun) t.fail(`${file} runs`);
+  }
+  t.strictSame(parts, ['fault', 'container']);
+  t.end();
+});
+
+test('the core holds units, contracts, HTTP and one end-to-end test, and no file of a suite', (t) => {
+  const core = files.filter((file) => isIn('core', file, false));
+  for (const start of [
+    'domain/',
+    'http/',
+    'infra/redis/',
+    'infra/postgres/',
+    'verifier/',
+    'e2e/embedded-default',
+  ]) {
+    t.ok(
+      core.some((file) => file.startsWith(`dist/test/${start}`)),
+      start,
+    );
+  }
+  t.strictSame(
+    core.filter((file) => suiteOf(file) !== 'core'),
+    [],
+  );
+  t.end();
+});

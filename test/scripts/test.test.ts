@@ -1,0 +1,167 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type Test } from 'tap';
+import { isAlive } from '../support/embedded.ts';
+import { bareEnvironment } from '../support/environment.ts';
+
+const ROOT = new URL('../../../', import.meta.url).pathname;
+
+const GOOD = `import { test } from 'tap';
+test('a', (t) => { t.ok(true); t.ok(true); t.end(); });`;
+
+const LEFT_OUT = `import { test } from 'tap';
+test('needs it', { skip: 'no Redis' }, () => {});`;
+
+/** Files that must fail a run, and why. */
+const BAD: [why: string, source: string, says: RegExp][] = [
+  [
+    'an assertion fails',
+    `import { test } from 'tap'; test('a', (t) => { t.ok(false); t.end(); });`,
+    /1 failed/,
+  ],
+  ['it writes no summary', `process.exit(0);`, /exit code 0, and no summary/],
+  [
+    'it ends badly after its tests',
+    `${GOOD}\nprocess.on('exit', () => { process.exitCode = 7; });`,
+    /exit code 7/,
+  ],
+  [
+    'a signal ends it',
+    `process.kill(process.pid, 'SIGKILL'); setInterval(() => {}, 1000);`,
+    /ended by SIGKILL/,
+  ],
+  ['it throws while it is read', `throw new Error('broken');`, /exit code 1, and no summary/],
+  ['it tries nothing', `import t from 'tap'; t.plan(0, 'for no reason');`, /it ran no test/],
+  [
+    'it ends before its tests do',
+    `import { test } from 'tap'; test('a', (t) => { t.ok(true); process.exit(0); });`,
+    /1 failed/,
+  ],
+];
+
+test('counts passed tests over all files, prints a line per file, and exits with 0', (t) => {
+  const { status, lines } = run(t, { 'http/a': GOOD, 'domain/b': GOOD });
+  t.match(lines.slice(0, 2).sort(), [
+    /^ok - dist\/test\/domain\/b\.test\.js # \d/,
+    /^ok - dist\/test\/http\/a/,
+  ]);
+  t.equal(lines.at(-1), '4 passed, 0 failed, 0 skipped');
+  t.equal(status, 0);
+  t.end();
+});
+
+test('a run fails with every kind of failing file', (t) => {
+  const bad = BAD.map(([, source], i) => [`http/bad-${i}`, source] as const);
+  const { status, lines } = run(t, { 'http/a': GOOD, ...Object.fromEntries(bad) });
+  for (const [i, [why, , says]] of BAD.entries()) {
+    const line = lines.find((text) => text.includes(`dist/test/http/bad-${i}.test.js`)) ?? '';
+    t.ok(line.startsWith('not ok - ') && says.test(line), `${why}: ${line}`);
+  }
+  t.match(lines.at(-1), new RegExp(`^\\d+ passed, ${BAD.length} failed, 0 skipped$`));
+  t.equal(status, 1);
+  for (const i of [1, 2]) {
+    const [name = '', source = ''] = bad[i] ?? [];
+    t.equal(run(t, { 'http/a': GOOD, [name]: source }).status, 1, 'one is enough');
+  }
+  t.end();
+});
+
+test('reports skipped tests, and fails for them with CI=true', (t) => {
+  const files = { 'http/a': GOOD, 'http/b': LEFT_OUT };
+  const { status, lines } = run(t, files);
+  t.strictSame(lines.slice(-3), [
+    'left out, no Redis:',
+    '  - http/b: needs it',
+    '2 passed, 0 failed, 1 skipped',
+  ]);
+  t.equal(status, 0);
+  t.equal(run(t, files, { env: { CI: 'true' } }).status, 1);
+  t.equal(run(t, { 'http/b': LEFT_OUT }).status, 1, 'nothing ran');
+  t.end();
+});
+
+test('TEST_RAN=FILE gets the tests that passed, by the path of their source', (t) => {
+  const record = join(t.testdir({}), 'ran');
+  const half = `${GOOD}
+test('b', (t) => { t.ok(false); t.end(); });
+test('outer', async (t) => { await t.test('inner #1', (t) => { t.ok(true); t.end(); }); });`;
+  run(t, { 'http/half': half, 'http/skipped': LEFT_OUT }, { env: { TEST_RAN: record } });
+  run(t, { 'http/a': GOOD }, { env: { TEST_RAN: record } });
+  t.strictSame(readFileSync(record, 'utf8').split('\n'), [
+    ...['a', 'inner #1', 'outer'].map((name) => `test/http/half.test.ts\t${name}`),
+    'test/http/a.test.ts\ta',
+    '',
+  ]);
+  t.end();
+});
+
+test('ends a process that a file leaves behind, without waiting for it', (t) => {
+  const source = `import { spawn } from 'node:child_process';
+${GOOD}
+const { pid } = spawn('sleep', ['600'], { stdio: 'inherit' }).on('spawn', () => process.exit());
+console.log('# fault: ' + pid);`;
+  const { status, lines } = run(t, { 'http/a': GOOD, 'http/leaves': source });
+  const [, pid] = lines.map((line) => /^# fault: (\d+)$/.exec(line)).find(Boolean) ?? [];
+  t.ok(pid, lines.join('\n'));
+  t.notOk(isAlive(Number(pid)));
+  t.equal(status, 0);
+  t.end();
+});
+
+test('names select files, also outside the core, and a name without a match is an error', (t) => {
+  const files = { 'http/a': GOOD, 'k8s/b': GOOD, 'fault/c': GOOD };
+  t.equal(run(t, files).lines.length, 3, 'the core is http/a');
+  t.match(run(t, files, { words: ['k8s'] }).lines, [/k8s\/b/, '', '2 passed, 0 failed, 0 skipped']);
+  t.match(run(t, files, { words: ['--deploy'] }).lines, [/k8s\/b/, '', '2 passed, 0 failed, 0 skipped']);
+  t.match(run(t, files, { words: ['fault'] }), { status: 1, stderr: /no test file matches/ });
+  t.end();
+});
+
+test('the caller’s environment does not reach the tests, except paths and test settings', (t) => {
+  const source = `import { test } from 'tap';
+test('a', (t) => {
+  const { DATA_DIR, PORT, NODE_OPTIONS, npm_lifecycle_event: npm, TEST_SCALE, PATH } = process.env;
+  t.strictSame([DATA_DIR, PORT, NODE_OPTIONS, npm, TEST_SCALE], [undefined, undefined, undefined, undefined, '2']);
+  t.ok(PATH);
+  t.end();
+});`;
+  const env = {
+    DATA_DIR: '.data',
+    PORT: '1',
+    NODE_OPTIONS: '--no-warnings',
+    npm_lifecycle_event: 'test',
+    TEST_SCALE: '2',
+  };
+  t.match(run(t, { 'http/a': source }, { env }), { status: 0 });
+  t.end();
+});
+
+/** The runner's scripts in a project with these test files, without a build and a database. */
+function run(
+  t: Test,
+  files: Record<string, string>,
+  { words = [], env = {} }: { words?: string[]; env?: Record<string, string> } = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-runner-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  cpSync(join(ROOT, 'scripts'), join(folder, 'scripts'), { recursive: true });
+  writeFileSync(join(folder, 'scripts/build.mjs'), '');
+  const noDatabase = 'export const openTestDatabase = async () => ({ close: async () => {} });';
+  writeFileSync(join(folder, 'scripts/test-database.mjs'), noDatabase);
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const [name, source] of Object.entries(files)) {
+    for (const path of [`dist/test/${name}.test.js`, `test/${name}.test.ts`]) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), source);
+    }
+  }
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', ...words], {
+    ...{ cwd: folder, env: bareEnvironment(env), encoding: 'utf8' },
+  });
+  return { status, stderr, lines: stdout.trimEnd().split('\n') };
+}

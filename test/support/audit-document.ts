@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import prettier from 'prettier';
+import { EntrySchema, toEntry } from '../../src/domain/audit/entry.ts';
+import { EVENTS, type AuditEvent, type Definition, type EventName } from '../../src/domain/audit/event.ts';
+import { NO_REQUEST, type Sourced } from '../../src/domain/audit/source.ts';
+import { detailsOf } from './audit-schema.ts';
+import { ROOT } from './documents.ts';
+
+const INTRODUCTION = `# Audit trail
+
+This file is generated from \`src/domain/audit/\`. Change the types, then run \`npm run docs\`.
+
+The audit trail says who did what, from where, and with what result. Each event is one line of JSON.
+A successful refresh or verify leaves no event. No line holds a password, a token, a secret or an
+e-mail address. Lines do hold addresses of callers: keep them only as long as your rules allow.
+
+## Where it goes
+
+\`AUDIT_LOG\` decides, and \`LOG_LEVEL\` does not change it:
+
+- \`stdout\` (default): standard output, between the lines of the request log. Lines of the trail
+  begin with \`{"log":"audit",\`.
+- \`file:PATH\`: appended to this file. The service does not start if it cannot write there. To
+  rotate the file, rename it: the next event creates a new one, and no signal is needed. Several
+  replicas and commands of one host may share a file.
+- \`none\`: no trail.
+
+Commands (\`npx latchkey …\`) write to standard error instead of standard output, or to the same
+file. Give them the service's \`AUDIT_LOG\`. Their actor is the operating system's user and host. In
+a container that is the user of the container: the audit log of the cluster says who opened it.
+Commands that change nothing, and commands with wrong arguments, leave no event.
+
+If an event cannot be written, no request fails. \`latchkey_audit_write_failures_total\` counts the
+lost events, the alert [LatchkeyAuditLost](runbook.md#latchkeyauditlost) fires, and the log has one
+error for each cause. Up to 1 MiB waits for a slow reader or disk. \`kill -9\` loses what waits.
+
+## A line
+
+Every line has all of these members:
+`;
+
+const NOTES = `An address is the caller's only if \`TRUST_PROXY\` lists your proxies
+([addresses](operating.md#addresses-behind-proxies)). Otherwise it is the proxy's. Of a request of a
+registered service it is the service's. In \`user_agent\`, text that looks like an e-mail address or
+a token is replaced by \`[removed]\`.
+
+\`name_hash\` stands for a name that no account has. It is keyed with the newest
+\`REFRESH_TOKEN_SECRET\`, so equal names have equal hashes until that secret changes.
+
+## Events
+`;
+
+const CALLER: Sourced = {
+  source: {
+    address: '192.0.2.77',
+    userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
+    requestId: '2f5c0a1e-7f5e-4f43-9d0b-1d7a3b1c9e55',
+    clientId: null,
+  },
+};
+
+const ACTORS: Record<Definition['actor'], string> = {
+  user: 'the user',
+  service: 'the registered service',
+  presenter: 'anonymous, or the registered service that passed the token on',
+  operator: 'the operator',
+  system: 'the service itself',
+};
+
+/** The text of docs/audit.md. */
+export async function auditDocument(): Promise<string> {
+  const names = Object.keys(EVENTS) as EventName[];
+  const envelope = Object.entries(EntrySchema.properties as Record<string, { description?: string }>).map(
+    ([name, { description = '' }]) => `\`${name}\` | ${description}`,
+  );
+  const parts = [
+    INTRODUCTION,
+    table('member | meaning', envelope),
+    NOTES,
+    table('event | severity | outcome | actor', names.map(rowOf)),
+    ...names.map(sectionOf),
+  ];
+  const path = join(ROOT, 'docs/audit.md');
+  const style = await prettier.resolveConfig(path);
+  return prettier.format(parts.join('\n\n'), { ...style, filepath: path });
+}
+
+function rowOf(name: EventName): string {
+  const { severity, outcome, actor }: Definition = EVENTS[name];
+  return `\`${name}\` | \`${severity}\` | ${outcome === null ? 'any' : `\`${outcome}\``} | ${ACTORS[actor]}`;
+}
+
+function sectionOf(name: EventName): string {
+  const details = Object.entries(detailsOf(name)).map(
+    ([field, { description = '', isOptional }]) =>
+      `\`${field}\` | ${isOptional ? 'no' : 'yes'} | ${description}`,
+  );
+  return [
+    `### ${name}`,
+    EVENTS[name].when,
+    ...(details.length === 0 ? ['No details.'] : [table('detail | always | meaning', details)]),
+    `\`\`\`json\n${JSON.stringify(exampleOf(name))}\n\`\`\``,
+  ].join('\n\n');
+}
+
+/** A line with the examples of every field. */
+export function exampleOf(name: EventName) {
+  const { fields, actor }: Definition = EVENTS[name];
+  const values = Object.entries(fields.properties as Record<string, { examples?: unknown[] }>)
+    // Of the two names of an account, an example has one.
+    .filter(
+      ([field]) =>
+        (field !== 'nameHash' && field !== 'reason') || (name === 'login.failed' && field === 'reason'),
+    )
+    .map(([field, schema]) => [field, field === 'reason' ? 'password' : schema.examples?.[0]]);
+  const event = { event: name, ...Object.fromEntries(values) } as AuditEvent;
+  const isUnasked = actor === 'operator' || name.startsWith('key.');
+  const self = { name: 'deploy', host: 'ops-1' };
+  return toEntry(event, isUnasked ? NO_REQUEST : CALLER, Date.UTC(2026, 10, 22, 12), self);
+}
+
+function table(head: string, rows: readonly string[]): string {
+  const line = head.replace(/[^|]+/g, ' --- ');
+  return [head, line, ...rows].map((row) => `| ${row} |`).join('\n');
+}

@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import prettier from 'prettier';
+import { FIELD_GROUPS } from '../../src/config/fields.ts';
+import type { Description } from '../../src/config/field-kinds.ts';
+import { ROOT } from './documents.ts';
+
+const INTRODUCTION = `# Configuration
+
+This file is generated from the configuration schema. Change the schema, then run \`npm run docs\`.
+
+Latchkey reads environment variables once, at the start, and reports all problems at once. Each
+variable can also be given as \`NAME_FILE\`, the path of a file that holds the value.
+\`npx latchkey doctor\` checks the configuration and the stores that it names.
+
+If \`NODE_ENV\` is \`production\`, the service refuses to start without the variables marked as
+required. Elsewhere the embedded defaults replace them. Lists are comma-separated.
+`;
+
+const CLOSING = `The SDK of OpenTelemetry also reads its other variables, such as \`OTEL_EXPORTER_OTLP_HEADERS\`,
+\`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_TRACES_SAMPLER\` and \`OTEL_BSP_*\`.
+`;
+
+/** The text of docs/configuration.md. */
+export async function configurationDocument(): Promise<string> {
+  const parts = Object.entries(FIELD_GROUPS).map(([title, fields]) => `## ${title}\n\n${tableOf(fields)}\n`);
+  const path = join(ROOT, 'docs/configuration.md');
+  const style = await prettier.resolveConfig(path);
+  return prettier.format([INTRODUCTION, ...parts, CLOSING].join('\n'), { ...style, filepath: path });
+}
+
+function tableOf(fields: Readonly<Record<string, Description>>): string {
+  const rows = Object.entries(fields).map(([name, { type, shown, required, meaning }]) =>
+    [`\`${name}\``, type, isInWords(shown) ? shown : `\`${shown}\``, required ? 'yes' : '', meaning].join(
+      ' | ',
+    ),
+  );
+  return ['variable | type and unit | default | required | meaning', '--- | --- | --- | --- | ---', ...rows]
+    .map((row) => `| ${row} |`)
+    .join('\n');
+}
+
+function isInWords(shown: string): boolean {
+  return shown === 'none' || shown.includes(' ');
+}

@@ -1,0 +1,62 @@
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
+import { createMigration, CreateMigrationError } from './create-migration.ts';
+import { testDatabase } from './postgres.ts';
+
+const shipped = migrationNames(shippedMigrations());
+
+/** A folder with the first `count` migrations. */
+function migrations(t: Test, count: number): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lk-migrations-'));
+  t.teardown(() => {
+    rmSync(folder, { recursive: true });
+  });
+  for (const name of shipped.slice(0, count)) {
+    cpSync(join(shippedMigrations(), name), join(folder, name), { recursive: true });
+  }
+  return folder;
+}
+
+async function create(t: Test, name: string, folder: string, now = new Date('2999-01-02T03:04:05Z')) {
+  const { url } = await testDatabase(t, { migrated: false });
+  return createMigration(url, name, { folder, now });
+}
+
+test('writes the migration that leads from the earlier ones to schema.prisma', async (t) => {
+  const folder = migrations(t, 1);
+  const name = await create(t, 'the_rest', folder);
+  t.equal(name, '29990102030405_the_rest');
+  const sql = readFileSync(join(folder, name ?? '', 'migration.sql'), 'utf8');
+  t.match(sql, 'CREATE TABLE "service_clients"');
+  t.notMatch(sql, 'CREATE TABLE "users"');
+  t.equal(
+    await create(t, 'nothing', folder, new Date('2999-01-02T03:04:06Z')),
+    undefined,
+    'the migration leads to schema.prisma',
+  );
+  t.same(migrationNames(folder), [shipped[0], name]);
+});
+
+test('writes nothing if there is no difference', async (t) => {
+  const folder = migrations(t, shipped.length);
+  t.equal(await create(t, 'nothing', folder), undefined);
+  t.same(migrationNames(folder), shipped);
+});
+
+test('refuses a name that cannot be a folder’s', async (t) => {
+  const folder = migrations(t, 0);
+  for (const name of ['Add', '../up', 'add-index', '', '1st']) {
+    await t.rejects(create(t, name, folder), CreateMigrationError, name);
+  }
+  t.same(migrationNames(folder), []);
+});
+
+test('sorts after the newest migration, even if the clock is behind', async (t) => {
+  const folder = migrations(t, 0);
+  mkdirSync(join(folder, '29991231235959_later'));
+  writeFileSync(join(folder, '29991231235959_later/migration.sql'), 'SELECT 1');
+  t.equal(await create(t, 'last', folder), '30000101000000_last');
+});

@@ -1,0 +1,47 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { migrate } from '../../src/infra/postgres/migrate.ts';
+import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
+import { schemaDifference } from './schema-engine.ts';
+
+/** The message tells the developer what to do. */
+export class CreateMigrationError extends Error {
+  override name = 'CreateMigrationError';
+}
+
+interface Options {
+  folder?: string;
+  now?: Date;
+}
+
+/**
+ * Writes the migration that leads from the migrations in `folder` to schema.prisma.
+ * @param databaseUrl an empty database, which the migrations in `folder` are applied to
+ * @returns the new folder's name; undefined if there is no difference
+ * @throws CreateMigrationError, MigrationError
+ */
+export async function createMigration(
+  databaseUrl: string,
+  name: string,
+  { folder = shippedMigrations(), now = new Date() }: Options = {},
+): Promise<string | undefined> {
+  if (!/^[a-z][a-z0-9_]*$/.test(name)) {
+    throw new CreateMigrationError(`the name has to be of a-z, 0-9 and _, such as add_index: ${name}`);
+  }
+  const created = `${stampAfter(migrationNames(folder).at(-1), now)}_${name}`;
+  await migrate(databaseUrl, { folder });
+  const sql = await schemaDifference(databaseUrl);
+  if (sql === '') return undefined;
+  mkdirSync(join(folder, created));
+  writeFileSync(join(folder, created, 'migration.sql'), sql);
+  return created;
+}
+
+/** UTC, in seconds. Migrations are applied in the order of their names, so the new one's is later than the newest. */
+function stampAfter(newest = '', now: Date): string {
+  const stamp = (date: Date) => date.toISOString().replace(/\D/g, '').slice(0, 14);
+  const [, iso = ''] = /^(\d{14})_/.exec(newest) ?? [];
+  const [year, month, day, hours, minutes, seconds] = iso.match(/^\d{4}|\d\d/g) ?? [];
+  const next = new Date(`${year}-${month}-${day}T${hours}:${minutes}:${seconds}Z`).getTime() + 1000;
+  return stamp(new Date(Math.max(now.getTime(), next || 0)));
+}

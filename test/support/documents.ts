@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const ROOT = new URL('../../../', import.meta.url).pathname;
+
+/** The README and the pages that it links to, in the order in which a newcomer reads. */
+export const DOCUMENTS = [
+  'README.md',
+  ...['api', 'integrating', 'verifier', 'keys', 'operating', 'configuration', 'observability'],
+  ...['threat-model', 'asvs', 'audit', 'runbook', 'rotation', 'migrations', 'glossary', 'dependencies'],
+  'README',
+  ...['CONTRIBUTING.md', 'SECURITY.md'],
+].map((name) => (name.endsWith('.md') ? name : `docs/${name}.md`));
+
+export function readDocument(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** Every document of the project, decisions and the changelog among them. */
+export function allDocuments(): string[] {
+  const below = (folder: string) =>
+    readdirSync(join(ROOT, folder), { recursive: true })
+      .map((name) => join(folder, String(name)))
+      .filter((name) => name.endsWith('.md'));
+  const atTop = readdirSync(ROOT).filter((name) => name.endsWith('.md'));
+  return [...atTop, ...below('docs'), ...below('k8s')];
+}
+
+/** Why a shell block may be marked as not run, and what such a block must contain. */
+export const NOT_RUN: Readonly<Record<string, RegExp>> = {
+  'needs Docker': /^docker |localhost:8080/m,
+  'needs Kubernetes': /^kubectl /m,
+  'needs an audit trail': /"\$AUDIT"/,
+  'needs your stores': /\.internal\b|\b10\.0\.0\.\d/,
+};
