@@ -44,7 +44,15 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
     }
     await over;
     await world.recovered(20);
-    t.strictSame(await tryEverywhere(t, world, tokens), [401], `round ${round}: refused everywhere`);
+    // Each Sentinel announces a new master by itself, and each announcement ends the connections once more. So an answer
+    // may be 503 for a moment after everything has worked; `revokedAccepted` counts every 200 all the same.
+    await t.resolves(
+      eventually(20, async () => {
+        const statuses = await tryEverywhere(t, world, tokens);
+        return statuses.join() === '401' ? null : `answered ${statuses.join()}`;
+      }),
+      `round ${round}: refused everywhere`,
+    );
   }
   t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${ROUNDS} rounds`);
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
