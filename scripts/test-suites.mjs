@@ -13,6 +13,7 @@ export const SUITES = {
     'infra/postgres/migrate',
     'infra/tracing/',
     'documents/commands',
+    'documents/installing',
   ],
   deploy: ['deploy/', 'k8s/'],
   model: ['model/', 'proof/', 'simulation/', 'races/'],

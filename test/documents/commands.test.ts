@@ -23,7 +23,8 @@ test(
   async (t) => {
     const newcomer = await aNewcomer(t);
     const printed = new Map<string, string>();
-    for (const path of DOCUMENTS) {
+    // docs/installing.md needs stores with TLS: installing.test.ts follows it.
+    for (const path of DOCUMENTS.filter((each) => each !== 'docs/installing.md')) {
       for (const [section, output] of await newcomer.follow(path)) printed.set(`${path} ${section}`, output);
       if (path !== 'README.md') continue;
       const good = () =>

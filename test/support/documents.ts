@@ -6,7 +6,7 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 /** The README and the pages that it links to, in the order in which a newcomer reads. */
 export const DOCUMENTS = [
   'README.md',
-  ...['api', 'integrating', 'verifier', 'keys', 'operating', 'configuration', 'observability'],
+  ...['api', 'integrating', 'verifier', 'installing', 'keys', 'operating', 'configuration', 'observability'],
   ...['threat-model', 'asvs', 'audit', 'runbook', 'rotation', 'migrations', 'glossary', 'dependencies'],
   'README',
   ...['CONTRIBUTING.md', 'SECURITY.md'],

@@ -42,6 +42,8 @@ esac
 `;
 
 export interface Newcomer {
+  /** The folder that the shells call HOME. */
+  home: string;
   /** The port that replaces one of a document. */
   portOf(port: string): string;
   /** The output of the terminals that run services. */
@@ -54,13 +56,17 @@ export interface Newcomer {
   follow(path: string): Promise<Map<string, string>>;
 }
 
-/** A fresh copy of the files in Git, with their build. */
-export async function aNewcomer(t: Test): Promise<Newcomer> {
+/**
+ * A fresh copy of the files in Git, with their build.
+ * @param words of the documents that have another value here, such as the address of a store.
+ */
+export async function aNewcomer(t: Test, words: Readonly<Record<string, string>> = {}): Promise<Newcomer> {
   const scratch = mkdtempSync(join(tmpdir(), 'latchkey-newcomer-'));
   // Under root the embedded PostgreSQL runs as another user.
   chmodSync(scratch, 0o755);
   const folder = copyProject(join(scratch, 'latchkey'));
-  mkdirSync(join(scratch, 'bin'));
+  const home = join(scratch, 'home');
+  for (const name of ['bin', 'home']) mkdirSync(join(scratch, name));
   writeFileSync(join(scratch, 'bin/npm'), NPM, { mode: 0o755 });
   const ports = new Map<string, string>();
   for (const port of PORTS) ports.set(port, String(await freePort()));
@@ -69,6 +75,7 @@ export async function aNewcomer(t: Test): Promise<Newcomer> {
     ...bareEnvironment(),
     // The default: .data in the project's folder.
     DATA_DIR: '',
+    HOME: home,
     PATH: `${join(scratch, 'bin')}:${process.env.PATH ?? ''}`,
     PORT: ports.get('3000'),
     OPS_PORT: ports.get('9464'),
@@ -80,8 +87,10 @@ export async function aNewcomer(t: Test): Promise<Newcomer> {
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  const adapt = (text: string) =>
-    text.replaceAll(/(?<=localhost:|listen\()\d{4}\b/g, (port) => ports.get(port) ?? port);
+  const adapt = (text: string) => {
+    const ported = text.replaceAll(/(?<=localhost:|listen\()\d{4}\b/g, (port) => ports.get(port) ?? port);
+    return Object.entries(words).reduce((adapted, [word, here]) => adapted.replaceAll(word, here), ported);
+  };
 
   const openTerminal = async ({ text, mark }: Block, cwd: string) => {
     const terminal = spawn('bash', ['-euo', 'pipefail', '-c', adapt(text)], {
@@ -104,6 +113,7 @@ export async function aNewcomer(t: Test): Promise<Newcomer> {
   };
 
   return {
+    home,
     portOf: (port) => ports.get(port) ?? port,
     log: () => log,
     async follow(path) {

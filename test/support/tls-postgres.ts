@@ -32,10 +32,16 @@ export function sqlOf(index: number): string[] {
     .filter((statement) => statement.trim() !== '');
 }
 
-/** Starts the server and runs the first two SQL blocks of docs/operating.md. */
-export async function startTlsPostgres(t: Test): Promise<TlsPostgres> {
+/**
+ * Starts a server and runs the first two SQL blocks of docs/operating.md.
+ * @param startServer starts a PostgreSQL in `folder`/postgres; returns the URL of the superuser `postgres`.
+ */
+export async function startTlsPostgres(
+  t: Test,
+  startServer: (t: Test, folder: string) => Promise<{ url: string }> = start,
+): Promise<TlsPostgres> {
   const folder = testFolder(t);
-  const server = await start(t, folder);
+  const server = await startServer(t, folder);
   const { certFile, keyFile, caFile, ca } = makeCertificates(folder, 'postgres');
   // The server may run as another user than the test, and reads its key only if that user owns it.
   chmodSync(folder, 0o755);
@@ -47,7 +53,7 @@ export async function startTlsPostgres(t: Test): Promise<TlsPostgres> {
     `ALTER SYSTEM SET ssl_cert_file = '${certFile}'`,
     `ALTER SYSTEM SET ssl_key_file = '${keyFile}'`,
     'ALTER SYSTEM SET ssl = on',
-    'DROP DATABASE latchkey',
+    'DROP DATABASE IF EXISTS latchkey',
     ...sqlOf(0),
   ]);
   const database = onDatabase(server.url, 'latchkey');
