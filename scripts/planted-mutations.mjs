@@ -382,6 +382,12 @@ export const mutations = [
     ['the caller may end meanwhile', 'ORDER BY id FOR NO KEY UPDATE', 'ORDER BY id'],
   ),
   ...inFile(
+    'http/token-codec.ts',
+    ['http/token-codec'],
+    ['a token does not expire once it was verified', 'acceptsExpired || !hasExpired(known, now())', 'true'],
+    ['a token of another type passes once it was verified', 'known && isOf(known, types)', 'known'],
+  ),
+  ...inFile(
     'http/plugins/authenticate.ts',
     ['attack/held-bodies'],
     ['a token that expired meanwhile is good', 'if (hasExpired(bearer, clock.now()))', 'if (false)'],

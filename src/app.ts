@@ -37,7 +37,8 @@ import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import openapi from './http/plugins/openapi.ts';
 import tracing from './http/plugins/tracing.ts';
 import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
-import requestContext, { endRequest, requestIdOf } from './http/plugins/request-context.ts';
+import requestContext, { makeEndRequest, requestIdOf } from './http/plugins/request-context.ts';
+import { makeChildLogger, type LoggedRequests, type RequestGroup } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
 import { profileRoute } from './http/user/profile.ts';
@@ -68,6 +69,8 @@ export interface AppOptions {
   isDraining: () => boolean;
   clock: Clock;
   logger: FastifyBaseLogger;
+  /** LOG_REQUESTS: which requests leave a line, by group of routes. */
+  logged: Readonly<Record<RequestGroup, LoggedRequests>>;
   observe: Observe;
   /** null if tracing is off. */
   tracer: Tracer | null;
@@ -88,8 +91,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { keyRing, lifetimes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, introspect, logOut, endToken, revokeToken } = options.useCases;
   const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
+  const endRequest = makeEndRequest({ clock, observe, logged: options.logged });
   const app = fastify({
     loggerInstance: logger,
+    childLoggerFactory: makeChildLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
     trustProxy: options.trustProxy ? makeTrustedProxies(options.trustProxy) : false,
@@ -117,16 +122,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       if (options.isDraining()) reply.header('connection', 'close');
       observe.requestBegan();
       sendError(error, request, reply);
-      endRequest(request, reply.statusCode, 0, observe);
+      endRequest(request, reply.statusCode);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, { logger, observe });
+      answerClientError(error, socket, { logger, logged: options.logged.other, observe });
     },
   });
-  answerExpectations(app.server, { logger, observe });
+  answerExpectations(app.server, { logger, logged: options.logged.other, observe });
   registerErrorHandler(app);
 
-  await app.register(requestContext, { clock, isDraining: options.isDraining, observe });
+  await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
@@ -137,6 +142,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     issuer: options.issuer,
     audience: options.audience,
     observe,
+    now: () => clock.now(),
   });
   await app.register(authenticate, {
     codec,

@@ -169,6 +169,7 @@ export async function compose(
       isDraining: drain.isDraining,
       clock: systemClock,
       logger,
+      logged: config.LOG_REQUESTS,
       observe,
       tracer,
     },

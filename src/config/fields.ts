@@ -15,6 +15,7 @@ import {
   wholeNumber,
 } from './field-kinds.ts';
 import { readNetworks, readProxies } from './networks.ts';
+import { readRequestLog } from './request-log.ts';
 import { TRACING_FIELDS } from './tracing.ts';
 
 // Every environment variable. `npm run docs` writes docs/configuration.md from this file.
@@ -273,6 +274,17 @@ const LOG_FIELDS = {
       type: '`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `silent`',
       shown: 'info',
       meaning: 'lowest level that is logged',
+    },
+  ),
+  LOG_REQUESTS: field(
+    z
+      .string()
+      .default('')
+      .transform((value, context) => readRequestLog(value, context)),
+    {
+      type: '`all`, `failures`, `none`, or a list',
+      shown: '`failures` for frequent requests, else `all`',
+      meaning: 'which requests leave a line in the [log](observability.md#logs)',
     },
   ),
   AUDIT_LOG: field(

@@ -5,11 +5,14 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import { requestIdOf } from './plugins/request-context.ts';
+import { isLogged, type LoggedRequests } from './plugins/request-log.ts';
 import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
 
 /** Where a refusal is logged and counted. */
 export interface Report {
   logger: FastifyBaseLogger;
+  /** LOG_REQUESTS for requests without a route. */
+  logged: LoggedRequests;
   observe: Pick<Observe, 'error'>;
 }
 
@@ -48,7 +51,7 @@ function codeOf({ code }: NodeJS.ErrnoException): ErrorCode {
   return 'bad_request';
 }
 
-function render(code: ErrorCode, requestId: string, { logger, observe }: Report) {
+function render(code: ErrorCode, requestId: string, { logger, logged, observe }: Report) {
   const problem = problemOf(code, requestId);
   const body = JSON.stringify(problem);
   const headers = {
@@ -58,7 +61,8 @@ function render(code: ErrorCode, requestId: string, { logger, observe }: Report)
     'x-request-id': requestId,
     connection: 'close',
   };
-  logger.info({ reqId: requestId, status: problem.status, code }, 'request');
+  if (isLogged(logged, problem.status))
+    logger.info({ reqId: requestId, status: problem.status, code }, 'request');
   observe.error(code);
   return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
 }

@@ -2,6 +2,7 @@ import fastify from 'fastify';
 import fastifyJwt from '@fastify/jwt';
 import {
   CLOCK_TOLERANCE,
+  hasExpired,
   readClaims,
   type Claims,
   type PresentedIdentity,
@@ -10,6 +11,8 @@ import {
 import { UNOBSERVED, type Observe } from '../telemetry/observe.ts';
 import type { TokenRefusal } from '../domain/metrics/outcomes.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
+import { makeTokenSigner } from './token-signer.ts';
+import { makeVerifiedTokens, type VerifiedTokens } from './verified-tokens.ts';
 
 export interface TokenCodecOptions {
   /** ISSUER. */
@@ -17,6 +20,8 @@ export interface TokenCodecOptions {
   /** AUDIENCE. */
   audience: string;
   observe?: Pick<Observe, 'tokenRefused'>;
+  /** Milliseconds since 1970. */
+  now?: () => number;
 }
 
 /** Signs and verifies our JWTs. The domain checks their sessions. */
@@ -48,9 +53,6 @@ const TYP: Record<TokenType, string> = { access: 'at+jwt', refresh: 'rt+jwt', ll
  */
 const CLIENT_ID = 'latchkey';
 
-/** Tokens whose verified signature is cached; their session is still checked every time. */
-const CACHED_TOKENS = 10_000;
-
 /** The members of our headers. A token with others (`b64`, an embedded key) is not ours. */
 const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 
@@ -69,11 +71,15 @@ interface Codecs {
   all: KeyCodec[];
   /** By the token's first segment, which is the same for all tokens of one key and type. */
   byHeader: Map<string, KeyCodec>;
+  /** Access tokens and LLTs that these keys have signed. New keys begin with none. */
+  verified: VerifiedTokens<Identity>;
 }
+
+type Identity = PresentedIdentity & { type: TokenType };
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { observe = UNOBSERVED } = options;
+  const { observe = UNOBSERVED, now = Date.now } = options;
   const refuse = (reason: TokenRefusal) => {
     observe.tokenRefused(reason);
     return null;
@@ -85,7 +91,11 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
 
   const verifier =
     (acceptsExpired: boolean): TokenCodec['verify'] =>
-    async (token, ...types) => {
+    async <Type extends TokenType>(token: string, ...types: Type[]) => {
+      const known = codecs.verified.get(token);
+      if (known && isOf(known, types))
+        return acceptsExpired || !hasExpired(known, now()) ? known : refuse('expired');
+
       let codec = find(codecs, token);
       if (codec === undefined) {
         // Another replica may have loaded a new key before this one.
@@ -100,7 +110,11 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
       const claims = check(codec, token, acceptsExpired);
       if (typeof claims === 'string') return refuse(claims);
       const identity = readClaims(claims, type);
-      return identity ? { ...identity, type } : refuse('malformed');
+      if (!identity) return refuse('malformed');
+      const verified = { ...identity, type };
+      // A refresh token is presented once.
+      if (type !== 'refresh') codecs.verified.add(token, verified);
+      return verified;
     };
 
   return {
@@ -136,6 +150,7 @@ async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Cod
     byHeader: new Map(
       all.map((codec) => [headerOf(codec.sign({ sub: '0', sid: 0, jti: '0', iat: 0 })), codec]),
     ),
+    verified: makeVerifiedTokens(),
   };
 }
 
@@ -147,8 +162,8 @@ interface CodecKey {
 }
 
 /**
- * @fastify/jwt with one fixed key. With a function that finds the key, a token takes three times as long. Its keys
- * cannot change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
+ * @fastify/jwt verifies with one fixed key. With a function that finds the key, a token takes three times as long. Its
+ * keys cannot change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
  * (docs/adr/0004-one-jwt-instance-a-key.md).
  */
 async function openCodec(
@@ -158,8 +173,7 @@ async function openCodec(
   const { issuer, audience } = options;
   const carrier = fastify();
   await carrier.register(fastifyJwt, {
-    secret,
-    sign: { algorithm, kid, iss: issuer, aud: audience, header: { alg: algorithm, typ: TYP[type] } },
+    secret: Buffer.isBuffer(secret) ? secret : { public: secret.public },
     verify: {
       algorithms: [algorithm],
       allowedIss: issuer,
@@ -167,20 +181,30 @@ async function openCodec(
       checkTyp: TYP[type],
       requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
       clockTolerance: CLOCK_TOLERANCE * 1000,
-      // A refresh token is presented once.
-      cache: type === 'refresh' ? false : CACHED_TOKENS,
     },
   });
   await carrier.ready();
+  const sign = makeTokenSigner({
+    kid,
+    typ: TYP[type],
+    algorithm,
+    key: Buffer.isBuffer(secret) ? secret : secret.private,
+    fixed: { iss: issuer, aud: audience, ...(type === 'access' && { client_id: CLIENT_ID }) },
+  });
   return {
     kid,
     type,
-    sign: (claims) => carrier.jwt.sign(type === 'access' ? { ...claims, client_id: CLIENT_ID } : claims),
+    sign,
     verify: (token, acceptsExpired) =>
-      acceptsExpired
-        ? carrier.jwt.verify(token, { ignoreExpiration: true, cache: false })
-        : carrier.jwt.verify(token),
+      acceptsExpired ? carrier.jwt.verify(token, { ignoreExpiration: true }) : carrier.jwt.verify(token),
   };
+}
+
+function isOf<Type extends TokenType>(
+  identity: Identity,
+  types: readonly Type[],
+): identity is PresentedIdentity & { type: Type } {
+  return (types as readonly TokenType[]).includes(identity.type);
 }
 
 /** The codec for a token's header, by key id and type; undefined for an unknown key, null for a foreign header. */

@@ -78,6 +78,7 @@ const BAD: Record<string, string[]> = {
   SCRYPT_LOG_N: ['0', '25'],
   HASH_QUEUE_TIMEOUT: ['0'],
   LOG_LEVEL: ['loud', 'INFO'],
+  LOG_REQUESTS: ['some', 'verify', 'verify=some', 'login=all', 'all;none', 'verify=all=none'],
   REFRESH_TOKEN_SECRET: ['short', 'not base64url: !!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!', `${aSecret()},short`],
   SIGNING_KEYS_DIR: ['/nowhere', '/dev/null'],
 };

@@ -1,10 +1,11 @@
-import { test } from 'tap';
+import { test, type Test } from 'tap';
 import { pairClaims } from '../../src/domain/tokens/claims.ts';
 import { AuthError } from '../../src/domain/errors.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
+import { aServiceClient, introspect } from '../support/service-client.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -58,7 +59,7 @@ test('no answer and no log line holds an e-mail address, a password or a token',
 });
 
 test('each request logs one line with its id', async (t) => {
-  const target = await buildTestApp(t);
+  const target = await buildTestApp(t, { env: { LOG_REQUESTS: 'all' } });
   const { access_token: token } = await signUp(target);
   const lines = [
     'GET /api/user',
@@ -75,6 +76,38 @@ test('each request logs one line with its id', async (t) => {
     t.equal(found.length, 1, line);
     t.match(found[0], { method: line.split(' ')[0], status: Number, ms: Number });
   }
+});
+
+/** The routes of the lines, each with its status, after one good and one bad request of each group. */
+async function linesWith(t: Test, LOG_REQUESTS?: string): Promise<string[]> {
+  const target = await buildTestApp(t, { env: { ...(LOG_REQUESTS !== undefined && { LOG_REQUESTS }) } });
+  const client = await aServiceClient(target.databaseUrl);
+  const pair = await signUp(target);
+  const next = pairOf(await refresh(target, pair.refresh_token));
+  const before = target.log().length;
+  await call(target, 'GET /api/auth/verify', { token: next.access_token });
+  await call(target, 'GET /api/auth/verify', { token: 'x' });
+  await refresh(target, next.refresh_token);
+  await refresh(target, 'x');
+  await call(target, 'GET /.well-known/jwks.json');
+  await call(target, 'POST /.well-known/jwks.json');
+  await introspect(target, client, 'x');
+  await introspect(target, { ...client, secret: 'x' }, 'x');
+  await call(target, 'DELETE /api/auth', { token: 'x' });
+  await call(target, 'GET /nowhere');
+  return logLines(target.log().slice(before))
+    .filter(({ msg }) => msg === 'request')
+    .map(({ route, status }) => `${String(route).replace(/^.*\//, '')} ${String(status)}`);
+}
+
+test('LOG_REQUESTS chooses the requests that leave a line', async (t) => {
+  const failures = ['verify 401', 'refresh 401', 'jwks.json 405', 'introspect 401', 'auth 401', 'null 404'];
+  t.strictSame(await linesWith(t), failures, 'by default, frequent requests leave a line if they fail');
+  t.strictSame(await linesWith(t, 'failures'), failures);
+  t.strictSame(await linesWith(t, 'none'), []);
+  t.strictSame(await linesWith(t, 'none,refresh=all'), ['refresh 200', 'refresh 401']);
+  const all = ['verify 200', 'refresh 200', 'jwks.json 200', 'introspect 200', ...failures];
+  t.strictSame((await linesWith(t, 'all')).sort(), all.sort());
 });
 
 test('only faults of the service are warnings, refused requests are not', async (t) => {

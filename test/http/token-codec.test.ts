@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { test } from 'tap';
+import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { buildTestApp } from '../support/app.ts';
 import { claimsOf, createLongLived, headerOf, pairOf, refresh, signUp, verify } from '../support/client.ts';
 import { KEYS, withKeys } from '../support/keys.ts';
@@ -100,6 +101,22 @@ test('allows five seconds of clock skew, and no more', async (t) => {
   const hmac = Buffer.from(secret, 'base64url');
   refused(t, await refresh(target, aged(pair.refresh_token, hmac, now - 6)), 401, 'invalid_token');
   pairOf(await refresh(target, aged(pair.refresh_token, hmac, now - 2)));
+});
+
+test('a token that was verified before still expires, and still counts as one type', async (t) => {
+  const { target } = await withKeys(t);
+  const { keyRing, issuer, audience } = target.composition.app;
+  let now = Date.now();
+  const codec = await makeTokenCodec(keyRing, { issuer, audience, now: () => now });
+  const iat = Math.floor(now / 1000);
+  const token = codec.sign('access', { sub: '1', sid: 2, gen: 3, jti: '2.3', iat, exp: iat + 60 });
+  for (let i = 0; i < 2; i++) {
+    t.match(await codec.verify(token, 'access', 'llt'), { type: 'access', tokenId: 2 });
+    t.equal(await codec.verify(token, 'llt'), null);
+  }
+  now = (iat + 65) * 1000;
+  t.equal(await codec.verify(token, 'access'), null);
+  t.match(await codec.verifySigned(token, 'access'), { tokenId: 2 }, 'enough to end its session');
 });
 
 test('a long-lived token has no generation, and counts as no other type', async (t) => {

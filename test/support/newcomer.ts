@@ -76,6 +76,7 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
     // The default: .data in the project's folder.
     DATA_DIR: '',
     HOME: home,
+    LOG_REQUESTS: 'all',
     PATH: `${join(scratch, 'bin')}:${process.env.PATH ?? ''}`,
     PORT: ports.get('3000'),
     OPS_PORT: ports.get('9464'),

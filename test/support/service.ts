@@ -41,6 +41,7 @@ export async function startService(t: Test, env: Environment = {}, server = SERV
       RATE_LIMIT_SIGNUP: '0',
       SHED_LAG: '0',
       DRAIN_DELAY: '0',
+      LOG_REQUESTS: 'all',
       ...(await spansTo(t, watched)),
       ...env,
     }),

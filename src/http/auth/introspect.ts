@@ -62,7 +62,11 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   { introspect, codec },
 ) => {
   await app.register(formBody);
-  const options = { schema, ...app.auth.client, config: { oauthErrors: true } };
+  const options = {
+    schema,
+    ...app.auth.client,
+    config: { oauthErrors: true, group: 'introspection' as const },
+  };
   app.post('/api/auth/introspect', options, async (request) => {
     const { token } = request.body;
     // A refresh token is good for no resource, so it is inactive, like an unknown token.

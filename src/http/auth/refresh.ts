@@ -27,7 +27,7 @@ const schema = operation({
 
 export const refreshRoute: FastifyPluginCallbackTypebox<RefreshRoute> = (app, options, done) => {
   const { refresh, tokenPairResponse, callerFingerprint, codec } = options;
-  app.get('/api/auth/refresh', { schema }, async (request) => {
+  app.get('/api/auth/refresh', { schema, config: { group: 'refresh' } }, async (request) => {
     const identity = await readBearer(codec, request, 'refresh');
     const { receivedAt } = request;
     const client = callerFingerprint(request);

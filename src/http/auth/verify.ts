@@ -51,6 +51,7 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
       method: ALL_METHODS,
       url,
       schema,
+      config: { group: 'verify' },
       onRequest: [app.auth.principal, answer],
       handler: answer,
     });

@@ -3,17 +3,19 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
-import { AuthError, type ErrorCode } from '../../domain/errors.ts';
+import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import { sourceOf } from '../caller/source.ts';
 import '../request.ts';
+import { isLogged, logRequest, type LoggedRequests, type RequestGroup } from './request-log.ts';
 import { endSpan } from './tracing.ts';
 
 interface RequestContextOptions {
   clock: Clock;
   /** While true, every answer asks its client to open its next connection elsewhere. */
   isDraining: () => boolean;
-  observe: Observe;
+  observe: Pick<Observe, 'requestBegan'>;
+  endRequest: EndRequest;
 }
 
 export const REQUEST_ID = /^[A-Za-z0-9-]{1,64}$/;
@@ -33,7 +35,7 @@ function hasNoEnd(coding: string | undefined): boolean {
 /** Prepares every request before any other hook, and logs one line when it ends. */
 function requestContext(
   app: FastifyInstance,
-  { clock, isDraining, observe }: RequestContextOptions,
+  { clock, isDraining, observe, endRequest }: RequestContextOptions,
   done: () => void,
 ): void {
   app.decorateRequest('receivedAt', 0);
@@ -78,14 +80,13 @@ function requestContext(
   });
 
   app.addHook('onResponse', (request, reply, next) => {
-    if (!request.isStreamed)
-      endRequest(request, reply.statusCode, clock.monotonic() - request.receivedAt, observe);
+    if (!request.isStreamed) endRequest(request, reply.statusCode);
     next();
   });
   // A stream may last for days, so the request ends when the stream begins.
   app.decorate('streamBegins', (request) => {
     request.isStreamed = true;
-    endRequest(request, 200, clock.monotonic() - request.receivedAt, observe);
+    endRequest(request, 200);
     endSpan(request, 200);
   });
   done();
@@ -98,30 +99,27 @@ declare module 'fastify' {
   }
 }
 
-/** Excludes client errors, and refusals that ask a client to wait: a flood must not fill the log with warnings. */
-function isOurFault(status: number, code: ErrorCode | null): boolean {
-  return status >= 500 && code !== 'overloaded' && code !== 'refresh_overlap';
-}
+/** Ends a request for log and metrics. */
+export type EndRequest = (request: FastifyRequest, status: number) => void;
 
-/** Writes a request's log line and metrics. @param elapsed milliseconds. */
-export function endRequest(request: FastifyRequest, status: number, elapsed: number, observe: Observe): void {
-  observe.requestEnded(request.method, request.routeOptions.url, status, elapsed / 1000);
-  if (request.errorCode !== null) observe.error(request.errorCode);
-  const { method, routeOptions, errorCode, principal, serviceClient, traceId, spanId } = request;
-  const entry = {
-    method,
-    // The pattern, not the path: a client may put a token there by mistake.
-    route: routeOptions.url ?? null,
-    status,
-    ms: Math.round(elapsed * 1000) / 1000,
-    ...(errorCode && { code: errorCode }),
-    ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
-    ...(serviceClient && { clientId: serviceClient.clientId }),
-    ...(traceId && { trace_id: traceId }),
-    ...(spanId && { span_id: spanId }),
+/** @param logged which requests of each group leave a line (LOG_REQUESTS). */
+export function makeEndRequest({
+  clock,
+  observe,
+  logged,
+}: {
+  clock: Pick<Clock, 'monotonic'>;
+  observe: Pick<Observe, 'requestEnded' | 'error'>;
+  logged: Readonly<Record<RequestGroup, LoggedRequests>>;
+}): EndRequest {
+  return function endRequest(request, status) {
+    // A request that fails before routing has no receivedAt.
+    const elapsed = request.receivedAt > 0 ? clock.monotonic() - request.receivedAt : 0;
+    const { url, config } = request.routeOptions;
+    observe.requestEnded(request.method, url, status, elapsed / 1000);
+    if (request.errorCode !== null) observe.error(request.errorCode);
+    if (isLogged(logged[config.group ?? 'other'], status)) logRequest(request, url, status, elapsed);
   };
-  if (isOurFault(status, errorCode)) request.log.warn(entry, 'request');
-  else request.log.info(entry, 'request');
 }
 
 export default fp(requestContext, { name: 'request-context', fastify: '5.x' });

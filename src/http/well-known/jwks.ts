@@ -70,6 +70,7 @@ export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRin
     method: ['GET', 'HEAD'],
     url: '/.well-known/jwks.json',
     schema,
+    config: { group: 'documents' },
     handler: (request, reply) => {
       const keys = keyRing.current();
       if (shown?.keys !== keys) shown = { keys, document: documentOf(keys) };

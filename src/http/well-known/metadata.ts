@@ -62,6 +62,7 @@ export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, 
       method: ['GET', 'HEAD'],
       url,
       schema: { ...schema, ...named },
+      config: { group: 'documents' },
       handler: (request, reply) => {
         sendPublicDocument(request, reply, document, maxAge);
       },

@@ -1,0 +1,99 @@
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../../domain/errors.ts';
+import '../request.ts';
+
+/** Routes whose lines LOG_REQUESTS chooses together. */
+export type RequestGroup = 'verify' | 'introspection' | 'refresh' | 'documents' | 'other';
+
+/** Which requests leave a line: `failures` are those with a status of 400 or more. */
+export type LoggedRequests = 'all' | 'failures' | 'none';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The group of the route in LOG_REQUESTS; `other` if absent. */
+    group?: RequestGroup;
+  }
+}
+
+/** Whether a request leaves a line. */
+export function isLogged(logged: LoggedRequests, status: number): boolean {
+  return logged === 'all' || (logged === 'failures' && status >= 400);
+}
+
+/** Writes a request's line. @param route its pattern; @param elapsed milliseconds. */
+export function logRequest(
+  request: FastifyRequest,
+  route: string | undefined,
+  status: number,
+  elapsed: number,
+): void {
+  const { method, errorCode, principal, serviceClient, traceId, spanId } = request;
+  const entry = {
+    method,
+    // The pattern, not the path: a client may put a token there by mistake.
+    route: route ?? null,
+    status,
+    ms: Math.round(elapsed * 1000) / 1000,
+    ...(errorCode && { code: errorCode }),
+    ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
+    ...(serviceClient && { clientId: serviceClient.clientId }),
+    ...(traceId && { trace_id: traceId }),
+    ...(spanId && { span_id: spanId }),
+  };
+  if (isOurFault(status, errorCode)) request.log.warn(entry, 'request');
+  else request.log.info(entry, 'request');
+}
+
+/** Excludes client errors, and refusals that ask a client to wait: a flood must not fill the log with warnings. */
+function isOurFault(status: number, code: ErrorCode | null): boolean {
+  return status >= 500 && code !== 'overloaded' && code !== 'refresh_overlap';
+}
+
+const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/**
+ * A request's logger. Pino's own child costs more than the rest of what Fastify prepares for a request, and most requests
+ * write no line: this one creates the child with the first line.
+ */
+class LazyChild {
+  #child: FastifyBaseLogger | null = null;
+  readonly #create: () => FastifyBaseLogger;
+
+  constructor(create: () => FastifyBaseLogger) {
+    this.#create = create;
+  }
+
+  get own(): FastifyBaseLogger {
+    this.#child ??= this.#create();
+    return this.#child;
+  }
+
+  get level(): string {
+    return this.own.level;
+  }
+
+  set level(level: string) {
+    this.own.level = level;
+  }
+
+  child(...args: Parameters<FastifyBaseLogger['child']>): FastifyBaseLogger {
+    return this.own.child(...args);
+  }
+}
+
+for (const level of LEVELS) {
+  Object.defineProperty(LazyChild.prototype, level, {
+    value(this: LazyChild, ...args: Parameters<FastifyBaseLogger['info']>) {
+      this.own[level](...args);
+    },
+  });
+}
+
+/** Fastify's `childLoggerFactory`. */
+export function makeChildLogger(
+  logger: FastifyBaseLogger,
+  bindings: Parameters<FastifyBaseLogger['child']>[0],
+  options: Parameters<FastifyBaseLogger['child']>[1],
+): FastifyBaseLogger {
+  return new LazyChild(() => logger.child(bindings, options)) as unknown as FastifyBaseLogger;
+}
