@@ -1,0 +1,110 @@
+import { Redis } from 'ioredis';
+import { test, type Test } from 'tap';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { call, createLongLived, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
+import { parseExposition } from '../support/exposition.ts';
+import { redisMissing, testRedis } from '../support/redis.ts';
+
+/** Background work adds to a try now and then, so the smallest count of a few tries is the request's own. */
+const TRIES = 5;
+
+interface Traffic {
+  /** Commands to Redis; what a script does inside Redis is one command. */
+  redis: number;
+  /** Statements to PostgreSQL, those that begin and end a transaction included. */
+  postgres: number;
+}
+
+/** The commands that Redis receives for keys with this prefix. */
+async function watchCommands(t: Test, url: string, prefix: string) {
+  const client = new Redis(url);
+  const monitor = await client.monitor();
+  t.teardown(() => {
+    monitor.disconnect();
+    client.disconnect();
+  });
+  let count = 0;
+  const waiting = new Map<string, () => void>();
+  monitor.on('monitor', (_time: string, words: string[], source: string) => {
+    waiting.get(words[1] ?? '')?.();
+    if (source !== 'lua' && words.some((word) => word.startsWith(prefix))) count++;
+  });
+  let marks = 0;
+  return {
+    /** The count, once Redis has reported all commands so far. */
+    async count(): Promise<number> {
+      const mark = `mark-${++marks}-${prefix}`;
+      const seen = new Promise<void>((resolve) => waiting.set(mark, resolve));
+      await client.echo(mark);
+      await seen;
+      return count;
+    },
+  };
+}
+
+async function statements({ composition }: TestApp): Promise<number> {
+  const metric = parseExposition(await composition.ops.metrics()).get(
+    'latchkey_postgres_statement_duration_seconds',
+  );
+  const counts = metric?.samples.filter(({ name }) => name.endsWith('_count')) ?? [];
+  return counts.reduce((sum, { value }) => sum + value, 0);
+}
+
+test('each request asks the stores as rarely as it can', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const commands = await watchCommands(t, url, prefix);
+
+  // A scrape asks PostgreSQL whether it works.
+  const first = await statements(target);
+  const perScrape = (await statements(target)) - first;
+
+  /** @param prepare makes what the request needs. */
+  async function trafficOf<Needs>(
+    prepare: () => Promise<Needs>,
+    request: (needs: Needs) => Promise<{ statusCode: number }>,
+  ): Promise<Traffic> {
+    const tries: Traffic[] = [];
+    for (let i = 0; i < TRIES; i++) {
+      const needs = await prepare();
+      const before = { redis: await commands.count(), postgres: await statements(target) };
+      t.equal((await request(needs)).statusCode, 200);
+      tries.push({
+        redis: (await commands.count()) - before.redis,
+        postgres: (await statements(target)) - before.postgres - perScrape,
+      });
+    }
+    return {
+      redis: Math.min(...tries.map(({ redis }) => redis)),
+      postgres: Math.min(...tries.map(({ postgres }) => postgres)),
+    };
+  }
+
+  const pair = () => signUp(target);
+  const used = async (): Promise<Pair> => {
+    const opened = await pair();
+    await verify(target, opened.access_token);
+    return opened;
+  };
+  const llt = async () => createLongLived(target, (await pair()).access_token);
+  const by = (line: string) => (opened: Pair) => call(target, line, { token: opened.access_token });
+
+  t.strictSame(await trafficOf(used, by('GET /api/auth/verify')), { redis: 1, postgres: 0 }, 'verify');
+  t.strictSame(await trafficOf(pair, by('GET /api/auth/verify')), { redis: 1, postgres: 0 }, 'first use');
+  t.strictSame(
+    await trafficOf(llt, ({ longlived_token: token }) => verify(target, token)),
+    { redis: 1, postgres: 0 },
+    'verify of a long-lived token',
+  );
+  t.strictSame(
+    await trafficOf(pair, async ({ refresh_token: token }) => {
+      const response = await refresh(target, token);
+      pairOf(response);
+      return response;
+    }),
+    { redis: 1, postgres: 0 },
+    'refresh',
+  );
+  t.strictSame(await trafficOf(used, by('GET /api/user')), { redis: 2, postgres: 1 }, 'profile');
+  t.strictSame(await trafficOf(used, by('DELETE /api/auth')), { redis: 2, postgres: 2 }, 'logout');
+});
