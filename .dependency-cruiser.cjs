@@ -88,6 +88,7 @@ const LAYERS = [
       NODE,
       '^src/domain/users/identifiers\\.ts$',
       '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/runtime/memory\\.ts$',
     ],
   },
 
@@ -108,7 +109,7 @@ const LAYERS = [
     name: 'runtime',
     files: '^src/runtime/',
     may: [
-      builtins('fs'),
+      builtins('fs', 'os'),
       packages('pino'),
       '^src/domain/errors\\.ts$',
       '^src/infra/postgres/(cause|schema-version)\\.ts$',

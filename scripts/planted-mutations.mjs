@@ -21,6 +21,11 @@ export const mutations = [
     ['production accepts short passwords', 'config.PASSWORD_MIN_LENGTH < LEAST_PASSWORD', 'false'],
   ),
   ...inFile(
+    'runtime/memory.ts',
+    ['runtime/memory'],
+    ['every container has a memory limit', 'limit < os.totalmem() ? limit : 0', 'limit'],
+  ),
+  ...inFile(
     'runtime/log-output.ts',
     ['runtime/log-output'],
     ['a blocked log grows without a bound', 'rest.length + lines.length + line.length > maxWaiting', 'false'],

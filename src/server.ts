@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp, buildOpsApp } from './app.ts';
@@ -11,6 +12,8 @@ import { StartError } from './runtime/start-error.ts';
 
 /** The stores get at least this long to close, even after the deadline; milliseconds. */
 const CLOSE_GRACE = 1000;
+/** How long a new connection's first request may take to arrive during the shutdown; milliseconds. */
+const ARRIVAL = 1000;
 
 try {
   const config = loadConfig();
@@ -36,6 +39,7 @@ async function serve(config: Config): Promise<void> {
   const composition = await compose(config, database.url, logger, output, tracing?.tracer);
   const app = await buildApp(composition.app);
   const ops = await buildOpsApp(composition.ops);
+  const [connections, opsConnections] = [watchConnections(app), watchConnections(ops)];
 
   try {
     await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });
@@ -53,8 +57,8 @@ async function serve(config: Config): Promise<void> {
   const deadline = performance.now() + config.SHUTDOWN_TIMEOUT * 1000;
   // Ctrl-C skips the drain delay: a process at a terminal is behind no load balancer.
   if (received !== 'SIGINT') await sleep(config.DRAIN_DELAY * 1000, deadline);
-  await closeWithin(app, deadline - performance.now());
-  await ops.close();
+  await connections.closeWithin(deadline - performance.now());
+  await opsConnections.closeWithin(deadline - performance.now());
   // A store that hangs must not block the exit. Pending writes are flushed if the stores answer in time.
   await Promise.race([
     composition.close().then(() => tracing?.close()),
@@ -106,16 +110,28 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Takes no new connections, waits for requests in flight, and closes the remaining connections after `ms`. */
-async function closeWithin(app: FastifyInstance, ms: number): Promise<void> {
-  const timer = setTimeout(
-    () => {
-      app.server.closeAllConnections();
+/** A server that can close the connections on which no byte has arrived. To Node they are requests in flight. */
+function watchConnections(app: FastifyInstance) {
+  const open = new Set<Socket>();
+  app.server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  const closeUnused = () => {
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+  };
+  const closeAll = () => {
+    app.server.closeAllConnections();
+  };
+
+  return {
+    /** Takes no new connections, waits for requests in flight, and closes the remaining connections after `ms`. */
+    async closeWithin(ms: number): Promise<void> {
+      const timers = [setTimeout(closeUnused, ARRIVAL), setTimeout(closeAll, Math.max(0, ms))];
+      await app.close();
+      for (const timer of timers) clearTimeout(timer);
     },
-    Math.max(0, ms),
-  );
-  await app.close();
-  clearTimeout(timer);
+  };
 }
 
 function sleep(ms: number, deadline: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { availableMemory, type Config, type Environment } from '../config/config.ts';
+import type { Config, Environment } from '../config/config.ts';
 import { checkConfiguration } from '../doctor/configuration.ts';
 import { checkDatabase } from '../doctor/database.ts';
 import type { Finding } from '../doctor/finding.ts';
@@ -7,6 +7,7 @@ import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
 import { checkMemory } from '../doctor/memory.ts';
 import { checkRedis } from '../doctor/redis.ts';
+import { availableMemory } from '../runtime/memory.ts';
 import type { Command } from './command.ts';
 
 /** `latchkey doctor`. */

@@ -19,6 +19,7 @@ import { targetOf } from '../infra/postgres/connection.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeDrain } from '../runtime/drain.ts';
 import type { LogOutput } from '../runtime/log-output.ts';
+import { containerMemory } from '../runtime/memory.ts';
 import { makeReadiness } from '../runtime/readiness.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
@@ -137,6 +138,7 @@ export async function compose(
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
     droppedLines: output.dropped,
+    memoryLimit: containerMemory,
   });
   durability.connect();
 

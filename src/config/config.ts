@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import os from 'node:os';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
+import { availableMemory } from '../runtime/memory.ts';
 import { databaseProblems } from './database.ts';
 import { proxyWarnings } from './networks.ts';
 import { redisProblems } from './redis.ts';
@@ -201,10 +201,4 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
 
 function mib(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`;
-}
-
-/** The container's memory limit, or the machine's memory. */
-export function availableMemory(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }

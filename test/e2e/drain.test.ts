@@ -57,6 +57,17 @@ test('an idle connection does not delay the exit', async (t) => {
   t.equal(answersIn(await idle.ended).length, 1);
 });
 
+test('a connection that a client opened in advance does not delay the exit', async (t) => {
+  const { url } = await testDatabase(t);
+  const settings = { DATABASE_URL: url, SHUTDOWN_TIMEOUT: '600', REQUEST_TIMEOUT: '120' };
+  const service = await startService(t, settings);
+  await ready(service);
+  const unused = [open(service, ''), open({ ...service, url: service.opsUrl }, '')];
+  await until(() => unused.every((each) => each.isOpen()));
+  t.equal(await service.stop(), 0);
+  for (const { ended } of unused) t.equal(await ended, '', 'no answer');
+});
+
 test('SHUTDOWN_TIMEOUT cuts a request that never completes', async (t) => {
   const { url } = await testDatabase(t);
   const settings = { DATABASE_URL: url, SHUTDOWN_TIMEOUT: '1', REQUEST_TIMEOUT: '120' };

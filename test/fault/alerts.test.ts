@@ -8,7 +8,13 @@ import { trimmedReader } from './harness/feed-trouble.ts';
 import { unknownConstraint, lockedTable, slowRedis, wrongClock } from './harness/misfortunes.ts';
 import { startSite, USUAL, type ObservedSite } from './harness/observed-site.ts';
 import { ordinaryDay } from './harness/ordinary-day.ts';
-import { crowdedReplica, lateReplica, trailLost, unreadyReplica } from './harness/sorry-replicas.ts';
+import {
+  crowdedReplica,
+  fullReplica,
+  lateReplica,
+  trailLost,
+  unreadyReplica,
+} from './harness/sorry-replicas.ts';
 import { storesAway } from './harness/stores-away.ts';
 import { agedKey, oddReplica } from './harness/stopped-rollout.ts';
 
@@ -41,7 +47,7 @@ test('every alert fires on its cause', { skip: prometheusMissing || redisServers
   await t.test('one replica loses Redis, the other PostgreSQL', async (t) => {
     const back = await storesAway(site, one, two);
     // Meanwhile, with separate stores:
-    for (const cause of [crowdedReplica, lateReplica, unreadyReplica, trailLost])
+    for (const cause of [crowdedReplica, lateReplica, fullReplica, unreadyReplica, trailLost])
       await t.test(cause.name, (t) => cause(t, site));
     await back();
     for (const name of ONLY_IN_TROUBLE) t.not((await site.prometheus.query(name)).length, 0, name);

@@ -2,9 +2,8 @@ import { test } from 'tap';
 import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
-import type { RedisServer } from '../support/redis-server.ts';
+import { allFollow } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { eventually } from '../support/until.ts';
 import { strike } from './harness/fault.ts';
 import { revocationRounds } from './harness/revocation-rounds.ts';
 import { startWorld } from './harness/world.ts';
@@ -75,14 +74,3 @@ test('Redis Cluster fails over under load', { skip: toolsMissing('redis-server')
     revocationRounds(t, world, { name: 'revoked, then Redis failed over (Cluster)', strike: losesMaster }),
   );
 });
-
-/** Resolves once all other servers follow a master: the next failover needs a replica to choose. */
-async function allFollow(servers: RedisServer[], masters: number): Promise<void> {
-  await eventually(60, async () => {
-    const links = await Promise.all(
-      servers.map((server) => server.info('master_link_status').catch(() => 'away')),
-    );
-    const following = links.filter((link) => link === 'up').length;
-    return following === servers.length - masters ? null : `${following} of ${servers.length} servers follow`;
-  });
-}

@@ -1,19 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
-import { createVerifier, type VerifierOptions } from '../../src/verifier/main.ts';
+import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/main.ts';
 import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
+import { valueOf } from '../support/exposition.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
+import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
-import { existing, startRedis } from '../support/redis-server.ts';
+import { allFollow, existing, startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { makeBalancer } from './harness/balancer.ts';
+import { makeBrowser } from './harness/browser.ts';
 import { eventually } from '../support/until.ts';
-import { isReady, startReplica } from './harness/replica.ts';
+import { isReady, startReplica, type Replica } from './harness/replica.ts';
+import { makeRevokedWatch } from './harness/revoked-watch.ts';
 import { startServiceAddress } from './harness/service-address.ts';
-import { makeTally } from './harness/tally.ts';
+import { lineOf, makeTally } from './harness/tally.ts';
 import {
   decisionOn,
   endAndWatch,
@@ -32,6 +36,9 @@ const ROUND = 1000;
 /** Seconds; a minute with TEST_SCALE=12 and more. */
 const OUTAGE = Math.max(2, Math.min(60, 5 * testScale));
 
+/** A key of the feed; in a cluster, the slot of `{feed}` holds them all. */
+const FEED = '{feed}';
+
 const ISSUER = 'https://id.example.com';
 /** Longer than any run: an expired token would count as a revoked one. */
 const LIFETIME = '86400';
@@ -43,7 +50,8 @@ async function startWorld(t: Test, stores: Environment) {
   const env = { DATABASE_URL: database, DATA_DIR: dataDir, ISSUER, ACCESS_TOKEN_TTL: LIFETIME, ...stores };
   const replicas = [await startReplica(t, env), await startReplica(t, env)] as const;
   await Promise.all(replicas.map((replica) => isReady(replica, 60)));
-  const balancer = makeBalancer(replicas, makeTally());
+  const tally = makeTally();
+  const balancer = makeBalancer(replicas, tally);
   t.teardown(() => balancer.close());
 
   const created = await latchkey(['client', 'create', 'orders', '--json'], { DATABASE_URL: database });
@@ -55,7 +63,97 @@ async function startWorld(t: Test, stores: Environment) {
     t.teardown(() => made.close());
     return made;
   };
-  return { replicas, balancer, verifier };
+  return { replicas, balancer, tally, verifier };
+}
+
+type World = Awaited<ReturnType<typeof startWorld>>;
+type Strike = readonly [name: string, strike: () => Promise<unknown>];
+
+/** Ends tokens without a fault and during each fault, and checks that every reader refuses each of them from then on. */
+async function missNone(
+  t: Test,
+  { balancer, verifier: make }: World,
+  readers: readonly Verifier[],
+  count: number,
+  strikes: readonly Strike[],
+): Promise<void> {
+  const tokens = await openVerified(balancer, count);
+  const witnesses = await openVerified(balancer, 21);
+  const decisions = async (some: readonly Verified[], by = readers) => {
+    const each = by.map((reader) => inParallel(some, ({ token }) => decisionOn(reader, token)));
+    return new Set((await Promise.all(each)).flat());
+  };
+  t.strictSame(
+    await decisions([...tokens, ...witnesses]),
+    new Set(['good']),
+    'each token is good before it ends',
+  );
+
+  const all: Ended[] = [];
+  const end = async (name: string, some: readonly Verified[], strike: () => Promise<unknown>) => {
+    const fault = { isOver: false };
+    const striking = strike().finally(() => (fault.isOver = true));
+    const ended: Ended[] = [];
+    const share = Math.ceil(some.length / 10);
+    // In parts, so that some tokens are left as long as the fault lasts.
+    for (let i = 0; i < some.length; i += share) {
+      const part = some.slice(i, i + share);
+      ended.push(...(await inParallel(part, (each) => endAndWatch(balancer, readers, each))));
+      if (!fault.isOver) await sleep(300);
+    }
+    await striking;
+    all.push(...ended);
+    t.comment(`${name}: ${ended.length} revocations, ${percentiles(ended)} from logout to refusal`);
+  };
+
+  const rounds = Math.max(strikes.length + 1, Math.ceil(count / ROUND));
+  const size = Math.ceil(count / rounds);
+  for (let round = 0; round < rounds; round++) {
+    const [name, strike] =
+      round === 0
+        ? (['no fault', () => Promise.resolve()] as const)
+        : existing(strikes[(round - 1) % strikes.length]);
+    await end(name, tokens.slice(round * size, (round + 1) * size), strike);
+  }
+  t.equal(all.length, count);
+  t.equal(all.filter(({ isMissed }) => isMissed).length, 0, 'none was missed');
+  t.comment(`all: ${all.length} revocations, ${percentiles(all)}`);
+
+  t.strictSame(await decisions(tokens), new Set(['invalid_token']), 'all stay refused');
+  await eventually(60, async () => {
+    const outcomes = [...(await decisions(witnesses))].join();
+    return outcomes === 'good' ? null : `tokens that have not ended: ${outcomes}`;
+  });
+  // A new verifier learns all revocations from a snapshot.
+  const newcomer = make({ whenStale: 'refuse' });
+  await newcomer.ready();
+  t.strictSame(
+    await decisions(tokens, [newcomer]),
+    new Set(['invalid_token']),
+    'a new verifier knows them too',
+  );
+}
+
+/** Users who refresh, log out and log in all the time. */
+function openBrowsers(t: Test, { balancer, replicas, tally }: World) {
+  const watch = makeRevokedWatch(balancer, replicas, tally);
+  const browsers = [1, 2, 3, 4].map((i) =>
+    makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: i % 2 === 0 }),
+  );
+  const running = browsers.map((browser) => browser.run());
+  watch.start();
+  const stop = async () => {
+    for (const browser of browsers) browser.stop();
+    await Promise.all([...running, watch.stop()]);
+  };
+  t.teardown(stop);
+  return { stop };
+}
+
+/** How many snapshots the readers of a replica got because a new epoch had begun. */
+async function newEpochs({ service }: Replica): Promise<number> {
+  const response = await fetch(`${service?.opsUrl ?? ''}/metrics`);
+  return valueOf(await response.text(), 'latchkey_feed_snapshots_total', { reason: 'epoch' });
 }
 
 test(
@@ -63,14 +161,11 @@ test(
   { skip: toolsMissing('redis-server', 'redis-sentinel') },
   async (t) => {
     const sentinels = await startSentinels(t);
-    const { replicas, balancer, verifier: make } = await startWorld(t, sentinels.env);
+    const world = await startWorld(t, sentinels.env);
+    const { replicas } = world;
     // Only the feed decides on access tokens.
-    const verifier = make({ whenStale: 'accept' });
+    const verifier = world.verifier({ whenStale: 'accept' });
     await verifier.ready();
-    const tokens = await openVerified(balancer, REVOCATIONS);
-    const witnesses = await openVerified(balancer, 21);
-    const good = await inParallel([...tokens, ...witnesses], ({ token }) => decisionOn(verifier, token));
-    t.strictSame(new Set(good), new Set(['good']), 'each token is good before it ends');
 
     const killReplica = async (replica: (typeof replicas)[number]) => {
       await replica.stop('SIGKILL');
@@ -83,13 +178,9 @@ test(
       await old.kill();
       await sentinels.failedOverFrom(old);
       await old.start();
-      await eventually(60, async () => {
-        const links = sentinels.servers.map((each) => each.info('master_link_status').catch(() => 'away'));
-        const up = (await Promise.all(links)).filter((link) => link === 'up').length;
-        return up === sentinels.servers.length - 1 ? null : `${up} replicas follow`;
-      });
+      await allFollow(sentinels.servers, 1);
     };
-    const strikes = [
+    await missNone(t, world, [verifier], REVOCATIONS, [
       ['a replica killed', () => killReplica(replicas[0])],
       ['Redis failed over', failOver],
       ['the other replica killed', () => killReplica(replicas[1])],
@@ -97,51 +188,67 @@ test(
         'Redis failed over while a replica is killed',
         () => Promise.all([failOver(), killReplica(replicas[0])]),
       ],
-    ] as const;
+    ]);
+  },
+);
 
-    const all: Ended[] = [];
-    const end = async (name: string, some: readonly Verified[], strike: () => Promise<unknown>) => {
-      const fault = { isOver: false };
-      const striking = strike().finally(() => (fault.isOver = true));
-      const ended: Ended[] = [];
-      const share = Math.ceil(some.length / 10);
-      // In parts, so that some tokens are left as long as the fault lasts.
-      for (let i = 0; i < some.length; i += share) {
-        const part = some.slice(i, i + share);
-        ended.push(...(await inParallel(part, (each) => endAndWatch(balancer, verifier, each))));
-        if (!fault.isOver) await sleep(300);
-      }
-      await striking;
-      all.push(...ended);
-      t.comment(`${name}: ${ended.length} revocations, ${percentiles(ended)} from logout to refusal`);
+test(
+  'no revocation is missed while the feed moves within a Redis Cluster',
+  { skip: toolsMissing('redis-server') },
+  async (t) => {
+    const cluster = await startCluster(t);
+    const world = await startWorld(t, cluster.env);
+    const { replicas, tally } = world;
+    // A reader on each replica; only the feed decides on access tokens.
+    const readers = replicas.map(({ url }) => world.verifier({ url, whenStale: 'accept' }));
+    await Promise.all(readers.map((reader) => reader.ready()));
+    const users = openBrowsers(t, world);
+
+    /** Resolves once the readers of each replica got a snapshot of another epoch. */
+    const moved = async (move: () => Promise<unknown>) => {
+      const before = await Promise.all(replicas.map(newEpochs));
+      await move();
+      await eventually(60, async () => {
+        const after = await Promise.all(replicas.map(newEpochs));
+        const waiting = after.filter((count, i) => count === before[i]).length;
+        return waiting === 0 ? null : `${waiting} readers without a snapshot`;
+      });
     };
+    let { master } = await cluster.ownerOf(FEED);
+    const losesMaster = async () => {
+      const old = master;
+      const next = existing((await cluster.ownerOf(FEED, old)).replicas[0]);
+      // A replica that may not log in follows no longer, so the last second of writes is lost.
+      await next.ask('CONFIG', 'SET', 'masterauth', 'wrong');
+      await old.ask('CLIENT', 'KILL', 'TYPE', 'replica');
+      await sleep(1000);
+      const [written, copied] = [await old.info('master_repl_offset'), await next.info('slave_repl_offset')];
+      t.ok(Number(written) > Number(copied), `${Number(written) - Number(copied)} bytes are lost`);
+      await old.kill();
+      master = await cluster.failedOverFrom(old, FEED);
+      await next.ask('CONFIG', 'SET', 'masterauth', '');
+      await old.start();
+      await allFollow(cluster.nodes, 3);
+    };
+    const movesSlot = async () => {
+      master = await cluster.moveSlot(FEED);
+    };
+    await missNone(t, world, readers, Math.ceil(REVOCATIONS / 2), [
+      ['the master of the feed killed', () => moved(losesMaster)],
+      ['the slot of the feed moved', () => moved(movesSlot)],
+      ['its new master killed', () => moved(losesMaster)],
+    ]);
 
-    const rounds = Math.max(strikes.length + 1, Math.ceil(REVOCATIONS / ROUND));
-    const size = Math.ceil(REVOCATIONS / rounds);
-    for (let round = 0; round < rounds; round++) {
-      const [name, strike] =
-        round === 0
-          ? (['no fault', () => Promise.resolve()] as const)
-          : existing(strikes[(round - 1) % strikes.length]);
-      await end(name, tokens.slice(round * size, (round + 1) * size), strike);
+    for (const reader of readers) {
+      await eventually(60, () =>
+        Promise.resolve(reader.staleness() < 5 ? null : `${reader.staleness()} s stale`),
+      );
     }
-    t.equal(all.length, REVOCATIONS);
-    t.equal(all.filter(({ isMissed }) => isMissed).length, 0, 'none was missed');
-    t.comment(`all: ${all.length} revocations, ${percentiles(all)}`);
-
-    const later = await inParallel(tokens, ({ token }) => decisionOn(verifier, token));
-    t.strictSame(new Set(later), new Set(['invalid_token']), 'all stay refused');
-    await eventually(60, async () => {
-      const outcomes = await inParallel(witnesses, ({ token }) => decisionOn(verifier, token));
-      return outcomes.every((outcome) => outcome === 'good')
-        ? null
-        : `tokens that have not ended: ${outcomes.join()}`;
-    });
-    // A new verifier learns all revocations from a snapshot.
-    const newcomer = make({ whenStale: 'refuse' });
-    await newcomer.ready();
-    const known = await inParallel(tokens, ({ token }) => decisionOn(newcomer, token));
-    t.strictSame(new Set(known), new Set(['invalid_token']), 'a new verifier knows them too');
+    await users.stop();
+    t.ok(tally.revokedTried > 0, 'revoked tokens were tried');
+    t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
+    t.equal(tally.signOuts, 0, 'no user was signed out');
+    t.comment(lineOf('the feed moves within a Redis Cluster', tally));
   },
 );
 
@@ -159,7 +266,7 @@ test(
     for (const { token } of [...(good ?? []), ...(ended ?? []), ...(later ?? [])])
       await decisionOn(verifier, token);
     t.strictSame(await outcomes([...(good ?? []), ...(ended ?? []), ...(later ?? [])]), new Set(['good']));
-    await inParallel(ended ?? [], (each) => endAndWatch(balancer, verifier, each));
+    await inParallel(ended ?? [], (each) => endAndWatch(balancer, [verifier], each));
 
     await Promise.all(replicas.map((replica) => replica.stop('SIGTERM')));
     const since = performance.now();
@@ -179,7 +286,7 @@ test(
     await eventually(60, () =>
       Promise.resolve(verifier.staleness() < OUTAGE ? null : `${verifier.staleness()} s stale`),
     );
-    const ends = await inParallel(later ?? [], (each) => endAndWatch(balancer, verifier, each));
+    const ends = await inParallel(later ?? [], (each) => endAndWatch(balancer, [verifier], each));
     t.equal(ends.filter(({ isMissed }) => isMissed).length, 0, 'it follows the feed again');
     t.strictSame(await outcomes(good), new Set(['good']));
   },

@@ -6,6 +6,7 @@ import { testFolder } from './folder.ts';
 import { freePort } from './free-port.ts';
 import { startServerProcess, type ServerProcess } from './server-process.ts';
 import { toolsMissing } from './tools.ts';
+import { eventually } from './until.ts';
 
 /** Why the suites that start Redis servers cannot run here, or false. */
 export const redisServersMissing = toolsMissing('bash', 'openssl', 'redis-server', 'redis-sentinel');
@@ -116,4 +117,15 @@ export async function startRedis(t: Test, options: ServerOptions = {}): Promise<
 export function existing<Item>(item: Item | undefined): Item {
   if (item === undefined) throw new Error('no such server');
   return item;
+}
+
+/** Resolves once all other servers follow a master: the next failover needs a replica to choose. */
+export async function allFollow(servers: readonly RedisServer[], masters: number): Promise<void> {
+  await eventually(60, async () => {
+    const links = await Promise.all(
+      servers.map((server) => server.info('master_link_status').catch(() => 'away')),
+    );
+    const following = links.filter((link) => link === 'up').length;
+    return following === servers.length - masters ? null : `${following} of ${servers.length} servers follow`;
+  });
 }

@@ -19,6 +19,8 @@ export interface Sources {
   lag: () => number;
   /** Of the log. */
   droppedLines: () => number;
+  /** Of the container, in bytes; 0 for none. */
+  memoryLimit: () => number;
 }
 
 export function addGauges(registry: Registry, sources: Sources): void {
@@ -35,6 +37,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'Log lines dropped because the log could not be written',
     sources.droppedLines,
   );
+  registry.read('gauge', 'latchkey_memory_limit_bytes', 'Memory limit of the container', sources.memoryLimit);
 }
 
 function addHashing(registry: Registry, { running, waiting, concurrency, queue }: Sources['hashing']): void {

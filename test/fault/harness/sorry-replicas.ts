@@ -65,6 +65,18 @@ export async function lateReplica(t: Test, site: ObservedSite): Promise<void> {
   }
 }
 
+/** It keeps most of its memory limit for ever. Only Node reports the limit: no kernel enforces it. */
+export async function fullReplica(t: Test, site: ObservedSite): Promise<void> {
+  const leak = `process.constrainedMemory=()=>${400 * 1024 ** 2};globalThis.kept=Buffer.alloc(${300 * 1024 ** 2},1)`;
+  const service = await startService(t, {
+    ...(await ownStores(t)),
+    NODE_OPTIONS: `--import=data:text/javascript,${leak}`,
+  });
+  await ready(service);
+  site.scrape('full', service);
+  await site.fire('full', 'LatchkeyMemoryHigh');
+}
+
 /** Its Redis was never reachable. */
 export async function unreadyReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, { ...(await ownStores(t)), REDIS_URL: 'redis://127.0.0.1:1' });

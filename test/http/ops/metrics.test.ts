@@ -98,6 +98,15 @@ test('the path that a proxy appends to verify is no label', skip, async (t) => {
   t.strictSame([...(routes ?? [])].sort(), ['/api/auth/:id', '/api/auth/verify', '/api/auth/verify/*']);
 });
 
+test('the memory limit is the one of each scrape', skip, async (t) => {
+  const { scrape } = await scraped(t);
+  let limit = 768 * 1024 ** 2;
+  t.intercept(process, 'constrainedMemory', { value: () => limit });
+  t.equal(valueOf(await scrape(), 'latchkey_memory_limit_bytes'), limit);
+  limit = 0;
+  t.equal(valueOf(await scrape(), 'latchkey_memory_limit_bytes'), 0);
+});
+
 test('each request increments its metrics by one', skip, async (t) => {
   const { target, scrape } = await scraped(t, { REFRESH_RETRY_WINDOW: '0' });
   let before = await scrape();

@@ -1,0 +1,13 @@
+import os from 'node:os';
+
+/** The container's memory limit, or the machine's memory; bytes. */
+export function availableMemory(): number {
+  return containerMemory() || os.totalmem();
+}
+
+/** The container's memory limit in bytes; 0 without one. */
+export function containerMemory(): number {
+  const limit = process.constrainedMemory();
+  // Without a limit, some kernels report one that exceeds any machine.
+  return limit < os.totalmem() ? limit : 0;
+}
