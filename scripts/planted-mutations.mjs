@@ -389,8 +389,12 @@ export const mutations = [
   ...inFile(
     'http/token-codec.ts',
     ['http/token-codec'],
-    ['a token does not expire once it was verified', 'acceptsExpired || !hasExpired(known, now())', 'true'],
-    ['a token of another type passes once it was verified', 'known && isOf(known, types)', 'known'],
+    [
+      'a token does not expire once it was verified',
+      'acceptsExpired || !hasExpired(known, clock.now())',
+      'true',
+    ],
+    ['a token of another type passes once it was verified', 'known && isOf<Type>(known, wanted)', 'known'],
   ),
   ...inFile(
     'http/plugins/authenticate.ts',

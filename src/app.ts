@@ -142,7 +142,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     issuer: options.issuer,
     audience: options.audience,
     observe,
-    now: () => clock.now(),
+    clock,
   });
   await app.register(authenticate, {
     codec,

@@ -54,7 +54,8 @@ test(
     const redis = testRedis(t);
     const proxy = await faultProxy(t, url, 'refuse');
     const stores = { DATABASE_URL: proxy.url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix };
-    const service = await startService(t, stores);
+    // On a busy machine, Redis may take longer than the default.
+    const service = await startService(t, { ...stores, REDIS_TIMEOUT: '5000' });
     // Redis may not be connected at once.
     await until(async () => (await readiness(service)).checks.sessions === 'wait for the database');
     t.match(await readiness(service), { code: 503, checks: { database: /^PostgreSQL fails/ } });

@@ -149,6 +149,7 @@ test('an overload is no warning, an outage is one', async (t) => {
   const keys = await makeTokenCodec(target.composition.app.keyRing, {
     issuer: target.composition.app.issuer,
     audience: target.composition.app.audience,
+    clock: target.composition.app.clock,
   });
   const claims = pairClaims({ userId: 1, tokenId: 1, generation: Date.now() * 1000 }, Date.now(), {
     accessToken: 60,

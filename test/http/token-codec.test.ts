@@ -107,7 +107,7 @@ test('a token that was verified before still expires, and still counts as one ty
   const { target } = await withKeys(t);
   const { keyRing, issuer, audience } = target.composition.app;
   let now = Date.now();
-  const codec = await makeTokenCodec(keyRing, { issuer, audience, now: () => now });
+  const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: { now: () => now } });
   const iat = Math.floor(now / 1000);
   const token = codec.sign('access', { sub: '1', sid: 2, gen: 3, jti: '2.3', iat, exp: iat + 60 });
   for (let i = 0; i < 2; i++) {

@@ -3,6 +3,7 @@ import { pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
 import { sql } from './sql.ts';
@@ -21,7 +22,7 @@ export interface StoredSession {
 export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
   const { keyRing, issuer, audience, lifetimes } = composition.app;
-  const codec = await makeTokenCodec(keyRing, { issuer, audience });
+  const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, client } = { ...initialState(0, ''), ...state };
