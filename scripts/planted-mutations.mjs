@@ -82,6 +82,21 @@ export const mutations = [
     ['recover runs while a replica serves', 'if (replica === null) return;', 'if (replica !== "") return;'],
   ),
   ...inFile(
+    'infra/postgres/observed-pool.ts',
+    ['infra/postgres/observed-pool'],
+    ['a failing connection without a listener ends the replica', "this.on('error', () => undefined);", ''],
+  ),
+  ...inFile(
+    'doctor/database.ts',
+    ['doctor/database'],
+    [
+      'asynchronous standbys are sound',
+      "if (count === 0) return ok(check, 'none is connected');",
+      "return ok(check, 'none is connected');",
+    ],
+    ['a potential standby counts as synchronous', "state === 'quorum'", "state === 'potential'"],
+  ),
+  ...inFile(
     'cli/recovery-plan.ts',
     ['cli/recovery-plan'],
     ['recover assigns ids that Redis knows', 'if (missing > skip)', 'if (missing < 0)'],

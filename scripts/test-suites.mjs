@@ -60,7 +60,14 @@ const APART = ['fault', 'container'];
 
 /** The longest start first: started last, one of them would run alone at the end. */
 const LONGEST = [
-  ...['fault/replicas', 'fault/revocations', 'fault/rolling', 'fault/upgrade', 'fault/alerts'],
+  ...[
+    'fault/replicas',
+    'fault/revocations',
+    'fault/rolling',
+    'fault/upgrade',
+    'fault/alerts',
+    'fault/postgres-failover',
+  ],
   ...[
     'fuzz/fuzz',
     'attack/forged-tokens',

@@ -36,7 +36,14 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
 
 /** @param pool DATABASE_POOL. */
 export function judgeServer(facts: PostgresFacts, pool: number): Finding[] {
-  return [judgeVersion(facts), judgeCommits(facts), judgeTimeouts(facts), judgeConnections(facts, pool)];
+  return [
+    judgeVersion(facts),
+    judgeCommits(facts),
+    // The server that DATABASE_URL names may be a standby itself.
+    ...(facts.isReadOnly ? [] : [judgeStandbys(facts)]),
+    judgeTimeouts(facts),
+    judgeConnections(facts, pool),
+  ];
 }
 
 function judgeVersion({ version, isReadOnly }: PostgresFacts): Finding {
@@ -55,6 +62,32 @@ function judgeCommits({ unsafe }: PostgresFacts): Finding {
   if (unsafe.length === 0) return ok('database commits', 'acknowledged commits are on disk');
   const found = `${unsafe.join(', ')}: a crash may lose logins and revocations that were answered 200`;
   return fail('database commits', found, 'switch them on, at least for our role');
+}
+
+function judgeStandbys({ standbys, synchronousNames, synchronousCommit }: PostgresFacts): Finding {
+  const check = 'database standbys';
+  const count = standbys.length;
+  const loss = 'a failover loses logins and revocations that were answered 200';
+  if (synchronousNames === '') {
+    if (count === 0) return ok(check, 'none is connected');
+    const todo =
+      'set synchronous_standby_names, or run `latchkey recover` after each failover (docs/operating.md, "Failover")';
+    return warn(check, `${count} connected, none of them synchronous: ${loss}`, todo);
+  }
+  if (['local', 'off'].includes(synchronousCommit)) {
+    const found = `synchronous_commit = ${synchronousCommit}: commits do not wait for a standby, and ${loss}`;
+    return warn(check, found, 'set synchronous_commit = on for our role (docs/operating.md, "Failover")');
+  }
+  const synchronous = standbys.filter((state) => state === 'sync' || state === 'quorum').length;
+  if (synchronous > 0)
+    return ok(check, `${count} connected, ${synchronous} of them synchronous: commits wait for these`);
+  if (standbys.includes(null)) {
+    const todo =
+      'grant pg_read_all_stats to our role while this command runs, or look up sync_state in pg_stat_replication';
+    return warn(check, `${count} connected; our role cannot see which of them are synchronous`, todo);
+  }
+  const found = `${count} connected, none of them synchronous, and commits wait for one: writes return 503`;
+  return fail(check, found, `start a standby of synchronous_standby_names (${synchronousNames})`);
 }
 
 function judgeTimeouts({ unlimited }: PostgresFacts): Finding {

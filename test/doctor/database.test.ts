@@ -1,5 +1,6 @@
 import { test, type Test } from 'tap';
 import { checkDatabase, judgeServer } from '../../src/doctor/database.ts';
+import type { PostgresFacts } from '../../src/infra/postgres/inspect.ts';
 import { clockAhead } from '../support/faketime.ts';
 import { aConfig, byCheck, runDoctor } from '../support/doctor.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
@@ -24,6 +25,7 @@ test('a healthy database', async (t) => {
   t.strictSame(Object.keys(found), [
     'database',
     'database commits',
+    'database standbys',
     'database timeouts',
     'database connections',
     'clock of the database',
@@ -77,12 +79,51 @@ test('missing and unfinished migrations', async (t) => {
   });
 });
 
+/** A healthy server without standbys. */
+const FACTS: PostgresFacts = {
+  version: 140_000,
+  isReadOnly: false,
+  unsafe: [],
+  unlimited: [],
+  connections: 97,
+  used: 1,
+  synchronousNames: '',
+  synchronousCommit: 'on',
+  standbys: [],
+};
+
 test('a version that is too old', (t) => {
-  const facts = { isReadOnly: false, unsafe: [], unlimited: [], connections: 97, used: 1 };
-  t.match(judgeServer({ ...facts, version: 130_011 }, 10), [
+  t.match(judgeServer({ ...FACTS, version: 130_011 }, 10), [
     { check: 'database', state: 'fail', found: /13\.11/ },
   ]);
-  t.match(judgeServer({ ...facts, version: 140_000 }, 10), [{ check: 'database', state: 'ok' }]);
+  t.match(judgeServer(FACTS, 10), [{ check: 'database', state: 'ok' }]);
+  t.end();
+});
+
+// The fault suite asks real standbys (fault/postgres-failover.test.ts).
+test('standbys', (t) => {
+  const judge = (facts: Partial<PostgresFacts>) =>
+    byCheck(judgeServer({ ...FACTS, ...facts }, 10))['database standbys'];
+  const named = { synchronousNames: 'ANY 1 (north, south)' };
+
+  t.match(judge({}), [{ state: 'ok', found: /^none is connected/ }]);
+  t.match(judge({ standbys: ['async'] }), [{ state: 'warn', found: /^1 connected, none .*loses/ }]);
+  t.match(judge({ standbys: [null, null] }), [{ state: 'warn', found: /^2 connected, none .*loses/ }]);
+  t.match(judge({ ...named, standbys: ['quorum', 'quorum'] }), [
+    { state: 'ok', found: /^2 connected, 2 of them synchronous/ },
+  ]);
+  t.match(judge({ ...named, standbys: ['sync', 'potential', 'async'] }), [
+    { state: 'ok', found: /^3 connected, 1 of them synchronous/ },
+  ]);
+  t.match(judge({ ...named, standbys: [null] }), [{ state: 'warn', found: /cannot see which/ }]);
+  for (const standbys of [[], ['async']])
+    t.match(judge({ ...named, standbys }), [{ state: 'fail', found: /none of them synchronous, .*503/ }]);
+  for (const synchronousCommit of ['local', 'off'])
+    t.match(judge({ ...named, standbys: ['sync'], synchronousCommit }), [
+      { state: 'warn', found: new RegExp(`^synchronous_commit = ${synchronousCommit}: .*loses`) },
+    ]);
+  t.match(judge({ ...named, standbys: ['sync'], synchronousCommit: 'remote_write' }), [{ state: 'ok' }]);
+  t.equal(judge({ ...named, isReadOnly: true }), undefined, 'a standby is not asked about its own');
   t.end();
 });
 

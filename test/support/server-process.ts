@@ -23,7 +23,7 @@ interface Options {
   /** Whether it accepts requests yet. */
   answers: (pid: number) => boolean | Promise<boolean>;
   /** The signal that stops it. */
-  signal?: 'TERM' | 'INT' | 'KILL';
+  signal?: 'TERM' | 'KILL' | 'QUIT';
   /** Another source of the reason why it ended. */
   log?: () => string;
   env?: Record<string, string>;

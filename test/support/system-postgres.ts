@@ -1,68 +1,80 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Test } from 'tap';
-import { isRoot } from './embedded.ts';
+import { isRoot, unprivileged } from './embedded.ts';
+import { bareEnvironment } from './environment.ts';
 import { freePort } from './free-port.ts';
-import { withClient } from './postgres.ts';
-import { startServerProcess } from './server-process.ts';
-import { skipReason } from './environment.ts';
+import { answers } from './postgres.ts';
+import { startServerProcess, type ServerProcess } from './server-process.ts';
+import { toolsMissing } from './tools.ts';
 
-/** Where Debian keeps the programs of each version. */
-const VERSIONS = '/usr/lib/postgresql';
+// PostgreSQL from the system's packages. Unlike the embedded one, it comes with pg_basebackup, pg_dump and pg_restore.
 
-/** The folder of the newest version's programs; null if PostgreSQL is not installed. */
-function programs(): string | null {
-  const versions = existsSync(VERSIONS) ? readdirSync(VERSIONS).map(Number) : [];
-  const folder = versions.length > 0 ? join(VERSIONS, String(Math.max(...versions)), 'bin') : '';
-  return existsSync(join(folder, 'initdb')) ? folder : null;
+/** Why the tests that need it cannot run here, or false. */
+export const systemPostgresMissing = toolsMissing('bash', 'env', 'pg_ctlcluster');
+
+const PROGRAMS = '/usr/lib/postgresql';
+
+/** PostgreSQL refuses to run as root. */
+const account = isRoot ? { uid: unprivileged, gid: unprivileged } : {};
+
+/** Debian keeps the programs of each version in a folder outside PATH. */
+function program(name: string): string {
+  const versions = existsSync(PROGRAMS) ? readdirSync(PROGRAMS).sort((a, b) => Number(b) - Number(a)) : [];
+  const found = versions
+    .map((version) => join(PROGRAMS, version, 'bin', name))
+    .find((path) => existsSync(path));
+  if (found === undefined) throw new Error(`no ${name} below ${PROGRAMS} (apt-get install postgresql)`);
+  return found;
 }
 
-/** Why the tests that need a PostgreSQL with its client programs cannot run here, or false. */
-export const systemPostgresMissing = skipReason(
-  programs() === null ? 'PostgreSQL of Debian is not installed (apt-get install postgresql)' : null,
-);
+/** Runs a program of PostgreSQL, such as `initdb`, as the user of the server. */
+export async function runPostgresProgram(name: string, ...args: string[]): Promise<void> {
+  await promisify(execFile)('env', [program(name), ...args], {
+    ...account,
+    env: bareEnvironment(),
+    cwd: '/',
+  });
+}
 
-/**
- * Starts a PostgreSQL from the system's packages in `folder`/postgres. `pg_dump` of the same packages can read it, which
- * cannot read the embedded one's version. It ends with the test.
- * @returns the URL of its superuser, and the version's folder of programs.
- */
-export async function startSystemPostgres(
-  t: Test,
-  folder: string,
-): Promise<{ url: string; programs: string }> {
-  const bin = programs();
-  if (bin === null) throw new Error('PostgreSQL is not installed');
+/** An empty folder for the data of a server. */
+export function makeDataFolder(folder: string): string {
   const data = join(folder, 'postgres');
-  const as = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
-  chmodSync(folder, 0o755);
   mkdirSync(data, { mode: 0o700 });
-  if (as.uid !== undefined) chownSync(data, as.uid, as.gid);
+  if (isRoot) for (const path of [folder, data]) chownSync(path, unprivileged, unprivileged);
+  return data;
+}
+
+/** Starts a server on an initialised folder. @param url of a database that exists. @param settings as `name=value`. */
+export function startPostgresProcess(
+  t: Test,
+  { data, url, settings }: { data: string; url: string; settings: readonly string[] },
+): Promise<ServerProcess> {
+  const { hostname, port } = new URL(url);
+  // Bash starts it with SIGQUIT ignored.
+  const command = ['env', '--default-signal=QUIT', program('postgres')] as const;
+  const own = ['-D', data, '-h', hostname, '-p', port, '-c', 'unix_socket_directories='];
+  return startServerProcess(t, [...command, ...own, ...settings.flatMap((each) => ['-c', each])], {
+    ...account,
+    cwd: data,
+    // An immediate shutdown: it does not wait for clients.
+    signal: 'QUIT',
+    answers: () => answers(url),
+  });
+}
+
+/** Starts a server with its data in `folder`/postgres. @returns the URL of its superuser `postgres`. */
+export async function startSystemPostgres(t: Test, folder: string): Promise<{ url: string }> {
+  const data = makeDataFolder(folder);
   const password = randomUUID();
   const passwordFile = join(folder, 'password');
   writeFileSync(passwordFile, password);
-  const options = ['-U', 'postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`, '--no-sync'];
-  execFileSync(join(bin, 'initdb'), ['-D', data, ...options], { ...as, cwd: data, stdio: 'pipe' });
-  const port = await freePort();
-  const settings = [
-    `port = ${port}`,
-    "listen_addresses = '127.0.0.1'",
-    `unix_socket_directories = '${data}'`,
-  ];
-  writeFileSync(join(data, 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
-  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-  await startServerProcess(t, [join(bin, 'postgres'), '-D', data], {
-    ...as,
-    cwd: data,
-    // A smart shutdown (TERM) waits for clients.
-    signal: 'INT',
-    answers: () => withClient(url, () => Promise.resolve(true)).catch(() => false),
-  });
-  return { url, programs: bin };
-}
-
-function idOf(option: '-u' | '-g'): number {
-  return Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }));
+  const authentication = ['--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+  await runPostgresProgram('initdb', '-D', data, '-U', 'postgres', '--no-sync', ...authentication);
+  const url = `postgres://postgres:${password}@127.0.0.1:${await freePort()}/postgres`;
+  await startPostgresProcess(t, { data, url, settings: [] });
+  return { url };
 }

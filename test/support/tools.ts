@@ -20,6 +20,7 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   env: { package: 'coreutils' },
   faketime: { package: 'faketime' },
   git: { package: 'git' },
+  haproxy: { package: 'haproxy' },
   // 1.27 or later. Debian 12 has an older one; .ci/run then installs it from npm.
   kubectl: { package: 'kubernetes-client' },
   mkfifo: { package: 'coreutils' },
@@ -28,6 +29,8 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   // It comes with Node.
   npm: { package: 'npm' },
   openssl: { package: 'openssl' },
+  // It comes with each PostgreSQL server, whose own programs are outside PATH (system-postgres.ts).
+  pg_ctlcluster: { package: 'postgresql' },
   pgbouncer: { package: 'pgbouncer' },
   podman: { package: 'podman' },
   prometheus: { package: 'prometheus' },

@@ -14,6 +14,12 @@ export interface PostgresFacts {
   connections: number;
   /** All open connections, of any client. */
   used: number;
+  /** synchronous_standby_names; no commit waits for a standby if it is empty. */
+  synchronousNames: string;
+  /** synchronous_commit */
+  synchronousCommit: string;
+  /** The `sync_state` of each connected standby; null if our role may not see it. */
+  standbys: (string | null)[];
 }
 
 const FACTS = `
@@ -28,7 +34,13 @@ const FACTS = `
       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true)::int, 0),
       nullif(datconnlimit, -1), nullif(rolconnlimit, -1)) AS connections,
-    (SELECT sum(numbackends)::int - 1 FROM pg_stat_database) AS used
+    (SELECT sum(numbackends)::int - 1 FROM pg_stat_database) AS used,
+    current_setting('synchronous_standby_names') AS "synchronousNames",
+    current_setting('synchronous_commit') AS "synchronousCommit",
+    ARRAY(SELECT sync_state FROM pg_stat_replication
+      -- Backups and logical replication are not standbys.
+      WHERE state IS DISTINCT FROM 'backup' AND NOT EXISTS (
+        SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical')) AS standbys
   FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user`;
 
 /** Rejects with the driver's own errors. */

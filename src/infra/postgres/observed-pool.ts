@@ -64,6 +64,13 @@ export function observedClient(
   tracer: Tracer | null,
 ): typeof pg.Client {
   return class extends pg.Client {
+    constructor(...args: ConstructorParameters<typeof pg.Client>) {
+      super(...args);
+      // The pool hands a connection out without a listener, and Prisma adds one only after a promise. An error between
+      // would end the process: with a queue, the answer that frees a connection and the server's FATAL may arrive together.
+      this.on('error', () => undefined);
+    }
+
     // pg's own signature has a dozen overloads. This code reads only the statement's first word.
     override query(...args: unknown[]): never {
       const statement = statementOf(args[0]);

@@ -8,7 +8,7 @@ import type { Replica } from './replica.ts';
 import { lineOf, reset } from './tally.ts';
 import type { World } from './world.ts';
 
-const ROUNDS = Math.max(1, Math.round(3 * testScale));
+const ROUNDS = 3;
 /** Concurrent revocations per round, of each kind. */
 const TOKENS = 4;
 /** How long the revoked tokens are tried afterwards, in milliseconds. */
@@ -16,8 +16,10 @@ const TRIED_FOR = 2000;
 
 export interface Disaster {
   name: string;
-  /** Before the revocations: saves a snapshot to restore. */
-  prepare?(): Promise<unknown>;
+  /** 3 by default, by one replica after the other. */
+  rounds?: number;
+  /** Before the revocations: saves a snapshot to restore, for example. */
+  prepare?(): unknown;
   /** Right after the revocations have been answered 200. @param by the replica that answered. */
   strike(by: Replica): Promise<unknown>;
 }
@@ -25,9 +27,10 @@ export interface Disaster {
 /** Strikes right after revocations have been answered 200: every replica must still refuse the tokens. */
 export async function revocationRounds(t: Test, world: World, disaster: Disaster): Promise<void> {
   const { tally, replicas } = world;
+  const rounds = Math.max(1, Math.round((disaster.rounds ?? ROUNDS) * testScale));
   reset(tally);
   let revoked = 0;
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     const by = replicas[round % 2 === 0 ? 0 : 1];
     const sessions = await openSessions(world, by);
     await disaster.prepare?.();
@@ -54,7 +57,7 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
       `round ${round}: refused everywhere`,
     );
   }
-  t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${ROUNDS} rounds`);
+  t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${rounds} rounds`);
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
   t.equal(tally.signOuts, 0, 'no user was signed out');
 }

@@ -65,6 +65,18 @@ test('reports the reason of a failed statement', async (t) => {
   held.release(true);
 });
 
+test('a connection that ends before its user listens does not end the process', async (t) => {
+  const { pool, url } = await observed(t);
+  const held = await pool.connect();
+  const { rows } = await held.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const ended = new Promise((resolve) => held.once('end', resolve));
+  await withClient(url, (other) => other.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid]));
+  await ended;
+  await t.rejects(held.query('SELECT 1'), { message: /not queryable/ });
+  held.release();
+  await t.resolves(pool.query('SELECT 1'), 'the pool replaces it');
+});
+
 test('reports an unreachable database', async (t) => {
   const { pool, taken } = await observed(t, { url: 'postgres://unknown@127.0.0.1:1/none' });
   await t.rejects(pool.query('SELECT 1'));
