@@ -16,7 +16,7 @@
  * --ruler SCRIPT     another bare server, which the floor is compared with
  */
 import { parseArgs } from 'node:util';
-import { hasFailed, makeDocument } from './document.ts';
+import { changesBetween, hasFailed, makeDocument } from './document.ts';
 import { measureFlood } from './flood.ts';
 import { measureLoginTimes } from './login-times.ts';
 import { measureMemory } from './memory.ts';
@@ -45,8 +45,10 @@ const { values: flags, positionals } = parseArgs({
 });
 const unknown = positionals.filter((name) => !PARTS.some((part) => part === name));
 if (unknown.length > 0) throw new Error(`unknown part: ${unknown.join(', ')}. Parts: ${PARTS.join(', ')}`);
-const isWhole = positionals.length === 0 && !flags.smoke && flags.floor === FLOOR;
-if (flags.save && !isWhole) throw new Error('--save needs all parts, the usual floor, and no --smoke');
+/** Whether shares are those that limits and committed figures are about. */
+const isMeasured = !flags.smoke && flags.floor === FLOOR;
+if (flags.save && !(isMeasured && positionals.length === 0))
+  throw new Error('--save needs all parts, the usual floor, and no --smoke');
 
 const wants = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
 const set = (name: Amount) => amount(name, flags.smoke);
@@ -65,10 +67,13 @@ try {
       logins: wants('login-times') ? await loginsOf(world) : null,
       memory: wants('memory') ? await memoryOf(world) : null,
     },
-    { settings, isJudged: !flags.smoke && flags.floor === FLOOR },
+    { settings, isJudged: isMeasured },
   );
-  const committed = flags.floor === FLOOR ? committedFigures() : null;
-  process.stdout.write(flags.json ? `${JSON.stringify(document)}\n` : reportText(document, committed));
+  const committed = isMeasured ? committedFigures() : undefined;
+  const changes = committed ? changesBetween(document, committed) : null;
+  process.stdout.write(
+    flags.json ? `${JSON.stringify({ ...document, changes })}\n` : reportText(document, committed),
+  );
   if (flags.save) await saveFigures(document);
   if (hasFailed(document)) process.exitCode = 1;
 } finally {

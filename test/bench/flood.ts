@@ -14,12 +14,10 @@ const WARM_UP_SECONDS = 2;
 /** How long the flood runs before and after the measurement. */
 const MARGIN_SECONDS = 0.5;
 
-type Latencies = Omit<OpenLoopResult, 'requests'>;
-
 export interface FloodRound {
-  idle: Latencies;
-  flooded: Latencies;
-  logins: Latencies;
+  idle: OpenLoopResult;
+  flooded: OpenLoopResult;
+  logins: OpenLoopResult;
   /** Cores that the whole machine used without a flood. Other work makes the idle p99 meaningless. */
   idleCores: number;
 }

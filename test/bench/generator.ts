@@ -16,7 +16,7 @@ export async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLo
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
   if (child.exitCode !== 0) throw new Error('the load generator failed');
   const result = JSON.parse(output) as OpenLoopResult;
-  const { statuses, failure } = result;
+  const { statuses, failure = '' } = result;
   if (Object.keys(statuses).some((status) => !expected.includes(status)))
     throw new Error(`answers other than ${expected.join(' and ')}: ${JSON.stringify(statuses)} ${failure}`);
   return result;

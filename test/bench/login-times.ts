@@ -46,7 +46,7 @@ export async function measureLoginTimes(
   world: World,
   { rounds: count, minPower }: { rounds: number; minPower: number },
 ): Promise<LoginTimesReport> {
-  const warmUp = Math.min(WARM_UP_ROUNDS, count);
+  const warmUp = Math.min(WARM_UP_ROUNDS, count - 1);
   const accounts = await accountsWithOldHash(world, 2 * (count + warmUp));
   const server = await startServer({
     script: new URL('../../src/server.js', import.meta.url).pathname,

@@ -32,10 +32,10 @@ export interface OpenLoopResult {
   lateP99: number;
   /** The generator's share of one core. */
   cpu: number;
-  /** The requests as they would be sent next. */
-  requests: string[];
-  /** Why a connection was lost; empty if none was. */
-  failure: string;
+  /** Of a chain: the requests with the newest tokens. */
+  requests?: string[];
+  /** Why a connection was lost. */
+  failure?: string;
 }
 
 /** As many as a proxy keeps open. If all are busy, requests wait, and their time counts. */
@@ -116,8 +116,8 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
     p999: percentile(took, 0.999),
     lateP99: percentile(late, 0.99),
     cpu: (user + system) / 1000 / (performance.now() - start),
-    requests,
-    failure,
+    ...(chained && { requests }),
+    ...(failure !== '' && { failure }),
   };
 }
 

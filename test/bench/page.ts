@@ -16,8 +16,10 @@ export function committedFigures(): BenchDocument | null {
   return existsSync(FIGURES) ? readDocument(readFileSync(FIGURES, 'utf8')) : null;
 }
 
-/** Writes docs/benchmarks.json and the tables of docs/benchmarks.md. */
-export async function saveFigures(document: BenchDocument): Promise<void> {
+/** Writes docs/benchmarks.json and the tables of docs/benchmarks.md, without a ruler: it is no part of the project. */
+export async function saveFigures({ speed, ...others }: BenchDocument): Promise<void> {
+  const { floor = 0, service = 0 } = speed.resident;
+  const document = { ...others, speed: { ...speed, ruler: [], resident: { floor, service } } };
   writeFileSync(FIGURES, await formatted(FIGURES, JSON.stringify(document)));
   writeFileSync(PAGE, await pageWith(readFileSync(PAGE, 'utf8'), document));
 }

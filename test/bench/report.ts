@@ -1,18 +1,24 @@
 import { changesBetween, type BenchDocument } from './document.ts';
 import { changeTable, doubtsOf, machineLine, tablesOf, type Table } from './tables.ts';
 
-/** The tables for a terminal. @param committed the figures to compare with; null if there are none. */
-export function reportText(document: BenchDocument, committed: BenchDocument | null): string {
+/**
+ * The tables for a terminal.
+ * @param committed the figures to compare with; null if none are committed, undefined if these cannot be compared.
+ */
+export function reportText(document: BenchDocument, committed: BenchDocument | null | undefined): string {
   const tables = tablesOf(document);
-  if (committed && document.speed.operations.length > 0)
-    tables.push(changeTable(changesBetween(document, committed)));
+  if (committed) {
+    const changes = changeTable(changesBetween(document, committed));
+    if (changes.rows.length > 0) tables.push(changes);
+  }
   const notes = [...doubtsOf(document), ...comparisonNotes(document, committed)];
   const lines = [...notes.map((note) => `- ${note}`), machineLine(document)];
   return `${tables.map(tableText).join('\n')}\n${lines.join('\n')}\n`;
 }
 
-function comparisonNotes({ machine }: BenchDocument, committed: BenchDocument | null): string[] {
-  if (!committed) return ['there are no committed figures to compare with'];
+function comparisonNotes({ machine }: BenchDocument, committed: BenchDocument | null | undefined): string[] {
+  if (committed === undefined) return [];
+  if (committed === null) return ['no figures are committed to compare with (docs/benchmarks.json)'];
   const { cores, cpu, node } = committed.machine;
   if (cores === machine.cores && cpu === machine.cpu && node === machine.node) return [];
   return [`the committed figures are of another machine: ${machineLine(committed)}`];

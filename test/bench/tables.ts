@@ -158,6 +158,10 @@ export function doubtsOf({ speed, flood, logins, memory }: BenchDocument): strin
         );
     }
   }
+  for (const { operation, server, generatorCpu } of speed.latencies) {
+    if (generatorCpu > SATURATED)
+      doubts.push(`${server}, ${operation}: the generator of the open loop was late, not the server`);
+  }
   const idleCores = flood ? median(flood.rounds.map((round) => round.idleCores)) : 0;
   if (idleCores > BUSY)
     doubts.push(`the idle machine used ${idleCores.toFixed(2)} cores, which makes the flood look harmless`);
