@@ -1,80 +1,120 @@
 /**
- * The floor: the smallest server that does the same crypto and the same Redis calls for verify and refresh as the
- * service. One static key, no checks, limits, logs or metrics. It measures the least cost of these two requests in
- * this stack; the service is measured as a share of it (see bench.ts).
+ * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the
+ * same algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks. `GET /hello` is a static
+ * document, and `GET /scrypt` one password hash. The service is measured as a share of it (docs/benchmarks.md).
+ *
+ * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
  */
-import fastifyJwt from '@fastify/jwt';
-import fastify, { type FastifyRequest } from 'fastify';
+import { createSigner, createVerifier } from 'fast-jwt';
+import fastify, { type FastifyRequest, type FastifySchema } from 'fastify';
 import { Redis } from 'ioredis';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseSigningKey } from '../../src/infra/crypto/keys.ts';
-import { defineScripts } from '../../src/infra/redis/connection/scripts.ts';
-import { PairSchema } from '../../src/http/token-pair-response.ts';
+import { generateKeyPairSync, randomBytes, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
 
 interface FloorClaims {
   sub: string;
-  sid: number;
+  sid: string;
   gen: number;
 }
 
-type Jwt = { sign(claims: object): string; verify(token: string): FloorClaims };
+const SECONDS_IN_REDIS = 3600;
+const ISSUER = 'https://floor.example';
 
 const env = process.env as Record<
-  'REDIS_URL' | 'REDIS_PREFIX' | 'SIGNING_KEYS_DIR' | 'REFRESH_TOKEN_SECRET' | 'ISSUER',
+  'REDIS_URL' | 'FLOOR_PREFIX' | 'SCRYPT_LOG_N' | 'SCRYPT_R' | 'SCRYPT_P',
   string
 >;
-const pem = readFileSync(join(env.SIGNING_KEYS_DIR, '0001.pem'), 'utf8');
-const { privateKey, publicKey } = parseSigningKey(pem, '0001.pem');
-const redis = defineScripts(new Redis(env.REDIS_URL));
+const redis = new Redis(env.REDIS_URL);
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', {
+  namedCurve: 'P-256',
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+});
+const secret = randomBytes(32);
+const lifetime = { iss: ISSUER, expiresIn: SECONDS_IN_REDIS * 1000 };
+const signAccess = createSigner<FloorClaims>({ algorithm: 'ES256', key: privateKey, ...lifetime });
+const signRefresh = createSigner<FloorClaims>({ algorithm: 'HS256', key: secret, ...lifetime });
+const checks = { allowedIss: ISSUER };
+const readAccess = createVerifier({ algorithms: ['ES256'], key: publicKey, cache: 10_000, ...checks });
+const readRefresh = createVerifier({ algorithms: ['HS256'], key: secret, ...checks });
+
+/** KEYS[1] the session; ARGV the generation presented and the next one. */
+const REPLACE = await redis.script(
+  'LOAD',
+  `if redis.call('HGET', KEYS[1], 'gen') ~= ARGV[1] then return 0 end
+  redis.call('HSET', KEYS[1], 'gen', ARGV[2])
+  return 1`,
+);
+
+let isCorked = false;
+
+/** All commands of one turn of the event loop leave in one write. */
+function cork(): void {
+  if (isCorked) return;
+  isCorked = true;
+  const { stream } = redis;
+  stream.cork();
+  setImmediate(() => {
+    isCorked = false;
+    stream.uncork();
+  });
+}
+
 const app = fastify();
 
-const common = { iss: env.ISSUER, aud: 'latchkey' };
-await app.register(fastifyJwt, {
-  namespace: 'access',
-  secret: { private: privateKey, public: publicKey },
-  sign: { algorithm: 'ES256', kid: 'floor', ...common },
-  verify: { algorithms: ['ES256'], cache: 10_000 },
-});
-await app.register(fastifyJwt, {
-  namespace: 'refresh',
-  secret: Buffer.from(env.REFRESH_TOKEN_SECRET, 'base64url'),
-  sign: { algorithm: 'HS256', kid: 'floor', ...common },
-  verify: { algorithms: ['HS256'] },
+app.get('/hello', { schema: answering('hello') }, () => Promise.resolve({ hello: 'world' }));
+
+app.get('/verify', async (request, reply) => {
+  const { sid, gen } = readAccess(tokenOf(request)) as FloorClaims;
+  cork();
+  const [latest, revoked] = await redis.hmget(env.FLOOR_PREFIX + sid, 'gen', 'revoked');
+  const isGood = typeof latest === 'string' && Number(latest) <= gen && revoked === null;
+  return reply.code(isGood ? 200 : 401).send('');
 });
 
-const { access, refresh } = app.jwt as unknown as Record<'access' | 'refresh', Jwt>;
-
-app.get('/api/auth/verify', async (request, reply) => {
-  const { sub, sid, gen } = access.verify(tokenOf(request));
-  const [outcome] = await redis.checkAccess(...keysOf(sub, sid), gen);
-  return reply.code(outcome === 'good' ? 200 : 401).send('');
+app.get('/refresh', { schema: answering('access_token', 'refresh_token') }, async (request, reply) => {
+  const { sub, sid, gen } = readRefresh(tokenOf(request)) as FloorClaims;
+  cork();
+  const isReplaced = await redis.evalsha(REPLACE as string, 1, env.FLOOR_PREFIX + sid, gen, gen + 1);
+  return isReplaced === 1 ? pairOf({ sub, sid, gen: gen + 1 }) : reply.code(401).send({});
 });
 
-app.get('/api/auth/refresh', { schema: { response: { 200: PairSchema } } }, async (request) => {
-  const { sub, sid, gen } = refresh.verify(tokenOf(request));
-  const sentAt = (performance.timeOrigin + performance.now()) * 1000;
-  const reply = await redis.rotate(...keysOf(sub, sid), gen, 0, 10_000_000, 'client', 3600, 7200, sentAt);
-  const [, , , latest, , , , , , username, name, created] = reply;
-  const iat = Math.floor(Number(latest) / 1_000_000);
-  const claims = { sub, sid, gen: Number(latest), jti: `${sid}.${latest}`, iat };
-  return {
-    access_token: access.sign({ ...claims, exp: iat + 900 }),
-    refresh_token: refresh.sign({ ...claims, exp: iat + 2_592_000 }),
-    user: { id: Number(sub), username, name, created_at: new Date(Number(created)).toISOString() },
-  };
+const hash = promisify<string, Buffer, number, object, Buffer>(scrypt);
+const cost = { N: 2 ** Number(env.SCRYPT_LOG_N), r: Number(env.SCRYPT_R), p: Number(env.SCRYPT_P) };
+
+app.get('/scrypt', async (_request, reply) => {
+  await hash('difference engine', randomBytes(32), 64, { ...cost, maxmem: 2 * 128 * cost.N * cost.r });
+  return reply.send('');
 });
 
+const pairs = await Promise.all(
+  Array.from({ length: Number(process.argv[2] ?? 200) }, (_, i) => begin(`${i}`)),
+);
 const url = await app.listen({ host: '127.0.0.1', port: 0 });
-process.stdout.write(`${JSON.stringify({ msg: 'serving', url })}\n`);
+const access = pairs.map(({ access_token }) => access_token);
+const refresh = pairs.map(({ refresh_token }) => refresh_token);
+process.stdout.write(`${JSON.stringify({ url, access, refresh })}\n`);
 process.on('SIGTERM', () => {
   process.exit();
 });
+
+async function begin(sid: string) {
+  await redis.hset(env.FLOOR_PREFIX + sid, { gen: 1 });
+  await redis.expire(env.FLOOR_PREFIX + sid, SECONDS_IN_REDIS);
+  return pairOf({ sub: `user-${sid}`, sid, gen: 1 });
+}
+
+function pairOf(claims: FloorClaims) {
+  return { access_token: signAccess(claims), refresh_token: signRefresh(claims) };
+}
 
 function tokenOf({ headers }: FastifyRequest): string {
   return headers.authorization?.slice('Bearer '.length) ?? '';
 }
 
-function keysOf(sub: string, sid: number): [string, string] {
-  return [`${env.REDIS_PREFIX}{${sub}}:t:${sid}`, `${env.REDIS_PREFIX}{${sub}}:u`];
+/** A schema makes Fastify write JSON faster. */
+function answering(...names: string[]): FastifySchema {
+  const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+  return { response: { 200: { type: 'object', properties } } };
 }

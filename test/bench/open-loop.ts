@@ -6,15 +6,17 @@
  * It runs in its own process, so that neither the bench nor another generator delays it. It reads its job as JSON from
  * standard input and writes its results to standard output.
  */
-import { connect, type Socket } from 'node:net';
 import os from 'node:os';
 import { text } from 'node:stream/consumers';
-import { bodyOf } from './load.ts';
+import { openConnection, type Answer, type Connection } from './connection.ts';
+import { nextRefresh } from './requests.ts';
 
 export interface OpenLoopJob {
   origin: string;
   /** Whole requests, sent in turn. */
   requests: string[];
+  /** The requests are refreshes, each of its own session. Each is sent again with the newest token. */
+  chained?: boolean;
   perSecond: number;
   seconds: number;
 }
@@ -25,83 +27,123 @@ export interface OpenLoopResult {
   /** From the due time to the answer, in milliseconds. */
   p50: number;
   p99: number;
+  p999: number;
   /** From the due time to the sending: the generator's own delay. */
   lateP99: number;
   /** The generator's share of one core. */
   cpu: number;
+  /** Of a chain: the requests with the newest tokens. */
+  requests?: string[];
+  /** Why a connection was lost. */
+  failure?: string;
 }
 
-/** Idle connections; if there is none, the generator opens another. */
-type Pool = Socket[];
+/** As many as a proxy keeps open. If all are busy, requests wait, and their time counts. */
+const MAX_CONNECTIONS = 256;
 
-async function runOpenLoop({ origin, requests, perSecond, seconds }: OpenLoopJob): Promise<OpenLoopResult> {
-  const { hostname, port } = new URL(origin);
-  const pool: Pool = [];
+/** Not counted: connections are opened meanwhile. */
+const WARM_UP_SECONDS = 0.3;
+
+async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
+  const { perSecond, seconds, chained = false } = job;
+  const requests = [...job.requests];
+  const pool = makePool(new URL(job.origin));
   const statuses: Record<string, number> = {};
   const took: number[] = [];
   const late: number[] = [];
-  const answers: Promise<void>[] = [];
+  let failure = '';
   const cpu = process.cpuUsage();
   const start = performance.now() + 50;
-  const total = Math.round(perSecond * seconds);
+  const counted = start + WARM_UP_SECONDS * 1000;
+  const total = Math.round(perSecond * (WARM_UP_SECONDS + seconds));
 
-  const send = async (request: string, due: number) => {
-    late.push(performance.now() - due);
-    const status = await ask(pool, { host: hostname, port: Number(port) }, request);
-    took.push(performance.now() - due);
-    statuses[status] = (statuses[status] ?? 0) + 1;
+  /** Requests that may be sent: a session can refresh only once at a time. */
+  const free = requests.map((_, at) => at);
+  /** Due times of requests that wait for a connection or a session. */
+  const waiting: number[] = [];
+  let inFlight = 0;
+  let answers = 0;
+  let finish: () => void = () => undefined;
+  const send = (due: number) => {
+    const at = inFlight < MAX_CONNECTIONS ? free.shift() : undefined;
+    if (at === undefined) {
+      waiting.push(due);
+      return;
+    }
+    const request = requests[at] ?? '';
+    inFlight++;
+    if (!chained) free.push(at);
+    pool.ask(request, ({ status, body }) => {
+      inFlight--;
+      if (due >= counted) took.push(performance.now() - due);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      if (status === 'failed') failure = body;
+      if (chained) {
+        if (status === '200') requests[at] = nextRefresh(request, body);
+        free.push(at);
+      }
+      const next = waiting.shift();
+      if (next !== undefined) send(next);
+      if (++answers === total) finish();
+    });
   };
-  await new Promise<void>((resolve) => {
+
+  await new Promise<undefined>((resolve) => {
+    finish = () => {
+      resolve(undefined);
+    };
     let sent = 0;
     const tick = () => {
       const now = performance.now();
       for (; sent < total; sent++) {
         const due = start + (sent * 1000) / perSecond;
         if (due > now) break;
-        answers.push(send(requests[sent % requests.length] ?? '', due));
+        if (due >= counted) late.push(now - due);
+        send(due);
       }
       if (sent < total) setTimeout(tick, 1);
-      else resolve();
     };
     tick();
   });
-  await Promise.all(answers);
-  for (const socket of pool) socket.destroy();
+  pool.close();
   const { user, system } = process.cpuUsage(cpu);
+  took.sort((a, b) => a - b);
+  late.sort((a, b) => a - b);
   return {
     statuses,
     p50: percentile(took, 0.5),
     p99: percentile(took, 0.99),
+    p999: percentile(took, 0.999),
     lateP99: percentile(late, 0.99),
     cpu: (user + system) / 1000 / (performance.now() - start),
+    ...(chained && { requests }),
+    ...(failure !== '' && { failure }),
   };
 }
 
-/** @returns the answer's status, or `failed`. */
-function ask(pool: Pool, address: { host: string; port: number }, request: string): Promise<string> {
-  const socket = pool.pop() ?? connect({ ...address, noDelay: true }).setEncoding('latin1');
-  return new Promise((resolve) => {
-    let received = '';
-    const finish = (status: string) => {
-      socket.removeAllListeners();
-      if (status === 'failed') socket.on('error', () => undefined).destroy();
-      else pool.push(socket);
-      resolve(status);
-    };
-    const fail = () => {
-      finish('failed');
-    };
-    socket.on('error', fail).on('close', fail);
-    socket.on('data', (chunk) => {
-      received += chunk.toString();
-      if (bodyOf(received) !== null) finish(received.slice(9, 12));
-    });
-    socket.write(request, 'latin1');
-  });
+/** Idle connections; if there is none, it opens another. */
+function makePool(origin: URL) {
+  const idle: Connection[] = [];
+  const take = () => {
+    let connection = idle.pop();
+    while (connection && !connection.isOpen()) connection = idle.pop();
+    return connection ?? openConnection(origin);
+  };
+  return {
+    ask(request: string, answered: (answer: Answer) => void) {
+      const connection = take();
+      connection.ask(request, (answer) => {
+        if (connection.isOpen()) idle.push(connection);
+        answered(answer);
+      });
+    },
+    close() {
+      for (const connection of idle) connection.close();
+    },
+  };
 }
 
-function percentile(values: number[], share: number): number {
-  const sorted = values.sort((a, b) => a - b);
+function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 

@@ -1,21 +1,32 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A server under measurement: its own process, with its log in a file as in a container. */
 export interface ServerProcess {
   url: string;
+  /** Tokens of sessions that only this server knows; null for the service. */
+  tokens: BareTokens | null;
   /** CPU time used so far, in seconds; 0 if the system does not report it (only Linux does). */
   cpuSeconds(): number;
   /** Anonymous memory in bytes: heap, buffers and hashes, without mapped files; 0 if the system does not report it. */
   anonymousMemory(): number;
+  /** All memory of the process in bytes, with mapped files. */
+  residentMemory(): number;
   /** Truncates the log: minutes of load fill a disk. */
   emptyLog(): void;
   stop(): Promise<void>;
 }
 
+/** Each session's access token and refresh token. */
+export interface BareTokens {
+  access: string[];
+  refresh: string[];
+}
+
 interface ServerOptions {
   script: string;
+  args?: readonly string[];
   nodeOptions: readonly string[];
   env: NodeJS.ProcessEnv;
   logFile: string;
@@ -23,18 +34,19 @@ interface ServerOptions {
 
 const START_TIMEOUT = 60_000;
 
-/** Clock ticks a second in /proc (USER_HZ, 100 on every Linux that Node supports). */
-const TICKS = 100;
-
-/** Starts a server and waits until it says `serving`. */
+/** Starts the service or a bare server (floor.ts), and waits until it says where it serves. */
 export async function startServer({
   script,
+  args = [],
   nodeOptions,
   env,
   logFile,
 }: ServerOptions): Promise<ServerProcess> {
   const log = openSync(logFile, 'a');
-  const child = spawn(process.execPath, [...nodeOptions, script], { env, stdio: ['ignore', log, 'inherit'] });
+  const child = spawn(process.execPath, [...nodeOptions, script, ...args], {
+    env,
+    stdio: ['ignore', log, 'inherit'],
+  });
   closeSync(log);
   const ended = new Promise<void>((resolve) =>
     child.once('exit', () => {
@@ -46,45 +58,67 @@ export async function startServer({
     await ended;
   };
   try {
-    const url = await servingAt(logFile, () => child.exitCode !== null || child.signalCode !== null);
+    const { url, tokens } = await servingAt(
+      logFile,
+      () => child.exitCode !== null || child.signalCode !== null,
+    );
     const cpuSeconds = () => cpuSecondsOf(child.pid ?? 0);
-    const anonymousMemory = () => anonymousMemoryOf(child.pid ?? 0);
+    const anonymousMemory = () => memoryOf(child.pid ?? 0, 'RssAnon');
+    const residentMemory = () => memoryOf(child.pid ?? 0, 'VmRSS');
     const emptyLog = () => {
       truncateSync(logFile);
     };
-    return { url, cpuSeconds, anonymousMemory, emptyLog, stop };
+    return { url, tokens, cpuSeconds, anonymousMemory, residentMemory, emptyLog, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function servingAt(logFile: string, hasEnded: () => boolean): Promise<string> {
+async function servingAt(
+  logFile: string,
+  hasEnded: () => boolean,
+): Promise<Pick<ServerProcess, 'url' | 'tokens'>> {
   const deadline = performance.now() + START_TIMEOUT;
   while (performance.now() < deadline && !hasEnded()) {
     const lines = readFileSync(logFile, 'utf8').split('\n');
-    const line = lines.find((text) => text.includes('"msg":"serving"') && text.endsWith('}'));
-    if (line) return (JSON.parse(line) as { url: string }).url;
+    // The last one may be incomplete.
+    const serving = lines.slice(0, -1).map(servingLine).find(Boolean);
+    if (serving) return serving;
     await sleep(50);
   }
   throw new Error(`the server does not serve:\n${readFileSync(logFile, 'utf8')}`);
 }
 
+/** What a line says of where the server serves; null for any other line. */
+function servingLine(line: string): Pick<ServerProcess, 'url' | 'tokens'> | null {
+  if (!line.startsWith('{')) return null;
+  const { msg, url, access, refresh } = JSON.parse(line) as Partial<BareTokens> & {
+    msg?: string;
+    url?: string;
+  };
+  if (url === undefined) return null;
+  if (access && refresh) return { url, tokens: { access, refresh } };
+  return msg === 'serving' ? { url, tokens: null } : null;
+}
+
+/** The CPU time of all threads: finer than the clock ticks of `stat`. */
 function cpuSecondsOf(pid: number): number {
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+    const threads = readdirSync(`/proc/${pid}/task`);
+    const nanoseconds = threads.map((thread) =>
+      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]),
+    );
+    return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e9;
   } catch {
     return 0;
   }
 }
 
-function anonymousMemoryOf(pid: number): number {
+function memoryOf(pid: number, field: 'RssAnon' | 'VmRSS'): number {
   try {
-    const kib = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-    return Number(kib ?? 0) * 1024;
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;
   } catch {
     return 0;
   }

@@ -1,3 +1,5 @@
+import { upperTail } from './statistics.ts';
+
 /**
  * Wilcoxon's signed-rank test: whether paired differences lie around 0. It uses ranks, so a few delayed answers
  * count no more than others.
@@ -31,12 +33,4 @@ export function powerOf(
     if (signedRank(drawn) < alpha) found++;
   }
   return found / RUNS;
-}
-
-/** The upper tail of the normal distribution beyond z (Abramowitz and Stegun 26.2.17, to 7.5e-8). */
-function upperTail(z: number): number {
-  const t = 1 / (1 + 0.2316419 * z);
-  const sum =
-    t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
-  return (Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI)) * sum;
 }

@@ -5,27 +5,55 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { compose } from '../../src/composition/compose.ts';
-import { loadConfig, type Environment } from '../../src/config/config.ts';
+import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
-import { signUp, type Pair } from '../support/client.ts';
+import { createLongLived, signUp, type Pair, type Target } from '../support/client.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { aServiceClient, type TestClient } from '../support/service-client.ts';
 import { silentLogger, silentOutput } from '../support/silent-log.ts';
 import { toolsMissing } from '../support/tools.ts';
+
+const DEFAULTS = loadConfig({}, NO_HASHES);
+const { SCRYPT_LOG_N: logN, SCRYPT_R: r, SCRYPT_P: p } = DEFAULTS;
+/** The cost of a hash in production, and how many are computed at once. */
+export const PRODUCTION_COST = { logN, r, p };
+export const { HASH_CONCURRENCY } = DEFAULTS;
+
+/** Signups in flight. */
+const AT_ONCE = 16;
+
+const UNREACHED = {
+  RATE_LIMIT_LOGIN: '1000000/60',
+  RATE_LIMIT_SIGNUP: '1000000/60',
+  HASH_QUEUE_TIMEOUT: '60',
+  SHED_LAG: '10000',
+};
 
 /** The surroundings of a run: a database, a Redis prefix, keys and a folder, all removed afterwards. */
 export interface World {
   folder: string;
-  /** The environment of both servers: production, with every default. */
+  /** The environment of the service: production, with every default. */
   env: NodeJS.ProcessEnv;
+  /** The same, with limits that are checked but never reached. */
+  unlimited: NodeJS.ProcessEnv;
   /** Creates accounts, each with one session. */
   signUpMany(count: number): Promise<Pair[]>;
+  /** Sessions that are only verified, the same ones at each call within minutes. */
+  sessions(count: number): Promise<Pair[]>;
+  /** Creates long-lived tokens, one in each of these sessions. */
+  createLongLivedMany(sessions: readonly Pair[]): Promise<string[]>;
+  /** Registers a service that may introspect. */
+  registerClient(): Promise<TestClient>;
   close(): Promise<void>;
 }
 
-/** @throws Error if PostgreSQL or Redis is unreachable: the bench does not measure the embedded stores. */
-export async function makeWorld(): Promise<World> {
+/**
+ * @param changes settings that differ from production's.
+ * @throws Error if PostgreSQL or Redis is unreachable: the bench does not measure the embedded stores.
+ */
+export async function makeWorld(changes: Record<string, string> = {}): Promise<World> {
   const closers: (() => unknown)[] = [];
   const scope = { teardown: (closer: () => unknown) => closers.unshift(closer) } as unknown as Test;
   const close = async () => {
@@ -52,10 +80,22 @@ export async function makeWorld(): Promise<World> {
       OPS_PORT: '0',
       DRAIN_DELAY: '0',
     };
+    const signUpMany = (count: number) => withApp(env, (app) => repeat(count, () => signUp(app)));
+    const production = { PATH: process.env.PATH, NODE_ENV: 'production', ...env, ...changes };
     return {
       folder,
-      env: { PATH: process.env.PATH, NODE_ENV: 'production', ...env },
-      signUpMany: (count) => signUpMany(env, count),
+      env: production,
+      unlimited: { ...production, ...UNREACHED },
+      signUpMany,
+      sessions: sharedSessions(signUpMany),
+      createLongLivedMany: (sessions) =>
+        withApp(env, async (app) => {
+          const tokens: string[] = [];
+          for (const { access_token } of sessions)
+            tokens.push((await createLongLived(app, access_token)).longlived_token);
+          return tokens;
+        }),
+      registerClient: () => aServiceClient(env.DATABASE_URL, `bench-${randomBytes(4).toString('hex')}`),
       close,
     };
   } catch (error) {
@@ -75,20 +115,49 @@ async function redisOf(t: Test): Promise<{ url: string; prefix: string }> {
   return testRedis(t);
 }
 
-/** Signs up in this process with the cheapest hash: signup is not part of the measurement. */
-async function signUpMany(env: Environment, count: number): Promise<Pair[]> {
+/** Long enough for one part of a run, and far below the life of an access token, in milliseconds. */
+const SHARED_FOR = 300_000;
+
+function sharedSessions(signUpMany: World['signUpMany']): World['sessions'] {
+  let shared: Pair[] = [];
+  let since = 0;
+  return async (count) => {
+    if (performance.now() - since > SHARED_FOR) {
+      shared = [];
+      since = performance.now();
+    }
+    if (shared.length < count) shared.push(...(await signUpMany(count - shared.length)));
+    return shared.slice(0, count);
+  };
+}
+
+/** An app in this process with the cheapest hash and no limits: what it does is not part of the measurement. */
+async function withApp<Result>(env: Environment, use: (app: Target) => Promise<Result>): Promise<Result> {
   const config = loadConfig({
     ...env,
     SCRYPT_LOG_N: '4',
     RATE_LIMIT_SIGNUP: '0',
+    HASH_QUEUE: '10000',
     SHED_LAG: '0',
   });
   const composition = await compose(config, config.DATABASE_URL ?? '', silentLogger, silentOutput);
   const app = await buildApp(composition.app);
   while (!(await composition.ops.readiness()).ready);
-  const pairs: Pair[] = [];
-  for (let i = 0; i < count; i++) pairs.push(await signUp(app));
-  await app.close();
-  await composition.close();
-  return pairs;
+  try {
+    return await use(app);
+  } finally {
+    await app.close();
+    await composition.close();
+  }
+}
+
+/** Calls `make` so often, some at once. */
+async function repeat<Result>(count: number, make: () => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = [];
+  let left = count;
+  const worker = async () => {
+    while (left-- > 0) results.push(await make());
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return results;
 }

@@ -1,0 +1,111 @@
+import os from 'node:os';
+import { compare, type Change } from './comparison.ts';
+import type { FloodReport } from './flood.ts';
+import type { LoginTimesReport } from './login-times.ts';
+import type { MemoryReport } from './memory.ts';
+import { OPERATIONS } from './operations.ts';
+import { limit, type LimitName } from './settings.ts';
+import type { SpeedReport } from './speed.ts';
+import { median } from './statistics.ts';
+
+/** The parts of a run; null for one that was left out. */
+export interface Parts {
+  speed: SpeedReport;
+  flood: FloodReport | null;
+  logins: LoginTimesReport | null;
+  memory: MemoryReport | null;
+}
+
+/** All figures of a run: what `--json` prints and docs/benchmarks.json holds. */
+export interface BenchDocument extends Parts {
+  version: number;
+  date: string;
+  machine: { cores: number; cpu: string; node: string };
+  settings: { connections: number; rounds: number; seconds: number };
+  limits: Check[];
+}
+
+/** A figure that has to reach a limit. */
+export interface Check {
+  setting: LimitName;
+  what: string;
+  value: number;
+  limit: number;
+  isMet: boolean;
+}
+
+export interface OperationChange extends Change {
+  operation: string;
+  now: number;
+  then: number;
+}
+
+/** Figures with another version are not compared. */
+const VERSION = 1;
+
+export function makeDocument(
+  parts: Parts,
+  { settings, isJudged }: { settings: BenchDocument['settings']; isJudged: boolean },
+): BenchDocument {
+  const document: BenchDocument = {
+    version: VERSION,
+    date: new Date().toISOString(),
+    machine: { cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown', node: process.version },
+    settings,
+    limits: isJudged ? checksOf(parts) : [],
+    ...parts,
+  };
+  return JSON.parse(JSON.stringify(document, shortened)) as BenchDocument;
+}
+
+/** Five digits: no figure is known better. */
+function shortened(_name: string, value: unknown): unknown {
+  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
+}
+
+function checksOf({ speed, flood, logins }: Parts): Check[] {
+  const least = (setting: LimitName, what: string, value: number): Check => {
+    const minimum = limit(setting);
+    return { setting, what, value, limit: minimum, isMet: value >= minimum };
+  };
+  const checks = speed.operations.flatMap(({ operation, yardstick, share }) => {
+    const { minimum } = OPERATIONS[operation] as { minimum?: LimitName };
+    return minimum ? [least(minimum, `${operation}, share of the floor’s ${yardstick}`, share.median)] : [];
+  });
+  if (flood) {
+    const maximum = limit('BENCH_MAX_FLOOD');
+    const { ratio: value } = flood;
+    const what = 'p99 of verify in a flood of logins, times the idle one';
+    checks.push({ setting: 'BENCH_MAX_FLOOD', what, value, limit: maximum, isMet: value <= maximum });
+  }
+  if (logins) checks.push(least('BENCH_MIN_POWER', 'power to see 5% between failed logins', logins.power));
+  return checks;
+}
+
+/** What to do with the exit code. */
+export function hasFailed({ limits, logins, memory }: BenchDocument): boolean {
+  return (
+    limits.some(({ isMet }) => !isMet) ||
+    logins?.tells === true ||
+    logins?.isBlind === true ||
+    memory?.isOver === true
+  );
+}
+
+/** Reads committed figures. @returns null if they have another form than today's. */
+export function readDocument(text: string): BenchDocument | null {
+  const document = JSON.parse(text) as BenchDocument;
+  return document.version === VERSION ? document : null;
+}
+
+/** Compares shares, not absolute figures: those depend on the machine. */
+export function changesBetween(now: BenchDocument, then: BenchDocument): OperationChange[] {
+  return now.speed.operations.flatMap(({ operation, yardstick, shares }) => {
+    const earlier = then.speed.operations.find(
+      (each) => each.operation === operation && each.yardstick === yardstick,
+    );
+    if (!earlier) return [];
+    const change = compare(shares, earlier.shares);
+    return [{ operation, now: median(shares), then: median(earlier.shares), ...change }];
+  });
+}

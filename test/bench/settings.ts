@@ -1,0 +1,42 @@
+/** What the environment may change of a run, and what has to come out of it. */
+
+/** The usual value, and that of `--smoke`, which only shows that the bench runs. */
+const AMOUNTS = {
+  /** Many short rounds: other work on the machine comes in bursts of seconds, and should hit all servers alike. */
+  BENCH_ROUNDS: [11, 1],
+  BENCH_SECONDS: [0.5, 0.1],
+  /** Rounds of login and signup are longer: a hash takes a third of a second. */
+  BENCH_HASH_SECONDS: [2, 0.1],
+  BENCH_LATENCY_SECONDS: [1.5, 0.3],
+  BENCH_FLOOD_SECONDS: [2, 0.5],
+  BENCH_MEMORY_SECONDS: [8, 1],
+  /** How many of the cases of memory.ts, from the last one on. */
+  BENCH_MEMORY_CASES: [3, 1],
+  /** The most; fewer are enough if the machine is quiet. */
+  BENCH_LOGIN_ROUNDS: [90, 1],
+} as const;
+
+/** What has to come out; 0 (or Infinity for the flood) turns a check off. */
+const LIMITS = {
+  BENCH_MIN_VERIFY: 0.75,
+  BENCH_MIN_REFRESH: 0.8,
+  BENCH_MIN_INTROSPECTION: 0.55,
+  BENCH_MIN_STATIC: 0.7,
+  BENCH_MIN_LOGIN: 0.95,
+  /** The power to find a difference of 5% between failed logins. */
+  BENCH_MIN_POWER: 0.9,
+  /** Verify's p99 in a flood of logins, as a multiple of the idle one. */
+  BENCH_MAX_FLOOD: 3,
+} as const;
+
+export type Amount = keyof typeof AMOUNTS;
+export type LimitName = keyof typeof LIMITS;
+
+export function amount(name: Amount, isSmoke: boolean): number {
+  const [usual, smoke] = AMOUNTS[name];
+  return Number(process.env[name] ?? (isSmoke ? smoke : usual));
+}
+
+export function limit(name: LimitName): number {
+  return Number(process.env[name] ?? LIMITS[name]);
+}
