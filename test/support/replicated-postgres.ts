@@ -80,7 +80,17 @@ export async function startReplicatedPostgres(
     await until(async () => (await ask(withDatabase(primary.url, 'postgres'), isFollowing)).length === 1);
   };
 
-  await runPostgresProgram('initdb', '-D', primary.folder, '-U', 'postgres', '-A', 'trust', '--no-sync', '--wal-segsize=1');
+  await runPostgresProgram(
+    'initdb',
+    '-D',
+    primary.folder,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '--no-sync',
+    '--wal-segsize=1',
+  );
   primary.process = await start(primary);
   await follow();
   await ask(withDatabase(primary.url, 'postgres'), `CREATE DATABASE ${DATABASE}`);
