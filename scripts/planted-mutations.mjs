@@ -409,7 +409,7 @@ export const mutations = [
       'acceptsExpired || !hasExpired(known, clock.now())',
       'true',
     ],
-    ['a token of another type passes once it was verified', 'known && isOf<Type>(known, wanted)', 'known'],
+    ['a token of another type passes once it was verified', 'known && isOf(known, types)', 'known'],
   ),
   ...inFile(
     'http/plugins/authenticate.ts',

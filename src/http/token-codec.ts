@@ -92,10 +92,10 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   const verifier =
     (acceptsExpired: boolean): TokenCodec['verify'] =>
     async <Type extends TokenType>(token: string, ...types: Type[]) => {
-      const wanted: readonly TokenType[] = types;
-      // A refresh token is presented once.
-      const known = wanted.includes('refresh') ? undefined : codecs.verified.get(token);
-      if (known && isOf<Type>(known, wanted))
+      // A refresh token is presented once, so none is in the cache.
+      const isRefresh = (types as TokenType[]).includes('refresh');
+      const known = isRefresh ? undefined : codecs.verified.get(token);
+      if (known && isOf(known, types))
         return acceptsExpired || !hasExpired(known, clock.now()) ? known : refuse('expired');
 
       let codec = find(codecs, token);
@@ -221,9 +221,9 @@ function makeSignature(algorithm: CodecKey['algorithm'], key: string | Buffer): 
 
 function isOf<Type extends TokenType>(
   identity: Identity,
-  types: readonly TokenType[],
+  types: readonly Type[],
 ): identity is PresentedIdentity & { type: Type } {
-  return types.includes(identity.type);
+  return (types as readonly TokenType[]).includes(identity.type);
 }
 
 /** The codec for a token's header, by key id and type; undefined for an unknown key, null for a foreign header. */
