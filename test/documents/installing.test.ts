@@ -30,7 +30,9 @@ test('docs/installing.md leads to two replicas, and through a rollout and a rest
     [`postgres://latchkey_owner:secret-of-the-owner@db.internal:5432/latchkey${search}`]:
       postgres.url('owner'),
     'redis.internal:6380': `127.0.0.1:${redis.port}`,
-    'KEY_PUBLISH_LEAD=600': 'KEY_PUBLISH_LEAD=6',
+    // Shorter waits.
+    'KEY_PUBLISH_LEAD=600': 'KEY_PUBLISH_LEAD=6\nDRAIN_DELAY=0',
+    'sleep 5': 'sleep 1',
     ...Object.fromEntries(ports.map(([port, free]) => [port, String(free)])),
   });
   t.teardown(() => endReplicas(operator));
