@@ -90,6 +90,7 @@ const LAYERS = [
       '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],
+    mayAsType: [TELEMETRY],
   },
 
   {

@@ -402,6 +402,16 @@ export const mutations = [
     ['the caller may end meanwhile', 'ORDER BY id FOR NO KEY UPDATE', 'ORDER BY id'],
   ),
   ...inFile(
+    'http/verified-tokens.ts',
+    ['http/verified-tokens'],
+    [
+      'a cached token keeps its whole header in memory',
+      'young.set(copyOf(token), identity);',
+      'young.set(token, identity);',
+    ],
+    ['the cache has no bound', 'if (young.size >= capacity) {', 'if (false) {'],
+  ),
+  ...inFile(
     'http/token-codec.ts',
     ['http/token-codec'],
     [

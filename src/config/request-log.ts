@@ -1,26 +1,24 @@
 import type { z } from 'zod';
+import type { LoggedRequests, RequestGroup } from '../telemetry/request-lines.ts';
 import { listOf } from './networks.ts';
 
 /** The groups of routes that LOG_REQUESTS names, and which of their requests leave a line by default. */
-const DEFAULTS = {
+const DEFAULTS: Readonly<Record<RequestGroup, LoggedRequests>> = {
   verify: 'failures',
   introspection: 'failures',
   refresh: 'failures',
   documents: 'failures',
   other: 'all',
-} as const;
+};
 
-const CHOICES = ['all', 'failures', 'none'] as const;
-
-type RequestGroup = keyof typeof DEFAULTS;
-type LoggedRequests = (typeof CHOICES)[number];
+const CHOICES: readonly LoggedRequests[] = ['all', 'failures', 'none'];
 
 /** `all`, or `verify=all,refresh=none`: choices for all groups or for one, separated by commas; the last one counts. */
 export function readRequestLog(
   value: string,
   context: z.RefinementCtx,
 ): Record<RequestGroup, LoggedRequests> {
-  const chosen: Record<RequestGroup, LoggedRequests> = { ...DEFAULTS };
+  const chosen = { ...DEFAULTS };
   const groups = Object.keys(DEFAULTS) as RequestGroup[];
   for (const entry of listOf(value)) {
     const [, group, choice] = /^(?:(\w+)=)?(\w+)$/.exec(entry) ?? [];

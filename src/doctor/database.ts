@@ -80,7 +80,7 @@ function judgeStandbys({ standbys, synchronousNames, synchronousCommit }: Postgr
   }
   const synchronous = standbys.filter((state) => state === 'sync' || state === 'quorum').length;
   if (synchronous > 0)
-    return ok(check, `${count} connected, ${synchronous} of them synchronous: commits wait for these`);
+    return ok(check, `${count} connected, ${synchronous} of them synchronous (${synchronousNames})`);
   if (standbys.includes(null)) {
     const todo =
       'grant pg_read_all_stats to our role while this command runs, or look up sync_state in pg_stat_replication';

@@ -20,7 +20,7 @@ declare module 'fastify' {
     readonly source: Source;
     /** Why the request was refused, for the log. */
     errorCode: ErrorCode | null;
-    /** A stream has begun: the request's log line and metrics are already written (see request-context.ts). */
+    /** A stream has begun: for log and metrics, the request has ended (see request-context.ts). */
     isStreamed: boolean;
     /** The trace (W3C Trace Context): the caller's, or one of our own while tracing is on. For the log. */
     traceId: string | null;

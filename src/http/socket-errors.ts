@@ -4,8 +4,9 @@ import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
+import type { LoggedRequests } from '../telemetry/request-lines.ts';
 import { requestIdOf } from './plugins/request-context.ts';
-import { isLogged, type LoggedRequests } from './plugins/request-log.ts';
+import { isLogged } from './plugins/request-log.ts';
 import { PROBLEM_TYPE, problemHeaders, problemOf } from './problem.ts';
 
 /** Where a refusal is logged and counted. */

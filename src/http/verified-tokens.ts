@@ -4,7 +4,7 @@ export interface VerifiedTokens<Identity> {
   add(token: string, identity: Identity): void;
 }
 
-/** Entries of one generation. Two of them hold at most twice as many tokens, of about 500 bytes each. */
+/** Entries of one generation. Two of them hold at most twice as many tokens. */
 const CAPACITY = 10_000;
 
 /**
@@ -16,12 +16,12 @@ export function makeVerifiedTokens<Identity>(capacity = CAPACITY): VerifiedToken
   let young = new Map<string, Identity>();
   let old = new Map<string, Identity>();
 
-  function add(token: string, identity: Identity): void {
+  function keep(token: string, identity: Identity): void {
     if (young.size >= capacity) {
       old = young;
       young = new Map();
     }
-    young.set(token, identity);
+    young.set(copyOf(token), identity);
   }
 
   return {
@@ -29,9 +29,14 @@ export function makeVerifiedTokens<Identity>(capacity = CAPACITY): VerifiedToken
       const found = young.get(token);
       if (found !== undefined) return found;
       const older = old.get(token);
-      if (older !== undefined) add(token, older);
+      if (older !== undefined) keep(token, older);
       return older;
     },
-    add,
+    add: keep,
   };
+}
+
+/** A part of a string keeps all of it in memory, and the header around a token may be padded to 16 KiB. */
+function copyOf(token: string): string {
+  return Buffer.from(token, 'latin1').toString('latin1');
 }

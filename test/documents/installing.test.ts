@@ -25,10 +25,13 @@ test('docs/installing.md leads to two replicas, and through a rollout and a rest
     ['3001', '3002', '9465', '9466'].map(async (port) => [port, await freePort()] as const),
   );
   const search = '?sslmode=verify-full';
+  const { host, password } = new URL(postgres.url('owner'));
   const operator = await aNewcomer(t, {
     [`postgres://latchkey:secret@db.internal:5432/latchkey${search}`]: postgres.url('service'),
     [`postgres://latchkey_owner:secret-of-the-owner@db.internal:5432/latchkey${search}`]:
       postgres.url('owner'),
+    'db.internal:5432': host,
+    'secret-of-the-owner': password,
     'redis.internal:6380': `127.0.0.1:${redis.port}`,
     // Shorter waits.
     'KEY_PUBLISH_LEAD=600': 'KEY_PUBLISH_LEAD=6\nDRAIN_DELAY=0',

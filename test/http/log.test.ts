@@ -10,7 +10,9 @@ import { aServiceClient, introspect } from '../support/service-client.ts';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 test('no answer and no log line holds an e-mail address, a password or a token', async (t) => {
-  const target = await buildTestApp(t, { env: { LOG_LEVEL: 'trace', TRUST_PROXY: 'loopback' } });
+  const target = await buildTestApp(t, {
+    env: { LOG_LEVEL: 'trace', LOG_REQUESTS: 'all', TRUST_PROXY: 'loopback' },
+  });
   const account = { ...anAccount({ password: 'Hunter2-hunter2' }), device: 'Secret device' };
   const answers: string[] = [];
   const secrets = [account.password, account.email, account.device, '192.0.2.77'];
@@ -41,6 +43,7 @@ test('no answer and no log line holds an e-mail address, a password or a token',
   await visit(`DELETE /api/auth?id=${token}`, { token });
   await visit(`GET /${token}/${password}?password=${password}`);
   await visit('GET /api/user', { token: llt.longlived_token });
+  await visit('GET /api/auth/verify', { token: llt.longlived_token });
   await visit('DELETE /api/auth', { token });
 
   const profileShowsDevice = answers.filter((answer) => answer.includes(account.device));

@@ -1,5 +1,6 @@
 import { test } from 'tap';
 import { makeVerifiedTokens } from '../../src/http/verified-tokens.ts';
+import { collectGarbage } from '../support/collect-garbage.ts';
 
 test('remembers tokens up to a bound, and those in use longest', (t) => {
   const tokens = makeVerifiedTokens<number>(3);
@@ -14,4 +15,20 @@ test('remembers tokens up to a bound, and those in use longest', (t) => {
   t.ok(kept.length <= 6, 'no more than two generations');
   t.equal(tokens.get('token-1'), undefined, 'a token that is not used is forgotten');
   t.end();
+});
+
+test('keeps a token in memory without the header around it', async (t) => {
+  const tokens = makeVerifiedTokens<number>();
+  const count = 3000;
+  await collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < count; i++) {
+    const header = Buffer.from(`Bearer ${' '.repeat(15_000)}token-of-more-than-a-dozen-characters-${i}`);
+    const [, token = ''] = /^Bearer +(.*)$/.exec(header.toString('latin1')) ?? [];
+    tokens.add(token, i);
+  }
+  await collectGarbage();
+  const grown = process.memoryUsage().heapUsed - before;
+  t.ok(grown < (count * 15_000) / 3, `${Math.round(grown / count)} bytes each`);
+  t.equal(tokens.get('token-of-more-than-a-dozen-characters-7'), 7);
 });

@@ -163,9 +163,11 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     settle: (ids) =>
       promised(() => {
+        // One time for all, as in a transaction.
+        const now = Date.now();
         for (const id of ids) {
           pending.delete(id);
-          if (records.get(id)?.revokedAt) settled.set(id, Date.now());
+          if (records.get(id)?.revokedAt) settled.set(id, now);
         }
       }),
 

@@ -2,7 +2,9 @@ import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
 import fp from 'fastify-plugin';
 import { METHODS } from 'node:http';
 import { AuthError } from '../../domain/errors.ts';
+import type { RequestGroup } from '../../telemetry/request-lines.ts';
 import '../openapi/operation.ts';
+import './request-log.ts';
 
 /** Node passes CONNECT to no handler, and closes the connection. */
 export const ALL_METHODS = METHODS.filter((method) => method !== 'CONNECT') as HTTPMethods[];
@@ -20,14 +22,14 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     // First of all, so that a body that is too large or malformed does not hide the 404.
     next(request.is404 ? new AuthError('not_found') : undefined);
   });
-  const known = new Map<string, Set<string>>();
-  app.addHook('onRoute', ({ url, method }: RouteOptions) => {
-    const methods = known.get(url) ?? new Set();
+  const known = new Map<string, { methods: Set<string>; group: RequestGroup }>();
+  app.addHook('onRoute', ({ url, method, config }: RouteOptions) => {
+    const { methods, group } = known.get(url) ?? { methods: new Set(), group: config?.group ?? 'other' };
     for (const each of [method].flat()) methods.add(each);
-    known.set(url, methods);
+    known.set(url, { methods, group });
   });
   app.decorate('refuseOtherMethods', () => {
-    for (const [url, allowed] of [...known]) {
+    for (const [url, { methods: allowed, group }] of [...known]) {
       const others = ALL_METHODS.filter((method) => !allowed.has(method));
       if (others.length === 0) continue;
       const allow = [...allowed].sort().join(', ');
@@ -35,6 +37,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
         method: others,
         url,
         schema: { hide: true },
+        config: { group },
         onRequest: (_request, reply, next) => {
           reply.header('allow', allow);
           next(new AuthError('method_not_allowed'));

@@ -5,9 +5,10 @@ import fp from 'fastify-plugin';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
+import type { LoggedRequests, RequestGroup } from '../../telemetry/request-lines.ts';
 import { sourceOf } from '../caller/source.ts';
 import '../request.ts';
-import { isLogged, logRequest, type LoggedRequests, type RequestGroup } from './request-log.ts';
+import { isLogged, logRequest } from './request-log.ts';
 import { endSpan } from './tracing.ts';
 
 interface RequestContextOptions {
@@ -32,7 +33,7 @@ function hasNoEnd(coding: string | undefined): boolean {
   return coding !== undefined && !/(?:^|,)[ \t]*chunked[ \t]*$/i.test(coding);
 }
 
-/** Prepares every request before any other hook, and logs one line when it ends. */
+/** Prepares every request before any other hook, and ends it for log and metrics. */
 function requestContext(
   app: FastifyInstance,
   { clock, isDraining, observe, endRequest }: RequestContextOptions,

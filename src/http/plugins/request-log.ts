@@ -1,12 +1,7 @@
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../domain/errors.ts';
+import type { LoggedRequests, RequestGroup } from '../../telemetry/request-lines.ts';
 import '../request.ts';
-
-/** Routes whose lines LOG_REQUESTS chooses together. */
-export type RequestGroup = 'verify' | 'introspection' | 'refresh' | 'documents' | 'other';
-
-/** Which requests leave a line: `failures` are those with a status of 400 or more. */
-export type LoggedRequests = 'all' | 'failures' | 'none';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -38,8 +38,8 @@ const FACTS = `
     current_setting('synchronous_standby_names') AS "synchronousNames",
     current_setting('synchronous_commit') AS "synchronousCommit",
     ARRAY(SELECT sync_state FROM pg_stat_replication
-      -- Backups and logical replication are not standbys.
-      WHERE state IS DISTINCT FROM 'backup' AND NOT EXISTS (
+      -- Backups and logical replication are not standbys. Without rights, a role cannot tell them apart.
+      WHERE coalesce(application_name, '') NOT IN ('pg_basebackup', 'pg_receivewal') AND NOT EXISTS (
         SELECT FROM pg_replication_slots WHERE active_pid = pid AND slot_type = 'logical')) AS standbys
   FROM pg_database, pg_roles WHERE datname = current_database() AND rolname = current_user`;
 
