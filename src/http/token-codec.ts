@@ -163,11 +163,12 @@ interface CodecKey {
 }
 
 /**
- * Signs and verifies with one fixed key. @fastify/jwt would encode the header anew for every token that it signs, and a
- * refresh signs two, so `node:crypto` signs.
+ * One key for one type of token.
  *
- * @fastify/jwt verifies. With a function that finds the key, a token takes three times as long. Its
- * keys cannot change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
+ * `node:crypto` signs, with a header that is encoded once. @fastify/jwt encodes it for each token, and a refresh signs two.
+ *
+ * @fastify/jwt verifies. With a function that finds the key, a token takes three times as long. Its keys cannot change
+ * after the start, so each key gets a Fastify instance of its own, which only carries the plugin
  * (docs/adr/0004-one-jwt-instance-a-key.md).
  */
 async function openCodec(

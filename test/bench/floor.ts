@@ -1,7 +1,8 @@
 /**
- * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the
- * same algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks. `GET /hello` is a static
- * document, and `GET /scrypt` one password hash. The service is measured as a share of it (docs/benchmarks.md).
+ * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the same
+ * algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks.
+ * `GET /hello` is a static document, and `GET /scrypt` one password hash. The service is measured as a share of it
+ * (docs/benchmarks.md).
  *
  * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
  */

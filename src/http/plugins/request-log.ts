@@ -47,8 +47,7 @@ function isOurFault(status: number, code: ErrorCode | null): boolean {
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /**
- * A request's logger. Pino's own child costs more than the rest of what Fastify prepares for a request, and most requests
- * write no line: this one creates the child with the first line.
+ * A request's logger. It creates pino's child with the first line: most requests write none.
  */
 class LazyChild {
   #child: FastifyBaseLogger | null = null;
