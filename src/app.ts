@@ -26,6 +26,7 @@ import { makeHiddenCallers } from './http/caller/hidden-callers.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { makeGuessOriginOf } from './http/caller/guess-origin.ts';
 import { healthRoutes, type Readiness } from './http/ops/health.ts';
+import { OneWriteResponse } from './http/one-write-response.ts';
 import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
@@ -104,6 +105,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     // How often Node checks for requests past their timeout; its default is 30 s.
     // Node's own 400 for a missing Host has another format than ours: request-context.ts sends it instead.
     http: {
+      ServerResponse: OneWriteResponse,
       connectionsCheckingInterval: 1000,
       requireHostHeader: false,
       // The default is 60 s. If it exceeds requestTimeout, Node swaps the two, and a body may take 60 s.

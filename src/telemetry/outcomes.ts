@@ -3,8 +3,7 @@
 export const STORE_OPERATIONS = [
   'now',
   'rotate',
-  'check_access',
-  'check_long_lived',
+  'check',
   'put',
   'revoke',
   'last_uses',

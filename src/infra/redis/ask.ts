@@ -2,7 +2,7 @@ import { AuthError } from '../../domain/errors.ts';
 import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
 import { masterOf } from './connection/connections.ts';
-import { failureOf, orUnavailable } from './connection/errors.ts';
+import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
 import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
 import type { ReplayGate } from './connection/replay-gate.ts';
 import type { Argument, ScriptedCluster, ScriptedRedis, ScriptName, Scripts } from './connection/scripts.ts';
@@ -20,8 +20,7 @@ export interface AskOptions {
 /** The names of the scripts in the metrics. */
 const OPERATIONS: Record<ScriptName, StoreOperation> = {
   rotate: 'rotate',
-  checkAccess: 'check_access',
-  checkLongLived: 'check_long_lived',
+  check: 'check',
   put: 'put',
   revoke: 'revoke',
   lastUses: 'last_uses',
@@ -44,6 +43,8 @@ export interface AskRedis {
   now: () => Promise<number>;
   /** Runs a script even if the gate is closed. */
   askUngated: <Name extends ScriptName>(script: Name, ...args: Argument[]) => Promise<Reply<Name>>;
+  /** The error of a reply that stands inside a larger one. */
+  refused: (message: string) => AuthError;
   /** Like `askUngated`, once for each list of arguments. It measures no latency, and counts one failure at most. */
   askEach: (script: ScriptName, lists: readonly (readonly Argument[])[]) => Promise<void>;
 }
@@ -101,6 +102,11 @@ export function makeAsk(
     async now() {
       const [seconds, micros] = await gated('now', () => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);
+    },
+    refused(message) {
+      const cause = Object.assign(new Error(message), { name: 'ReplyError' });
+      failed(cause);
+      return unavailable(cause);
     },
     askUngated: (script, ...args) => measured(OPERATIONS[script], run(script, args)),
     async askEach(script, lists) {

@@ -30,26 +30,25 @@ export function decodeRotation(
   }
 }
 
-/** Decodes check-access.lua. */
-export function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
+/**
+ * Decodes the reply of check.lua for one token.
+ * @param generation null for a long-lived token.
+ */
+export function decodeCheck(
+  userId: number,
+  generation: number | null,
+  reply: Reply,
+): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, latest, parent, first, client] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, ...added] = reply;
   const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
   if (outcome === 'superseded') return { outcome, ...known };
-  if (outcome !== 'good') throw unknownReply('check-access.lua', reply);
-  if (latest === undefined) return { outcome, ...known };
+  if (outcome !== 'good') throw unknownReply('check.lua', reply);
+  if (added.length === 0) return { outcome, ...known };
+  if (generation === null) return { outcome, ...known, usedAt: Number(added[0]) };
+  const [latest, parent, first, client] = added;
   return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, client) };
-}
-
-/** Decodes check-long-lived.lua. */
-export function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
-  const unusable = decodeUnusable(reply);
-  if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, usedAt] = reply;
-  if (outcome !== 'good') throw unknownReply('check-long-lived.lua', reply);
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
-  return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
 }
 
 /** Decodes one entry of last-uses.lua. @returns milliseconds since 1970; 0 if the store does not know the token. */
@@ -57,7 +56,7 @@ export function decodeLastUse([latest, usedAt]: readonly [string | null, string 
   return Math.max(Math.floor(Number(latest ?? 0) / 1000), Number(usedAt ?? 0));
 }
 
-/** Decodes the replies that rotate.lua, check-access.lua and check-long-lived.lua have in common. */
+/** Decodes the replies that rotate.lua and check.lua have in common. */
 function decodeUnusable(reply: Reply): Unusable | null {
   const [outcome, now] = reply;
   if (outcome === 'missing') return { outcome, now: Number(now) };

@@ -1,9 +1,17 @@
+import { Cluster } from 'ioredis';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import type { TokenKey, TokenStateStore, Tombstone } from '../../domain/tokens/token-states.ts';
+import type {
+  Accepted,
+  TokenKey,
+  TokenStateStore,
+  Tombstone,
+  Unusable,
+} from '../../domain/tokens/token-states.ts';
 import type { User } from '../../domain/users/user.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
-import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
+import { makeCheck } from './check.ts';
+import { decodeLastUse, decodeRotation } from './replies.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
 export interface RedisTokenStatesOptions extends AskOptions {
@@ -13,15 +21,20 @@ export interface RedisTokenStatesOptions extends AskOptions {
   cacheTtl: number;
 }
 
-/** The token states in Redis. Each operation is one atomic script in one round trip. */
+/**
+ * The token states in Redis. Each operation is one atomic step in one round trip. The checks of one turn of the event
+ * loop share a script call (docs/adr/0030-checks-share-a-call.md).
+ */
 export function makeRedisTokenStates(
   redis: ScriptedRedis | ScriptedCluster,
   { prefix, cacheTtl, ...options }: RedisTokenStatesOptions,
 ): TokenStateStore {
   const keys = makeTokenKeys(prefix);
-  const { ask, askTimed, askEach, now } = makeAsk(redis, options);
+  const asking = makeAsk(redis, options);
+  const { ask, askTimed, askEach, now } = asking;
   const tombstoneTtl = 2 * cacheTtl;
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
+  const check = makeCheck(asking, both, redis instanceof Cluster);
   const tombstone = (key: TokenKey, kind: Tombstone) =>
     [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
 
@@ -42,13 +55,9 @@ export function makeRedisTokenStates(
       return decodeRotation(key.userId, isClockSet ? await present(inside()) : reply);
     },
 
-    async checkAccess(key, generation) {
-      return decodeAccess(key.userId, await ask('checkAccess', ...both(key), generation));
-    },
+    checkAccess: (key, generation) => check({ key, generation }),
 
-    async checkLongLived(key) {
-      return decodeLongLived(key.userId, await ask('checkLongLived', ...both(key)));
-    },
+    checkLongLived: (key) => check({ key, generation: null }) as Promise<Unusable | Accepted>,
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };

@@ -1,4 +1,5 @@
 import { Redis, type RedisOptions as ClientOptions } from 'ioredis';
+import { atEndOfTurn } from './end-of-turn.ts';
 import { defineScripts, type ScriptedRedis } from './scripts.ts';
 
 export interface RedisNode {
@@ -49,7 +50,7 @@ class LastingRedis extends Redis {
     const stream = this.stream as Redis['stream'] | undefined;
     if (stream?.writableCorked === 0) {
       stream.cork();
-      setImmediate(() => {
+      atEndOfTurn(() => {
         stream.uncork();
       });
     }

@@ -16,9 +16,14 @@ export async function orUnavailable<Reply>(
     return await reply;
   } catch (cause) {
     failed?.(cause);
-    const { code, reason } = causeOf(cause);
-    throw new AuthError('unavailable', { cause: new StoreError('Redis', code, reason, cause) });
+    throw unavailable(cause);
   }
+}
+
+/** An outage with its cause, for the log. @param cause an error of ioredis. */
+export function unavailable(cause: unknown): AuthError {
+  const { code, reason } = causeOf(cause);
+  return new AuthError('unavailable', { cause: new StoreError('Redis', code, reason, cause) });
 }
 
 /** Classifies an error of ioredis. Replies of Redis have a name of their own; timeouts differ only by their text. */

@@ -4,8 +4,7 @@ import type { Cluster, Redis } from 'ioredis';
 /** Every script by name, and its number of keys; undefined if the caller passes the number. */
 const SCRIPTS = {
   rotate: 2,
-  checkAccess: 2,
-  checkLongLived: 2,
+  check: undefined,
   put: 2,
   revoke: 1,
   lastUses: undefined,
@@ -30,8 +29,7 @@ export type FeedReply = [
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
   rotate(...args: Argument[]): Promise<string[]>;
-  checkAccess(...args: Argument[]): Promise<string[]>;
-  checkLongLived(...args: Argument[]): Promise<string[]>;
+  check(...args: Argument[]): Promise<string[]>;
   put(...args: Argument[]): Promise<number>;
   revoke(...args: Argument[]): Promise<unknown>;
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;

@@ -1,0 +1,27 @@
+import { ServerResponse, type IncomingMessage } from 'node:http';
+
+type End = (chunk?: unknown, encoding?: unknown, callback?: unknown) => unknown;
+
+/**
+ * Sends head and body in one write. Node ends a response with another, empty chunk. To write two chunks costs half as
+ * much as all other steps of a static document together (docs/benchmarks.md).
+ */
+export class OneWriteResponse<
+  Request extends IncomingMessage = IncomingMessage,
+> extends ServerResponse<Request> {
+  // Fastify ends a response with these three arguments, the last two null.
+  override end(chunk?: unknown, encoding?: unknown, callback?: unknown): this {
+    const { socket } = this;
+    // Without its length in the head, a body would be sent in chunks. A response that waits for an earlier one on the
+    // same connection has no socket yet.
+    const isWhole = typeof chunk === 'string' && chunk !== '' && this.headersSent && !encoding && !callback;
+    if (!isWhole || socket?.writableCorked !== 0) {
+      (super.end as End)(chunk, encoding, callback);
+      return this;
+    }
+    // Joins head and body, and holds them back until `uncork`.
+    this.write(chunk);
+    socket.uncork();
+    return super.end();
+  }
+}
