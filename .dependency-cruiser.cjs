@@ -11,7 +11,7 @@ const TELEMETRY = '^src/telemetry/';
 const GENERATED = '^src/generated/prisma/';
 /** Everything of Node but what starts programs or loads code by name. */
 const NODE =
-  '^(crypto|dns|events|fs|http|https|net|os|path|perf_hooks|querystring|readline|stream|string_decoder|timers|tls|url|util|zlib)(/|$)';
+  '^(buffer|crypto|dns|events|fs|http|https|net|os|path|perf_hooks|querystring|readline|stream|string_decoder|timers|tls|url|util|zlib)(/|$)';
 
 const LAYERS = [
   // No clock, randomness, network or file of its own: what it needs arrives through its ports.

@@ -11,7 +11,7 @@ end }
 
 const SCRIPTS = {
   rotate: 'rotate',
-  checkAccess: 'check-access',
+  check: 'check',
   put: 'put',
 } as const;
 
@@ -25,11 +25,14 @@ type Argument = string | number;
 export function makeClockedRedis(redis: ScriptedRedis) {
   for (const [name, file] of Object.entries(SCRIPTS)) {
     const source = readFileSync(new URL(`../../src/infra/redis/lua/${file}.lua`, import.meta.url), 'utf8');
-    redis.defineCommand(`clocked${name}`, { lua: PRELUDE + source, numberOfKeys: 2 });
+    redis.defineCommand(`clocked${name}`, {
+      lua: PRELUDE + source,
+      ...(name !== 'check' && { numberOfKeys: 2 }),
+    });
   }
   const commands = redis as unknown as Record<string, (...args: Argument[]) => Promise<never>>;
 
-  /** A client with its own clock in microseconds. It runs `rotate`, `checkAccess` and `put`. */
+  /** A client with its own clock in microseconds. It runs `rotate`, `check` and `put`. */
   return function withClock(now: () => number): ScriptedRedis {
     const call =
       (name: ClockedScript) =>
@@ -40,7 +43,7 @@ export function makeClockedRedis(redis: ScriptedRedis) {
     const rotate = call('rotate');
     const clocked = {
       rotate: (...args: Argument[]) => rotate(...onItsWay(args, now())),
-      checkAccess: call('checkAccess'),
+      check: call('check'),
       put: call('put'),
     };
     return clocked as unknown as ScriptedRedis;

@@ -13,8 +13,8 @@ export type Step =
   | { do: 'send'; token: Token; client: string }
   /** It arrives: after waiting inside the service, or late from the network. It may arrive again. */
   | { do: 'deliver'; nth: number; inside: boolean; again: boolean }
-  /** An access token is presented. */
-  | { do: 'use'; token: Token }
+  /** Access tokens are presented at once: before any answer. */
+  | { do: 'use'; tokens: Token[] }
   /** Time passes. A negative number sets the store's clock back. */
   | { do: 'pass'; micros: Duration }
   /** The state falls back to an earlier one. */
@@ -87,7 +87,7 @@ export function aHistory(seed: number): History {
     [9, () => ({ do: 'refresh', requests: requests(oneOf(1, 1, 1, 1, 2, 3)) })],
     [3, () => ({ do: 'send', token: token(), client: client() })],
     [3, () => ({ do: 'deliver', nth: below(4), inside: random() < 0.5, again: random() < 0.5 })],
-    [4, () => ({ do: 'use', token: token() })],
+    [4, () => ({ do: 'use', tokens: Array.from({ length: oneOf(1, 1, 2, 3) }, token) })],
     [6, () => ({ do: 'pass', micros: micros() })],
     [2, () => ({ do: 'lose', nth: oneOf(0, 0, 1, 2, 3, below(6)) })],
     [1, () => losesWhatWasIssued()],

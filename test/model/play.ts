@@ -74,7 +74,13 @@ async function take(
       return true;
     }
     case 'use':
-      await use(generationOf(step.token, world), world, subjects, coverage, window);
+      await use(
+        step.tokens.map((token) => generationOf(token, world)),
+        world,
+        subjects,
+        coverage,
+        window,
+      );
       return true;
     case 'pass':
       await pass(microsOf(step.micros, world, window), world, subjects);
@@ -113,24 +119,36 @@ async function present(requests: Presented[], world: World, subjects: Subjects, 
   }
 }
 
-async function use(generation: number, world: World, subjects: Subjects, coverage: Coverage, window: number) {
+/** Presents access tokens at once. They share a call of Redis, which must check them in order, as if one by one. */
+async function use(
+  generations: number[],
+  world: World,
+  subjects: Subjects,
+  coverage: Coverage,
+  window: number,
+) {
   const { known, key } = subjects;
-  let expected: object = { outcome: 'reused' };
-  if (world.state) {
-    const { latest, confirmed } = world.state;
-    const answer = checkAccess(world.state, generation);
-    expected = { outcome: answer.outcome, ...known };
-    if (answer.outcome === 'superseded') coverage.row('access: superseded', window);
-    else if (generation > latest) coverage.row('access: good, ahead', window);
-    else coverage.row(confirmed ? 'access: good again' : 'access: good, first use', window);
-    if (answer.outcome === 'good') {
-      if (generation === latest && !confirmed) expected = { ...expected, confirmed: answer.state };
-      world.state = answer.state;
+  const replies = await Promise.all(
+    generations.map((generation) => subjects.redis.checkAccess(key, generation)),
+  );
+  for (const [i, generation] of generations.entries()) {
+    let expected: object = { outcome: 'reused' };
+    if (world.state) {
+      const { latest, confirmed } = world.state;
+      const answer = checkAccess(world.state, generation);
+      expected = { outcome: answer.outcome, ...known };
+      if (answer.outcome === 'superseded') coverage.row('access: superseded', window);
+      else if (generation > latest) coverage.row('access: good, ahead', window);
+      else coverage.row(confirmed ? 'access: good again' : 'access: good, first use', window);
+      if (answer.outcome === 'good') {
+        if (generation === latest && !confirmed) expected = { ...expected, confirmed: answer.state };
+        world.state = answer.state;
+      }
     }
+    compare(replies[i], expected, `Redis, access ${generation}`);
+    const answer = await subjects.memoryAt(world.now).checkAccess(key, generation);
+    compare(answer, expected, `memory, access ${generation}`);
   }
-  compare(await subjects.redis.checkAccess(key, generation), expected, `Redis, access ${generation}`);
-  const answer = await subjects.memoryAt(world.now).checkAccess(key, generation);
-  compare(answer, expected, `memory, access ${generation}`);
 }
 
 function compare(actual: unknown, expected: object, what: string): void {

@@ -7,7 +7,7 @@ import { makeCoverage } from './coverage.ts';
 import { aHistory, type History } from './history.ts';
 import { play, type Clock } from './play.ts';
 import { shorten } from './shorten.ts';
-import { makeSubjects, type Subjects } from './subjects.ts';
+import { makeSubjects, openInRedis, type Subjects } from './subjects.ts';
 
 /** Concurrent histories: enough to keep Redis busy during the comparisons. */
 const AT_ONCE = 200;
@@ -30,14 +30,18 @@ async function open(t: Test, exact: boolean): Promise<(userId: number) => Promis
     const withClock = makeClockedRedis(redis);
     return (userId) => {
       const clock = { micros: 1_795_000_000_123_457, next: () => ++clock.micros };
-      const scripted = withClock(() => clock.micros);
-      return Promise.resolve([makeSubjects({ redis, prefix, scripted }, userId), clock]);
+      const inRedis = openInRedis(
+        withClock(() => clock.micros),
+        prefix,
+      );
+      return Promise.resolve([makeSubjects({ redis, prefix, inRedis }, userId), clock]);
     };
   }
+  const inRedis = openInRedis(redis, prefix);
   return async (userId) => {
     const [seconds = 0, micros = 0] = (await redis.time()).map(Number);
     const clock = { micros: seconds * 1_000_000 + micros, next: () => null };
-    return [makeSubjects({ redis, prefix, scripted: redis }, userId), clock];
+    return [makeSubjects({ redis, prefix, inRedis }, userId), clock];
   };
 }
 

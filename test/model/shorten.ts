@@ -21,13 +21,17 @@ export async function shorten(
   return { history: shortest, why };
 }
 
-/** The histories without one step, or without one of several simultaneous requests. */
+/** The histories without one step, or without one of several simultaneous requests or uses. */
 function* parts(steps: Step[]): Generator<Step[]> {
   for (const [i, step] of steps.entries()) {
     yield steps.toSpliced(i, 1);
-    if (step.do !== 'refresh' || step.requests.length === 1) continue;
-    for (const [j] of step.requests.entries()) {
-      yield steps.toSpliced(i, 1, { ...step, requests: step.requests.toSpliced(j, 1) });
+    if (step.do === 'refresh' && step.requests.length > 1) {
+      for (const [j] of step.requests.entries())
+        yield steps.toSpliced(i, 1, { ...step, requests: step.requests.toSpliced(j, 1) });
+    }
+    if (step.do === 'use' && step.tokens.length > 1) {
+      for (const [j] of step.tokens.entries())
+        yield steps.toSpliced(i, 1, { ...step, tokens: step.tokens.toSpliced(j, 1) });
     }
   }
 }

@@ -21,8 +21,13 @@ const noWay: RedisClock = {
 export interface RedisUnderTest {
   redis: ScriptedRedis;
   prefix: string;
-  /** Runs the scripts: the plain client, or one that sets the time. */
-  scripted: ScriptedRedis;
+  /** Histories that share it also share calls of check.lua. */
+  inRedis: TokenStateStore;
+}
+
+/** @param scripted runs the scripts: the plain client, or one that sets the time. */
+export function openInRedis(scripted: ScriptedRedis, prefix: string): TokenStateStore {
+  return makeRedisTokenStates(scripted, { prefix, cacheTtl: CACHE_TTL, gate: openGate, clock: noWay });
 }
 
 /** One session, in Redis and in memory. */
@@ -40,16 +45,10 @@ export interface Subjects {
   forget(): Promise<void>;
 }
 
-export function makeSubjects({ redis, prefix, scripted }: RedisUnderTest, userId: number): Subjects {
+export function makeSubjects({ redis, prefix, inRedis }: RedisUnderTest, userId: number): Subjects {
   const key = { userId, tokenId: 11 };
   const user = aUser({ id: userId });
   const keys = makeTokenKeys(prefix);
-  const inRedis = makeRedisTokenStates(scripted, {
-    prefix,
-    cacheTtl: CACHE_TTL,
-    gate: openGate,
-    clock: noWay,
-  });
   let time = 0;
   const openMemory = () => makeMemoryTokenStates({ cacheTtl: CACHE_TTL, now: () => time });
   let inMemory = openMemory();

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { ServiceClient } from './service-client.ts';
 
 /** Secret scanners find and report a leaked secret by this prefix. */
@@ -25,7 +25,7 @@ export function newClientId(randomBytes: RandomBytes): string {
  * introspection would cost as much as a login.
  */
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 /** Stands in for a missing hash, so that the comparison takes the same time. No known secret has this hash. */

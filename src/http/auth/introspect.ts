@@ -67,18 +67,20 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     ...app.auth.client,
     config: { oauthErrors: true, group: 'introspection' as const },
   };
-  app.post('/api/auth/introspect', options, async (request) => {
+  app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
     const bearer = await codec.verify(token, 'access', 'llt');
     const principal = await introspect(bearer, request);
     if (!principal) return { active: false };
-    return {
-      ...codec.claimsOf(token),
+    // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the check.
+    const added = {
       active: true,
-      token_type: 'Bearer' as const,
+      token_type: 'Bearer',
       token_use: principal.type,
       username: principal.user.username,
     };
+    reply.type('application/json; charset=utf-8');
+    return `${JSON.stringify(added).slice(0, -1)},${codec.payloadOf(token).slice(1)}` as never;
   });
 };

@@ -19,6 +19,8 @@ const MAPPED = '0:0:0:0:0:65535';
 
 /** Reads a peer's address, or one entry of X-Forwarded-For; null if it is not an address. */
 export function readAddress(entry: string | undefined): Address | null {
+  // A socket's own address, usually.
+  if (isIPv4(entry ?? '')) return ipv4((entry ?? '').split('.').map(Number));
   const match = WITH_PORT.exec(entry?.trim() ?? '');
   const text = (match?.[1] ?? match?.[2] ?? entry ?? '').trim().replace(/%.*$/s, '').toLowerCase();
   if (isIP(text) === 0) return null;

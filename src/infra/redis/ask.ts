@@ -1,6 +1,7 @@
 import { AuthError } from '../../domain/errors.ts';
 import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
+import { fieldsOf } from './replies.ts';
 import { masterOf } from './connection/connections.ts';
 import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
 import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
@@ -37,8 +38,8 @@ const OPERATIONS: Record<ScriptName, StoreOperation> = {
 export interface AskRedis {
   /** Runs a script while the gate is open. The reply counts only if the same masters are connected afterwards. */
   ask: <Name extends ScriptName>(script: Name, ...args: Argument[]) => Promise<Reply<Name>>;
-  /** Like `ask`. Appends the time of sending, in microseconds of Redis's clock, which it estimates from `reply[1]`. */
-  askTimed: (script: 'rotate', key: string, ...args: Argument[]) => Promise<Reply<'rotate'>>;
+  /** Like `ask`. Appends the time of sending, in microseconds of Redis's clock, which it estimates from the second field. */
+  askTimed: (script: 'rotate', key: string, ...args: Argument[]) => Promise<string[]>;
   /** Redis's clock, in microseconds. */
   now: () => Promise<number>;
   /** Runs a script even if the gate is closed. */
@@ -68,9 +69,14 @@ export function makeAsk(
 
   async function measured<Answer>(operation: StoreOperation, command: Promise<Answer>): Promise<Answer> {
     const start = performance.now();
-    const answer = await orUnavailable(command, failed);
-    observe.redisAnswered(operation, (performance.now() - start) / 1000);
-    return answer;
+    try {
+      const answer = await command;
+      observe.redisAnswered(operation, (performance.now() - start) / 1000);
+      return answer;
+    } catch (cause) {
+      failed(cause);
+      throw unavailable(cause);
+    }
   }
 
   /** @param send receives the connections for which the answer is valid. */
@@ -94,7 +100,7 @@ export function makeAsk(
     askTimed: (script, key, ...args) =>
       gated(OPERATIONS[script], async (connectionEpoch) => {
         const { sentAt, learn } = await clock.stamp(connectionEpoch, key);
-        const reply = await run(script, [key, ...args, sentAt]);
+        const reply = fieldsOf(await run(script, [key, ...args, sentAt]));
         const [, now] = reply;
         learn(now === undefined ? null : Number(now));
         return reply;

@@ -3,7 +3,7 @@ import type { Accepted, Superseded, TokenKey, Unusable } from '../../domain/toke
 import type { StoreError } from '../../telemetry/store-cause.ts';
 import type { AskRedis } from './ask.ts';
 import { makeBatch } from './batch.ts';
-import { decodeCheck } from './replies.ts';
+import { decodeCheck, fieldsOf } from './replies.ts';
 
 export interface Check {
   key: TokenKey;
@@ -45,7 +45,7 @@ export function makeCheck(
       }
     },
     decode({ key, generation }, text) {
-      const reply = text.split('\0');
+      const reply = fieldsOf(text);
       if (reply[0] === 'failed') throw refused(reply[1] ?? '');
       return decodeCheck(key.userId, generation, reply);
     },

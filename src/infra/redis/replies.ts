@@ -4,6 +4,11 @@ import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/
 /** A reply of a script: the outcome, then fields by position as its header lists them. */
 type Reply = string[];
 
+/** One string is far cheaper to receive than a list. NUL separates the fields: PostgreSQL stores no text with NUL. */
+export function fieldsOf(text: string): Reply {
+  return text.split('\0');
+}
+
 /** Decodes rotate.lua. */
 export function decodeRotation(
   userId: number,

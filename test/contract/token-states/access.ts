@@ -64,6 +64,48 @@ export function checkAccessContract(contract: Contract): void {
     t.match(await tokenStates.rotate({ ...key, tokenId: 21 }, presented), { row: 'unconfirmed' });
   });
 
+  contract('checks many tokens at once, each with its own outcome', async (t, { tokenStates }) => {
+    const now = await tokenStates.now();
+    const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
+    // More users than share a call.
+    const users = Array.from({ length: 30 }, (_, i) => aUser({ id: 100 + i, username: `user${i}` }));
+    for (const owner of users) {
+      const of = { userId: owner.id };
+      await tokenStates.put(aSession(state, { ...of, id: 11 }), owner, now);
+      await tokenStates.put(aLongLived({ ...of, id: 12 }), owner, now);
+      await tokenStates.put(aSession(state, { ...of, id: 13 }), owner, now);
+      await tokenStates.revoke({ ...of, tokenId: 13 });
+    }
+    await tokenStates.put(aSession(state, { userId: 200 }), aUser({ id: 200, disabled: true }), now);
+    const outcomes = await Promise.all([
+      ...users.map(async (owner) => {
+        const of = (tokenId: number) => ({ userId: owner.id, tokenId });
+        const [superseded, first, again, longLived, revoked, missing] = await Promise.all([
+          tokenStates.checkAccess(of(11), state.parent),
+          tokenStates.checkAccess(of(11), state.latest),
+          tokenStates.checkAccess(of(11), state.latest),
+          tokenStates.checkLongLived(of(12)),
+          tokenStates.checkAccess(of(13), state.latest),
+          tokenStates.checkLongLived(of(14)),
+        ]);
+        const known = { user: owner, createdAt };
+        t.strictSame(superseded, { outcome: 'superseded', ...known });
+        t.strictSame(first, { outcome: 'good', ...known, confirmed: { ...state, confirmed: true } });
+        t.strictSame(again, { outcome: 'good', ...known }, 'in order');
+        t.match(longLived, { outcome: 'good', ...known });
+        t.strictSame(revoked, { outcome: 'revoked' });
+        t.equal(missing.outcome, 'missing');
+        return owner.username;
+      }),
+      (async () => {
+        const disabled = await tokenStates.checkAccess({ userId: 200, tokenId: 11 }, state.latest);
+        t.strictSame(disabled, { outcome: 'disabled' });
+        return 'disabled';
+      })(),
+    ]);
+    t.equal(outcomes.length, 31);
+  });
+
   contract('accepts a long-lived token and notes its use', async (t, { tokenStates }) => {
     const now = await tokenStates.now();
     await tokenStates.put(aLongLived(), user, now);

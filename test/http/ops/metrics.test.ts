@@ -174,7 +174,7 @@ test('each request increments its metrics by one', skip, async (t) => {
   await moved(
     [
       ['latchkey_verifications_total', { type: 'access', outcome: 'good' }],
-      ['latchkey_redis_duration_seconds', { command: 'check_access' }],
+      ['latchkey_redis_duration_seconds', { command: 'check' }],
     ],
     () => verify(target, pair.access_token),
   );

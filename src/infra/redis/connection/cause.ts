@@ -6,6 +6,7 @@ const REMEDIES: readonly [RegExp, string][] = [
   [/^NOPERM/, 'allow the user of REDIS_URL what it needs (docs/operating.md, "Redis")'],
   [/^(READONLY|MASTERDOWN|NOREPLICAS)/, 'check the replication: no master takes writes here'],
   [/^(OOM|MISCONF)/, 'look at the memory and the disk of the server'],
+  [/^(MOVED|CROSSSLOT)/, 'the server is a node of a cluster: set REDIS_MODE=cluster and REDIS_NODES'],
   [/^(LOADING|CLUSTERDOWN)/, 'wait: the server starts, or its cluster is not complete'],
 ];
 
@@ -17,7 +18,8 @@ export function causeOf(error: unknown): Cause {
   const [, todo] = REMEDIES.find(([pattern]) => pattern.test(message)) ?? [];
   const [word = ''] = /^[A-Z]+\b/.exec(message) ?? [];
   if (todo !== undefined) return { code: word, reason: message, todo };
-  const network = error instanceof Error ? networkCause(error, 'REDIS_URL', 'REDIS_CA') : null;
+  const isReply = (error as Partial<Error>).name === 'ReplyError';
+  const network = error instanceof Error && !isReply ? networkCause(error, 'REDIS_URL', 'REDIS_CA') : null;
   return (
     network ?? { code: word || 'unknown', reason: message, todo: 'check the REDIS_ variables and the server' }
   );

@@ -28,7 +28,7 @@ export type FeedReply = [
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
-  rotate(...args: Argument[]): Promise<string[]>;
+  rotate(...args: Argument[]): Promise<string>;
   check(...args: Argument[]): Promise<string[]>;
   put(...args: Argument[]): Promise<number>;
   revoke(...args: Argument[]): Promise<unknown>;

@@ -17,31 +17,30 @@ local function check(tokenKey, userKey, generation)
   local token = redis.call('HMGET', tokenKey, 'created', 'revoked', 'latest', 'confirmed', 'used')
   local user = redis.call('HMGET', userKey, 'username', 'name', 'created', 'disabled')
 
-  if token[2] == 'reused' and generation ~= '' then return { 'reused' } end
-  if token[2] then return { 'revoked' } end
+  if token[2] == 'reused' and generation ~= '' then return 'reused' end
+  if token[2] then return 'revoked' end
   if not token[1] or not user[1] then
     local time = redis.call('TIME')
-    return { 'missing', string.format('%.0f', time[1] * 1000000 + time[2]) }
+    return 'missing\0' .. string.format('%.0f', time[1] * 1000000 + time[2])
   end
-  if user[4] == '1' then return { 'disabled' } end
+  if user[4] == '1' then return 'disabled' end
+  local known = table.concat({ token[1], user[1], user[2], user[3] }, '\0')
 
   if generation == '' then
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    if token[5] and now - tonumber(token[5]) < 60000 then return { 'good', token[1], user[1], user[2], user[3] } end
+    if token[5] and now - tonumber(token[5]) < 60000 then return 'good\0' .. known end
     local used = string.format('%.0f', now)
     redis.call('HSET', tokenKey, 'used', used)
-    return { 'good', token[1], user[1], user[2], user[3], used }
+    return table.concat({ 'good', known, used }, '\0')
   end
 
   local presented, latest = tonumber(generation), tonumber(token[3])
-  if presented < latest then return { 'superseded', token[1], user[1], user[2], user[3] } end
-  if presented == latest and token[4] ~= '1' then
-    redis.call('HSET', tokenKey, 'confirmed', '1')
-    local state = redis.call('HMGET', tokenKey, 'parent', 'first', 'client')
-    return { 'good', token[1], user[1], user[2], user[3], token[3], state[1], state[2], state[3] }
-  end
-  return { 'good', token[1], user[1], user[2], user[3] }
+  if presented < latest then return 'superseded\0' .. known end
+  if presented > latest or token[4] == '1' then return 'good\0' .. known end
+  redis.call('HSET', tokenKey, 'confirmed', '1')
+  local state = redis.call('HMGET', tokenKey, 'parent', 'first', 'client')
+  return table.concat({ 'good', known, token[3], state[1], state[2], state[3] }, '\0')
 end
 
 local replies = {}
@@ -53,8 +52,8 @@ for i = 1, #KEYS / 2 do
     for _, code in ipairs({ 'READONLY', 'MASTERDOWN', 'NOREPLICAS' }) do
       if string.find(message, code) then return redis.error_reply(message) end
     end
-    reply = { 'failed', message }
+    reply = 'failed\0' .. message
   end
-  replies[i] = table.concat(reply, '\0')
+  replies[i] = reply
 end
 return replies

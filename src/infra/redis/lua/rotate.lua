@@ -7,13 +7,13 @@
     ARGV[1] generation   ARGV[2] elapsed (µs)   ARGV[3] retry window (µs)   ARGV[4] caller's fingerprint ('' never matches)
     ARGV[5] seconds to keep a state   ARGV[6] seconds to keep a tombstone
     ARGV[7] when the request was sent (µs), by the sender's estimate of this Redis's clock
-  Output:
-    {outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created}
+  Output, one string. NUL separates its fields: PostgreSQL stores no text with NUL.
+    outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created
       outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
       'repeated' or 'reused' (detail: '')
-    {'missing', now}   no state or no user here: rebuild it from the record
-    {'revoked'} | {'disabled'}
-    {'reused'}   an earlier call found the theft
+    'missing', now   no state or no user here: rebuild it from the record
+    'revoked' | 'disabled'
+    'reused'   an earlier call found the theft
   Errors: none of its own
 ]]
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
@@ -31,20 +31,20 @@ local function print53(number) return string.format('%.0f', number) end
 
 -- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
 -- revoke.lua has run.
-if token[7] == 'reused' then return { 'reused' } end
-if token[7] then return { 'revoked' } end
-if not token[1] or not user[1] then return { 'missing', print53(now) } end
-if user[4] == '1' then return { 'disabled' } end
+if token[7] == 'reused' then return 'reused' end
+if token[7] then return 'revoked' end
+if not token[1] or not user[1] then return 'missing\0' .. print53(now) end
+if user[4] == '1' then return 'disabled' end
 
 local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
 local confirmed, lastClient = token[4], token[5]
 local latest = math.max(known, generation)
 
 local function reply(outcome, detail)
-  return {
+  return table.concat({
     outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
     token[6], user[1], user[2], user[3],
-  }
+  }, '\0')
 end
 
 local function issue(row, newParent, newFirst)

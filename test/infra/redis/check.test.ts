@@ -1,0 +1,99 @@
+import { test, type Test } from 'tap';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
+import { CACHE_TTL } from '../../contract/token-states.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
+import { aSession, aUser } from '../../support/token.ts';
+import { until } from '../../support/until.ts';
+
+const IDS = [11, 12, 13];
+const unavailable = { status: 'rejected', reason: { code: 'unavailable' } };
+
+async function open(t: Test, url: string, prefix: string) {
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  await redis.connect();
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  const failures: string[] = [];
+  const answered: string[] = [];
+  const observe = {
+    redisAnswered: (operation: string) => answered.push(operation),
+    redisFailed: (reason: string) => failures.push(reason),
+  };
+  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate, observe });
+  /** Sessions of users 1 to 3, which are not in one slot of a cluster. */
+  const put = async () => {
+    const now = await tokenStates.now();
+    const state = initialState(now - 5, 'home');
+    for (const [i, id] of IDS.entries())
+      await tokenStates.put(aSession(state, { userId: i + 1, id }), aUser({ id: i + 1 }), now);
+    answered.splice(0);
+    return state.latest;
+  };
+  const checkAll = (generation: number) =>
+    Promise.allSettled(
+      IDS.map((tokenId, i) => tokenStates.checkAccess({ userId: i + 1, tokenId }, generation)),
+    );
+  return { redis, put, checkAll, failures, answered };
+}
+
+const outcomes = (settled: PromiseSettledResult<{ outcome: string }>[]) =>
+  settled.map((each) => (each.status === 'fulfilled' ? each.value.outcome : 'rejected'));
+
+test('a key that Redis refuses to read fails only its own token', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const { redis, put, checkAll, failures, answered } = await open(t, url, prefix);
+  const latest = await put();
+  await redis.set(`${prefix}{2}:t:12`, 'no hash');
+  const settled = await checkAll(latest);
+  t.strictSame(outcomes(settled), ['good', 'rejected', 'good']);
+  t.match(settled[1], unavailable);
+  t.match(settled[1], { reason: { cause: { code: 'WRONGTYPE' } } }, 'with its cause');
+  t.strictSame(failures, ['reply']);
+  t.strictSame(answered, ['check'], 'one command');
+});
+
+test('a full Redis refuses only first uses', { skip: redisServersMissing }, async (t) => {
+  const { url } = await startRedis(t);
+  const { redis, put, checkAll } = await open(t, url, 'full:');
+  const latest = await put();
+  await redis.config('SET', 'maxmemory', '1');
+  await redis.config('SET', 'maxmemory-policy', 'noeviction');
+  t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
+  t.strictSame(outcomes(await checkAll(latest + 1)), ['good', 'good', 'good'], 'they write nothing');
+  await redis.config('SET', 'maxmemory', '0');
+  t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
+});
+
+test(
+  'a demoted master fails every token, and loses the connection',
+  { skip: redisServersMissing },
+  async (t) => {
+    const server = await startRedis(t);
+    const { redis, put, checkAll } = await open(t, server.url, 'demoted:');
+    const latest = await put();
+    let reconnects = 0;
+    redis.on('reconnecting', () => reconnects++);
+    await server.ask('REPLICAOF', '127.0.0.1', '1');
+    t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
+    await until(() => reconnects > 0);
+  },
+);
+
+test(
+  'one node of a cluster in REDIS_URL gets one call for each token',
+  { skip: redisServersMissing },
+  async (t) => {
+    const server = await startRedis(t, { args: ['--cluster-enabled', 'yes', '--dir', '{folder}'] });
+    await server.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
+    await until(async () => String(await server.ask('CLUSTER', 'INFO')).includes('cluster_state:ok'));
+    const { put, checkAll, answered } = await open(t, server.url, 'one-node:');
+    const latest = await put();
+    t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
+    answered.splice(0);
+    t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
+    t.strictSame(answered, ['check', 'check', 'check']);
+  },
+);
