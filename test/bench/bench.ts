@@ -3,10 +3,12 @@
  * Then the latency of verify during a flood of logins, compared with an idle server (flood.ts).
  * Then a timing test: whether the duration of a failed login reveals why it failed (login-times.ts).
  * Then the memory of a replica under both loads, compared with what the configuration check assumes (memory.ts).
+ * Then the bytes of a session in Redis and PostgreSQL (bytes.ts).
  * Exit code 1 if a figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds
  * the assumption. Shares are compared with the committed ones (docs/benchmarks.json).
  *
- * Arguments: the parts to run, all by default: hello verify refresh scrypt flood login-times memory.
+ * Arguments: the parts to run, all by default: hello verify refresh scrypt flood login-times memory
+ * bytes.
  *
  * --json             one line of JSON with all figures
  * --save             writes docs/benchmarks.json and the tables of docs/benchmarks.md
@@ -16,6 +18,7 @@
  * --ruler SCRIPT     another bare server, which the floor is compared with
  */
 import { parseArgs } from 'node:util';
+import { measureBytes } from './bytes.ts';
 import { changesBetween, hasFailed, makeDocument } from './document.ts';
 import { measureFlood } from './flood.ts';
 import { measureLoginTimes } from './login-times.ts';
@@ -27,7 +30,7 @@ import { amount, limit, type Amount } from './settings.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
 import { makeWorld, type World } from './world.ts';
 
-const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory'] as const;
+const PARTS = [...YARDSTICKS, 'flood', 'login-times', 'memory', 'bytes'] as const;
 const FLOOR = new URL('./floor.js', import.meta.url).pathname;
 /** A round of the flood takes ten seconds, most of which the queue of logins needs to empty. */
 const FLOOD_ROUNDS = 5;
@@ -66,6 +69,7 @@ try {
       flood: wants('flood') ? await floodOf(world) : null,
       logins: wants('login-times') ? await loginsOf(world) : null,
       memory: wants('memory') ? await memoryOf(world) : null,
+      bytes: wants('bytes') ? await bytesOf() : null,
     },
     { settings, isJudged: isMeasured },
   );
@@ -114,4 +118,8 @@ function memoryOf(world: World) {
     seconds: set('BENCH_MEMORY_SECONDS'),
     cases: set('BENCH_MEMORY_CASES'),
   });
+}
+
+function bytesOf() {
+  return measureBytes({ sessions: set('BENCH_BYTES_SESSIONS'), refreshes: set('BENCH_BYTES_REFRESHES') });
 }

@@ -30,6 +30,7 @@ function partsOf(...operations: OperationReport[]): Parts {
     flood: null,
     logins: null,
     memory: null,
+    bytes: null,
   };
 }
 
@@ -78,6 +79,32 @@ test('verify in a flood of logins fails above three times the idle p99', (t) => 
   };
   t.equal(flood(3), false);
   t.equal(flood(3.1), true);
+  t.end();
+});
+
+test('a session fails above 200 bytes in Redis, or above 250 in PostgreSQL after refreshes', (t) => {
+  const documentWith = (session: number, refreshed: number) =>
+    makeDocument(
+      {
+        ...partsOf(),
+        bytes: {
+          redis: { sessions: 1, used: 999, user: 999, session, encoding: 'listpack' },
+          postgres: { sessions: 1, refreshes: 10, fresh: 999, refreshed, parts: [], hot: 0.5, vacuums: 2 },
+        },
+      },
+      OPTIONS,
+    );
+  const met = documentWith(200, 250);
+  t.equal(hasFailed(met), false);
+  t.match(reportText(met, null), /token with indexes, refreshed 10 times +250 +50\.0% of updates/);
+  for (const [session, refreshed, setting] of [
+    [200.5, 250, 'BENCH_MAX_REDIS_BYTES'],
+    [200, 250.5, 'BENCH_MAX_POSTGRES_BYTES'],
+  ] as const) {
+    const missed = documentWith(session, refreshed);
+    t.equal(hasFailed(missed), true);
+    t.match(reportText(missed, null), new RegExp(`${setting} .* at most .* FAIL`));
+  }
   t.end();
 });
 

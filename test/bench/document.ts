@@ -1,4 +1,5 @@
 import os from 'node:os';
+import { byteChecks, type BytesReport } from './bytes.ts';
 import { compare, type Change } from './comparison.ts';
 import type { FloodReport } from './flood.ts';
 import type { LoginTimesReport } from './login-times.ts';
@@ -14,6 +15,7 @@ export interface Parts {
   flood: FloodReport | null;
   logins: LoginTimesReport | null;
   memory: MemoryReport | null;
+  bytes: BytesReport | null;
 }
 
 /** All figures of a run: what `--json` prints and docs/benchmarks.json holds. */
@@ -63,7 +65,7 @@ function shortened(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 
-function checksOf({ speed, flood, logins }: Parts): Check[] {
+function checksOf({ speed, flood, logins, bytes }: Parts): Check[] {
   const least = (setting: LimitName, what: string, value: number): Check => {
     const minimum = limit(setting);
     return { setting, what, value, limit: minimum, isMet: value >= minimum };
@@ -79,6 +81,7 @@ function checksOf({ speed, flood, logins }: Parts): Check[] {
     checks.push({ setting: 'BENCH_MAX_FLOOD', what, value, limit: maximum, isMet: value <= maximum });
   }
   if (logins) checks.push(least('BENCH_MIN_POWER', 'power to see 5% between failed logins', logins.power));
+  if (bytes) checks.push(...byteChecks(bytes));
   return checks;
 }
 

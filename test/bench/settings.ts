@@ -14,9 +14,11 @@ const AMOUNTS = {
   BENCH_MEMORY_CASES: [3, 1],
   /** The most; fewer are enough if the machine is quiet. */
   BENCH_LOGIN_ROUNDS: [90, 1],
+  BENCH_BYTES_SESSIONS: [100_000, 2000],
+  BENCH_BYTES_REFRESHES: [10, 2],
 } as const;
 
-/** What has to come out; 0 (or Infinity for the flood) turns a check off. */
+/** What has to come out; 0 (or Infinity for a MAX) turns a check off. */
 const LIMITS = {
   BENCH_MIN_VERIFY: 0.75,
   BENCH_MIN_REFRESH: 0.8,
@@ -27,6 +29,9 @@ const LIMITS = {
   BENCH_MIN_POWER: 0.9,
   /** Verify's p99 in a flood of logins, as a multiple of the idle one. */
   BENCH_MAX_FLOOD: 3,
+  /** Of one session; docs/adr/0033 says what is counted. */
+  BENCH_MAX_REDIS_BYTES: 200,
+  BENCH_MAX_POSTGRES_BYTES: 250,
 } as const;
 
 export type Amount = keyof typeof AMOUNTS;

@@ -1,3 +1,4 @@
+import { bytesTable } from './bytes.ts';
 import type { BenchDocument, OperationChange } from './document.ts';
 import type { FloodReport } from './flood.ts';
 import type { LoginTimesReport } from './login-times.ts';
@@ -19,7 +20,7 @@ const BUSY = 0.6;
 const STARVED = 0.8;
 
 export function tablesOf(document: BenchDocument): Table[] {
-  const { flood, logins, memory } = document;
+  const { flood, logins, memory, bytes } = document;
   return [
     speedTable(document),
     rulerTable(document),
@@ -27,6 +28,7 @@ export function tablesOf(document: BenchDocument): Table[] {
     ...(flood ? [floodTable(flood)] : []),
     ...(logins ? [loginTable(logins)] : []),
     memoryTable(document, memory),
+    ...(bytes ? [bytesTable(bytes)] : []),
     limitTable(document),
   ].filter(({ rows }) => rows.length > 0);
 }

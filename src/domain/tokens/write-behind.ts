@@ -10,8 +10,10 @@ interface WriteBehindPorts {
   clock: Pick<Clock, 'monotonic'>;
 }
 
-/** Rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
+/** The most rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
 const BATCH = 500;
+/** Its multiples modulo 1 are spread evenly, and successive ones are far apart. */
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Queues rotations and uses in memory while requests are served, and writes them to the records in batches. Only the
@@ -41,30 +43,29 @@ export function makeWriteBehind({ writer, tokenStates, revocations, clock }: Wri
   }
 
   async function writeRotations(): Promise<void> {
-    const noted = takeAll(rotations);
+    const batches = takeBatches(rotations);
     try {
-      while (noted.length > 0) {
-        const batch = noted.slice(0, BATCH).map(([, { key, state }]) => ({ ...key, state }));
+      for (let batch = batches[0]; batch; batch = batches[0]) {
         // A session that is revoked or purged on record stays ended, although it was rotated here.
-        const over = await writer.saveStates(batch);
+        const over = await writer.saveStates(batch.map(([, { key, state }]) => ({ ...key, state })));
         await tokenStates.revokeAll(over);
         await revocations.settle(over.map(({ tokenId }) => tokenId));
-        noted.splice(0, BATCH);
+        batches.shift();
       }
     } finally {
-      for (const [, { key, state }] of noted) note(key, state);
+      for (const [, { key, state }] of batches.flat()) note(key, state);
     }
   }
 
   async function writeUses(): Promise<void> {
-    const noted = takeAll(uses);
+    const batches = takeBatches(uses);
     try {
-      while (noted.length > 0) {
-        await writer.saveUses(noted.slice(0, BATCH).map(([tokenId, at]) => ({ tokenId, at })));
-        noted.splice(0, BATCH);
+      for (let batch = batches[0]; batch; batch = batches[0]) {
+        await writer.saveUses(batch.map(([tokenId, at]) => ({ tokenId, at })));
+        batches.shift();
       }
     } finally {
-      for (const [tokenId, at] of noted) noteUse(tokenId, at);
+      for (const [tokenId, at] of batches.flat()) noteUse(tokenId, at);
     }
   }
 
@@ -113,9 +114,16 @@ function isNewer(state: SessionState, than: SessionState): boolean {
   return state.latest > than.latest || (state.latest === than.latest && state.confirmed);
 }
 
-/** Sorted by id: all replicas take their locks in this order. */
-function takeAll<Value>(map: Map<number, Value>): [number, Value][] {
-  const entries = [...map].sort(([a], [b]) => a - b);
-  map.clear();
-  return entries;
+/**
+ * Empties a queue. Each batch is sorted by id: all replicas take their locks in this order. Neighbors go to batches far
+ * apart: a page of the table has room for new versions of a few rows at a time, and needs time to free the old ones
+ * (docs/adr/0033).
+ */
+function takeBatches<Value>(queue: Map<number, Value>): [number, Value][][] {
+  const entries = [...queue].sort(([a], [b]) => a - b);
+  queue.clear();
+  const batches = Array.from({ length: Math.ceil(entries.length / BATCH) }, () => [] as typeof entries);
+  entries.forEach((entry, i) => batches[i % batches.length]?.push(entry));
+  const place = new Map(batches.map((batch, i) => [batch, (i * GOLDEN_RATIO) % 1]));
+  return batches.sort((a, b) => (place.get(a) ?? 0) - (place.get(b) ?? 0));
 }

@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { test, type Test } from 'tap';
 import { initialState, MAX_ELAPSED } from '../../../src/domain/sessions/rotation.ts';
+import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
 import type { RedisClock } from '../../../src/infra/redis/connection/redis-clock.ts';
 import { makeRedisTokenStates, type RedisTokenStatesOptions } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
@@ -35,6 +37,26 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
     const ttl = await redis.ttl(key);
     t.ok(ttl > 0 && ttl <= (longest[key] ?? CACHE_TTL), `${key}: ${ttl} s`);
   }
+});
+
+// docs/adr/0033: the limit for names of up to 30 characters, as with the default prefix.
+test('a refreshed and confirmed session is a compact hash', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const key = { userId: 7, tokenId: 11 };
+  const name = `${prefix}{7}:t:11`;
+  t.ok(name.length <= 30, name);
+  const now = await tokenStates.now();
+  const client = makeCallerHash(randomBytes(32))('192.0.2.7', 'a browser');
+  const login = initialState(now - 600_000_000, client);
+  await tokenStates.put(aSession(login), aUser(), now);
+  const refresh = { generation: login.latest, elapsed: 0, window: 0, client };
+  const refreshed = await tokenStates.rotate(key, refresh);
+  t.match(refreshed, { outcome: 'issued' });
+  if ('state' in refreshed) await tokenStates.checkAccess(key, refreshed.state.latest);
+  t.match(await redis.hgetall(name), { confirmed: '1', client, parent: String(login.latest) });
+  t.equal(await redis.object('ENCODING', name), 'listpack');
+  const bytes = Number(await redis.memory('USAGE', name));
+  t.ok(bytes > 0 && bytes <= 200, `${bytes} bytes`);
 });
 
 test('the way to Redis counts as time inside', { skip: redisMissing }, async (t) => {
