@@ -52,12 +52,16 @@ export function makeDocument(
   const document: BenchDocument = {
     version: VERSION,
     date: new Date().toISOString(),
-    machine: { cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown', node: process.version },
+    machine: thisMachine(),
     settings,
     limits: isJudged ? checksOf(parts) : [],
     ...parts,
   };
   return JSON.parse(JSON.stringify(document, shortened)) as BenchDocument;
+}
+
+export function thisMachine(): BenchDocument['machine'] {
+  return { cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown', node: process.version };
 }
 
 /** Five digits: no figure is known better. */

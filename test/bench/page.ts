@@ -8,7 +8,6 @@ const ROOT = new URL('../../../', import.meta.url).pathname;
 const FIGURES = join(ROOT, 'docs/benchmarks.json');
 const PAGE = join(ROOT, 'docs/benchmarks.md');
 const COMMAND = 'npm run bench -- --save';
-const BEGIN = `<!-- figures of ${COMMAND} -->`;
 const END = '<!-- end of the figures -->';
 
 /** @returns null if no figures are committed. */
@@ -26,11 +25,16 @@ export async function saveFigures({ speed, ...others }: BenchDocument): Promise<
 
 /** The page with these figures in the place of those that it holds. */
 export async function pageWith(page: string, document: BenchDocument | null): Promise<string> {
-  const [before, after] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (before === -1 || after < before)
-    throw new Error(`docs/benchmarks.md has no place for figures: ${BEGIN}`);
-  const parts = [page.slice(0, before), BEGIN, '\n\n', figuresText(document), '\n\n', page.slice(after)];
-  return formatted(PAGE, parts.join(''));
+  return withFigures(page, COMMAND, figuresText(document));
+}
+
+/** The page with the figures of a command in the place of those that it holds. */
+export async function withFigures(page: string, command: string, text: string): Promise<string> {
+  const begin = `<!-- figures of ${command} -->`;
+  const before = page.indexOf(begin);
+  const after = page.indexOf(END, before);
+  if (before === -1 || after === -1) throw new Error(`docs/benchmarks.md has no place for figures: ${begin}`);
+  return formatted(PAGE, [page.slice(0, before), begin, '\n\n', text, '\n\n', page.slice(after)].join(''));
 }
 
 function figuresText(document: BenchDocument | null): string {
@@ -45,11 +49,11 @@ function figuresText(document: BenchDocument | null): string {
   ].join('\n\n');
 }
 
-function tableMarkdown({ head, rows }: Table): string {
+export function tableMarkdown({ head, rows }: Table): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
-async function formatted(path: string, text: string): Promise<string> {
+export async function formatted(path: string, text: string): Promise<string> {
   const style = await prettier.resolveConfig(path);
   return prettier.format(text, { ...style, filepath: path });
 }
