@@ -20,7 +20,8 @@ export class OneWriteResponse<
       return this;
     }
     // Joins head and body, and holds them back until `uncork`.
-    this.write(chunk);
+    // Latin-1 costs Node far less than UTF-8, and ASCII is the same in both.
+    this.write(chunk, Buffer.byteLength(chunk) === chunk.length ? 'latin1' : 'utf8');
     socket.uncork();
     return super.end();
   }

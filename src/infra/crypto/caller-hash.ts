@@ -33,7 +33,8 @@ export function makeCallerHashes(keyRing: KeyRing) {
 
 /** The whole IPv4 address, or the first four groups of an IPv6 address. Treats a mapped IPv4 address as IPv4. */
 function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
+  // isIPv6() alone is a long pattern.
+  if (!address.includes(':') || !isIPv6(address)) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped) return mapped;
   const [head = '', tail] = address.replace(/%.*/, '').toLowerCase().split('::');
