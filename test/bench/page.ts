@@ -45,11 +45,11 @@ function figuresText(document: BenchDocument | null): string {
   ].join('\n\n');
 }
 
-function tableMarkdown({ head, rows }: Table): string {
+export function tableMarkdown({ head, rows }: Table): string {
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
-async function formatted(path: string, text: string): Promise<string> {
+export async function formatted(path: string, text: string): Promise<string> {
   const style = await prettier.resolveConfig(path);
   return prettier.format(text, { ...style, filepath: path });
 }

@@ -25,7 +25,7 @@ function comparisonNotes({ machine }: BenchDocument, committed: BenchDocument | 
 }
 
 /** Columns of equal width; figures to the right. */
-function tableText({ title, head, rows }: Table): string {
+export function tableText({ title, head, rows }: Table): string {
   const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]?.length ?? 0)));
   const isNumber = head.map((_, at) => rows.every((row) => /^[+-]?[\d.,]*( \(.*\))?%?$/.test(row[at] ?? '')));
   const lines = [head, ...rows].map((row) =>

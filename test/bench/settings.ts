@@ -14,6 +14,9 @@ const AMOUNTS = {
   BENCH_MEMORY_CASES: [3, 1],
   /** The most; fewer are enough if the machine is quiet. */
   BENCH_LOGIN_ROUNDS: [90, 1],
+  /** Rounds of `--peers`. */
+  BENCH_PEER_ROUNDS: [9, 1],
+  BENCH_PEER_SECONDS: [1, 0.2],
 } as const;
 
 /** What has to come out; 0 (or Infinity for the flood) turns a check off. */
@@ -27,6 +30,11 @@ const LIMITS = {
   BENCH_MIN_POWER: 0.9,
   /** Verify's p99 in a flood of logins, as a multiple of the idle one. */
   BENCH_MAX_FLOOD: 3,
+  /** Of `--peers`: how many times as fast as better-auth's session check. */
+  BENCH_MIN_PEER_VERIFY: 20,
+  /** How many times as fast as oidc-provider. */
+  BENCH_MIN_PEER_INTROSPECTION: 4,
+  BENCH_MIN_PEER_REFRESH: 4,
 } as const;
 
 export type Amount = keyof typeof AMOUNTS;
