@@ -118,7 +118,7 @@ function memoryTable({ speed }: BenchDocument, memory: MemoryReport | null): Tab
   return { title: 'Memory', head: ['process', 'memory', ''], rows: [...resident, ...flooded] };
 }
 
-export function limitTable({ limits }: Pick<BenchDocument, 'limits'>): Table {
+function limitTable({ limits }: BenchDocument): Table {
   return {
     title: 'Limits',
     head: ['setting', 'what', 'limit', 'measured', ''],

@@ -1,5 +1,5 @@
 import { sampleOf } from '../statistics.ts';
-import { limitTable, rate, type Table } from '../tables.ts';
+import { rate, type Table } from '../tables.ts';
 import type { PeerEntry, PeersDocument } from './document.ts';
 import { GLEWLWYD } from './glewlwyd.ts';
 import { PUBLISHED } from './published.ts';
@@ -14,17 +14,14 @@ const STARVED = 0.8;
 const NOISY = 0.2;
 
 export function peerTables(document: PeersDocument): Table[] {
-  return [
-    speedTable(document.entries),
-    workTable(document.entries),
-    limitTable(document),
-    publishedTable(),
-  ].filter(({ rows }) => rows.length > 0);
+  return [speedTable(document.entries), workTable(document.entries), publishedTable()].filter(
+    ({ rows }) => rows.length > 0,
+  );
 }
 
 function speedTable(entries: readonly PeerEntry[]): Table {
   return {
-    title: 'Peers',
+    title: 'Speed of the peers',
     head: [
       ...['operation', 'server', 'version', 'requests/s', 'CPU µs each'],
       ...['Latchkey, times as fast', 'times, by CPU'],
@@ -83,8 +80,8 @@ export function peerNotes({ entries, missing, limits, loadBefore, stores }: Peer
   return [
     ...missing,
     ...limits.map(
-      ({ what, value, limit, isMet }) =>
-        `goal ${isMet ? 'met' : 'MISSED'}: ${what}: ${value.toFixed(1)}, at least ${limit}`,
+      ({ setting, what, value, limit, isMet }) =>
+        `goal ${isMet ? 'met' : 'MISSED'}: ${what}: ${value.toFixed(1)}, at least ${limit} (${setting})`,
     ),
     ...doubts,
     `load average before the run: ${loadBefore.toFixed(2)}`,
