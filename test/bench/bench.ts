@@ -16,6 +16,7 @@
  * --profile FOLDER   CPU profiles of both servers
  * --floor SCRIPT     a server to compare with instead of the floor, such as dist/src/server.js of an older build
  * --ruler SCRIPT     another bare server, which the floor is compared with
+ * --peers            compares with other products instead (peers/); takes --json, --save and --smoke
  */
 import { parseArgs } from 'node:util';
 import { measureBytes } from './bytes.ts';
@@ -25,6 +26,7 @@ import { measureLoginTimes } from './login-times.ts';
 import { measureMemory } from './memory.ts';
 import { CONNECTIONS, YARDSTICKS } from './operations.ts';
 import { committedFigures, saveFigures } from './page.ts';
+import { benchPeers } from './peers/peers.ts';
 import { reportText } from './report.ts';
 import { amount, limit, type Amount } from './settings.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
@@ -44,6 +46,7 @@ const { values: flags, positionals } = parseArgs({
     profile: { type: 'string' },
     floor: { type: 'string', default: FLOOR },
     ruler: { type: 'string' },
+    peers: { type: 'boolean', default: false },
   },
 });
 const unknown = positionals.filter((name) => !PARTS.some((part) => part === name));
@@ -52,6 +55,7 @@ if (unknown.length > 0) throw new Error(`unknown part: ${unknown.join(', ')}. Pa
 const isMeasured = !flags.smoke && flags.floor === FLOOR;
 if (flags.save && !(isMeasured && positionals.length === 0))
   throw new Error('--save needs all parts, the usual floor, and no --smoke');
+if (flags.peers && positionals.length > 0) throw new Error('--peers has no parts');
 
 const wants = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
 const set = (name: Amount) => amount(name, flags.smoke);
@@ -63,6 +67,13 @@ process.once('SIGINT', () => undefined);
 // A short queue empties sooner.
 const world = await makeWorld(flags.smoke ? { HASH_QUEUE_TIMEOUT: '1' } : {});
 try {
+  process.exitCode = flags.peers ? await benchPeers(world, flags) : await benchParts();
+} finally {
+  await world.close();
+}
+
+/** @returns the exit code. */
+async function benchParts(): Promise<number> {
   const document = makeDocument(
     {
       speed: await speedOf(world),
@@ -79,9 +90,7 @@ try {
     flags.json ? `${JSON.stringify({ ...document, changes })}\n` : reportText(document, committed),
   );
   if (flags.save) await saveFigures(document);
-  if (hasFailed(document)) process.exitCode = 1;
-} finally {
-  await world.close();
+  return hasFailed(document) ? 1 : 0;
 }
 
 async function speedOf(world: World): Promise<SpeedReport> {

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { chunkedBody } from './chunked.ts';
 
 export interface Answer {
   /** Three digits, or `failed`. */
@@ -40,10 +41,19 @@ export function openConnection({ hostname, port }: URL): Connection {
     const headEnd = received.indexOf('\r\n\r\n');
     if (headEnd === -1) return true;
     const bodyLength = /\r\ncontent-length: (\d+)/i.exec(received)?.[1];
-    if (bodyLength === undefined) fail(`an answer without a length: ${received}`);
+    if (bodyLength === undefined) readChunks(headEnd);
     else if (received.length >= headEnd + 4 + Number(bodyLength))
       finish({ status: received.slice(9, 12), body: received.slice(headEnd + 4) });
     return true;
+  };
+  // Latchkey and the floor send a length. Some of the peers do not.
+  const readChunks = (headEnd: number) => {
+    if (!/\r\ntransfer-encoding: chunked\r\n/i.test(received.slice(0, headEnd + 2))) {
+      fail(`an answer without a length: ${received}`);
+      return;
+    }
+    const body = chunkedBody(received.slice(headEnd + 4));
+    if (body !== null) finish({ status: received.slice(9, 12), body });
   };
   const onread = { buffer: Buffer.allocUnsafe(BUFFER), callback: read };
   const socket = connect({ host: hostname, port: Number(port), noDelay: true, onread });

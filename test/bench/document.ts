@@ -65,7 +65,7 @@ export function thisMachine(): BenchDocument['machine'] {
 }
 
 /** Five digits: no figure is known better. */
-function shortened(_name: string, value: unknown): unknown {
+export function shortened(_name: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 

@@ -116,7 +116,7 @@ export async function serviceOpenWorkload(kind: 'verify' | 'refresh', world: Wor
 }
 
 /** All connections send these requests in turn. */
-function inTurn(requests: readonly string[], connections = CONNECTIONS): Workload {
+export function inTurn(requests: readonly string[], connections = CONNECTIONS): Workload {
   let sent = 0;
   const caller = { next: () => requests[sent++ % requests.length] ?? null };
   return { callers: Array.from({ length: connections }, () => caller) };

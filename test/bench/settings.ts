@@ -16,6 +16,9 @@ const AMOUNTS = {
   BENCH_LOGIN_ROUNDS: [90, 1],
   BENCH_BYTES_SESSIONS: [100_000, 2000],
   BENCH_BYTES_REFRESHES: [10, 2],
+  /** Rounds of `--peers`. */
+  BENCH_PEER_ROUNDS: [9, 1],
+  BENCH_PEER_SECONDS: [1, 0.2],
 } as const;
 
 /** What has to come out; 0 (or Infinity for a MAX) turns a check off. */
@@ -32,6 +35,11 @@ const LIMITS = {
   /** Of one session; docs/adr/0033 says what is counted. */
   BENCH_MAX_REDIS_BYTES: 200,
   BENCH_MAX_POSTGRES_BYTES: 250,
+  /** Of `--peers`: how many times as fast as better-auth's session check. */
+  BENCH_MIN_PEER_VERIFY: 20,
+  /** How many times as fast as oidc-provider. */
+  BENCH_MIN_PEER_INTROSPECTION: 4,
+  BENCH_MIN_PEER_REFRESH: 4,
 } as const;
 
 export type Amount = keyof typeof AMOUNTS;

@@ -173,12 +173,16 @@ export function doubtsOf({ speed, flood, logins, memory }: BenchDocument): strin
   return [...new Set(doubts)];
 }
 
-export function machineLine({ date, machine, settings }: BenchDocument): string {
+export function machineLine({
+  date,
+  machine,
+  settings,
+}: Pick<BenchDocument, 'date' | 'machine' | 'settings'>): string {
   const { cores, cpu, node } = machine;
   return `${date.slice(0, 16).replace('T', ' ')} UTC, ${cores} cores (${cpu}), Node ${node}, ${settings.connections} connections, medians of ${settings.rounds} rounds of ${settings.seconds} s`;
 }
 
-function rate(value: number): string {
+export function rate(value: number): string {
   return Math.round(value).toLocaleString('en-US');
 }
 

@@ -1,0 +1,107 @@
+import { sampleOf } from '../statistics.ts';
+import { rate, type Table } from '../tables.ts';
+import type { PeerEntry, PeersDocument } from './document.ts';
+import { GLEWLWYD } from './glewlwyd.ts';
+import { PUBLISHED } from './published.ts';
+import { PEER_OPERATIONS } from './servers.ts';
+import { commandText, countText } from './work.ts';
+
+/** Above this share of a core the generator limits the server. */
+const SATURATED = 0.9;
+/** Below this share of a core, a process of Node waited for other work. */
+const STARVED = 0.8;
+/** Wider than this share of the median, the middle half of the rounds says that the machine was busy. */
+const NOISY = 0.2;
+
+export function peerTables(document: PeersDocument): Table[] {
+  return [speedTable(document.entries), workTable(document.entries), publishedTable()].filter(
+    ({ rows }) => rows.length > 0,
+  );
+}
+
+function speedTable(entries: readonly PeerEntry[]): Table {
+  return {
+    title: 'Speed of the peers',
+    head: [
+      ...['operation', 'server', 'version', 'requests/s', 'CPU µs each'],
+      ...['Latchkey, times as fast', 'times, by CPU'],
+    ],
+    rows: inOrder(entries).map(({ operation, server, version, perSecond, micros, ...entry }) => [
+      ...[operation, server, version],
+      `${rate(perSecond.median)} (${rate(perSecond.low)}–${rate(perSecond.high)})`,
+      ...[rate(micros), factorText(entry.factors)],
+      // Most of Glewlwyd's work is PostgreSQL's.
+      server === GLEWLWYD ? '' : factorText(entry.cpuFactors),
+    ]),
+  };
+}
+
+function workTable(entries: readonly PeerEntry[]): Table {
+  return {
+    title: 'What a request of them costs',
+    head: ['operation', 'server', 'request', 'Redis commands', 'SQL transactions', 'signatures'],
+    rows: inOrder(entries).flatMap(({ operation, server, request, work, signatures }) =>
+      work
+        ? [
+            [
+              ...[operation, server, `\`${request}\``, commandText(work.commands)],
+              ...[countText(work.transactions), signatures],
+            ],
+          ]
+        : [],
+    ),
+  };
+}
+
+function publishedTable(): Table {
+  return {
+    title: 'Published by others, not measured here',
+    head: ['system', 'operation', 'requests/s per vCPU', 'measured on'],
+    rows: PUBLISHED.map(({ system, operation, perVcpu, hardware }) => [
+      ...[system, operation, rate(perVcpu), hardware],
+    ]),
+  };
+}
+
+function inOrder(entries: readonly PeerEntry[]): PeerEntry[] {
+  return PEER_OPERATIONS.flatMap((operation) => entries.filter((each) => each.operation === operation));
+}
+
+/** The median, with the range of the middle half; empty for Latchkey itself. */
+function factorText(factors: readonly number[]): string {
+  if (factors.length === 0) return '';
+  const { median: middle, low, high } = sampleOf(factors);
+  return `${middle.toFixed(1)} (${low.toFixed(1)}–${high.toFixed(1)})`;
+}
+
+/** What the figures of this run leave out, and what makes them doubtful. */
+export function peerNotes({ entries, missing, limits, loadBefore, stores }: PeersDocument): string[] {
+  const doubts = entries.flatMap((entry) => doubtsOf(entry));
+  return [
+    ...missing,
+    ...limits.map(
+      ({ setting, what, value, limit, isMet }) =>
+        `goal ${isMet ? 'met' : 'MISSED'}: ${what}: ${value.toFixed(1)}, at least ${limit} (${setting})`,
+    ),
+    ...doubts,
+    `load average before the run: ${loadBefore.toFixed(2)}`,
+    stores,
+  ];
+}
+
+function doubtsOf({ server, operation, perSecond, serverCpu, generatorCpu }: PeerEntry): string[] {
+  const name = `${server}, ${operation}`;
+  const width = (perSecond.high - perSecond.low) / perSecond.median;
+  return [
+    ...(generatorCpu > SATURATED ? [`${name}: the load generator was the bottleneck`] : []),
+    // Glewlwyd waits for PostgreSQL.
+    ...(server !== GLEWLWYD && serverCpu > 0 && serverCpu < STARVED
+      ? [`${name}: the server got ${serverCpu.toFixed(2)} of a core: the machine was busy`]
+      : []),
+    ...(width > NOISY ? [`${name}: noisy, the middle half of the rounds spans ${percent(width)}`] : []),
+  ];
+}
+
+function percent(share: number): string {
+  return `${Math.round(100 * share)}%`;
+}
