@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 const MODEL = 'model/rotation';
 const REDIS = 'infra/redis/token-states';
+const TOGETHER = 'infra/redis/connection/together';
 const FEED = 'infra/redis/revocation-feed';
 const ATTEMPTS = 'infra/redis/attempt-slots';
 
@@ -12,6 +13,7 @@ const ATTEMPTS = 'infra/redis/attempt-slots';
 const TESTS = {
   'rotate.lua': [REDIS, MODEL],
   'check.lua': [REDIS, MODEL],
+  'each.lua': [TOGETHER, REDIS],
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
@@ -57,12 +59,7 @@ const HARMLESS = [
     change,
     "if token[5] and now - tonumber(token[5]) < 60000 then return 'good\\0' .. known end",
   ]),
-  [
-    'less than a ms',
-    'check.lua',
-    '1000 -> 1001',
-    'local now = time[1] * 1000 + math.floor(time[2] / 1000)',
-  ],
+  ['less than a ms', 'check.lua', '1000 -> 1001', 'local now = time[1] * 1000 + math.floor(time[2] / 1000)'],
   [
     'a key that is about to expire',
     'release.lua',

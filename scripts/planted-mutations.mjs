@@ -7,6 +7,7 @@ function inFile(file, tests, ...planted) {
 }
 
 const MODEL = 'model/rotation';
+const TOGETHER = 'infra/redis/connection/together';
 const OWNER = 'model/owner';
 const MEMORY = 'infra/memory/token-states';
 const REDIS = 'infra/redis/token-states';
@@ -253,24 +254,24 @@ export const mutations = [
     ['a tombstone is ignored', "if token[7] then return 'revoked' end", ''],
     [
       'a send time in the future reduces elapsed time',
-      'math.max(0, now - tonumber(ARGV[7]))',
-      '(now - tonumber(ARGV[7]))',
+      'math.max(0, now - tonumber(args[7]))',
+      '(now - tonumber(args[7]))',
     ],
-    ['a disabled user refreshes', "if user[4] == '1' then return { 'disabled' } end", ''],
+    ['a disabled user refreshes', "if user[4] == '1' then return 'disabled' end", ''],
     ['lost state is not noticed', 'math.max(known, generation)', 'known'],
     ['digits get lost', "string.format('%.0f', number)", 'tostring(number)'],
     ['two pairs of one microsecond share a generation', 'math.max(latest + 1, now)', 'math.max(latest, now)'],
     ['a minute ahead is too far', 'latest - now > MAX_LEAD ', 'latest - now >= MAX_LEAD '],
     [
       'a refused answer moves the state',
-      "    latest = known\n    return reply('refused', 'clock')",
-      "    redis.call('HSET', KEYS[1], 'latest', print53(latest))\n    return reply('refused', 'clock')",
+      "      latest = known\n      return reply('refused', 'clock')",
+      "      redis.call('HSET', keys[1], 'latest', print53(latest))\n      return reply('refused', 'clock')",
     ],
     ['first is forgotten', 'newFirst or latest', 'latest'],
     ['first is not written', ", 'first', print53(first),", ','],
     ['the client is not written', "'confirmed', confirmed, 'client', client)", "'confirmed', confirmed)"],
-    ['the expiry of the session is not renewed', "  redis.call('EXPIRE', KEYS[1], ARGV[5])\n", ''],
-    ['the expiry of its user is not renewed', "  redis.call('EXPIRE', KEYS[2], ARGV[5])\n", ''],
+    ['the expiry of the session is not renewed', "  redis.call('EXPIRE', keys[1], args[5])\n", ''],
+    ['the expiry of its user is not renewed', "  redis.call('EXPIRE', keys[2], args[5])\n", ''],
     [
       'the lead for recent is too far',
       'now <= math.max(MAX_LEAD_FOR_RECENT, window)',
@@ -288,9 +289,9 @@ export const mutations = [
     ['any client may retry', ' and client == lastClient', ''],
     ['the first since the parent counts as lost', 'generation < first then', 'generation <= first then'],
     ['a used pair counts as lost', " and confirmed ~= '1'", ''],
-    ['theft leaves the state', "redis.call('DEL', KEYS[1])\n", ''],
-    ['theft leaves no tombstone', "redis.call('HSET', KEYS[1], 'revoked', 'reused')\n", ''],
-    ['the tombstone of a theft lives short', "'EXPIRE', KEYS[1], ARGV[6]", "'EXPIRE', KEYS[1], ARGV[5]"],
+    ['theft leaves the state', "redis.call('DEL', keys[1])\n", ''],
+    ['theft leaves no tombstone', "redis.call('HSET', keys[1], 'revoked', 'reused')\n", ''],
+    ['the tombstone of a theft lives short', "'EXPIRE', keys[1], args[6]", "'EXPIRE', keys[1], args[5]"],
   ),
   ...inFile(
     'infra/redis/lua/check.lua',
@@ -299,10 +300,14 @@ export const mutations = [
     ['a disabled user is let in', "if user[4] == '1' then return 'disabled' end", ''],
     ['the latest is refused', 'presented < latest', 'presented <= latest'],
     ['lost state is confirmed', 'presented > latest or ', ''],
-    ['nothing is confirmed', "redis.call('HSET', tokenKey, 'confirmed', '1')", ''],
+    ['nothing is confirmed', "redis.call('HSET', keys[1], 'confirmed', '1')", ''],
     ['the use is noted every ten minutes', '60000', '600000'],
     ['every use is noted', '< 60000', '< 0'],
-    ['one bad key fails all tokens', 'if not isChecked then', 'if not isChecked then error(reply)'],
+  ),
+  ...inFile(
+    'infra/redis/lua/each.lua',
+    [TOGETHER, REDIS],
+    ['one bad key fails all tokens', 'if not isAnswered then', 'if not isAnswered then error(reply)'],
     ["a token gets its neighbor's outcome", 'replies[i] = reply', 'replies[#KEYS / 2 + 1 - i] = reply'],
     ['a demoted master keeps its clients', 'if string.find(message, code)', 'if false'],
   ),

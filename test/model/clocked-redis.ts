@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
+import { source, type ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
 
 const PRELUDE = `
 local real = redis
@@ -9,25 +8,23 @@ local redis = { call = function(command, ...)
 end }
 `;
 
-const SCRIPTS = {
-  rotate: 'rotate',
-  check: 'check',
-  put: 'put',
-} as const;
+const SCRIPTS = ['rotate', 'check', 'put'] as const;
 
-type ClockedScript = keyof typeof SCRIPTS;
+type ClockedScript = (typeof SCRIPTS)[number];
 type Argument = string | number;
+
+/** As rotate.lua says; the last one is the time of sending. */
+const ROTATE_ARGUMENTS = 7;
 
 /**
  * The real scripts in the real Redis, but TIME returns the test's time. So histories hit every limit to the microsecond
  * on both sides, and a replay is exact.
  */
 export function makeClockedRedis(redis: ScriptedRedis) {
-  for (const [name, file] of Object.entries(SCRIPTS)) {
-    const source = readFileSync(new URL(`../../src/infra/redis/lua/${file}.lua`, import.meta.url), 'utf8');
+  for (const name of SCRIPTS) {
     redis.defineCommand(`clocked${name}`, {
-      lua: PRELUDE + source,
-      ...(name !== 'check' && { numberOfKeys: 2 }),
+      lua: PRELUDE + source(name),
+      ...(name === 'put' && { numberOfKeys: 2 }),
     });
   }
   const commands = redis as unknown as Record<string, (...args: Argument[]) => Promise<never>>;
@@ -51,9 +48,15 @@ export function makeClockedRedis(redis: ScriptedRedis) {
 }
 
 /** Half of a request's elapsed time is on the way to Redis, which must measure that half itself. */
-function onItsWay(args: Argument[], now: number): Argument[] {
-  const [elapsed, sentAt] = [3, 8];
-  const way = Math.floor(Number(args[elapsed]) / 2);
-  // A send time in the future does not make a request newer.
-  return args.with(elapsed, Number(args[elapsed]) - way).with(sentAt, way > 0 ? now - way : now + 1_000_000);
+function onItsWay([keyCount, ...rest]: Argument[], now: number): Argument[] {
+  const keys = rest.slice(0, Number(keyCount));
+  const args = rest.slice(Number(keyCount));
+  const changed: Argument[] = [];
+  for (let i = 0; i < args.length; i += ROTATE_ARGUMENTS) {
+    const [generation = 0, elapsed = 0, ...others] = args.slice(i, i + ROTATE_ARGUMENTS - 1);
+    const way = Math.floor(Number(elapsed) / 2);
+    // A send time in the future does not make a request newer.
+    changed.push(generation, Number(elapsed) - way, ...others, way > 0 ? now - way : now + 1_000_000);
+  }
+  return [keys.length, ...keys, ...changed];
 }

@@ -1,7 +1,6 @@
 import { AuthError } from '../../domain/errors.ts';
 import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
-import { fieldsOf } from './replies.ts';
 import { masterOf } from './connection/connections.ts';
 import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
 import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
@@ -38,8 +37,11 @@ const OPERATIONS: Record<ScriptName, StoreOperation> = {
 export interface AskRedis {
   /** Runs a script while the gate is open. The reply counts only if the same masters are connected afterwards. */
   ask: <Name extends ScriptName>(script: Name, ...args: Argument[]) => Promise<Reply<Name>>;
-  /** Like `ask`. Appends the time of sending, in microseconds of Redis's clock, which it estimates from the second field. */
-  askTimed: (script: 'rotate', key: string, ...args: Argument[]) => Promise<string[]>;
+  /**
+   * Hands `send` the time of sending, in microseconds of Redis's clock. Learns that clock from the second field of the
+   * reply.
+   */
+  askTimed: (key: string, send: (sentAt: number) => Promise<string[]>) => Promise<string[]>;
   /** Redis's clock, in microseconds. */
   now: () => Promise<number>;
   /** Runs a script even if the gate is closed. */
@@ -79,14 +81,10 @@ export function makeAsk(
     }
   }
 
-  /** @param send receives the connections for which the answer is valid. */
-  async function gated<Answer>(
-    operation: StoreOperation,
-    send: (connectionEpoch: object) => Promise<Answer>,
-  ): Promise<Answer> {
+  async function gated<Answer>(operation: StoreOperation, send: () => Promise<Answer>): Promise<Answer> {
     const connectionEpoch = gate.connectionEpoch();
     if (!connectionEpoch) throw notReady();
-    const answer = await measured(operation, send(connectionEpoch));
+    const answer = await measured(operation, send());
     if (gate.connectionEpoch() !== connectionEpoch) throw notReady();
     return answer;
   }
@@ -97,14 +95,16 @@ export function makeAsk(
 
   return {
     ask: (script, ...args) => gated(OPERATIONS[script], () => run(script, args)),
-    askTimed: (script, key, ...args) =>
-      gated(OPERATIONS[script], async (connectionEpoch) => {
-        const { sentAt, learn } = await clock.stamp(connectionEpoch, key);
-        const reply = fieldsOf(await run(script, [key, ...args, sentAt]));
-        const [, now] = reply;
-        learn(now === undefined ? null : Number(now));
-        return reply;
-      }),
+    async askTimed(key, send) {
+      const connectionEpoch = gate.connectionEpoch();
+      if (!connectionEpoch) throw notReady();
+      const { sentAt, learn } = await orUnavailable(clock.stamp(connectionEpoch, key), failed);
+      const reply = await send(sentAt);
+      if (gate.connectionEpoch() !== connectionEpoch) throw notReady();
+      const [, now] = reply;
+      learn(now === undefined ? null : Number(now));
+      return reply;
+    },
     async now() {
       const [seconds, micros] = await gated('now', () => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);

@@ -35,25 +35,26 @@ export function decodeRotation(
   }
 }
 
-/**
- * Decodes the reply of check.lua for one token.
- * @param generation null for a long-lived token.
- */
-export function decodeCheck(
-  userId: number,
-  generation: number | null,
-  reply: Reply,
-): Unusable | Accepted | Superseded {
+/** Decodes check.lua for an access token. */
+export function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, ...added] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, latest, parent, first, client] = reply;
   const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
   if (outcome === 'superseded') return { outcome, ...known };
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
-  if (added.length === 0) return { outcome, ...known };
-  if (generation === null) return { outcome, ...known, usedAt: Number(added[0]) };
-  const [latest, parent, first, client] = added;
+  if (latest === undefined) return { outcome, ...known };
   return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, client) };
+}
+
+/** Decodes check.lua for a long-lived token. */
+export function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
+  const unusable = decodeUnusable(reply);
+  if (unusable) return unusable;
+  const [outcome, createdAt, username, name, userCreatedAt, usedAt] = reply;
+  if (outcome !== 'good') throw unknownReply('check.lua', reply);
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
+  return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
 }
 
 /** Decodes one entry of last-uses.lua. @returns milliseconds since 1970; 0 if the store does not know the token. */

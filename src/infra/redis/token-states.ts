@@ -1,17 +1,11 @@
 import { Cluster } from 'ioredis';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import type {
-  Accepted,
-  TokenKey,
-  TokenStateStore,
-  Tombstone,
-  Unusable,
-} from '../../domain/tokens/token-states.ts';
+import type { TokenKey, TokenStateStore, Tombstone } from '../../domain/tokens/token-states.ts';
 import type { User } from '../../domain/users/user.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
-import { makeCheck } from './check.ts';
-import { decodeLastUse, decodeRotation } from './replies.ts';
+import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
+import { makeTogether } from './connection/together.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
 export interface RedisTokenStatesOptions extends AskOptions {
@@ -22,8 +16,8 @@ export interface RedisTokenStatesOptions extends AskOptions {
 }
 
 /**
- * The token states in Redis. Each operation is one atomic step in one round trip. The checks of one turn of the event
- * loop share a script call (docs/adr/0030-checks-share-a-call.md).
+ * The token states in Redis. Each operation is one atomic step in one round trip. Tokens that are presented in one turn
+ * of the event loop share a call (docs/adr/0030-tokens-share-a-call.md).
  */
 export function makeRedisTokenStates(
   redis: ScriptedRedis | ScriptedCluster,
@@ -34,7 +28,8 @@ export function makeRedisTokenStates(
   const { ask, askTimed, askEach, now } = asking;
   const tombstoneTtl = 2 * cacheTtl;
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
-  const check = makeCheck(asking, both, redis instanceof Cluster);
+  const rotate = makeTogether('rotate', asking, redis instanceof Cluster);
+  const check = makeTogether('check', asking, redis instanceof Cluster);
   const tombstone = (key: TokenKey, kind: Tombstone) =>
     [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
 
@@ -45,7 +40,12 @@ export function makeRedisTokenStates(
       const start = performance.now();
       const inside = () => elapsed + Math.ceil((performance.now() - start) * 1000);
       const present = (micros: number) =>
-        askTimed('rotate', ...both(key), generation, micros, window, client, cacheTtl, tombstoneTtl);
+        askTimed(keys.token(key), (sentAt) =>
+          rotate({
+            keys: both(key),
+            args: [generation, micros, window, client, cacheTtl, tombstoneTtl, sentAt],
+          }),
+        );
 
       const reply = await present(elapsed);
       const [outcome, , reason] = reply;
@@ -55,9 +55,13 @@ export function makeRedisTokenStates(
       return decodeRotation(key.userId, isClockSet ? await present(inside()) : reply);
     },
 
-    checkAccess: (key, generation) => check({ key, generation }),
+    async checkAccess(key, generation) {
+      return decodeAccess(key.userId, await check({ keys: both(key), args: [generation] }));
+    },
 
-    checkLongLived: (key) => check({ key, generation: null }) as Promise<Unusable | Accepted>,
+    async checkLongLived(key) {
+      return decodeLongLived(key.userId, await check({ keys: both(key), args: [''] }));
+    },
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };

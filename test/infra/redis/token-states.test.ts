@@ -95,7 +95,7 @@ test(
     const given: number[] = [];
     const watched = Object.assign(Object.create(redis) as typeof redis, {
       rotate: async (...args: Parameters<typeof redis.rotate>) => {
-        given.push(Number(args[3]));
+        given.push(Number(args[4]));
         const reply = await redis.rotate(...args);
         await new Promise((resolve) => setTimeout(resolve, 20));
         return reply;

@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 
 /** Every script by name, and its number of keys; undefined if the caller passes the number. */
 const SCRIPTS = {
-  rotate: 2,
+  rotate: undefined,
   check: undefined,
   put: 2,
   revoke: 1,
@@ -13,6 +13,9 @@ const SCRIPTS = {
   reserve: 1,
   release: 1,
 } as const;
+
+/** Scripts that take many tokens. */
+export type TokenScript = 'rotate' | 'check';
 
 export type ScriptName = keyof typeof SCRIPTS;
 export type Argument = string | number;
@@ -28,7 +31,7 @@ export type FeedReply = [
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
-  rotate(...args: Argument[]): Promise<string>;
+  rotate(...args: Argument[]): Promise<string[]>;
   check(...args: Argument[]): Promise<string[]>;
   put(...args: Argument[]): Promise<number>;
   revoke(...args: Argument[]): Promise<unknown>;
@@ -50,7 +53,12 @@ export function defineScripts<Client extends Redis | Cluster>(client: Client): C
   return client as Client & Scripts;
 }
 
-function source(name: ScriptName): string {
+/** A script as it is sent to Redis. */
+export function source(name: ScriptName): string {
   const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return name === 'rotate' || name === 'check' ? read(file) + read('each') : read(file);
+}
+
+function read(file: string): string {
   return readFileSync(new URL(`../lua/${file}.lua`, import.meta.url), 'utf8');
 }

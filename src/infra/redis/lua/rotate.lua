@@ -1,82 +1,83 @@
 --[[
-  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line, in one atomic step: change both or
-  neither.
+  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line. each.lua runs it for each token.
 
   Input:
-    KEYS[1] token   KEYS[2] user (one hash tag)
-    ARGV[1] generation   ARGV[2] elapsed (µs)   ARGV[3] retry window (µs)   ARGV[4] caller's fingerprint ('' never matches)
-    ARGV[5] seconds to keep a state   ARGV[6] seconds to keep a tombstone
-    ARGV[7] when the request was sent (µs), by the sender's estimate of this Redis's clock
-  Output, one string. NUL separates its fields: PostgreSQL stores no text with NUL.
+    keys[1] token   keys[2] user (one hash tag)
+    args[1] generation   args[2] elapsed (µs)   args[3] retry window (µs)   args[4] caller's fingerprint ('' never matches)
+    args[5] seconds to keep a state   args[6] seconds to keep a tombstone
+    args[7] when the request was sent (µs), by the sender's estimate of this Redis's clock
+  Output, fields separated by NUL:
     outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created
       outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
       'repeated' or 'reused' (detail: '')
     'missing', now   no state or no user here: rebuild it from the record
     'revoked' | 'disabled'
     'reused'   an earlier call found the theft
-  Errors: none of its own
 ]]
+local ARGUMENTS = 7
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
-
-local generation, window, client = tonumber(ARGV[1]), tonumber(ARGV[3]), ARGV[4]
-local token = redis.call('HMGET', KEYS[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
-local user = redis.call('HMGET', KEYS[2], 'username', 'name', 'created', 'disabled')
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
--- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
-local elapsed = tonumber(ARGV[2]) + math.max(0, now - tonumber(ARGV[7]))
 
 -- tostring() loses digits above 10^14.
 local function print53(number) return string.format('%.0f', number) end
 
--- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
--- revoke.lua has run.
-if token[7] == 'reused' then return 'reused' end
-if token[7] then return 'revoked' end
-if not token[1] or not user[1] then return 'missing\0' .. print53(now) end
-if user[4] == '1' then return 'disabled' end
+local function present(keys, args)
+  local generation, window, client = tonumber(args[1]), tonumber(args[3]), args[4]
+  local token = redis.call('HMGET', keys[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
+  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled')
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  -- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
+  local elapsed = tonumber(args[2]) + math.max(0, now - tonumber(args[7]))
 
-local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
-local confirmed, lastClient = token[4], token[5]
-local latest = math.max(known, generation)
+  -- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
+  -- revoke.lua has run.
+  if token[7] == 'reused' then return 'reused' end
+  if token[7] then return 'revoked' end
+  if not token[1] or not user[1] then return 'missing\0' .. print53(now) end
+  if user[4] == '1' then return 'disabled' end
 
-local function reply(outcome, detail)
-  return table.concat({
-    outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
-    token[6], user[1], user[2], user[3],
-  }, '\0')
-end
+  local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
+  local confirmed, lastClient = token[4], token[5]
+  local latest = math.max(known, generation)
 
-local function issue(row, newParent, newFirst)
-  if latest - now > MAX_LEAD then
-    latest = known
-    return reply('refused', 'clock')
+  local function reply(outcome, detail)
+    return table.concat({
+      outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
+      token[6], user[1], user[2], user[3],
+    }, '\0')
   end
-  latest = math.max(latest + 1, now)
-  parent, first, confirmed, lastClient = newParent, newFirst or latest, '0', client
-  redis.call('HSET', KEYS[1], 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
-    'confirmed', confirmed, 'client', client)
-  redis.call('EXPIRE', KEYS[1], ARGV[5])
-  redis.call('EXPIRE', KEYS[2], ARGV[5])
-  return reply('issued', row)
-end
 
-if elapsed > MAX_ELAPSED then
-  latest = known
-  return reply('refused', 'stale')
-end
-if generation == latest then return issue(generation > known and 'ahead' or 'current', generation) end
+  local function issue(row, newParent, newFirst)
+    if latest - now > MAX_LEAD then
+      latest = known
+      return reply('refused', 'clock')
+    end
+    latest = math.max(latest + 1, now)
+    parent, first, confirmed, lastClient = newParent, newFirst or latest, '0', client
+    redis.call('HSET', keys[1], 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
+      'confirmed', confirmed, 'client', client)
+    redis.call('EXPIRE', keys[1], args[5])
+    redis.call('EXPIRE', keys[2], args[5])
+    return reply('issued', row)
+  end
 
-local recent = latest - now <= math.max(MAX_LEAD_FOR_RECENT, window)
-  and (now - elapsed <= latest or now - latest <= window)
-if recent then
-  if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end
-  return reply('held', print53(math.max(0, latest + window - now)))
-end
-if parent < generation and generation < first then return issue('gap', generation, first) end
-if generation == parent and confirmed ~= '1' then return issue('unconfirmed', parent, first) end
+  if elapsed > MAX_ELAPSED then
+    latest = known
+    return reply('refused', 'stale')
+  end
+  if generation == latest then return issue(generation > known and 'ahead' or 'current', generation) end
 
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'revoked', 'reused')
-redis.call('EXPIRE', KEYS[1], ARGV[6])
-return reply('reused', '')
+  local recent = latest - now <= math.max(MAX_LEAD_FOR_RECENT, window)
+    and (now - elapsed <= latest or now - latest <= window)
+  if recent then
+    if generation == parent and client ~= '' and client == lastClient then return reply('repeated', '') end
+    return reply('held', print53(math.max(0, latest + window - now)))
+  end
+  if parent < generation and generation < first then return issue('gap', generation, first) end
+  if generation == parent and confirmed ~= '1' then return issue('unconfirmed', parent, first) end
+
+  redis.call('DEL', keys[1])
+  redis.call('HSET', keys[1], 'revoked', 'reused')
+  redis.call('EXPIRE', keys[1], args[6])
+  return reply('reused', '')
+end

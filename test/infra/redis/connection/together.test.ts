@@ -1,11 +1,11 @@
 import { test, type Test } from 'tap';
-import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
-import { CACHE_TTL } from '../../contract/token-states.ts';
-import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
-import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
-import { aSession, aUser } from '../../support/token.ts';
-import { until } from '../../support/until.ts';
+import { initialState } from '../../../../src/domain/sessions/rotation.ts';
+import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';
+import { CACHE_TTL } from '../../../contract/token-states.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
+import { redisServersMissing, startRedis } from '../../../support/redis-server.ts';
+import { aSession, aUser } from '../../../support/token.ts';
+import { until } from '../../../support/until.ts';
 
 const IDS = [11, 12, 13];
 const unavailable = { status: 'rejected', reason: { code: 'unavailable' } };

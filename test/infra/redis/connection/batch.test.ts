@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { makeBatch } from '../../../src/infra/redis/batch.ts';
+import { makeBatch } from '../../../../src/infra/redis/connection/batch.ts';
 
 /** A batch of numbers, each answered with its double. */
 function doubling(limit: () => number, send = (items: number[]) => Promise.resolve(items)) {

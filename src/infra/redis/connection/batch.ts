@@ -1,4 +1,4 @@
-import { atEndOfTurn } from './connection/end-of-turn.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 
 interface Waiting<Item, Answer> {
   items: Item[];
@@ -24,6 +24,8 @@ export function makeBatch<Item, Reply, Answer>({ limit, send, decode }: BatchOpt
     waiting = { items: [], settlers: [] };
     try {
       const replies = await send(items);
+      if (replies.length !== items.length)
+        throw new Error(`${replies.length} replies for ${items.length} items`);
       settlers.forEach(({ resolve, reject }, i) => {
         try {
           resolve(decode(items[i] as Item, replies[i] as Reply));

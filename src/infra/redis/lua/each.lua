@@ -1,0 +1,26 @@
+--[[
+  Stands at the end of scripts that take many tokens: runs `present` for each, in order. Each has an outcome of its own.
+
+  Input, for each token:
+    2 KEYS: token, user (one hash tag)
+    as many ARGV as ARGUMENTS says
+  Output, for each token one string. NUL separates its fields: PostgreSQL stores no text with NUL.
+    what `present` returns
+    'failed', message   Redis refused to read or write the keys of this token
+  Errors: READONLY, MASTERDOWN, NOREPLICAS: the client looks for another master
+]]
+local replies = {}
+for i = 1, #KEYS / 2 do
+  local args = { unpack(ARGV, (i - 1) * ARGUMENTS + 1, i * ARGUMENTS) }
+  local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, args)
+  if not isAnswered then
+    -- A table since Redis 7, a string before.
+    local message = type(reply) == 'table' and reply.err or reply
+    for _, code in ipairs({ 'READONLY', 'MASTERDOWN', 'NOREPLICAS' }) do
+      if string.find(message, code) then return redis.error_reply(message) end
+    end
+    reply = 'failed\0' .. message
+  end
+  replies[i] = reply
+end
+return replies
