@@ -55,7 +55,7 @@ test('if sending fails, every call fails with that cause, and the next ones are 
   );
   const settled = await Promise.allSettled([1, 2].map(call));
   t.strictSame(
-    settled.map((each) => each.status === 'rejected' && each.reason),
+    settled.map((each): unknown => each.status === 'rejected' && each.reason),
     [cause, cause],
   );
   t.equal(await call(3), 6);
