@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/domain/clock.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
@@ -72,6 +73,8 @@ async function runRound(
   const { wire, judge, clock, random, lost } = options;
   const over = new AbortController();
   const stop = AbortSignal.any([over.signal, signal]);
+  // Each waiting device listens.
+  setMaxListeners(0, stop);
   const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => undefined);
   const sent: number[] = [];
   const ports: DevicePorts = {

@@ -115,6 +115,7 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
   const { user, system } = process.cpuUsage(cpu);
   return {
     ...{ options, url, started, judge, samples, seconds, rounds },
+    ok: samples.all().ok,
     arrivals: devices.length,
     not_begun: 0,
     generator: { late_p99_ms: null, cpu: (user + system) / 1e6 / seconds },

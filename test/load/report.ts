@@ -18,12 +18,12 @@ export interface Report {
   };
   machine: { cpu: string; cores: number; memory_gib: number; node: string; platform: string };
   totals: {
-    /** From the first arrival to the last answer. */
+    /** From the first arrival to the end of the schedule. */
     seconds: number;
     arrivals: number;
     /** Arrivals for which no device was free before the end. */
     not_begun: number;
-    /** Answers with 200 a second. */
+    /** Answers with 200 in that time, a second. */
     ok_per_second: number;
   } & Figures;
   /** How late this process sent requests, and its share of one core. Near 1, it is the bottleneck. */
@@ -46,6 +46,7 @@ export interface Ran {
   judge: Judge;
   samples: Samples;
   seconds: number;
+  ok: number;
   arrivals: number;
   not_begun: number;
   generator: RunResult['generator'];
@@ -74,7 +75,7 @@ export function makeReport(ran: Ran): Report {
       seconds: rounded(ran.seconds),
       arrivals: ran.arrivals,
       not_begun: ran.not_begun,
-      ok_per_second: rounded(all.ok / ran.seconds),
+      ok_per_second: rounded(ran.ok / ran.seconds),
       ...all,
     },
     generator: { ...ran.generator, cpu: rounded(ran.generator.cpu) },

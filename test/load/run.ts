@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/domain/clock.ts';
 import { pace } from '../bench/pace.ts';
@@ -40,8 +41,10 @@ export interface RunningLoad {
 
 export interface RunResult {
   samples: Samples;
-  /** Seconds from the first arrival to the last answer. */
+  /** Seconds from the first arrival to the end of the schedule. */
   seconds: number;
+  /** Answers with 200 in that time. */
+  ok: number;
   arrivals: number;
   /** Arrivals for which no device was free before the end. */
   not_begun: number;
@@ -60,6 +63,8 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   const schedule = makeSchedule(scenario.shape, { rate, seconds });
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, options.signal]);
+  // Each waiting device listens.
+  setMaxListeners(0, signal);
   const isOver = () => signal.aborted;
   const cpu = process.cpuUsage();
   const start = clock.monotonic() + LEAD;
@@ -96,14 +101,16 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   // The schedule may end before its last second.
   await pause(start + seconds * 1000 - clock.monotonic());
   const notBegun = crowd.waiting();
+  const took = (clock.monotonic() - start) / 1000;
+  const { ok } = samples.all();
+  const { user, system } = process.cpuUsage(cpu);
   over.abort();
   await Promise.all([crowd.finish(), trying]);
-  const took = (clock.monotonic() - start) / 1000;
-  const { user, system } = process.cpuUsage(cpu);
   await ended.tryAll();
   return {
     samples,
     seconds: took,
+    ok,
     arrivals: schedule.total,
     not_begun: notBegun,
     generator: { late_p99_ms: late.percentile(0.99), cpu: (user + system) / 1e6 / took },
