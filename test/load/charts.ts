@@ -32,7 +32,7 @@ interface Scale {
 export function lineChart(chart: Chart): string {
   const all = chart.series.flatMap(({ points }) => points);
   const values = all.flatMap(([, y]) => (y === null ? [] : [y]));
-  const xs = linear(Math.max(1, ...all.map(([x]) => x)));
+  const xs = upTo(Math.max(1, ...all.map(([x]) => x)));
   const ys = chart.isLog ? logarithmic(values) : linear(Math.max(1e-9, ...values));
   const x = (value: number) => round(LEFT + xs.at(value) * INNER.width);
   const y = (value: number) => round(TOP + (1 - ys.at(value)) * INNER.height);
@@ -101,11 +101,21 @@ function hovers({ series, x: label }: Chart, x: Place): string[] {
   });
 }
 
+/** From 0 to the tick at or above `most`. */
 function linear(most: number): Scale {
   const step = niceStep(most / 5);
-  const end = Math.ceil(most / step - 1e-9) * step;
-  const count = Math.round(end / step);
-  return { ticks: Array.from({ length: count + 1 }, (_, i) => i * step), at: (value) => value / end };
+  const count = Math.ceil(most / step - 1e-9);
+  return {
+    ticks: Array.from({ length: count + 1 }, (_, i) => i * step),
+    at: (value) => value / (count * step),
+  };
+}
+
+/** From 0 to `most` itself, so that lines end at the names. */
+function upTo(most: number): Scale {
+  const step = niceStep(most / 6);
+  const count = Math.floor(most / step + 1e-9);
+  return { ticks: Array.from({ length: count + 1 }, (_, i) => i * step), at: (value) => value / most };
 }
 
 function logarithmic(values: readonly number[]): Scale {
