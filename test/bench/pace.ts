@@ -2,7 +2,7 @@
 export interface Arrivals {
   total: number;
   /** Milliseconds from the start to arrival number `at`, which counts from 0. Never decreases. */
-  dueOf(at: number): number;
+  dueOf: (at: number) => number;
 }
 
 /**

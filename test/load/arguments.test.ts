@@ -33,7 +33,8 @@ test('a target is an origin', (t) => {
 test('every scenario has defaults; variables change them, and options come first', (t) => {
   for (const scenario of SCENARIO_NAMES) {
     const usual = readArguments([scenario], {});
-    t.match(usual, { command: 'run', scenario, url: null, lost: 0.02, connections: 256 });
+    t.match(usual, { command: 'run', scenario, url: null, lost: 0.02 });
+    t.match(usual, { connections: scenario === 'herd' ? 10_000 : 256 });
     const env = { LOAD_USERS: '7', LOAD_SECONDS: '3', LOAD_RATE: '5', LOAD_LOST: '0', LOAD_CONNECTIONS: '9' };
     const changed = { users: 7, seconds: 3, lost: 0, connections: 9 };
     t.match(readArguments([scenario], env), changed);

@@ -14,9 +14,12 @@ Scenarios: ${SCENARIO_NAMES.join(', ')}.
 --report DIR   where report.html and report.json go (reports/load)
 --yes-i-own-this   the service at a URL beyond this machine is yours
 
-Other settings: LOAD_LOST, the share of answers that devices lose (0.02); LOAD_CONNECTIONS (256).
+Other settings: LOAD_LOST, the share of answers that devices lose (0.02); LOAD_CONNECTIONS (256; herd 10,000).
 docs/load-testing.md says more.
 `;
+
+/** As many as a proxy keeps open to a service. */
+const CONNECTIONS = 256;
 
 export interface SeedArguments {
   command: 'seed';
@@ -58,7 +61,8 @@ export function readArguments(
     if (values.users === undefined) throw new LoadError('seed: say how many, with --users N');
     return { command: 'seed', users: users(0) };
   }
-  const usual = scenario === 'herd' ? { ...HERD, rate: 1 } : SCENARIOS[scenario];
+  const usual =
+    scenario === 'herd' ? { ...HERD, rate: 1 } : { ...SCENARIOS[scenario], connections: CONNECTIONS };
   const url = values.url === undefined ? null : readTarget(values.url, values['yes-i-own-this']);
   if (scenario === 'herd' && url !== null)
     throw new LoadError('herd causes an outage, so it needs a service of its own: leave out --url');
@@ -71,7 +75,7 @@ export function readArguments(
     rate: scenario === 'herd' ? 0 : number('--rate', values.rate ?? env.LOAD_RATE, usual.rate),
     report: values.report ?? 'reports/load',
     lost: shareOf(env.LOAD_LOST),
-    connections: Math.ceil(number('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, 256, 10_000)),
+    connections: Math.ceil(number('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 100_000)),
   };
 }
 

@@ -53,8 +53,7 @@ export async function runLoadTest(
   const judge = makeJudge();
   const site = { options, url, own, wire, judge, view, signal };
   try {
-    const pairs =
-      own?.pairs ?? (await logInAll(await loginsNeeded(site, sessions), loggingIn(site, sessions)));
+    const pairs = own?.pairs ?? (await logInAll(loginsNeeded(site, sessions), loggingIn(site, sessions)));
     const devices = devicesOf(users, pairs, judge);
     const ran = isHerd ? await herd(site, devices) : await openLoop(site, devices);
     return write(ran, view);
@@ -135,6 +134,6 @@ function write(ran: Ran, view: LiveView): string[] {
   for (const [code, count] of Object.entries(report.errors)) view.say(`  ${count} × ${code}`);
   if (outage) view.say(`growth: ${outage.growth ?? 'unknown'} (1 is linear)`);
   view.say(`correctness: ${JSON.stringify(correctness)}`);
-  view.say(`${join(ran.options.report, 'report.html')}`);
+  view.say(join(ran.options.report, 'report.html'));
   return failuresOf(report);
 }

@@ -25,7 +25,7 @@ async function load(words: string[], env: Record<string, string> = {}) {
 async function runAgainst(t: Test, fault: PlantedFault) {
   const folder = testFolder(t);
   const url = await startStub(t, fault);
-  const words = ['mixed-day', '--url', url, '--users', '20', '--rate', '200', '--seconds', '2'];
+  const words = ['mixed-day', '--url', url, '--users', '20', '--rate', '300', '--seconds', '1'];
   const ran = await load([...words, '--report', folder], { LOAD_LOST: '0.1' });
   const read = (name: string) => readFileSync(join(folder, name), 'utf8');
   return { ...ran, report: JSON.parse(read('report.json')) as Report, page: read('report.html') };

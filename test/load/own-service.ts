@@ -52,17 +52,13 @@ export async function startOwnService(
     });
     say('starting the embedded PostgreSQL');
     const config = loadConfig({ DATA_DIR: folder });
-    const { url: databaseUrl, stop: stopDatabase } = await openDatabase(
-      config,
-      silentLogger,
-      () => undefined,
-    );
-    scope.teardown(stopDatabase);
+    const embedded = await openDatabase(config, silentLogger, () => undefined);
+    scope.teardown(() => embedded.stop());
     say(`adding ${users} users and ${sessions} sessions`);
-    const pairs = await fill(config, databaseUrl, { users, sessions });
-    const database = await faultProxy(scope, databaseUrl);
+    const pairs = await fill(config, embedded.url, { users, sessions });
+    const database = await faultProxy(scope, embedded.url);
     say('starting the service');
-    const { url, stop: stopServer } = await startServer({
+    const server = await startServer({
       script: SERVER,
       nodeOptions: [],
       env: bareEnvironment({
@@ -73,8 +69,8 @@ export async function startOwnService(
       }),
       logFile: join(folder, 'service.log'),
     });
-    scope.teardown(stopServer);
-    return { url, pairs, database, stop };
+    scope.teardown(() => server.stop());
+    return { url: server.url, pairs, database, stop };
   } catch (error) {
     await stop();
     throw error;

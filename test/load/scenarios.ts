@@ -97,6 +97,8 @@ export const HERD = {
   models: 'PostgreSQL is down, then up: N devices that were all refused come back at once; then 2N and 4N.',
   users: 1000,
   seconds: 5,
+  /** Each device has one of its own: the queue is at the service, not in the tester. */
+  connections: 10_000,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS | 'herd';

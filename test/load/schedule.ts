@@ -21,7 +21,7 @@ interface Ramp {
 
 export interface Schedule extends Arrivals {
   /** The rate at this second. */
-  rateAt(second: number): number;
+  rateAt: (second: number) => number;
 }
 
 /**

@@ -80,5 +80,5 @@ function parsed(text: string): unknown {
 
 function reasonOf(error: unknown): string {
   const { code = 'unknown' } = error as NodeJS.ErrnoException;
-  return /TIMEOUT/.test(code) ? 'timeout' : `no answer (${code})`;
+  return code.includes('TIMEOUT') ? 'timeout' : `no answer (${code})`;
 }
