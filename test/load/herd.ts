@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/domain/clock.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
 import { makeEndedTokens } from './ended-tokens.ts';
-import { makeHistogram } from './histogram.ts';
 import type { Judge } from './judge.ts';
 import type { OpenedDevice } from './prepare.ts';
 import { makeSamples, type Samples } from './samples.ts';
@@ -12,8 +11,8 @@ import type { Wire } from './wire.ts';
 /** One outage with so many devices. Times in seconds from the end of the outage. */
 export interface HerdRound {
   devices: number;
-  /** When half, 90%, 99% and all of the devices had refreshed. */
-  back: { p50: number; p90: number; p99: number; all: number };
+  /** When half, 90%, 99% and all of the devices had refreshed; null if they had not. */
+  back: Record<'p50' | 'p90' | 'p99' | 'all', number | null>;
   /** Devices that were not back in time. */
   missing: number;
   /** Requests that each device sent, on average. */
@@ -58,7 +57,7 @@ export async function runHerd(options: HerdOptions): Promise<{ rounds: HerdRound
     rounds.push(round);
     const { back, tries, peak_per_second: peak } = round;
     say(
-      `${round.devices} devices: half back after ${back.p50} s, all after ${back.all} s; ` +
+      `${round.devices} devices: half back after ${back.p50 ?? '?'} s, all after ${back.all ?? '?'} s; ` +
         `${tries} requests each, at most ${peak} a second`,
     );
   }
@@ -127,10 +126,12 @@ export function summary(
   times: readonly number[],
   devices: number,
 ): Pick<HerdRound, 'devices' | 'back' | 'missing' | 'curve'> {
-  const histogram = makeHistogram();
-  for (const ms of times) histogram.add(Math.max(0, ms));
-  const at = (share: number) => Math.round((histogram.percentile(share) ?? 0) / 10) / 100;
-  const tenths = Math.ceil(((histogram.max() ?? 0) + 1) / 100);
+  const sorted = times.map((ms) => Math.max(0, ms)).sort((a, b) => a - b);
+  const at = (share: number) => {
+    const ms = sorted[Math.ceil(devices * share) - 1];
+    return ms === undefined ? null : Math.round(ms / 10) / 100;
+  };
+  const tenths = Math.ceil((sorted.at(-1) ?? 0) / 100);
   return {
     devices,
     back: { p50: at(0.5), p90: at(0.9), p99: at(0.99), all: at(1) },
@@ -148,7 +149,7 @@ export function summary(
  */
 export function growthOf(rounds: readonly Pick<HerdRound, 'devices' | 'back'>[]): number | null {
   const [first, last] = [rounds[0], rounds.at(-1)];
-  if (!first || !last || first.devices === last.devices || !(first.back.all > 0)) return null;
+  if (!first?.back.all || !last?.back.all || first.devices === last.devices) return null;
   const slope = Math.log(last.back.all / first.back.all) / Math.log(last.devices / first.devices);
   return Math.round(slope * 100) / 100;
 }

@@ -103,7 +103,9 @@ function overTime({ over_time: intervals, herd }: Report): string {
 function herdPart({ rounds, growth }: NonNullable<Report['herd']>): string {
   const longest = Math.max(0, ...rounds.map(({ curve }) => curve.length));
   const rows = rounds.map(({ devices, back, missing, tries, peak_per_second: peak }) =>
-    [devices, back.p50, back.p90, back.p99, back.all, tries, peak, missing].map(figure),
+    [devices, back.p50, back.p90, back.p99, back.all, tries, peak, missing].map((value) =>
+      value === null ? 'never' : figure(value),
+    ),
   );
   return `${lineChart({
     title: 'Back after the outage',
