@@ -1,4 +1,5 @@
 import type { Clock } from '../../src/domain/clock.ts';
+import { claimsOf } from '../support/client.ts';
 import type { Judge } from './judge.ts';
 import type { Samples } from './samples.ts';
 import type { Wire } from './wire.ts';
@@ -47,7 +48,8 @@ export function makeEndedTokens(ports: {
         done: clock.monotonic(),
         code: status === 401 ? 'ok' : code,
       });
-    if (status === 200 || status === 401) judge.triedEnded(`a ${type} token that was ${why}`, status === 200);
+    if (status === 200 || status === 401)
+      judge.triedEnded(`the ${type} token ${String(claimsOf(token).jti)}, which was ${why},`, status === 200);
   }
 
   return {

@@ -8,6 +8,9 @@ const PROMISES = {
   revoked_accepted: ['Ended tokens accepted', 'Answers of 200 to a token that had ended'],
 } as const;
 
+/** Findings on the page; more of them say the same. */
+const SHOWN = 8;
+
 /** `report.html`: one file, without anything to load. */
 export function pageOf(report: Report): string {
   const { scenario, models, started, settings, herd } = report;
@@ -43,10 +46,14 @@ function promises({ correctness, judged, findings }: Report): string {
     const count = correctness[key as keyof typeof PROMISES];
     return `<div class="card ${count === 0 ? 'good' : 'bad'}"><b>${count}</b><span>${name}</span><small>${meaning}</small></div>`;
   });
-  const list = findings.map((each) => `<li>${escape(each)}</li>`).join('');
+  const list = findings
+    .slice(0, SHOWN)
+    .map((each) => `<li>${escape(each)}</li>`)
+    .join('');
   return `<section class="cards">${cards.join('')}</section>
 <p class="about">Judged: ${figure(judged.pairs_issued)} pairs issued, ${figure(judged.refreshes)} refreshes, ${figure(judged.ended_tokens_tried)} tries with ended tokens.</p>
-${list && `<ul class="findings">${list}</ul>`}`;
+${list && `<ul class="findings">${list}</ul>`}
+${findings.length > SHOWN ? '<p class="about">report.json lists more.</p>' : ''}`;
 }
 
 function tiles({ totals, generator }: Report): string {
