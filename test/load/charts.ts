@@ -20,6 +20,8 @@ export interface Chart {
 const WIDTH = 860;
 const HEIGHT = 300;
 const [LEFT, RIGHT, TOP, BOTTOM] = [64, 150, 16, 44];
+/** Between two names. */
+const APART = 16;
 const INNER = { width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
 
 interface Scale {
@@ -74,18 +76,21 @@ function line({ points }: Series, i: number, x: Place, y: Place): string {
 
 /** The names stand at the ends of the lines, moved apart where they would overlap. */
 function names(series: readonly Series[], y: Place): string[] {
-  const ends = series.map(({ name, points }, i) => {
-    const last = points.findLast(([, value]) => value !== null);
-    return { name, i, at: last ? y(last[1] ?? 0) : TOP };
-  });
+  const ends = series
+    .map(({ name, points }, i) => {
+      const last = points.findLast(([, value]) => value !== null);
+      return { name, i, at: last ? y(last[1] ?? 0) : TOP };
+    })
+    .sort((a, b) => a.at - b.at);
+  // Upwards from the axis, so that none stands below it; then downwards, so that none stands above the chart.
+  let most = TOP + INNER.height - 4;
+  for (const end of ends.toReversed()) most = (end.at = Math.min(end.at, most)) - APART;
   let least = TOP + 4;
-  return ends
-    .sort((a, b) => a.at - b.at)
-    .map(({ name, i, at }) => {
-      const place = Math.max(least, at);
-      least = place + 16;
-      return `<text class="name s${i}" x="${LEFT + INNER.width + 10}" y="${round(place + 4)}">${escape(name)}</text>`;
-    });
+  for (const end of ends) least = (end.at = Math.max(end.at, least)) + APART;
+  return ends.map(
+    ({ name, i, at }) =>
+      `<text class="name s${i}" x="${LEFT + INNER.width + 10}" y="${round(at + 4)}">${escape(name)}</text>`,
+  );
 }
 
 function hovers({ series, x: label }: Chart, x: Place): string[] {

@@ -59,3 +59,11 @@ test('a chart without a value is still one', (t) => {
   }
   t.end();
 });
+
+test('names of lines that end together stand apart, within the chart', (t) => {
+  const series = ['a', 'b', 'c'].map((name) => ({ name, points: [[0, 1] as const, [1, 0] as const] }));
+  const svg = lineChart({ ...chart, series });
+  const places = [...svg.matchAll(/class="name s\d" x="[\d.]+" y="([\d.]+)"/g)].map(([, y]) => Number(y));
+  t.strictSame(places, [224, 240, 256]);
+  t.end();
+});
