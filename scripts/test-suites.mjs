@@ -12,6 +12,7 @@ export const SUITES = {
     'infra/embedded/',
     'infra/postgres/migrate',
     'infra/tracing/',
+    'load/own-service',
     'documents/commands',
     'documents/installing',
   ],

@@ -43,6 +43,7 @@ import requestContext, { makeEndRequest, requestIdOf } from './http/plugins/requ
 import { makeChildLogger } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
+import { makeRetrySpread } from './http/retry-spread.ts';
 import { profileRoute } from './http/user/profile.ts';
 import { tokensRoutes } from './http/user/tokens.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
@@ -70,6 +71,8 @@ export interface AppOptions {
   docs: boolean;
   isDraining: () => boolean;
   clock: Clock;
+  /** From 0 to below 1: spreads retries. */
+  random: () => number;
   logger: FastifyBaseLogger;
   /** LOG_REQUESTS: which requests leave a line, by group of routes. */
   logged: Readonly<Record<RequestGroup, LoggedRequests>>;
@@ -132,7 +135,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   answerExpectations(app.server, { logger, logged: options.logged.other, observe });
-  registerErrorHandler(app);
+  registerErrorHandler(app, makeRetrySpread(clock, options.random));
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });

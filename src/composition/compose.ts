@@ -170,6 +170,7 @@ export async function compose(
       docs: config.DOCS_ENABLED,
       isDraining: drain.isDraining,
       clock: systemClock,
+      random: Math.random,
       logger,
       logged: config.LOG_REQUESTS,
       observe,

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { PROBLEMS, problemHeaders, problemOf } from './problem.ts';
+import type { RetrySpread } from './retry-spread.ts';
 
 /** Our codes for Fastify's own errors. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -19,13 +20,20 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
 const MAX_FIELD_ERRORS = 10;
 
 /** Registers the only place that turns errors into answers. */
-export function registerErrorHandler(app: FastifyInstance): void {
-  app.setErrorHandler<FastifyError | AuthError>((error, request, reply) => sendError(error, request, reply));
+export function registerErrorHandler(app: FastifyInstance, retrySpread?: RetrySpread): void {
+  app.setErrorHandler<FastifyError | AuthError>((error, request, reply) =>
+    sendError(error, request, reply, retrySpread),
+  );
   app.setNotFoundHandler((request, reply) => sendError(new AuthError('not_found'), request, reply));
 }
 
 /** Answers an error with its problem details. Logs bugs and failed dependencies. */
-export function sendError(error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendError(
+  error: Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  retrySpread: RetrySpread = () => 0,
+): FastifyReply {
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) request.log.error({ err: error }, 'internal error');
@@ -35,7 +43,7 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   request.errorCode = refusal.code;
   return reply
     .code(status)
-    .headers(problemHeaders(refusal))
+    .headers(problemHeaders(refusal, retrySpread(refusal.code)))
     .type(errorType(request))
     .serializer(JSON.stringify)
     .send({ ...problemOf(refusal.code, request.id, refusal.errors), ...oauthMembers(request, refusal.code) });

@@ -123,15 +123,18 @@ export function problemOf(code: ErrorCode, requestId: string, errors?: FieldErro
   };
 }
 
-/** The headers that go with an error: the challenge of RFC 6750, section 3, and when to retry. */
-export function problemHeaders({
-  code,
-  retryAfter,
-}: Pick<AuthError, 'code' | 'retryAfter'>): Record<string, string> {
+/**
+ * The headers that go with an error: the challenge of RFC 6750, section 3, and when to retry.
+ * @param spread seconds added to Retry-After (retry-spread.ts).
+ */
+export function problemHeaders(
+  { code, retryAfter }: Pick<AuthError, 'code' | 'retryAfter'>,
+  spread = 0,
+): Record<string, string> {
   const [status] = PROBLEMS[code];
   const headers: Record<string, string> = { 'cache-control': 'no-store' };
   if (status === 401) headers['www-authenticate'] = challengeOf(code);
-  if (status === 429 || status === 503) headers['retry-after'] = String(retryAfter ?? 1);
+  if (status === 429 || status === 503) headers['retry-after'] = String((retryAfter ?? 1) + spread);
   return headers;
 }
 

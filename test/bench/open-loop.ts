@@ -9,6 +9,7 @@
 import os from 'node:os';
 import { text } from 'node:stream/consumers';
 import { openConnection, type Answer, type Connection } from './connection.ts';
+import { pace } from './pace.ts';
 import { nextRefresh } from './requests.ts';
 
 export interface OpenLoopJob {
@@ -92,18 +93,10 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
     finish = () => {
       resolve(undefined);
     };
-    let sent = 0;
-    const tick = () => {
-      const now = performance.now();
-      for (; sent < total; sent++) {
-        const due = start + (sent * 1000) / perSecond;
-        if (due > now) break;
-        if (due >= counted) late.push(now - due);
-        send(due);
-      }
-      if (sent < total) setTimeout(tick, 1);
-    };
-    tick();
+    void pace(start, { total, dueOf: (at) => (at * 1000) / perSecond }, (due, now) => {
+      if (due >= counted) late.push(now - due);
+      send(due);
+    });
   });
   pool.close();
   const { user, system } = process.cpuUsage(cpu);

@@ -1,4 +1,5 @@
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
+import { exchange, type Call } from '../../support/exchange.ts';
 import type { Tally } from './tally.ts';
 
 /** The balancer's view of a replica. */
@@ -6,14 +7,6 @@ export interface Backend {
   url: string;
   /** Whether the replica gets new requests; a balancer that checks readiness removes it before it exits. */
   inRotation: boolean;
-}
-
-export interface Call {
-  method: 'GET' | 'POST' | 'DELETE';
-  path: string;
-  token?: string;
-  body?: object;
-  userAgent?: string;
 }
 
 export interface Answer {
@@ -48,23 +41,6 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
   const agent = new Agent({ keepAliveTimeout: 500, keepAliveMaxTimeout: 500, headersTimeout: PATIENCE });
   let turn = 0;
 
-  async function exchange({ url }: Backend, call: Call): Promise<Answer> {
-    const { method, path, token, body, userAgent } = call;
-    const response = await request(url + path, {
-      dispatcher: agent,
-      method,
-      headers: {
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(body && { 'content-type': 'application/json' }),
-        ...(userAgent !== undefined && { 'user-agent': userAgent }),
-      },
-      body: body ? JSON.stringify(body) : null,
-    });
-    const text = await response.body.text();
-    const retryAfter = Number(response.headers['retry-after'] ?? 0);
-    return { status: response.statusCode, retryAfter, body: text === '' ? null : JSON.parse(text) };
-  }
-
   function judge(call: Call, { status, retryAfter }: Answer, took: number): void {
     tally.slowest = Math.max(tally.slowest, took);
     const what = `${call.method} ${call.path.replace(/\d+/, '{id}')}`;
@@ -85,7 +61,8 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
     if (call.method === 'POST') tally.openings++;
     const since = performance.now();
     try {
-      const answer = await exchange(backend, call);
+      const { text, ...rest } = await exchange(agent, backend.url, call);
+      const answer = { ...rest, body: text === '' ? null : (JSON.parse(text) as unknown) };
       judge(call, answer, performance.now() - since);
       return answer;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anAccount, claimsOf, type Pair } from '../../support/client.ts';
-import type { Answer, Balancer, Call } from './balancer.ts';
+import type { Call } from '../../support/exchange.ts';
+import type { Answer, Balancer } from './balancer.ts';
 import { makeLongLivedUse } from './long-lived-use.ts';
 import type { RevokedWatch } from './revoked-watch.ts';
 import type { Tally } from './tally.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
-import type { Call } from './balancer.ts';
+import type { Call } from '../../support/exchange.ts';
 import { eventually } from '../../support/until.ts';
 import type { Replica } from './replica.ts';
 import { lineOf, reset } from './tally.ts';

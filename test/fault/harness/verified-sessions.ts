@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Verifier } from '../../../src/verifier/main.ts';
 import { anAccount, type Pair } from '../../support/client.ts';
-import type { Answer, Balancer, Call } from './balancer.ts';
+import type { Call } from '../../support/exchange.ts';
+import type { Answer, Balancer } from './balancer.ts';
 
 /** A token that a service verifies locally, and how to end it. */
 export interface Verified {

@@ -1,0 +1,111 @@
+import { claimsOf, type Pair } from '../support/client.ts';
+
+/** Broken promises. All must be 0. */
+export interface Correctness {
+  /** Refreshes that were answered 401 or 403 although the device had kept the rules of the protocol. */
+  sign_outs: number;
+  /** Ids that were issued twice: of users, sessions, and pairs (session and generation). */
+  duplicate_ids: number;
+  /** Ended tokens that were answered 200: logged out, or an access token older than the newest pair. */
+  revoked_accepted: number;
+}
+
+/** Compares what the devices see with what the contract promises. */
+export interface Judge {
+  /** A login or a signup has opened a session. */
+  opened(device: string, pair: Pair): void;
+  /** A new account. */
+  signedUp(userId: number): void;
+  /** A refresh was answered 200. @param presented the pair that the device held before. */
+  refreshed(device: string, presented: Pair, pair: Pair): void;
+  /** A refresh was refused. */
+  signedOut(device: string, code: string): void;
+  /** An ended token was presented again. */
+  triedEnded(what: string, isAccepted: boolean): void;
+  correctness(): Correctness;
+  /** How much was judged: 0 broken promises of 0 would say nothing. */
+  judged(): { pairs_issued: number; refreshes: number; ended_tokens_tried: number };
+  /** The first broken promises, in words, without tokens. */
+  findings(): readonly string[];
+}
+
+interface Issued {
+  device: string;
+  /** The newest generation, and the one that was presented for it. */
+  latest: number;
+  presented: number;
+}
+
+const MAX_FINDINGS = 50;
+
+export function makeJudge(): Judge {
+  // One entry for each session: the service promises that generations of a session only grow.
+  const sessions = new Map<number, Issued>();
+  const users = new Set<number>();
+  const broken: Correctness = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0 };
+  const judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0 };
+  const findings: string[] = [];
+  const find = (kind: keyof Correctness, text: string) => {
+    broken[kind]++;
+    if (findings.length < MAX_FINDINGS) findings.push(`${kind}: ${text}`);
+  };
+
+  /** An id of a token names its session and generation, so unique sessions and generations make it unique. */
+  function idOf(pair: Pair): { session: number; generation: number } {
+    const [access, refresh] = [claimsOf(pair.access_token), claimsOf(pair.refresh_token)];
+    const [session, generation] = [Number(access.sid), Number(access.gen)];
+    for (const { jti } of [access, refresh])
+      if (jti !== `${session}.${generation}`)
+        find('duplicate_ids', `a token of pair ${session}.${generation} has the id ${String(jti)}`);
+    return { session, generation };
+  }
+
+  return {
+    opened(device, pair) {
+      judged.pairs_issued++;
+      const { session, generation } = idOf(pair);
+      const known = sessions.get(session);
+      if (known)
+        find('duplicate_ids', `session ${session} of ${known.device} was opened again for ${device}`);
+      sessions.set(session, { device, latest: generation, presented: 0 });
+    },
+    signedUp(userId) {
+      if (users.has(userId)) find('duplicate_ids', `user ${userId} was created twice`);
+      users.add(userId);
+    },
+    refreshed(device, presented, pair) {
+      judged.pairs_issued++;
+      judged.refreshes++;
+      const { session, generation } = idOf(pair);
+      const held = generationOf(presented);
+      const known = sessions.get(session);
+      if (known?.device !== device) {
+        find(
+          'duplicate_ids',
+          `session ${session} of ${known?.device ?? 'no device'} was issued to ${device}`,
+        );
+        return;
+      }
+      // A retry may get the same pair again, for the same token only.
+      if (generation === known.latest && held === known.presented) return;
+      if (generation <= known.latest)
+        find('duplicate_ids', `pair ${session}.${generation} was issued after ${session}.${known.latest}`);
+      sessions.set(session, { device, latest: generation, presented: held });
+    },
+    signedOut(device, code) {
+      judged.refreshes++;
+      find('sign_outs', `${device} was signed out: ${code}`);
+    },
+    triedEnded(what, isAccepted) {
+      judged.ended_tokens_tried++;
+      if (isAccepted) find('revoked_accepted', `${what} was accepted`);
+    },
+    correctness: () => ({ ...broken }),
+    judged: () => ({ ...judged }),
+    findings: () => findings,
+  };
+}
+
+export function generationOf(pair: Pair): number {
+  return Number(claimsOf(pair.access_token).gen);
+}

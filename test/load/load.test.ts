@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test, type Test } from 'tap';
+import { bareEnvironment } from '../support/environment.ts';
+import { testFolder } from '../support/folder.ts';
+import type { Report } from './report.ts';
+import { startStub, type PlantedFault } from './stub-service.ts';
+
+const LOAD = new URL('./load.js', import.meta.url).pathname;
+
+/** Runs the command. @param env more variables. */
+async function load(words: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [LOAD, ...words], {
+    env: bareEnvironment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve));
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** A short run against a service with this fault, in which devices lose many answers. */
+async function runAgainst(t: Test, fault: PlantedFault) {
+  const folder = testFolder(t);
+  const url = await startStub(t, fault);
+  const words = ['mixed-day', '--url', url, '--users', '20', '--rate', '300', '--seconds', '1'];
+  const ran = await load([...words, '--report', folder], { LOAD_LOST: '0.1' });
+  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+  return { ...ran, report: JSON.parse(read('report.json')) as Report, page: read('report.html') };
+}
+
+test('a service that keeps its promises passes, although devices lose answers', async (t) => {
+  const { code, stdout, stderr, report, page } = await runAgainst(t, 'none');
+  t.equal(stderr, '');
+  t.equal(code, 0, stdout);
+  t.strictSame(report.correctness, { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0 });
+  for (const count of Object.values(report.judged)) t.ok(count > 0, 'all was judged');
+  t.ok(report.totals.lost_on_purpose > 0);
+  t.equal(report.settings.users, 20);
+  t.ok(report.over_time.length > 0);
+  t.match(page, /<svg/);
+  t.notMatch(page, /<(script|link|img)|https?:\/\/(?!127)/, 'the page loads nothing');
+  t.notMatch(stdout, '\u001b', 'plain lines without a terminal');
+});
+
+const FAULTS = [
+  ['accepts ended tokens', 'revoked_accepted'],
+  ['repeats session ids', 'duplicate_ids'],
+  ['repeats pairs', 'duplicate_ids'],
+  ['signs out', 'sign_outs'],
+] as const;
+
+for (const [fault, count] of FAULTS)
+  test(`a service that ${fault} fails the run, and the report says so`, async (t) => {
+    const { code, stderr, report, page } = await runAgainst(t, fault);
+    t.equal(code, 1);
+    t.ok(report.correctness[count] > 0, JSON.stringify(report.correctness));
+    t.match(stderr, `failed: ${count}: `);
+    t.ok(report.findings.some((each) => each.startsWith(count)));
+    t.match(page, 'class="verdict bad"');
+  });
+
+test('a run in which nothing is answered fails', async (t) => {
+  const words = ['mixed-day', '--url', 'http://127.0.0.1:1', '--users', '5', '--seconds', '1'];
+  const { code, stderr } = await load([...words, '--report', testFolder(t)]);
+  t.equal(code, 1);
+  t.match(stderr, 'does not answer');
+});
+
+test('wrong arguments are exit code 2, with the usage', async (t) => {
+  for (const words of [[], ['no-such-scenario'], ['mixed-day', '--users', 'many'], ['mixed-day', '--what']]) {
+    const { code, stderr } = await load(words);
+    t.equal(code, 2, words.join(' '));
+    t.match(stderr, 'npm run load -- SCENARIO');
+  }
+});
+
+test('a service beyond this machine is refused without the caller’s word', async (t) => {
+  const { code, stderr } = await load(['mixed-day', '--url', 'https://auth.example.com']);
+  t.equal(code, 2);
+  t.match(stderr, '--yes-i-own-this');
+});
+
+test('seed refuses production', async (t) => {
+  const { code, stderr } = await load(['seed', '--users', '10'], { NODE_ENV: 'production' });
+  t.equal(code, 1);
+  t.match(stderr, 'NODE_ENV is production');
+});

@@ -1,0 +1,105 @@
+import os from 'node:os';
+import type { RunArguments } from './arguments.ts';
+import { growthOf, type HerdRound } from './herd.ts';
+import type { Correctness, Judge } from './judge.ts';
+import type { RunResult } from './run.ts';
+import type { Figures, Interval, SampledOperation, Samples } from './samples.ts';
+import { HERD, OPERATIONS, SCENARIOS } from './scenarios.ts';
+
+/** `report.json`. Times in milliseconds unless the name says otherwise. */
+export interface Report {
+  scenario: string;
+  models: string;
+  /** RFC 3339. */
+  started: string;
+  settings: Omit<RunArguments, 'command' | 'scenario' | 'url' | 'report'> & {
+    url: string;
+    own_service: boolean;
+  };
+  machine: { cpu: string; cores: number; memory_gib: number; node: string; platform: string };
+  totals: {
+    /** From the first arrival to the end of the schedule. */
+    seconds: number;
+    arrivals: number;
+    /** Arrivals for which no device was free before the end. */
+    not_begun: number;
+    /** Answers with 200 in that time, a second. */
+    ok_per_second: number;
+  } & Figures;
+  /** How late this process sent requests, and its share of one core. Near 1, it is the bottleneck. */
+  generator: RunResult['generator'];
+  operations: Partial<Record<SampledOperation, Figures>>;
+  over_time: Interval[];
+  /** Failed requests by code. Retries count too. */
+  errors: Record<string, number>;
+  correctness: Correctness;
+  judged: ReturnType<Judge['judged']>;
+  /** The first broken promises. */
+  findings: readonly string[];
+  herd?: { rounds: HerdRound[]; growth: number | null };
+}
+
+export interface Ran {
+  options: RunArguments;
+  url: string;
+  started: Date;
+  judge: Judge;
+  samples: Samples;
+  seconds: number;
+  ok: number;
+  arrivals: number;
+  not_begun: number;
+  generator: RunResult['generator'];
+  rounds?: HerdRound[];
+}
+
+export function makeReport(ran: Ran): Report {
+  const { options, judge, samples, rounds } = ran;
+  const { scenario, users, seconds, rate, lost, connections } = options;
+  const all = samples.all();
+  const { models } = scenario === 'herd' ? HERD : SCENARIOS[scenario];
+  const used = OPERATIONS.map((name) => [name, samples.of(name)] as const);
+  return {
+    scenario,
+    models,
+    started: ran.started.toISOString(),
+    settings: { url: ran.url, own_service: options.url === null, users, seconds, rate, lost, connections },
+    machine: {
+      cpu: os.cpus()[0]?.model ?? 'unknown',
+      cores: os.availableParallelism(),
+      memory_gib: Math.round(os.totalmem() / 2 ** 30),
+      node: process.version,
+      platform: `${os.platform()} ${os.release()}`,
+    },
+    totals: {
+      seconds: rounded(ran.seconds),
+      arrivals: ran.arrivals,
+      not_begun: ran.not_begun,
+      ok_per_second: rounded(ran.ok / ran.seconds),
+      ...all,
+    },
+    generator: { ...ran.generator, cpu: rounded(ran.generator.cpu) },
+    operations: Object.fromEntries(used.filter(([, { requests }]) => requests > 0)),
+    over_time: samples.overTime(),
+    errors: all.errors,
+    correctness: judge.correctness(),
+    judged: judge.judged(),
+    findings: judge.findings(),
+    ...(rounds && { herd: { rounds, growth: growthOf(rounds) } }),
+  };
+}
+
+/** Why the run failed, in words; empty if it did not. */
+export function failuresOf({ correctness, totals, herd }: Report): string[] {
+  const broken = Object.entries(correctness).filter(([, count]) => count > 0);
+  const missing = herd?.rounds.reduce((sum, round) => sum + round.missing, 0) ?? 0;
+  return [
+    ...broken.map(([name, count]) => `${name}: ${count}`),
+    ...(totals.ok === 0 ? ['no request was answered 200, so nothing was shown'] : []),
+    ...(missing > 0 ? [`${missing} devices did not come back after the outage`] : []),
+  ];
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,45 @@
+import { withDatabase } from '../../src/cli/command.ts';
+import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
+import { makePostgres } from '../../src/infra/postgres/client.ts';
+import type { LiveView } from './live-view.ts';
+import { hashOf } from './own-service.ts';
+import { LoadError } from './prepare.ts';
+import { PASSWORD } from './accounts.ts';
+import { seedUsers } from './seed.ts';
+
+/** Milliseconds; a batch of rows may wait for a checkpoint. */
+const TIMEOUT = 60_000;
+
+/**
+ * Fills the service's database: that of DATABASE_URL, or the embedded one in DATA_DIR.
+ * @throws LoadError in production, and if the database holds other users
+ */
+export async function runSeed(
+  users: number,
+  env: Environment,
+  view: Pick<LiveView, 'say' | 'progress'>,
+): Promise<void> {
+  if (env.NODE_ENV === 'production')
+    throw new LoadError('NODE_ENV is production: users with a public password do not belong there');
+  const { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, DATA_DIR } = env;
+  const hash = await hashOf(loadConfig({ SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, DATA_DIR }, NO_HASHES));
+  const since = performance.now();
+  const added = await withDatabase(env, async ({ url, ca }) => {
+    const postgres = makePostgres({ url, ca, pool: 1, timeout: TIMEOUT });
+    try {
+      return await seedUsers(postgres.pool, {
+        users,
+        hash,
+        progress: (done) => {
+          view.progress('seeding', done, users);
+        },
+      });
+    } finally {
+      await postgres.close();
+    }
+  });
+  const seconds = ((performance.now() - since) / 1000).toFixed(1);
+  view.say(
+    `added ${added} users in ${seconds} s: load-0 to load-${users - 1}, all with the password "${PASSWORD}"`,
+  );
+}

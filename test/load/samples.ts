@@ -1,0 +1,122 @@
+import { makeHistogram, type Histogram } from './histogram.ts';
+import { OPERATIONS } from './scenarios.ts';
+import { LOST } from './wire.ts';
+
+export type SampledOperation = (typeof OPERATIONS)[number];
+
+/** One request. Times in milliseconds, by one monotonic clock. */
+export interface Sample {
+  operation: SampledOperation;
+  /** When it was to be sent: at its arrival; for a retry, when its wait was over. */
+  due: number;
+  done: number;
+  /** As in a Reply. */
+  code: string;
+}
+
+/** The figures of one operation, or of all. */
+export interface Figures {
+  requests: number;
+  ok: number;
+  lost_on_purpose: number;
+  /** From the due time to the answer, in milliseconds; only of requests that were answered. */
+  p50: number | null;
+  p90: number | null;
+  p99: number | null;
+  p999: number | null;
+  max: number | null;
+  errors: Record<string, number>;
+}
+
+export interface Interval {
+  /** Seconds from the start of the run to the start of this interval. */
+  second: number;
+  /** Requests that were due in it, and answers that came in it, a second. */
+  offered: number;
+  answered: number;
+  p50: number | null;
+  p90: number | null;
+  p99: number | null;
+  /** Requests due in it that failed, by code. */
+  errors: Record<string, number>;
+}
+
+export interface Samples {
+  record(sample: Sample): void;
+  all(): Figures;
+  of(operation: SampledOperation): Figures;
+  overTime(): Interval[];
+}
+
+interface Counts {
+  codes: Map<string, number>;
+  answered: Histogram;
+}
+
+/** Points on a chart; more cannot be told apart. */
+const MAX_INTERVALS = 240;
+
+/** @param start of the run by the clock of the samples. @param seconds how long it takes, roughly. */
+export function makeSamples(start: number, seconds: number): Samples {
+  const length = Math.max(1, Math.ceil(seconds / MAX_INTERVALS));
+  const operations = new Map(OPERATIONS.map((name) => [name, makeCounts()]));
+  const due: Counts[] = [];
+  const done: number[] = [];
+  const indexOf = (time: number) => Math.max(0, Math.floor((time - start) / 1000 / length));
+
+  return {
+    record(sample) {
+      const at = indexOf(sample.due);
+      count(operations.get(sample.operation) ?? makeCounts(), sample);
+      count((due[at] ??= makeCounts()), sample);
+      if (!isAnswer(sample.code)) return;
+      const end = indexOf(sample.done);
+      done[end] = (done[end] ?? 0) + 1;
+    },
+    all: () => figuresOf([...operations.values()]),
+    of: (operation) => figuresOf([operations.get(operation) ?? makeCounts()]),
+    overTime: () =>
+      Array.from({ length: Math.max(due.length, done.length) }, (_, at) => {
+        const { requests, p50, p90, p99, errors } = figuresOf([due[at] ?? makeCounts()]);
+        const answered = (done[at] ?? 0) / length;
+        return { second: at * length, offered: requests / length, answered, p50, p90, p99, errors };
+      }),
+  };
+}
+
+function makeCounts(): Counts {
+  return { codes: new Map(), answered: makeHistogram() };
+}
+
+function count({ codes, answered }: Counts, { due, done, code }: Sample): void {
+  codes.set(code, (codes.get(code) ?? 0) + 1);
+  if (isAnswer(code)) answered.add(done - due);
+}
+
+/** Whether the service answered, with any status. */
+function isAnswer(code: string): boolean {
+  return code === 'ok' || /^\d/.test(code);
+}
+
+function figuresOf(parts: readonly Counts[]): Figures {
+  const answered = makeHistogram();
+  const codes: Record<string, number> = {};
+  for (const part of parts) {
+    answered.addAll(part.answered);
+    for (const [code, times] of part.codes) codes[code] = (codes[code] ?? 0) + times;
+  }
+  const { ok = 0, [LOST]: lost = 0, ...errors } = codes;
+  const at = (share: number) => rounded(answered.percentile(share));
+  return {
+    requests: Object.values(codes).reduce((sum, times) => sum + times, 0),
+    ok,
+    lost_on_purpose: lost,
+    ...{ p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: rounded(answered.max()) },
+    errors,
+  };
+}
+
+/** To 0.01 ms. */
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms * 100) / 100;
+}

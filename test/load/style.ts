@@ -1,0 +1,51 @@
+/** The style sheet of the report. Colors keep their contrast in both modes, and are told apart by color-blind readers. */
+export const STYLE = `
+:root {
+  --surface: #ffffff; --raised: #f5f7f9; --ink: #1b1f24; --muted: #59636e; --line: #dfe3e8;
+  --good: #12703d; --bad: #b3261e;
+  --s0: #0b63ce; --s1: #b4530a; --s2: #12805c; --s3: #8a3ffc; --s4: #9f1853;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --surface: #12161c; --raised: #1a2028; --ink: #eef1f5; --muted: #a3adb8; --line: #2c343e;
+    --good: #5fd38d; --bad: #ff8a80;
+    --s0: #5aa9ff; --s1: #f0a04b; --s2: #4fd1a5; --s3: #be95ff; --s4: #ff7eb6;
+  }
+}
+body { margin: 0; background: var(--surface); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
+main { max-width: 920px; margin: 0 auto; padding: 32px 24px 64px; }
+h1 { font-size: 28px; margin: 0 0 8px; }
+h2 { font-size: 18px; margin: 36px 0 4px; }
+p { margin: 0 0 8px; }
+.about, small { color: var(--muted); }
+.verdict { font-size: 14px; font-weight: 600; border: 1.5px solid; border-radius: 999px;
+  padding: 2px 12px; vertical-align: middle; }
+.verdict.good, .card.good b { color: var(--good); }
+.verdict.bad, .card.bad b { color: var(--bad); }
+.cards { display: grid; grid-template-columns: repeat(3, 1fr); gap: 12px; margin: 20px 0 12px; }
+.card { background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px;
+  display: flex; flex-direction: column; }
+.card.bad { border-color: var(--bad); }
+.card b { font-size: 26px; font-variant-numeric: tabular-nums; }
+.cards.small b { font-size: 20px; }
+.findings { color: var(--bad); }
+figure { margin: 0; }
+svg { width: 100%; height: auto; display: block; }
+svg text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
+.tick, .axis { fill: var(--muted); }
+.grid { stroke: var(--line); }
+.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.line.s0 { stroke: var(--s0); } .line.s1 { stroke: var(--s1); } .line.s2 { stroke: var(--s2); }
+.line.s3 { stroke: var(--s3); } .line.s4 { stroke: var(--s4); }
+.name { font-weight: 600 !important; }
+.name.s0 { fill: var(--s0); } .name.s1 { fill: var(--s1); } .name.s2 { fill: var(--s2); }
+.name.s3 { fill: var(--s3); } .name.s4 { fill: var(--s4); }
+.hover { fill: transparent; } .hover:hover { fill: var(--ink); fill-opacity: 0.06; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 8px 0; }
+th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid var(--line); }
+th { color: var(--muted); font-weight: 500; }
+th:first-child, td:first-child { text-align: left; }
+@media (max-width: 640px) { .cards { grid-template-columns: 1fr; } }
+`;

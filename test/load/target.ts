@@ -1,0 +1,28 @@
+import { isIPv4 } from 'node:net';
+import { LoadError } from './prepare.ts';
+
+/**
+ * The service's origin. Only loopback is allowed unless the caller says that the target is theirs: this kit is good at
+ * taking services down.
+ * @throws LoadError
+ */
+export function readTarget(url: string, isOwned: boolean): string {
+  const target = parse(url);
+  if (!target || !/^https?:$/.test(target.protocol)) throw new LoadError(`--url: not a URL: ${url}`);
+  if (target.pathname !== '/' || target.search !== '' || target.username !== '')
+    throw new LoadError('--url: give the origin only, such as https://auth.example.com');
+  if (!isLoopback(target.hostname) && !isOwned)
+    throw new LoadError(
+      `${target.hostname} is not this machine. If the service is yours, add --yes-i-own-this; else stop here`,
+    );
+  return target.origin;
+}
+
+function isLoopback(hostname: string): boolean {
+  const name = hostname.replace(/\.$/, '');
+  return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'));
+}
+
+function parse(url: string): URL | null {
+  return URL.canParse(url) ? new URL(url) : null;
+}
