@@ -309,7 +309,7 @@ export const mutations = [
     [TOGETHER, REDIS],
     ['one bad key fails all tokens', 'if not isAnswered then', 'if not isAnswered then error(reply)'],
     ["a token gets its neighbor's outcome", 'replies[i] = reply', 'replies[#KEYS / 2 + 1 - i] = reply'],
-    ['a demoted master keeps its clients', 'if string.find(message, code)', 'if false'],
+    ['a demoted master keeps its clients', 'if string.find(reply, code)', 'if false'],
   ),
   ...inFile(
     'infra/redis/lua/put.lua',

@@ -9,7 +9,7 @@
   Output, fields separated by NUL:
     'good' or 'superseded', created, username, name, user's created [, latest, parent, first, client] [, used (ms)]
       with the state if this use confirmed the pair, with the time if this use was noted
-    'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua; a long-lived token is never 'reused'
+    'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua
 ]]
 local ARGUMENTS = 1
 
@@ -18,7 +18,7 @@ local function present(keys, args)
   local token = redis.call('HMGET', keys[1], 'created', 'revoked', 'latest', 'confirmed', 'used')
   local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled')
 
-  if token[2] == 'reused' and generation ~= '' then return 'reused' end
+  if token[2] == 'reused' then return 'reused' end
   if token[2] then return 'revoked' end
   if not token[1] or not user[1] then
     local time = redis.call('TIME')

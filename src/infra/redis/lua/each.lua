@@ -14,12 +14,10 @@ for i = 1, #KEYS / 2 do
   local args = { unpack(ARGV, (i - 1) * ARGUMENTS + 1, i * ARGUMENTS) }
   local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, args)
   if not isAnswered then
-    -- A table since Redis 7, a string before.
-    local message = type(reply) == 'table' and reply.err or reply
     for _, code in ipairs({ 'READONLY', 'MASTERDOWN', 'NOREPLICAS' }) do
-      if string.find(message, code) then return redis.error_reply(message) end
+      if string.find(reply, code) then return redis.error_reply(reply) end
     end
-    reply = 'failed\0' .. message
+    reply = 'failed\0' .. reply
   end
   replies[i] = reply
 end
