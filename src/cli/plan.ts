@@ -15,9 +15,9 @@ export const run: Command = ({ env, values }) => {
 
 /** The settings of the environment that change a plan, and the costs with its password hash. @throws ConfigError */
 function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
-  const { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY } = env;
+  const { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY, UV_THREADPOOL_SIZE } = env;
   const { DATABASE_POOL, SESSION_CACHE_TTL, REFRESH_TOKEN_TTL } = env;
-  const hashing = { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY };
+  const hashing = { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY, UV_THREADPOOL_SIZE };
   const config = loadConfig({ ...hashing, DATABASE_POOL, SESSION_CACHE_TTL, REFRESH_TOKEN_TTL }, NO_HASHES);
   const usual = workOf(loadConfig({}, NO_HASHES));
   const hash = (COSTS.replica.hash * workOf(config)) / usual;

@@ -52,8 +52,9 @@ export async function measure(bench: Bench, population: Population, setUp: SetUp
           callersOf(connections, () => source),
           operation === 'login' ? bench.hashSeconds : bench.seconds,
         );
-      // Not counted: connections, caches and the compiler.
-      if (operation !== 'login') for (const each of contenders) await run(each);
+      // Not counted: connections, caches and the compiler, which need some requests of each replica.
+      if (operation !== 'login')
+        for (const each of contenders) for (let i = 0; i <= each.replicas.count; i++) await run(each);
       for (let i = 0; i < bench.rounds; i++)
         for (const each of i % 2 === 0 ? contenders : contenders.toReversed())
           each.rounds.push(await run(each));
@@ -69,6 +70,20 @@ export async function measure(bench: Bench, population: Population, setUp: SetUp
     return figures;
   } finally {
     await Promise.all(running.map((each) => each.stop()));
+  }
+}
+
+/** Cores that one replica uses without requests. */
+export async function measureIdle(bench: Bench): Promise<Sample> {
+  const replicas = await startReplicas(bench.world, bench.meter, 1);
+  try {
+    // Not counted: the end of the start.
+    await replicas.idle(bench.hashSeconds);
+    const cores: number[] = [];
+    for (let i = 0; i < bench.rounds; i++) cores.push(await replicas.idle(bench.seconds));
+    return sampleOf(cores);
+  } finally {
+    await replicas.stop();
   }
 }
 

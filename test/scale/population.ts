@@ -30,6 +30,8 @@ const KNOWN = 100;
 const CHUNK = 1000;
 /** As long as a real one: 22 characters. */
 const CLIENT = 'r8T4Q0aZsYx1bVn5cLm2dA';
+/** The sessions have been refreshed once. Microseconds. */
+const SINCE_LOGIN = 600_000_000;
 const CACHE_TTL = 3600;
 
 /**
@@ -59,11 +61,11 @@ export async function populate(
     `WITH added AS (
        INSERT INTO tokens (user_id, type, name, created_at, latest, parent, first, confirmed, client)
        SELECT $1::bigint + i % $2::bigint, 'session', 'Firefox on Windows', to_timestamp($3::float8 / 1e6),
-         $3::bigint + i, 0, $3::bigint + i, true, $4
+         $3::bigint + i, $3::bigint + i - $6::bigint, $3::bigint + i, true, $4
        FROM generate_series(0, $5::int - 1) AS i
        RETURNING id)
      SELECT min(id) AS id FROM added`,
-    [firstUser, users, base, CLIENT, sessions],
+    [firstUser, users, base, CLIENT, sessions, SINCE_LOGIN],
   );
   await sql(databaseUrl, 'ANALYZE');
   const identityOf = (session: number) => ({
@@ -93,14 +95,20 @@ async function fillRedis(
   try {
     const prefix = world.env.REDIS_PREFIX ?? '';
     const states = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
-    const now = await states.now();
+    let now = await states.now();
     const put = async (session: number) => {
       const { userId, tokenId, generation } = identityOf(session);
-      const state = { latest: generation, parent: 0, first: generation, confirmed: true, client: CLIENT };
+      const state = {
+        ...{ latest: generation, parent: generation - SINCE_LOGIN, first: generation },
+        ...{ confirmed: true, client: CLIENT },
+      };
       const record = aSession(state, { id: tokenId, userId, createdAt: Math.floor(generation / 1000) });
-      await states.put(record, aUser({ id: userId, username: `user-${userId}` }), now);
+      const isStored = await states.put(record, aUser({ id: userId, username: `user-${userId}` }), now);
+      if (!isStored) throw new Error('Redis refused a session: it was put too late');
     };
     for (let at = 0; at < sessions; at += CHUNK) {
+      // Redis refuses a record that was read too long ago.
+      now = await states.now();
       await Promise.all(Array.from({ length: Math.min(CHUNK, sessions - at) }, (_, i) => put(at + i)));
     }
   } finally {

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { runLoad, type Caller } from '../bench/load.ts';
 import { startServer } from '../bench/server-process.ts';
 import type { World } from '../bench/world.ts';
 import { eventually } from '../support/until.ts';
-import type { StoreMeter } from './stores.ts';
+import { postgresBetween, type StoreMeter } from './stores.ts';
 
 /** One round of load. CPU times in microseconds of one request. */
 export interface Round {
@@ -24,6 +25,8 @@ export interface Replicas {
   count: number;
   /** The connections take the replicas in turn. */
   run(callers: readonly Caller[], seconds: number): Promise<Round>;
+  /** Cores that one replica uses without requests. */
+  idle(seconds: number): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -68,10 +71,15 @@ export async function startReplicas(
         perSecond: requests / elapsed,
         micros: (cpu * 1e6) / requests,
         redisMicros: ((after.redis - before.redis) * 1e6) / requests,
-        postgresMicros: ((after.postgres - before.postgres) * 1e6) / requests,
+        postgresMicros: (postgresBetween(before, after) * 1e6) / requests,
         rows: (after.rows - before.rows) / requests,
         cores: cpu / elapsed,
       };
+    },
+    async idle(seconds) {
+      const [cpu, start] = [cpuSeconds(), performance.now()];
+      await sleep(seconds * 1000);
+      return ((cpuSeconds() - cpu) * 1000) / (performance.now() - start) / count;
     },
     async stop() {
       await Promise.all(servers.map((server) => server.stop()));

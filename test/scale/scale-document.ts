@@ -1,6 +1,7 @@
 import os from 'node:os';
 import type { UserFigure } from './big-user.ts';
 import type { Figure } from './measure.ts';
+import type { Sample } from '../bench/statistics.ts';
 import type { MixedFigure } from './mixed.ts';
 
 export const PARTS = ['replicas', 'connections', 'sessions', 'tokens', 'mixed'] as const;
@@ -21,7 +22,7 @@ interface Measured<Of> {
 
 /** docs/scaling.json: the parts that have been measured. */
 export interface ScaleDocument {
-  replicas?: Measured<Figure>;
+  replicas?: Measured<Figure> & { idle: Sample };
   connections?: Measured<Figure>;
   sessions?: Measured<SessionsFigure>;
   tokens?: Measured<UserFigure>;

@@ -11,7 +11,7 @@
 import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
 import { measureBigUser } from './big-user.ts';
-import { measure, type Bench } from './measure.ts';
+import { measure, measureIdle, type Bench } from './measure.ts';
 import { measureMixed, MIXED } from './mixed.ts';
 import { saveFigures } from './page.ts';
 import { populate } from './population.ts';
@@ -72,7 +72,7 @@ async function measureAll(): Promise<ScaleDocument> {
       ...setUp,
       operations: [...operations, 'login'],
     });
-    return { figures, machine: machine() };
+    return { figures, idle: await measureIdle(bench), machine: machine() };
   });
   await note('connections', async () => {
     const setUp = { operations, replicas: [1], connections: lists('SCALE_CONNECTIONS') };
@@ -80,11 +80,14 @@ async function measureAll(): Promise<ScaleDocument> {
   });
   await note('sessions', async () => {
     const figures = [];
+    // Redis keeps the sessions of earlier steps. Read once: later, buffers of past connections would be in it.
+    const { redis: empty } = await meter.bytes();
+    let held = 0;
     for (const sessions of lists('SCALE_SESSIONS')) {
-      const empty = await meter.bytes();
       const population = await populate(world, sessions);
+      held += sessions;
       const { redis, tokens, users } = await meter.bytes();
-      const bytes = { redis: redis - empty.redis, tokens, users };
+      const bytes = { redis: ((redis - empty) * sessions) / held, tokens, users };
       const setUp = { operations, replicas: [1], connections: [64] };
       figures.push({ sessions, bytes, figures: await measure(bench, population, setUp) });
     }

@@ -7,8 +7,8 @@ import type { World } from '../bench/world.ts';
 export interface StoreUse {
   /** CPU seconds of the Redis server. */
   redis: number;
-  /** CPU seconds of PostgreSQL's processes of this database, without its background processes; NaN on another machine. */
-  postgres: number;
+  /** CPU seconds of each process of PostgreSQL for this database, by its id, without background processes. */
+  postgres: Map<number, number>;
   /** Rows that were inserted, updated or deleted. */
   rows: number;
 }
@@ -37,7 +37,7 @@ export async function openStoreMeter({ env }: World): Promise<StoreMeter> {
       );
       return {
         redis: (await field('cpu', 'used_cpu_user')) + (await field('cpu', 'used_cpu_sys')),
-        postgres: rows.reduce((sum, { pid }) => sum + cpuSecondsOf(pid), 0),
+        postgres: new Map(rows.map(({ pid }) => [pid, cpuSecondsOf(pid)])),
         rows: Number(counts[0]?.rows),
       };
     },
@@ -56,6 +56,11 @@ export async function openStoreMeter({ env }: World): Promise<StoreMeter> {
       await database.end();
     },
   };
+}
+
+/** CPU seconds of the processes that have not ended meanwhile; NaN if PostgreSQL runs on another machine. */
+export function postgresBetween(before: StoreUse, after: StoreUse): number {
+  return [...after.postgres].reduce((sum, [pid, cpu]) => sum + cpu - (before.postgres.get(pid) ?? 0), 0);
 }
 
 function cpuSecondsOf(pid: number): number {

@@ -35,14 +35,14 @@ export function sourceOf(operation: Operation, population: Population, among?: 0
       return { next: () => ({ request: requests[at++ % count] ?? '' }) };
     }
     case 'refresh': {
-      const requests = numbers.map((number) =>
+      // In turn, from `at` on. A session is added again when its refresh has been answered.
+      const waiting = numbers.map((number) =>
         requestText('GET /api/auth/refresh', { token: population.mint('refresh', number) }),
       );
       return {
         next: () => {
-          const place = at++ % count;
-          const request = requests[place] ?? '';
-          return { request, answered: (body) => (requests[place] = nextRefresh(request, body)) };
+          const request = waiting[at++] ?? '';
+          return { request, answered: (body) => waiting.push(nextRefresh(request, body)) };
         },
       };
     }

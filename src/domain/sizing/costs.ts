@@ -15,6 +15,8 @@ export interface Costs {
     /** One password hash, on a thread beside the event loop. */
     hash: number;
   };
+  /** Cores that a replica uses without requests. */
+  idle: number;
   /** CPU of Redis, in microseconds of a request. */
   redis: { verify: number; refresh: number; login: number };
   /** CPU of PostgreSQL's connections, in microseconds of a request. */
@@ -34,6 +36,7 @@ export interface Costs {
 /** By `npm run scale -- replicas sessions` (docs/scaling.json): 64 connections, one replica, medians of the rounds. */
 export const COSTS: Costs = {
   replica: { verifyKnown: 200, verifyNew: 400, refresh: 550, login: 5000, hash: 500_000 },
+  idle: 0.02,
   redis: { verify: 15, refresh: 30, login: 300 },
   postgres: { refresh: 70, login: 4000 },
   // `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), and `npm run scale -- sessions` for users.

@@ -34,7 +34,7 @@ interface ReplicaPlan {
   cpu: number;
   memory: number;
   hashConcurrency: number;
-  /** Logins a second of one replica: with all hashes running, and within its requested CPU at the target. */
+  /** Logins a second of one replica with all hashes running, if it finds idle cores. */
   loginsAtMost: number;
   autoscaler: { min: number; max: number; targetCpu: number };
 }
@@ -44,7 +44,7 @@ interface ConnectionPlan {
   pool: number;
   /** At most, with maxSurge and an ending replica (k8s/README.md, "Connections"). */
   total: number;
-  /** Whether they exceed PostgreSQL's default of 100, without those of its superusers. */
+  /** Whether they exceed PostgreSQL's default of 100, less the three of its superusers. */
   exceedsDefault: boolean;
 }
 
@@ -81,7 +81,7 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
 }
 
 function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs): ReplicaPlan {
-  const perReplica = (CPU * TARGET_CPU) / 100;
+  const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle;
   const replicasFor = ({ loop, hash }: Cores) =>
     Math.max(MIN_REPLICAS, Math.ceil(rounded((loop + hash) / perReplica)));
   const { hashConcurrency, hashMemory, processMemory } = settings;
