@@ -39,7 +39,11 @@ function loadRows(usage: Usage, { demand, cores }: Plan): Row[] {
     ),
     ['sessions in use at once', figure(demand.inUse), 'at the peak'],
     ['cores for the event loops', figure(cores.loop), 'at the peak'],
-    ['cores for password hashes', figure(cores.hash), 'at the peak, on threads beside the event loops'],
+    [
+      'cores for logins',
+      figure(cores.hash),
+      'at the peak; password hashes, on threads beside the event loops',
+    ],
   ];
 }
 

@@ -20,7 +20,7 @@ function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
   const hashing = { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_CONCURRENCY, UV_THREADPOOL_SIZE };
   const config = loadConfig({ ...hashing, DATABASE_POOL, SESSION_CACHE_TTL, REFRESH_TOKEN_TTL }, NO_HASHES);
   const usual = workOf(loadConfig({}, NO_HASHES));
-  const hash = (COSTS.replica.hash * workOf(config)) / usual;
+  const login = (COSTS.replica.login * workOf(config)) / usual;
   return {
     settings: {
       processMemory: BASE_MEMORY,
@@ -30,7 +30,7 @@ function ownFigures(env: Environment): { settings: Settings; costs: Costs } {
       sessionCacheTtl: config.SESSION_CACHE_TTL,
       refreshTokenTtl: config.REFRESH_TOKEN_TTL,
     },
-    costs: { ...COSTS, replica: { ...COSTS.replica, hash } },
+    costs: { ...COSTS, replica: { ...COSTS.replica, login } },
   };
 }
 

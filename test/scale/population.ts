@@ -18,13 +18,13 @@ export interface Population {
   sessions: number;
   /** The token of a session, by its number from 0. It is valid for ACCESS_TOKEN_TTL after the seeding. */
   mint(type: Extract<TokenType, 'access' | 'refresh'>, session: number): string;
-  /** Names of users with a production's hash of PASSWORD. */
+  /** Names of users. All have a production's hash of PASSWORD. */
   names: string[];
 }
 
 export const PASSWORD = 'difference engine';
 const SESSIONS_PER_USER = 2;
-/** Users with a password. */
+/** Users that log in. */
 const KNOWN = 100;
 /** Sessions in work at once. */
 const CHUNK = 1000;
@@ -46,15 +46,17 @@ export async function populate(
 ): Promise<Population> {
   const databaseUrl = world.env.DATABASE_URL ?? '';
   const base = Date.now() * 1000;
+  const prefix = `user-${base}-`;
+  const hash = Buffer.from(await makeScryptHasher(PRODUCTION_COST).hash(PASSWORD));
   await sql(databaseUrl, 'TRUNCATE users, tokens, known_devices');
   const [{ id: firstUser } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
     `WITH added AS (
-       INSERT INTO users (username, email, name, password_hash)
-       SELECT $1 || i, $1 || i || '@example.com', 'Ada Lovelace', '' FROM generate_series(1, $2::int) AS i
+       INSERT INTO users (username, username_skeleton, email, name, password_hash)
+       SELECT $1 || i, $1 || i, $1 || i || '@example.com', 'Ada Lovelace', $3 FROM generate_series(1, $2::int) AS i
        RETURNING id)
      SELECT min(id) AS id FROM added`,
-    [`scale-${base}-`, users],
+    [prefix, users, hash],
   );
   const [{ id: firstToken } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
@@ -81,7 +83,7 @@ export async function populate(
       const identity = identityOf(session);
       return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes)[type]);
     },
-    names: await givePasswords(databaseUrl, Number(firstUser), Math.min(KNOWN, users)),
+    names: Array.from({ length: Math.min(KNOWN, users) }, (_, i) => `${prefix}${i + 1}`),
   };
 }
 
@@ -129,14 +131,4 @@ async function codecOf(world: World) {
     await app.close();
     await composition.close();
   }
-}
-
-async function givePasswords(databaseUrl: string, firstUser: number, count: number): Promise<string[]> {
-  const hash = Buffer.from(await makeScryptHasher(PRODUCTION_COST).hash(PASSWORD));
-  const rows = await sql<{ username: string }>(
-    databaseUrl,
-    'UPDATE users SET password_hash = $1 WHERE id >= $2 AND id < $3 RETURNING username',
-    [hash, firstUser, firstUser + count],
-  );
-  return rows.map(({ username }) => username);
 }

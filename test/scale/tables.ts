@@ -1,6 +1,10 @@
 import type { Sample } from '../bench/statistics.ts';
 import type { Table } from '../bench/tables.ts';
+import { COSTS } from '../../src/domain/sizing/costs.ts';
+import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import type { Figure } from './measure.ts';
+import type { MixedFigure } from './mixed.ts';
+import { OPERATIONS } from './workloads.ts';
 import type { Part, ScaleDocument } from './scale-document.ts';
 
 /** The tables of each measured part. */
@@ -34,7 +38,7 @@ export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[]
         ]
       : []),
     ...(tokens ? [{ part: 'tokens' as const, tables: [tokensTable(tokens.figures)] }] : []),
-    ...(mixed ? [{ part: 'mixed' as const, tables: [] }] : []),
+    ...(mixed ? [{ part: 'mixed' as const, tables: [mixedTable(mixed.figures), bytesCheck(sessions)] }] : []),
   ];
 }
 
@@ -73,6 +77,71 @@ function tokensTable(figures: NonNullable<ScaleDocument['tokens']>['figures']): 
       ...[operation, count(tokens), spread(took), spread(cpu), spread(postgres)],
     ]),
   };
+}
+
+/** The model beside mixes that it was not fitted to. */
+function mixedTable(figures: readonly MixedFigure[]): Table {
+  const head = ['set-up', 'requests/s', 'of the plan', 'planned', 'measured', 'error'];
+  const row = (setUp: string, perSecond: string, what: string, planned: number, measured: Sample) => [
+    ...[setUp, perSecond, what, count(planned), spread(measured)],
+    signedPercent(planned / measured.median - 1),
+  ];
+  return {
+    title: 'The plan beside the measurement',
+    head,
+    rows: figures.flatMap((figure) => {
+      const { replicas, connections, sessions, requests, perSecond } = figure;
+      const setUp =
+        `${replicas} replicas, ${connections} connections, ${count(sessions)} sessions: ` +
+        OPERATIONS.map((operation) => `${requests[operation] / 10}% ${operation}`).join(', ');
+      const planned = plannedCost(figure);
+      const rate = count(perSecond.median);
+      return [
+        row(setUp, rate, 'CPU µs of the replicas for a request', planned.micros, figure.micros),
+        row('the same', rate, 'CPU µs of Redis for a request', planned.redisMicros, figure.redisMicros),
+      ];
+    }),
+  };
+}
+
+/** CPU microseconds of one request of the mix, by the model, at the rate that was measured. */
+export function plannedCost({ sessions, requests, replicas, perSecond }: MixedFigure): {
+  micros: number;
+  redisMicros: number;
+} {
+  const each = (operation: keyof typeof requests) => (requests[operation] / 1000) * perSecond.median;
+  const rates = { logins: each('login'), refreshes: each('refresh'), verifies: each('verify') };
+  // Half of the sessions verify (mixed.ts).
+  const cores = coresOf(rates, isRemembered(sessions / 2), COSTS);
+  const perRequest = (used: number) => (used * 1e6) / perSecond.median;
+  return {
+    micros: perRequest(cores.loop + cores.hash + COSTS.idle * replicas),
+    redisMicros: perRequest(cores.redis),
+  };
+}
+
+/** Bytes of the largest number of sessions, which was not fitted. */
+function bytesCheck(sessions: ScaleDocument['sessions']): Table {
+  const figure = sessions?.figures.at(-1);
+  const head = ['store', 'planned', 'measured', 'error'];
+  if (!figure) return { title: 'Bytes', head, rows: [] };
+  const { redisSession, redisUser, token } = COSTS.bytes;
+  const row = (store: string, planned: number, measured: number) => [
+    ...[store, mib(planned), mib(measured)],
+    signedPercent(planned / measured - 1),
+  ];
+  return {
+    title: `Bytes of ${count(figure.sessions)} sessions, two of each user`,
+    head,
+    rows: [
+      row('Redis', figure.sessions * (redisSession + redisUser / 2), figure.bytes.redis),
+      row('`tokens`', figure.sessions * token, figure.bytes.tokens),
+    ],
+  };
+}
+
+function signedPercent(share: number): string {
+  return `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(0)}%`;
 }
 
 /** For the terminal. */

@@ -10,10 +10,8 @@ export interface Costs {
     /** A verify that checks the token's signature. */
     verifyNew: number;
     refresh: number;
-    /** A login without its hash. */
+    /** A login with its password hash, which takes nearly all of it, on a thread beside the event loop. */
     login: number;
-    /** One password hash, on a thread beside the event loop. */
-    hash: number;
   };
   /** Cores that a replica uses without requests. */
   idle: number;
@@ -33,13 +31,16 @@ export interface Costs {
   };
 }
 
-/** By `npm run scale -- replicas sessions` (docs/scaling.json): 64 connections, one replica, medians of the rounds. */
+/**
+ * Medians with one replica and 64 connections (docs/scaling.json): by `npm run scale -- replicas`, and for `verifyNew`,
+ * `refresh` and bytes of users by `npm run scale -- sessions` with 100,000 sessions.
+ */
 export const COSTS: Costs = {
-  replica: { verifyKnown: 200, verifyNew: 400, refresh: 550, login: 5000, hash: 500_000 },
-  idle: 0.02,
-  redis: { verify: 15, refresh: 30, login: 300 },
-  postgres: { refresh: 70, login: 4000 },
-  // `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), and `npm run scale -- sessions` for users.
+  replica: { verifyKnown: 91, verifyNew: 318, refresh: 382, login: 545_000 },
+  idle: 0.01,
+  redis: { verify: 21, refresh: 42, login: 3400 },
+  postgres: { refresh: 16, login: 12_800 },
+  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users.
   bytes: { redisSession: 261, redisUser: 229, token: 227, user: 470 },
 };
 

@@ -70,7 +70,7 @@ export function demandOf(usage: Usage): Demand {
 export interface Cores {
   /** Of the replicas' event loops. One replica has one. */
   loop: number;
-  /** Of the replicas' password hashes, on other threads. */
+  /** Of the replicas' logins, nearly all on other threads. */
   hash: number;
   redis: number;
   postgres: number;
@@ -82,8 +82,8 @@ export function coresOf(rates: Rates, remembered: boolean, costs: Costs): Cores 
   const { replica, redis, postgres } = costs;
   const verify = remembered ? replica.verifyKnown : replica.verifyNew;
   return {
-    loop: (verifies * verify + refreshes * replica.refresh + logins * replica.login) / 1e6,
-    hash: (logins * replica.hash) / 1e6,
+    loop: (verifies * verify + refreshes * replica.refresh) / 1e6,
+    hash: (logins * replica.login) / 1e6,
     redis: (verifies * redis.verify + refreshes * redis.refresh + logins * redis.login) / 1e6,
     postgres: (refreshes * postgres.refresh + logins * postgres.login) / 1e6,
   };

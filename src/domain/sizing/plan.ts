@@ -89,7 +89,7 @@ function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs
   return {
     ...{ peak: replicasFor(peak), mean: replicasFor(mean), cpu: CPU, hashConcurrency },
     memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
-    loginsAtMost: (hashConcurrency * 1e6) / costs.replica.hash,
+    loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
     autoscaler: {
       min: replicasFor(mean),
       max: Math.ceil(rounded(replicasFor(peak) * ROOM)),
