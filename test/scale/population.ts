@@ -1,7 +1,7 @@
 import { buildApp } from '../../src/app.ts';
 import { compose } from '../../src/composition/compose.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
+import { pairClaims, type Claims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { makeRedisClient } from '../../src/infra/redis/connection/client.ts';
@@ -126,7 +126,10 @@ async function codecOf(world: World) {
   try {
     const { keyRing, issuer, audience, lifetimes } = composition.app;
     const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
-    return { sign: codec.sign, lifetimes };
+    return {
+      sign: (type: TokenType, claims: Claims) => codec.sign(type, claims),
+      lifetimes,
+    };
   } finally {
     await app.close();
     await composition.close();

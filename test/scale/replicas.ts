@@ -30,6 +30,9 @@ export interface Replicas {
   stop(): Promise<void>;
 }
 
+/** Where servers and load share the cores, a store that answers late is not down. */
+const PATIENT = { REDIS_TIMEOUT: '5000', DATABASE_TIMEOUT: '60000' };
+
 const SCRIPT = new URL('../../src/server.js', import.meta.url).pathname;
 
 export async function startReplicas(
@@ -41,7 +44,7 @@ export async function startReplicas(
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const logFile = `${world.folder}/replica-${randomUUID()}.log`;
-      const env = { ...world.unlimited, ...changes };
+      const env = { ...world.unlimited, ...PATIENT, ...changes };
       const server = await startServer({ script: SCRIPT, nodeOptions: [], env, logFile });
       await eventually(30, () => unreadiness(logFile));
       return server;
