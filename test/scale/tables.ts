@@ -92,7 +92,7 @@ function mixedTable(figures: readonly MixedFigure[]): Table {
     rows: figures.flatMap((figure) => {
       const { replicas, connections, sessions, requests, perSecond } = figure;
       const setUp =
-        `${replicas} replicas, ${connections} connections, ${count(sessions)} sessions: ` +
+        `${replicas} ${replicas === 1 ? 'replica' : 'replicas'}, ${connections} connections, ${count(sessions)} sessions: ` +
         OPERATIONS.map((operation) => `${requests[operation] / 10}% ${operation}`).join(', ');
       const planned = plannedCost(figure);
       const rate = count(perSecond.median);
