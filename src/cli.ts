@@ -14,6 +14,7 @@ const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   doctor: () => import('./cli/doctor.ts'),
   keys: () => import('./cli/keys.ts'),
   migrate: () => import('./cli/migrate.ts'),
+  plan: () => import('./cli/plan.ts'),
   purge: () => import('./cli/purge.ts'),
   recover: () => import('./cli/recover.ts'),
   user: () => import('./cli/user.ts'),

@@ -27,7 +27,17 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   client rotate NAME                  add a new secret; the one in use stays good
   client rotate NAME --again          replace the new secret, if it was lost
   client rotate NAME --finish         end the older secret
-  client delete NAME                  refuse the service`;
+  client delete NAME                  refuse the service
+  plan --users N                      size an installation: replicas, autoscaler, DATABASE_POOL, Redis, PostgreSQL
+       [--active-share 0.2]           share of the users who come on a day
+       [--visits-per-day 4]           of such a user
+       [--visit-length 15m]           90s, 15m, 2h
+       [--refresh-every 10m]          of a session in use
+       [--verifies-per-minute 6]      of a session in use; 0 if services verify tokens themselves
+       [--logins-per-day 0.1]         of a user who comes on a day
+       [--peak 4]                     the busiest second as a multiple of the mean
+       [--sessions-per-user 1.5]      that have not ended
+       [--growth 0.02]                of the users, in a month`;
 
 /** The arguments are wrong. */
 export class UsageError extends Error {}
@@ -46,6 +56,16 @@ const OPTIONS = {
   id: { type: 'string' },
   'resolve-rolled-back': { type: 'string' },
   'resolve-applied': { type: 'string' },
+  users: { type: 'string' },
+  'active-share': { type: 'string', default: '0.2' },
+  'visits-per-day': { type: 'string', default: '4' },
+  'visit-length': { type: 'string', default: '15m' },
+  'refresh-every': { type: 'string', default: '10m' },
+  'verifies-per-minute': { type: 'string', default: '6' },
+  'logins-per-day': { type: 'string', default: '0.1' },
+  peak: { type: 'string', default: '4' },
+  'sessions-per-user': { type: 'string', default: '1.5' },
+  growth: { type: 'string', default: '0.02' },
 } as const;
 
 /** @throws UsageError */

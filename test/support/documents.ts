@@ -8,7 +8,7 @@ export const DOCUMENTS = [
   'README.md',
   ...['api', 'integrating', 'verifier', 'installing', 'keys', 'operating', 'configuration', 'observability'],
   ...['threat-model', 'asvs', 'audit', 'runbook', 'rotation', 'migrations', 'glossary', 'dependencies'],
-  ...['load-testing', 'benchmarks', 'README'],
+  ...['load-testing', 'scaling', 'benchmarks', 'README'],
   ...['CONTRIBUTING.md', 'SECURITY.md'],
 ].map((name) => (name.endsWith('.md') ? name : `docs/${name}.md`));
 

@@ -1,0 +1,113 @@
+import type { Costs } from './costs.ts';
+import { coresOf, demandOf, isRemembered, type Cores, type Demand, type Usage } from './demand.ts';
+import { planStores, type StorePlan } from './stores.ts';
+
+/** The service's own figures (src/config), with which a plan has to agree. */
+export interface Settings {
+  /** Bytes of a process without hashes, and of one hash. */
+  processMemory: number;
+  hashMemory: number;
+  hashConcurrency: number;
+  databasePool: number;
+  /** SESSION_CACHE_TTL and REFRESH_TOKEN_TTL, in seconds. */
+  sessionCacheTtl: number;
+  refreshTokenTtl: number;
+}
+
+export interface Plan {
+  demand: Demand;
+  /** In the busiest second. */
+  cores: Cores;
+  /** Whether replicas remember the access tokens in use, so that most verifies check no signature. */
+  remembersTokens: boolean;
+  replicas: ReplicaPlan;
+  connections: ConnectionPlan;
+  redis: StorePlan['redis'];
+  postgres: StorePlan['postgres'];
+}
+
+interface ReplicaPlan {
+  /** For the busiest second, and for the day's mean. */
+  peak: number;
+  mean: number;
+  /** Requested cores and bytes of one replica; the memory is also the limit. */
+  cpu: number;
+  memory: number;
+  hashConcurrency: number;
+  /** Logins a second of one replica with all hashes running, if it finds idle cores. */
+  loginsAtMost: number;
+  autoscaler: { min: number; max: number; targetCpu: number };
+}
+
+interface ConnectionPlan {
+  /** DATABASE_POOL. */
+  pool: number;
+  /** At most, with maxSurge and an ending replica (k8s/README.md, "Connections"). */
+  total: number;
+  /** Whether they exceed PostgreSQL's default of 100, less the three of its superusers. */
+  exceedsDefault: boolean;
+}
+
+/** As in k8s/base: one core for the event loop, and the autoscaler's target in percent. */
+const CPU = 1;
+const TARGET_CPU = 60;
+const MIN_REPLICAS = 2;
+/** The autoscaler's room above the peak: the figures of a peak are a guess. */
+const ROOM = 1.5;
+/** The memory check warns above this share of the limit (src/doctor/memory.ts). */
+const FULL = 0.8;
+const MIB = 1024 ** 2;
+/** Limits are multiples of this. */
+const MEMORY_STEP = 128 * MIB;
+/** PostgreSQL's default, without the three for its superusers. */
+const DEFAULT_CONNECTIONS = 97;
+/** Of a rollout: the new replica and the ending one. The migration has two connections, the purge one. */
+const ROLLOUT_REPLICAS = 2;
+const JOB_CONNECTIONS = 3;
+const LEAST_POOL = 4;
+
+/** Sizes an installation. */
+export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
+  const demand = demandOf(usage);
+  const remembersTokens = isRemembered(demand.inUse);
+  const cores = coresOf(demand.peak, remembersTokens, costs);
+  const meanCores = coresOf(demand.mean, remembersTokens, costs);
+  const replicas = planReplicas(cores, meanCores, settings, costs);
+  return {
+    ...{ demand, cores, remembersTokens, replicas },
+    connections: planConnections(replicas.autoscaler.max, settings),
+    ...planStores(usage, demand, cores, settings, costs),
+  };
+}
+
+function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs): ReplicaPlan {
+  const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle;
+  const replicasFor = ({ loop, hash }: Cores) =>
+    Math.max(MIN_REPLICAS, Math.ceil(rounded((loop + hash) / perReplica)));
+  const { hashConcurrency, hashMemory, processMemory } = settings;
+  const needed = processMemory + hashConcurrency * hashMemory;
+  return {
+    ...{ peak: replicasFor(peak), mean: replicasFor(mean), cpu: CPU, hashConcurrency },
+    memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
+    loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
+    autoscaler: {
+      min: replicasFor(mean),
+      max: Math.ceil(rounded(replicasFor(peak) * ROOM)),
+      targetCpu: TARGET_CPU,
+    },
+  };
+}
+
+/** Lowers the pool if that makes the connections fit into PostgreSQL's default. */
+function planConnections(replicas: number, { databasePool }: Settings): ConnectionPlan {
+  const most = replicas + ROLLOUT_REPLICAS;
+  const fitting = Math.floor((DEFAULT_CONNECTIONS - JOB_CONNECTIONS) / most) - 1;
+  const pool = fitting >= LEAST_POOL ? Math.min(databasePool, fitting) : databasePool;
+  const total = most * (pool + 1) + JOB_CONNECTIONS;
+  return { pool, total, exceedsDefault: total > DEFAULT_CONNECTIONS };
+}
+
+/** Without the error of floating point, which would add a replica to an exact figure. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(12));
+}

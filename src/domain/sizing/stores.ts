@@ -1,0 +1,99 @@
+import type { Costs } from './costs.ts';
+import { MONTH, type Cores, type Demand, type Usage } from './demand.ts';
+
+export interface StorePlan {
+  redis: {
+    /** Sessions in Redis at the peak, and their bytes with those of their users. */
+    sessions: number;
+    bytes: number;
+    /** `maxmemory` of each master. */
+    maxMemory: number;
+    masters: number;
+  };
+  postgres: {
+    /** Rows of `tokens`: sessions in use on record, and ended ones that no purge has deleted yet. */
+    tokens: number;
+    /** Bytes of users and tokens with their indexes, when purge deletes as much as logins add. */
+    bytes: number;
+    /** Growth in a month with new accounts, after the first months. */
+    monthlyBytes: number;
+    /** Growth in each of the first months, while purge does not delete yet. */
+    firstMonthlyBytes: number;
+    /** In the busiest second. A refresh writes one row, and a second one if the new pair is used after that. */
+    rowWrites: number;
+    /** Rows of `tokens` above which it should be partitioned, and whether it is. */
+    partition: boolean;
+  };
+}
+
+const DAY = 86_400;
+/** A master of Redis has one thread for commands. Half of it stays free for bursts and failovers. */
+const REDIS_CPU = 0.5;
+/** A master of this size fills a new replica within minutes. */
+const REDIS_BYTES = 8 * 1024 ** 3;
+/** For fragmentation, tombstones, counters of failed logins, and buffers. */
+const REDIS_ROOM = 1.5;
+const REDIS_LEAST = 192 * 1024 ** 2;
+/** A cluster has three masters at least. */
+const CLUSTER = 3;
+/** Each refresh: the rotation, and the first use of the new pair. Each login: token, device, and the state. */
+const WRITES = { refresh: 2, login: 3 };
+/** Rows. Then indexes exceed the memory of usual servers, and a vacuum takes hours. */
+const PARTITION_ABOVE = 500_000_000;
+
+interface Lifetimes {
+  sessionCacheTtl: number;
+  refreshTokenTtl: number;
+}
+
+export function planStores(
+  usage: Usage,
+  demand: Demand,
+  cores: Cores,
+  lifetimes: Lifetimes,
+  costs: Costs,
+): StorePlan {
+  return {
+    redis: planRedis(usage, demand, cores, lifetimes, costs),
+    postgres: planPostgres(usage, demand, lifetimes, costs),
+  };
+}
+
+function planRedis(
+  { users, activeShare, visitSeconds }: Usage,
+  { visits }: Demand,
+  cores: Cores,
+  { sessionCacheTtl }: Lifetimes,
+  { bytes }: Costs,
+): StorePlan['redis'] {
+  // A state stays for SESSION_CACHE_TTL after the last refresh, at most after the visit.
+  const sessions = Math.min(users * activeShare, visits * (visitSeconds + sessionCacheTtl));
+  const used = sessions * (bytes.redisSession + bytes.redisUser);
+  const needed = Math.max(
+    Math.ceil(cores.redis / REDIS_CPU),
+    Math.ceil((used * REDIS_ROOM) / REDIS_BYTES),
+    1,
+  );
+  const masters = needed > 1 ? Math.max(CLUSTER, needed) : 1;
+  const maxMemory = Math.max(REDIS_LEAST, Math.ceil((used * REDIS_ROOM) / masters));
+  return { sessions, bytes: used, maxMemory, masters };
+}
+
+function planPostgres(
+  { users, sessionsPerUser, growth }: Usage,
+  { mean, peak }: Demand,
+  { refreshTokenTtl }: Lifetimes,
+  { bytes }: Costs,
+): StorePlan['postgres'] {
+  const loginsPerDay = mean.logins * DAY;
+  // `latchkey purge` keeps a session for a second lifetime, or 30 days if that is longer.
+  const keptDays = (refreshTokenTtl + Math.max(refreshTokenTtl, MONTH * DAY)) / DAY;
+  const tokens = users * sessionsPerUser + loginsPerDay * keptDays;
+  const all = users * bytes.user + tokens * bytes.token;
+  return {
+    ...{ tokens, bytes: all, monthlyBytes: growth * all },
+    firstMonthlyBytes: growth * users * bytes.user + loginsPerDay * MONTH * bytes.token,
+    rowWrites: peak.refreshes * WRITES.refresh + peak.logins * WRITES.login,
+    partition: tokens > PARTITION_ABOVE,
+  };
+}

@@ -1,0 +1,114 @@
+import { test } from 'tap';
+import type { Costs } from '../../../src/domain/sizing/costs.ts';
+import { coresOf, demandOf, isRemembered, type Usage } from '../../../src/domain/sizing/demand.ts';
+import { makePlan, type Settings } from '../../../src/domain/sizing/plan.ts';
+
+const MIB = 1024 ** 2;
+/** A million users of whom a tenth come on a day: each for four visits of 15 minutes, with two refreshes each. */
+const USAGE: Usage = {
+  ...{ users: 1_000_000, activeShare: 0.1, visitsPerDay: 4, visitSeconds: 900, refreshEvery: 600 },
+  ...{ verifiesPerMinute: 6, loginsPerDay: 0.1, peak: 4, sessionsPerUser: 1.5, growth: 0 },
+};
+const SETTINGS: Settings = {
+  ...{ processMemory: 320 * MIB, hashMemory: 128 * MIB, hashConcurrency: 2, databasePool: 10 },
+  ...{ sessionCacheTtl: 3600, refreshTokenTtl: 30 * 86_400 },
+};
+const COSTS: Costs = {
+  replica: { verifyKnown: 100, verifyNew: 300, refresh: 500, login: 500_000 },
+  idle: 0.1,
+  redis: { verify: 20, refresh: 40, login: 1000 },
+  postgres: { refresh: 50, login: 5000 },
+  bytes: { redisSession: 250, redisUser: 250, token: 200, user: 400 },
+};
+
+test('rates follow from what users do', (t) => {
+  const { mean, peak, inUse } = demandOf(USAGE);
+  const day = 86_400;
+  t.match(mean, { logins: 10_000 / day, refreshes: 800_000 / day, verifies: (400_000 * 15 * 6) / day });
+  t.strictSame(peak, { logins: 4 * mean.logins, refreshes: 4 * mean.refreshes, verifies: 4 * mean.verifies });
+  t.equal(Math.round(inUse), Math.round((400_000 * 900 * 4) / day));
+  t.end();
+});
+
+test('signups count as logins', (t) => {
+  const growing = demandOf({ ...USAGE, loginsPerDay: 0, growth: 0.3 });
+  t.equal(growing.mean.logins * 86_400, 10_000);
+  t.end();
+});
+
+test('no more sessions are in use at once than users come', (t) => {
+  t.equal(demandOf({ ...USAGE, peak: 100 }).inUse, 100_000);
+  t.end();
+});
+
+test('a verify costs more if replicas do not remember the tokens in use', (t) => {
+  t.ok(isRemembered(10_000));
+  t.notOk(isRemembered(10_001));
+  const rates = { logins: 0, refreshes: 0, verifies: 1000 };
+  t.equal(coresOf(rates, true, COSTS).loop, 0.1);
+  t.equal(coresOf(rates, false, COSTS).loop, 0.3);
+  t.end();
+});
+
+test('hashes and event loops are counted apart, and stores by their own costs', (t) => {
+  const cores = coresOf({ logins: 10, refreshes: 1000, verifies: 0 }, true, COSTS);
+  t.strictSame(cores, { loop: 0.5, hash: 5, redis: 0.05, postgres: 0.1 });
+  t.end();
+});
+
+test('replicas use 60% of a core at the peak, with what an idle one uses', (t) => {
+  const { cores, replicas } = makePlan({ ...USAGE, users: 10_000_000 }, SETTINGS, COSTS);
+  const load = cores.loop + cores.hash;
+  t.ok(load / replicas.peak + COSTS.idle < 0.6 + 1e-9, 'enough replicas');
+  t.ok(load / (replicas.peak - 1) + COSTS.idle > 0.6, 'not one too many');
+  t.ok(replicas.autoscaler.min < replicas.peak && replicas.peak < replicas.autoscaler.max);
+  t.end();
+});
+
+test('a small installation has two replicas with the memory of k8s/base', (t) => {
+  const { replicas, redis, connections, postgres } = makePlan({ ...USAGE, users: 1000 }, SETTINGS, COSTS);
+  t.match(replicas, { peak: 2, memory: 768 * MIB, loginsAtMost: 4, autoscaler: { min: 2, max: 3 } });
+  t.match(redis, { masters: 1, maxMemory: 192 * MIB });
+  t.strictSame(connections, { pool: 10, total: 58, exceedsDefault: false });
+  t.notOk(postgres.partition);
+  t.end();
+});
+
+test('more hashes at once need more memory', (t) => {
+  const { replicas } = makePlan(USAGE, { ...SETTINGS, hashConcurrency: 4 }, COSTS);
+  t.equal(replicas.memory, 1152 * MIB);
+  t.ok((320 + 4 * 128) * MIB <= 0.8 * replicas.memory, 'doctor does not warn');
+  t.end();
+});
+
+test('the pool shrinks while the connections fit into 100, and then stays', (t) => {
+  const poolsOf = (users: number) => makePlan({ ...USAGE, users }, SETTINGS, COSTS).connections;
+  const sizes = [1000, 1_000_000, 2_000_000, 4_000_000, 100_000_000].map(poolsOf);
+  for (const { pool, total, exceedsDefault } of sizes) {
+    t.equal(exceedsDefault, total > 97);
+    t.ok(pool >= 4 && pool <= 10);
+  }
+  t.ok(
+    sizes.some(({ pool, exceedsDefault }) => pool < 10 && !exceedsDefault),
+    'a smaller pool makes it fit',
+  );
+  t.match(sizes.at(-1), { pool: 10, exceedsDefault: true });
+  t.end();
+});
+
+test('Redis is a cluster of three or more once one master is not enough', (t) => {
+  const masters = (users: number) => makePlan({ ...USAGE, users }, SETTINGS, COSTS).redis.masters;
+  t.equal(masters(1_000_000), 1);
+  t.equal(masters(20_000_000), 3);
+  t.ok(masters(1_000_000_000) > 3);
+  t.end();
+});
+
+test('records are the live sessions and the ended ones that purge keeps', (t) => {
+  const { postgres } = makePlan(USAGE, SETTINGS, COSTS);
+  t.equal(Math.round(postgres.tokens), 1_500_000 + 10_000 * 60);
+  t.equal(Math.round(postgres.bytes), 1_000_000 * 400 + 2_100_000 * 200);
+  t.equal(postgres.monthlyBytes, 0, 'without new users, purge keeps the size');
+  t.equal(Math.round(postgres.firstMonthlyBytes), 10_000 * 30 * 200);
+  t.end();
+});

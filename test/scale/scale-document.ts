@@ -1,0 +1,50 @@
+import os from 'node:os';
+import type { UserFigure } from './big-user.ts';
+import type { Figure } from './measure.ts';
+import type { Sample } from '../bench/statistics.ts';
+import type { MixedFigure } from './mixed.ts';
+
+export const PARTS = ['replicas', 'connections', 'sessions', 'tokens', 'mixed'] as const;
+export type Part = (typeof PARTS)[number];
+
+/** Figures of a number of sessions in both stores. */
+export interface SessionsFigure {
+  sessions: number;
+  /** All of them: what Redis grew by, and the tables with their indexes. */
+  bytes: { redis: number; tokens: number; users: number };
+  figures: Figure[];
+}
+
+interface Measured<Of> {
+  figures: Of[];
+  machine: Machine;
+}
+
+/** docs/scaling.json: the parts that have been measured. */
+export interface ScaleDocument {
+  replicas?: Measured<Figure> & { idle: Sample };
+  connections?: Measured<Figure>;
+  sessions?: Measured<SessionsFigure>;
+  tokens?: Measured<UserFigure>;
+  mixed?: Measured<MixedFigure>;
+}
+
+interface Machine {
+  cpu: string;
+  cores: number;
+  node: string;
+  /** The mean number of runnable threads in the last five minutes, the load generator's included. */
+  load: number;
+  at: string;
+}
+
+export function machineNow(): Machine {
+  const cpus = os.cpus();
+  return {
+    cpu: cpus[0]?.model.trim() ?? 'unknown CPU',
+    cores: cpus.length,
+    node: process.version,
+    load: os.loadavg()[1] ?? NaN,
+    at: new Date().toISOString().slice(0, 10),
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * `npm run scale`: how costs grow with replicas, connections, sessions, and the tokens of one user. The last part checks
+ * the cost model of src/domain/sizing against mixes that it was not fitted to.
+ *
+ * Arguments: the parts to run, all by default: replicas connections sessions tokens mixed.
+ *
+ * --json    one line of JSON
+ * --save    writes these parts to docs/scaling.json, and the tables and charts of docs/scaling.md
+ * --smoke   only shows that it runs
+ */
+import { parseArgs } from 'node:util';
+import { makeWorld } from '../bench/world.ts';
+import { measureBigUser } from './big-user.ts';
+import { measure, measureIdle, type Bench } from './measure.ts';
+import { measureMixed, MIXED } from './mixed.ts';
+import { saveFigures } from './page.ts';
+import { populate } from './population.ts';
+import { machineNow, PARTS, type Part, type ScaleDocument } from './scale-document.ts';
+import { amount, list } from './settings.ts';
+import { openStoreMeter } from './stores.ts';
+import { reportText } from './tables.ts';
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: 'boolean', default: false },
+    save: { type: 'boolean', default: false },
+    smoke: { type: 'boolean', default: false },
+  },
+});
+const unknown = positionals.filter((name) => !PARTS.some((part) => part === name));
+if (unknown.length > 0) throw new Error(`unknown part: ${unknown.join(', ')}. Parts: ${PARTS.join(', ')}`);
+if (flags.save && flags.smoke) throw new Error('--save needs a run without --smoke');
+/** A smoke leaves out the part that runs the same code as another one. */
+const usual = PARTS.filter((part) => !flags.smoke || part !== 'connections');
+const wants = (part: Part) => (positionals.length === 0 ? usual : positionals).includes(part);
+const lists = (name: Parameters<typeof list>[0]) => list(name, flags.smoke);
+/** Where the number of sessions does not matter: few enough that each replica keeps their verified tokens. */
+const FEW = flags.smoke ? 200 : 1000;
+
+// Ctrl-C also ends the servers. Then the load fails, and the usual cleanup runs.
+process.once('SIGINT', () => undefined);
+
+const world = await makeWorld();
+const meter = await openStoreMeter(world);
+const bench: Bench = {
+  ...{ world, meter, rounds: amount('SCALE_ROUNDS', flags.smoke) },
+  seconds: amount('SCALE_SECONDS', flags.smoke),
+  hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
+};
+try {
+  const document = await measureAll();
+  process.stdout.write(flags.json ? `${JSON.stringify(document)}\n` : reportText(document));
+  if (flags.save) await saveFigures(document);
+} finally {
+  await meter.close();
+  await world.close();
+}
+
+async function measureAll(): Promise<ScaleDocument> {
+  const document: ScaleDocument = {};
+  const note = async <Name extends Part>(part: Name, work: () => Promise<ScaleDocument[Name]>) => {
+    if (!wants(part)) return;
+    process.stderr.write(`${part} …\n`);
+    document[part] = await work();
+  };
+  const machine = () => machineNow();
+  const operations = ['verify', 'refresh'] as const;
+  await note('replicas', async () => {
+    const setUp = { replicas: lists('SCALE_REPLICAS'), connections: [64] };
+    const figures = await measure(bench, await populate(world, FEW), {
+      ...setUp,
+      operations: [...operations, 'login'],
+    });
+    return { figures, idle: await measureIdle(bench), machine: machine() };
+  });
+  await note('connections', async () => {
+    const setUp = { operations, replicas: [1], connections: lists('SCALE_CONNECTIONS') };
+    return { figures: await measure(bench, await populate(world, FEW), setUp), machine: machine() };
+  });
+  await note('sessions', async () => {
+    const figures = [];
+    // Redis keeps the sessions of earlier steps. Read once: later, buffers of past connections would be in it.
+    const { redis: empty } = await meter.bytes();
+    let held = 0;
+    for (const sessions of lists('SCALE_SESSIONS')) {
+      const population = await populate(world, sessions);
+      held += sessions;
+      const { redis, tokens, users } = await meter.bytes();
+      const bytes = { redis: ((redis - empty) * sessions) / held, tokens, users };
+      const setUp = { operations, replicas: [1], connections: [64] };
+      figures.push({ sessions, bytes, figures: await measure(bench, population, setUp) });
+    }
+    return { figures, machine: machine() };
+  });
+  await note('tokens', async () => {
+    const figures = [];
+    for (const tokens of lists('SCALE_TOKENS')) figures.push(...(await measureBigUser(bench, tokens)));
+    return { figures, machine: machine() };
+  });
+  await note('mixed', async () => {
+    const figures = [];
+    for (const setUp of MIXED)
+      figures.push(
+        await measureMixed(bench, { ...setUp, ...(flags.smoke && { sessions: FEW, replicas: 1 }) }),
+      );
+    return { figures, machine: machine() };
+  });
+  return document;
+}
