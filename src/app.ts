@@ -73,6 +73,8 @@ export interface AppOptions {
   clock: Clock;
   /** From 0 to below 1: spreads retries. */
   random: () => number;
+  /** REFRESH_RETRY_WINDOW in seconds. */
+  retryWindow: number;
   logger: FastifyBaseLogger;
   /** LOG_REQUESTS: which requests leave a line, by group of routes. */
   logged: Readonly<Record<RequestGroup, LoggedRequests>>;
@@ -135,7 +137,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   answerExpectations(app.server, { logger, logged: options.logged.other, observe });
-  registerErrorHandler(app, makeRetrySpread(clock, options.random));
+  registerErrorHandler(app, makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }));
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });

@@ -171,6 +171,7 @@ export async function compose(
       isDraining: drain.isDraining,
       clock: systemClock,
       random: Math.random,
+      retryWindow: config.REFRESH_RETRY_WINDOW,
       logger,
       logged: config.LOG_REQUESTS,
       observe,

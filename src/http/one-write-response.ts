@@ -3,8 +3,8 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 type End = (chunk?: unknown, encoding?: unknown, callback?: unknown) => unknown;
 
 /**
- * Sends head and body in one write. Node ends a response with another, empty chunk. To write two chunks costs half as
- * much as all other steps of a static document together (docs/benchmarks.md).
+ * Sends head and body in one write. Node ends a response with another, empty chunk, and two chunks cost far more than
+ * one string.
  */
 export class OneWriteResponse<
   Request extends IncomingMessage = IncomingMessage,

@@ -4,27 +4,35 @@ import type { ErrorCode } from '../domain/errors.ts';
 /** Seconds to add to the Retry-After of a refusal. */
 export type RetrySpread = (code: ErrorCode) => number;
 
-/** Refusals of one cause that meet all callers alike. A `rate_limited` or a `refresh_overlap` is one caller's own. */
-const SHARED: readonly ErrorCode[] = ['unavailable', 'overloaded'];
+/** Seconds over which retries are spread at most. */
+const LONGEST = 10;
 
 /** Refusals a second whose retries may all return in the same second. */
 const CALM = 100;
 
-/** Seconds over which retries are spread at most: the default of REFRESH_RETRY_WINDOW, in which retries are cheapest. */
-const LONGEST = 10;
+interface SpreadOptions {
+  clock: Pick<Clock, 'monotonic'>;
+  /** From 0 to below 1. */
+  random: () => number;
+  /** REFRESH_RETRY_WINDOW in seconds; 0 if it is off. */
+  retryWindow: number;
+}
 
 /**
- * Spreads the retries after an outage: without it, all refused clients would return together, again and again. The more
- * refusals in the present second or the one before, the longer the spread, so a short failover costs no one more.
- * Each replica counts its own.
- * @param random from 0 to below 1.
+ * Spreads the retries after an outage: without it, all refused clients would return together, again and again. Only
+ * `unavailable` meets all callers alike, so nothing else is spread or counted. The more refusals in the present second
+ * or the one before, the longer the spread. Each replica counts its own.
+ *
+ * The spread takes at most half of the retry window. A client whose answer was lost, and whose session another tab uses,
+ * must be back within that window: after it, its retry would look like a theft.
  */
-export function makeRetrySpread(clock: Pick<Clock, 'monotonic'>, random: () => number): RetrySpread {
+export function makeRetrySpread({ clock, random, retryWindow }: SpreadOptions): RetrySpread {
+  const longest = retryWindow === 0 ? LONGEST : Math.min(LONGEST, Math.floor(retryWindow / 2));
   let second = 0;
   let count = 0;
   let previous = 0;
   return (code) => {
-    if (!SHARED.includes(code)) return 0;
+    if (code !== 'unavailable') return 0;
     const now = Math.floor(clock.monotonic() / 1000);
     if (now !== second) {
       previous = now === second + 1 ? count : 0;
@@ -32,7 +40,7 @@ export function makeRetrySpread(clock: Pick<Clock, 'monotonic'>, random: () => n
       second = now;
     }
     count++;
-    const spread = Math.min(LONGEST, Math.ceil(Math.max(previous, count) / CALM));
+    const spread = Math.min(longest, Math.ceil(Math.max(previous, count) / CALM));
     return Math.floor(random() * spread);
   };
 }

@@ -5,9 +5,10 @@ import { buildTestApp } from '../support/app.ts';
 import { call } from '../support/client.ts';
 
 /** A spread on a clock that the test sets, with a random number that is always the greatest. */
-function aSpread() {
+function aSpread(retryWindow = 20) {
   const at = { ms: 0, random: 0.999 };
-  const spread = makeRetrySpread({ monotonic: () => at.ms }, () => at.random);
+  const clock = { monotonic: () => at.ms };
+  const spread = makeRetrySpread({ clock, random: () => at.random, retryWindow });
   const refuse = (times: number) => Array.from({ length: times }, () => spread('unavailable'));
   return { at, spread, refuse };
 }
@@ -27,6 +28,17 @@ test('the more refusals, the longer the spread, up to 9 seconds', (t) => {
   t.strictSame(new Set(refuse(100)), new Set([1]));
   t.strictSame(new Set(refuse(800)), new Set([2, 3, 4, 5, 6, 7, 8, 9]));
   t.strictSame(new Set(refuse(5000)), new Set([9]));
+  t.end();
+});
+
+test('clients return within half of the retry window, if there is one', (t) => {
+  for (const [retryWindow, longest] of [
+    [300, 9],
+    [10, 4],
+    [3, 0],
+    [0, 9],
+  ] as const)
+    t.equal(aSpread(retryWindow).refuse(5000).at(-1), longest, `${retryWindow} s`);
   t.end();
 });
 
@@ -53,22 +65,25 @@ test('the second after counts, and after a quiet second nothing is spread', (t) 
   t.end();
 });
 
-test('refusals of one caller alone are neither spread nor counted', (t) => {
+test('other refusals are neither spread nor counted', (t) => {
   const { spread, refuse } = aSpread();
-  for (let i = 0; i < 500; i++) for (const code of ['rate_limited', 'refresh_overlap'] as const) spread(code);
+  const others = ['rate_limited', 'refresh_overlap', 'overloaded'] as const;
+  for (let i = 0; i < 500; i++) for (const code of others) spread(code);
   t.strictSame(refuse(1), [0]);
   refuse(500);
-  t.equal(spread('rate_limited'), 0);
-  t.equal(spread('refresh_overlap'), 0);
+  t.strictSame(others.map(spread), [0, 0, 0]);
   t.end();
 });
 
 test('Retry-After is the wait that is needed, and the spread', async (t) => {
-  const refusal = new AuthError('overloaded', { retryAfter: 7 });
   const target = await buildTestApp(t, {
     override: (app) => ({
       ...app,
-      loadShedding: { maxLag: 0, lag: () => 0, hashRefusal: () => refusal },
+      loadShedding: {
+        maxLag: 0,
+        lag: () => 0,
+        hashRefusal: () => new AuthError('unavailable', { retryAfter: 7 }),
+      },
       clock: { ...app.clock, monotonic: () => 0 },
       random: () => 0.999,
     }),

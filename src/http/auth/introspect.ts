@@ -81,6 +81,6 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
       username: principal.user.username,
     };
     reply.type('application/json; charset=utf-8');
-    return `${JSON.stringify(added).slice(0, -1)},${codec.payloadOf(token).slice(1)}` as never;
+    return `${codec.payloadOf(token).slice(0, -1)},${JSON.stringify(added).slice(1)}` as never;
   });
 };

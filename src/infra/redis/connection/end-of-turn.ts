@@ -9,7 +9,16 @@ export function atEndOfTurn(task: () => void): void {
 }
 
 function runAll(): void {
-  // The list may grow meanwhile.
-  for (const task of tasks) task();
-  tasks.length = 0;
+  let done = 0;
+  try {
+    // The list may grow meanwhile.
+    for (const task of tasks) {
+      done++;
+      task();
+    }
+  } finally {
+    tasks.splice(0, done);
+    // A task has thrown: the others still run.
+    if (tasks.length > 0) setImmediate(runAll);
+  }
 }

@@ -14,6 +14,8 @@ for i = 1, #KEYS / 2 do
   local args = { unpack(ARGV, (i - 1) * ARGUMENTS + 1, i * ARGUMENTS) }
   local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, args)
   if not isAnswered then
+    -- Redis 6 says before it where the script failed.
+    reply = string.match(reply, '%-(%u+ .*)') or reply
     for _, code in ipairs({ 'READONLY', 'MASTERDOWN', 'NOREPLICAS' }) do
       if string.find(reply, code) then return redis.error_reply(reply) end
     end
