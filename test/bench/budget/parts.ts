@@ -42,7 +42,7 @@ const RULES: readonly [RegExp, Part][] = [
     'tokens: signatures and claims',
   ],
   [
-    / node:_http_outgoing| (resOnFinish|detachSocket|assignSocket|writeHead|_writeHead) /,
+    /one-write-response\.js| node:_http_outgoing| (resOnFinish|detachSocket|assignSocket|writeHead|_writeHead) /,
     'Node: writing answers',
   ],
   [/ node:_http_(server|incoming|common)/, 'Node: reading requests'],
