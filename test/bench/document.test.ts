@@ -6,7 +6,8 @@ import { changesBetween, hasFailed, makeDocument, readDocument, type Parts } fro
 import type { Operation } from './operations.ts';
 import { committedFigures, pageWith } from './page.ts';
 import { reportText } from './report.ts';
-import type { Figures, OperationReport } from './speed.ts';
+import type { Figures } from './contender.ts';
+import type { OperationReport } from './speed.ts';
 import { sampleOf } from './statistics.ts';
 
 const OPTIONS = { settings: { connections: 64, rounds: 7, seconds: 1 }, isJudged: true };

@@ -61,43 +61,28 @@ export interface OpenWorkload {
 
 /** The load for a bare server, which knows only its own sessions. @param concurrency hashes at once. */
 export function bareWorkload(yardstick: Yardstick, tokens: BareTokens, concurrency: number): Workload {
-  switch (yardstick) {
-    case 'hello':
-      return inTurn([requestText('GET /hello')]);
-    case 'verify':
-      return inTurn(tokens.access.slice(0, VERIFIED).map((token) => requestText('GET /verify', { token })));
-    case 'refresh': {
-      const own = tokens.refresh.slice(VERIFIED, VERIFIED + CONNECTIONS);
-      return chains(own.map((token) => requestText('GET /refresh', { token })));
-    }
-    case 'scrypt':
-      return inTurn([requestText('GET /scrypt')], concurrency);
-  }
+  if (yardstick === 'scrypt') return inTurn([requestText('GET /scrypt')], concurrency);
+  if (yardstick !== 'refresh') return inTurn(bareRequests(yardstick, tokens));
+  const own = tokens.refresh.slice(VERIFIED, VERIFIED + CONNECTIONS);
+  return chains(own.map((token) => requestText('GET /refresh', { token })));
 }
 
-export function bareOpenWorkload(kind: 'verify' | 'refresh', { access, refresh }: BareTokens): OpenWorkload {
-  const tokens = kind === 'verify' ? access.slice(0, VERIFIED) : refresh.slice(VERIFIED + CONNECTIONS);
-  return {
-    requests: tokens.map((token) => requestText(`GET /${kind}`, { token })),
-    chained: kind === 'refresh',
-  };
+/** @returns null for hashes: a rate that a closed loop reaches says all. */
+export function bareOpenWorkload(yardstick: Yardstick, tokens: BareTokens): OpenWorkload | null {
+  if (yardstick === 'scrypt') return null;
+  if (yardstick !== 'refresh') return { requests: bareRequests(yardstick, tokens), chained: false };
+  const own = tokens.refresh.slice(VERIFIED + CONNECTIONS);
+  return { requests: own.map((token) => requestText('GET /refresh', { token })), chained: true };
+}
+
+function bareRequests(yardstick: 'hello' | 'verify', { access }: BareTokens): string[] {
+  if (yardstick === 'hello') return [requestText('GET /hello')];
+  return access.slice(0, VERIFIED).map((token) => requestText('GET /verify', { token }));
 }
 
 /** The load for the service. @param rounds how often `begin` will be called. */
 export async function serviceWorkload(operation: Operation, world: World, rounds: number): Promise<Workload> {
   switch (operation) {
-    case 'static document':
-      return inTurn([requestText('GET /.well-known/oauth-authorization-server')]);
-    case 'JWKS':
-      return inTurn([requestText('GET /.well-known/jwks.json')]);
-    case 'verify':
-      return inTurn((await accessTokens(world)).map(verifyRequest));
-    case 'verify, long-lived':
-      return inTurn((await world.createLongLivedMany(await world.sessions(VERIFIED))).map(verifyRequest));
-    case 'introspection':
-      return inTurn(await introspections(world));
-    case 'GET /api/user':
-      return inTurn((await accessTokens(world)).map((token) => requestText('GET /api/user', { token })));
     case 'refresh':
       return chains((await world.signUpMany(CONNECTIONS)).map(refreshRequest));
     case 'logout':
@@ -106,13 +91,38 @@ export async function serviceWorkload(operation: Operation, world: World, rounds
       return inTurn(await logins(world), HASHING_CONNECTIONS);
     case 'signup':
       return { callers: Array.from({ length: HASHING_CONNECTIONS }, () => ({ next: signup })) };
+    default:
+      return inTurn(await repeatable(operation, world));
   }
 }
 
-export async function serviceOpenWorkload(kind: 'verify' | 'refresh', world: World): Promise<OpenWorkload> {
-  return kind === 'verify'
-    ? { requests: (await accessTokens(world)).map(verifyRequest), chained: false }
-    : { requests: (await world.signUpMany(CHAINS)).map(refreshRequest), chained: true };
+/** @returns null for an operation whose request cannot be repeated, or that waits for a hash. */
+export async function serviceOpenWorkload(operation: Operation, world: World): Promise<OpenWorkload | null> {
+  if (operation === 'logout' || operation === 'login' || operation === 'signup') return null;
+  return operation === 'refresh'
+    ? { requests: (await world.signUpMany(CHAINS)).map(refreshRequest), chained: true }
+    : { requests: await repeatable(operation, world), chained: false };
+}
+
+/** Requests that change nothing. */
+async function repeatable(
+  operation: Exclude<Operation, 'refresh' | 'logout' | 'login' | 'signup'>,
+  world: World,
+): Promise<string[]> {
+  switch (operation) {
+    case 'static document':
+      return [requestText('GET /.well-known/oauth-authorization-server')];
+    case 'JWKS':
+      return [requestText('GET /.well-known/jwks.json')];
+    case 'verify':
+      return (await accessTokens(world)).map(verifyRequest);
+    case 'verify, long-lived':
+      return (await world.createLongLivedMany(await world.sessions(VERIFIED))).map(verifyRequest);
+    case 'introspection':
+      return introspections(world);
+    case 'GET /api/user':
+      return (await accessTokens(world)).map((token) => requestText('GET /api/user', { token }));
+  }
 }
 
 /** All connections send these requests in turn. */
