@@ -137,7 +137,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   answerExpectations(app.server, { logger, logged: options.logged.other, observe });
-  registerErrorHandler(app, makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }));
+  registerErrorHandler(
+    app,
+    makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }),
+  );
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });

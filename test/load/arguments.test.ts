@@ -53,7 +53,9 @@ test('figures that make no sense are refused by name', (t) => {
   ] as const)
     t.throws(() => readArguments(['mixed-day', `${option}=${value}`], {}), new RegExp(option));
   t.throws(() => readArguments(['mixed-day'], { LOAD_LOST: '1' }), /LOAD_LOST/);
+  t.throws(() => readArguments(['mixed-day', '--users', '20000000'], {}), /--users: .* maximum/);
   t.throws(() => readArguments(['seed'], {}), /--users/);
+  t.throws(() => readArguments(['seed', '--users', '5', '--url', 'http://localhost'], {}), /--url/);
   t.throws(() => readArguments(['mixed-day', 'verify-heavy'], {}), /one scenario/);
   t.end();
 });

@@ -12,7 +12,7 @@ Scenarios: ${SCENARIO_NAMES.join(', ')}.
 --seconds N    length of the run; of herd's outage (LOAD_SECONDS)
 --rate N       arrivals a second at the peak (LOAD_RATE)
 --report DIR   where report.html and report.json go (reports/load)
---yes-i-own-this   the service at a URL beyond this machine is yours
+--yes-i-own-this   the service or the database beyond this machine is yours
 
 Other settings: LOAD_LOST, the share of answers that devices lose (0.02); LOAD_CONNECTIONS (256; herd 10,000).
 docs/load-testing.md says more.
@@ -24,6 +24,8 @@ const CONNECTIONS = 256;
 export interface SeedArguments {
   command: 'seed';
   users: number;
+  /** The database may be on another machine. */
+  isOwned: boolean;
 }
 
 export interface RunArguments {
@@ -52,14 +54,16 @@ export function readArguments(
     throw new LoadError(`name one scenario, or seed: ${SCENARIO_NAMES.join(', ')}`);
   const number = (option: string, given: string | undefined, usual: number, most = Infinity) => {
     const value = Number(given === undefined || given === '' ? usual : given);
-    if (!(value > 0) || value > most)
-      throw new LoadError(`${option}: not a number above 0: ${String(given)}`);
+    if (!(value > 0)) throw new LoadError(`${option}: not a number above 0: ${String(given)}`);
+    if (value > most) throw new LoadError(`${option}: ${value} is above the maximum of ${most}`);
     return value;
   };
   const users = (usual: number) => Math.ceil(number('--users', values.users ?? env.LOAD_USERS, usual, 1e7));
   if (!scenario) {
     if (values.users === undefined) throw new LoadError('seed: say how many, with --users N');
-    return { command: 'seed', users: users(0) };
+    if (values.url !== undefined)
+      throw new LoadError('seed fills the database of DATABASE_URL, not a service: leave out --url');
+    return { command: 'seed', users: users(0), isOwned: values['yes-i-own-this'] };
   }
   const usual =
     scenario === 'herd' ? { ...HERD, rate: 1 } : { ...SCENARIOS[scenario], connections: CONNECTIONS };

@@ -40,7 +40,7 @@ export function makeEndedTokens(ports: {
     const due = clock.monotonic();
     const path = type === 'access' ? '/api/auth/verify' : '/api/auth/refresh';
     const { status, code } = await wire.send({ method: 'GET', path, token });
-    // A refusal is what is expected.
+    // The service must refuse it.
     if (isSampled)
       samples.record({
         operation: 'ended',

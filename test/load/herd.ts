@@ -76,6 +76,7 @@ async function runRound(
   setMaxListeners(0, stop);
   const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => undefined);
   const sent: number[] = [];
+  const ended = makeEndedTokens({ wire, judge, samples, clock });
   const ports: DevicePorts = {
     wire: {
       send: (call, loseAfter) => {
@@ -85,7 +86,7 @@ async function runRound(
       },
     },
     ...{ judge, samples, clock, random, pause, lost },
-    ended: makeEndedTokens({ wire, judge, samples, clock }),
+    ended,
     isOver: () => stop.aborted,
   };
 
@@ -109,6 +110,7 @@ async function runRound(
   }, PATIENCE * 1000);
   await Promise.all(running);
   clearTimeout(patience);
+  await ended.tryAll();
 
   const requests = sent.reduce((sum, each) => sum + each, 0);
   return {

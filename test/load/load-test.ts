@@ -68,11 +68,12 @@ function loginsNeeded({ options }: Site, sessions: number): number {
   return options.scenario === 'signup-burst' ? sessions : Math.max(1, sessions);
 }
 
-function loggingIn({ wire, view }: Site, sessions: number) {
+function loggingIn({ wire, view, signal }: Site, sessions: number) {
   const progress = (done: number) => {
     view.progress('logging in', done, Math.max(1, sessions));
   };
-  return { wire, pause: (ms: number) => sleep(ms), progress };
+  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
+  return { wire, pause, progress, signal };
 }
 
 async function openLoop(site: Site, devices: OpenedDevice[]): Promise<Ran> {
@@ -134,6 +135,7 @@ function write(ran: Ran, view: LiveView): string[] {
   for (const [code, count] of Object.entries(report.errors)) view.say(`  ${count} × ${code}`);
   if (outage) view.say(`growth: ${outage.growth ?? 'unknown'} (1 is linear)`);
   view.say(`correctness: ${JSON.stringify(correctness)}`);
+  for (const finding of report.findings) view.say(`  ${finding}`);
   view.say(join(ran.options.report, 'report.html'));
   return failuresOf(report);
 }

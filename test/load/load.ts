@@ -12,9 +12,10 @@ import { runSeed } from './run-seed.ts';
 const view = makeLiveView(process.stdout);
 const stopping = new AbortController();
 // Ctrl-C ends the run early. The report is still written.
-process.once('SIGINT', () => {
-  stopping.abort();
-});
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => {
+    stopping.abort();
+  });
 
 function argumentsOrExit() {
   try {
@@ -29,7 +30,7 @@ function argumentsOrExit() {
 
 try {
   const given = argumentsOrExit();
-  if (given?.command === 'seed') await runSeed(given.users, process.env, view);
+  if (given?.command === 'seed') await runSeed(given, process.env, view);
   else if (given) {
     const failures = await runLoadTest(given, view, stopping.signal);
     for (const failure of failures) process.stderr.write(`failed: ${failure}\n`);

@@ -12,7 +12,7 @@ function aPair(sid: number): Pair {
 }
 
 /** Logs in against a service with these answers; further logins succeed. */
-async function logIn(count: number, replies: Partial<Reply>[]) {
+async function logIn(count: number, replies: Partial<Reply>[], signal = new AbortController().signal) {
   const seen = { names: [] as string[], pauses: [] as number[], done: [] as number[] };
   let sid = 0;
   const pairs = await logInAll(count, {
@@ -25,6 +25,7 @@ async function logIn(count: number, replies: Partial<Reply>[]) {
     },
     pause: (ms) => Promise.resolve(seen.pauses.push(ms)),
     progress: (done) => seen.done.push(done),
+    signal,
   });
   return { pairs, ...seen };
 }
@@ -42,7 +43,7 @@ test('each seeded user logs in once, and the progress is told', async (t) => {
 test('an overloaded service is asked again when it says', async (t) => {
   const { pairs, names, pauses } = await logIn(1, [
     { status: 503, code: '503 overloaded', retryAfter: 3 },
-    { status: 429, code: '429 rate_limited', retryAfter: 900 },
+    { status: 503, code: '503 overloaded', retryAfter: 900 },
     { status: 0, code: 'timeout' },
   ]);
   t.equal(pairs.length, 1);
@@ -52,6 +53,18 @@ test('an overloaded service is asked again when it says', async (t) => {
 
 test('a user who does not exist means that the database was not seeded', async (t) => {
   await t.rejects(logIn(1, [{ status: 401, code: '401 invalid_credentials' }]), /load -- seed --users N/);
+});
+
+test('a service that limits logins says which settings to change', async (t) => {
+  const limited = { status: 429, code: '429 rate_limited', retryAfter: 900 };
+  await t.rejects(logIn(3, [limited]), /RATE_LIMIT_LOGIN=0/);
+});
+
+test('a service that falls silent is given up, and so is a run that is stopped', async (t) => {
+  const silence = Array.from({ length: 100 }, () => ({ status: 0, code: 'timeout' }));
+  const ok = { status: 200, code: 'ok', body: aPair(1) };
+  await t.rejects(logIn(20, [ok, ...silence]), /does not answer: timeout/);
+  await t.rejects(logIn(1, silence, AbortSignal.abort()), /stopped before the run/);
 });
 
 test('a service that never answers is given up', async (t) => {

@@ -33,6 +33,8 @@ export function devicesOf(
 /** Logins in flight; a service hashes a few at once, and the rest would only wait. */
 const AT_ONCE = 8;
 const LONGEST_WAIT = 5;
+/** Requests without an answer between two logins that succeed. */
+const MAX_SILENT = 30;
 
 /**
  * Logs in the first seeded users at a service that the kit did not start.
@@ -45,7 +47,13 @@ export async function logInAll(
     wire,
     pause,
     progress,
-  }: { wire: Pick<Wire, 'send'>; pause: (ms: number) => Promise<unknown>; progress: (done: number) => void },
+    signal,
+  }: {
+    wire: Pick<Wire, 'send'>;
+    pause: (ms: number) => Promise<unknown>;
+    progress: (done: number) => void;
+    signal: AbortSignal;
+  },
 ): Promise<Pair[]> {
   const pairs: Pair[] = [];
   let [next, done, silent] = [0, 0, 0];
@@ -53,14 +61,21 @@ export async function logInAll(
     const { username, password } = seededAccount(i);
     const call = { method: 'POST', path: '/api/auth', body: { username, password } } as const;
     for (;;) {
+      if (signal.aborted) throw new LoadError('stopped before the run');
       const { status, code, retryAfter, body } = await wire.send({ ...call, userAgent: `load-device-${i}` });
-      if (status === 200) return body as Pair;
+      if (status === 200) {
+        silent = 0;
+        return body as Pair;
+      }
+      if (code === '429 rate_limited')
+        throw new LoadError(
+          'the service limits logins: set RATE_LIMIT_LOGIN=0 and RATE_LIMIT_NETWORK=0, or RATE_LIMIT_ALLOW',
+        );
       if (status >= 400 && status < 500 && status !== 429)
         throw new LoadError(
           `${username} cannot log in (${code}): run \`npm run load -- seed --users N\` against the service's database`,
         );
-      if (status === 0 && ++silent > 10 && done === 0)
-        throw new LoadError(`the service does not answer: ${code}`);
+      if (status === 0 && ++silent > MAX_SILENT) throw new LoadError(`the service does not answer: ${code}`);
       await pause(Math.min(LONGEST_WAIT, Math.max(1, retryAfter)) * 1000);
     }
   };

@@ -1,26 +1,36 @@
 import { withDatabase } from '../../src/cli/command.ts';
 import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
+import type { SeedArguments } from './arguments.ts';
 import type { LiveView } from './live-view.ts';
 import { hashOf } from './own-service.ts';
 import { LoadError } from './prepare.ts';
 import { PASSWORD } from './accounts.ts';
 import { seedUsers } from './seed.ts';
+import { isLoopback } from './target.ts';
 
 /** Milliseconds; a batch of rows may wait for a checkpoint. */
 const TIMEOUT = 60_000;
 
 /**
  * Fills the service's database: that of DATABASE_URL, or the embedded one in DATA_DIR.
- * @throws LoadError in production, and if the database holds other users
+ * @throws LoadError in production, if the database is on another machine that is not the caller's, and if it holds other
+ * users
  */
 export async function runSeed(
-  users: number,
+  { users, isOwned }: Pick<SeedArguments, 'users' | 'isOwned'>,
   env: Environment,
   view: Pick<LiveView, 'say' | 'progress'>,
 ): Promise<void> {
   if (env.NODE_ENV === 'production')
     throw new LoadError('NODE_ENV is production: users with a public password do not belong there');
+  const { DATABASE_URL: database = '' } = env;
+  // The configuration refuses a malformed one.
+  const hostname = URL.canParse(database) ? new URL(database).hostname : '';
+  if (hostname !== '' && !isLoopback(hostname) && !isOwned)
+    throw new LoadError(
+      `${hostname} is not this machine. If its database is yours and for tests, add --yes-i-own-this`,
+    );
   const { SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, DATA_DIR } = env;
   const hash = await hashOf(loadConfig({ SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, DATA_DIR }, NO_HASHES));
   const since = performance.now();

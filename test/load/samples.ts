@@ -43,6 +43,7 @@ export interface Interval {
 
 export interface Samples {
   record(sample: Sample): void;
+  /** Of the devices' requests, without the ended tokens that the kit presents. */
   all(): Figures;
   of(operation: SampledOperation): Figures;
   overTime(): Interval[];
@@ -66,14 +67,15 @@ export function makeSamples(start: number, seconds: number): Samples {
 
   return {
     record(sample) {
-      const at = indexOf(sample.due);
       count(operations.get(sample.operation) ?? makeCounts(), sample);
+      if (sample.operation === 'ended') return;
+      const at = indexOf(sample.due);
       count((due[at] ??= makeCounts()), sample);
       if (!isAnswer(sample.code)) return;
       const end = indexOf(sample.done);
       done[end] = (done[end] ?? 0) + 1;
     },
-    all: () => figuresOf([...operations.values()]),
+    all: () => figuresOf([...operations].filter(([name]) => name !== 'ended').map(([, counts]) => counts)),
     of: (operation) => figuresOf([operations.get(operation) ?? makeCounts()]),
     overTime: () =>
       Array.from({ length: Math.max(due.length, done.length) }, (_, at) => {

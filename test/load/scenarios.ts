@@ -29,7 +29,7 @@ const STEADY: readonly Point[] = [
 
 export const SCENARIOS = {
   'login-storm': {
-    models: 'Monday at nine: within minutes, everyone opens the app and logs in with a password.',
+    models: 'Monday at nine: within minutes, all users open the app and log in with a password.',
     users: 5000,
     rate: 10,
     seconds: 60,
@@ -39,7 +39,7 @@ export const SCENARIOS = {
       { at: 0.7, level: 1 },
       { at: 1, level: 0.1 },
     ],
-    mix: { login: 4, verify: 6 },
+    mix: { login: 40, verify: 55, logout: 5 },
     signedIn: 0,
   },
   'steady-refresh': {

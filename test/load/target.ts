@@ -18,7 +18,8 @@ export function readTarget(url: string, isOwned: boolean): string {
   return target.origin;
 }
 
-function isLoopback(hostname: string): boolean {
+/** @param hostname as in a URL; empty for a socket in the file system. */
+export function isLoopback(hostname: string): boolean {
   const name = hostname.replace(/\.$/, '');
   return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'));
 }

@@ -1,4 +1,5 @@
 import { Agent } from 'undici';
+import type { Pair } from '../support/client.ts';
 import { exchange, type Call } from '../support/exchange.ts';
 
 /** The outcome of one request. */
@@ -39,6 +40,7 @@ export function makeWire(origin: string, connections: number): Wire {
       try {
         const { status, retryAfter, text } = await exchange(agent, origin, call);
         const body = parsed(text);
+        if (status === 200 && mustBePair(call) && !isPair(body)) return noAnswer('200 without tokens');
         return { status, code: codeOf(status, body), retryAfter, body };
       } catch (error) {
         return noAnswer(reasonOf(error));
@@ -56,6 +58,19 @@ export function makeWire(origin: string, connections: number): Wire {
     clearTimeout(timer);
     return noAnswer(LOST);
   }
+}
+
+/** A proxy's own page may come with 200. */
+function mustBePair({ method, path }: Call): boolean {
+  return (
+    (method === 'POST' && (path === '/api/auth' || path === '/api/auth/signup')) ||
+    path === '/api/auth/refresh'
+  );
+}
+
+function isPair(body: unknown): boolean {
+  const { access_token: access, refresh_token: refresh } = (body ?? {}) as Partial<Pair>;
+  return typeof access === 'string' && typeof refresh === 'string';
 }
 
 function noAnswer(code: string): Reply {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runLoad, type Caller } from '../bench/load.ts';
-import { startServer } from '../bench/server-process.ts';
+import { startServer, type ServerProcess } from '../bench/server-process.ts';
 import type { World } from '../bench/world.ts';
 import { eventually } from '../support/until.ts';
 import { postgresBetween, type StoreMeter } from './stores.ts';
@@ -41,15 +41,24 @@ export async function startReplicas(
   count: number,
   changes: Record<string, string> = {},
 ): Promise<Replicas> {
-  const servers = await Promise.all(
+  const servers: ServerProcess[] = [];
+  const stop = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+  };
+  const started = await Promise.allSettled(
     Array.from({ length: count }, async () => {
       const logFile = `${world.folder}/replica-${randomUUID()}.log`;
       const env = { ...world.unlimited, ...PATIENT, ...changes };
       const server = await startServer({ script: SCRIPT, nodeOptions: [], env, logFile });
+      servers.push(server);
       await eventually(30, () => unreadiness(logFile));
-      return server;
     }),
   );
+  const failed = started.find((each) => each.status === 'rejected');
+  if (failed) {
+    await stop();
+    throw failed.reason;
+  }
   const cpuSeconds = () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0);
   return {
     count,
@@ -84,9 +93,7 @@ export async function startReplicas(
       await sleep(seconds * 1000);
       return ((cpuSeconds() - cpu) * 1000) / (performance.now() - start) / count;
     },
-    async stop() {
-      await Promise.all(servers.map((server) => server.stop()));
-    },
+    stop,
   };
 }
 
