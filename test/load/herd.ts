@@ -74,7 +74,7 @@ async function runRound(
   const stop = AbortSignal.any([over.signal, signal]);
   // Each waiting device listens.
   setMaxListeners(0, stop);
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => undefined);
+  const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal: stop }).catch(() => undefined);
   const sent: number[] = [];
   const ended = makeEndedTokens({ wire, judge, samples, clock });
   const ports: DevicePorts = {

@@ -70,7 +70,7 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   const start = clock.monotonic() + LEAD;
   const samples = makeSamples(start, seconds);
   const ended = makeEndedTokens({ wire, judge, samples, clock });
-  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
+  const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal }).catch(() => undefined);
   const ports: DevicePorts = {
     ...{ wire, judge, ended, samples, clock, random, pause, isOver },
     lost: options.lost,
