@@ -12,8 +12,8 @@ interface WriteBehindPorts {
 
 /** The most rows of one statement: large enough to keep up, small enough not to hold many rows for long. */
 const BATCH = 500;
-/** Its multiples modulo 1 are spread evenly, and successive ones are far apart. */
-const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
+/** Its multiples modulo 1 are spread evenly, and successive ones are far apart: 1 minus the golden ratio. */
+const STEP = 0.382;
 
 /**
  * Queues rotations and uses in memory while requests are served, and writes them to the records in batches. Only the
@@ -122,8 +122,13 @@ function isNewer(state: SessionState, than: SessionState): boolean {
 function takeBatches<Value>(queue: Map<number, Value>): [number, Value][][] {
   const entries = [...queue].sort(([a], [b]) => a - b);
   queue.clear();
-  const batches = Array.from({ length: Math.ceil(entries.length / BATCH) }, () => [] as typeof entries);
-  entries.forEach((entry, i) => batches[i % batches.length]?.push(entry));
-  const place = new Map(batches.map((batch, i) => [batch, (i * GOLDEN_RATIO) % 1]));
-  return batches.sort((a, b) => (place.get(a) ?? 0) - (place.get(b) ?? 0));
+  const count = Math.ceil(entries.length / BATCH);
+  const placeOf = (batch: number) => (batch * STEP) % 1;
+  const order = Array.from({ length: count }, (_, i) => i).sort((a, b) => placeOf(a) - placeOf(b));
+  return order.map((first) => everyNth(entries, first, count));
+}
+
+function everyNth<Entry>(entries: readonly Entry[], first: number, step: number): Entry[] {
+  const count = Math.ceil((entries.length - first) / step);
+  return Array.from({ length: count }, (_, i) => entries[first + i * step] as Entry);
 }

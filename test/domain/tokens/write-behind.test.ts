@@ -132,6 +132,17 @@ test('a backlog is written in batches sorted by id, and neighbors are written fa
   t.ok(Math.min(...distances) > 3, `at least ${Math.min(...distances)} batches apart`);
 });
 
+test('the order of batches is the same on every replica', async (t) => {
+  const { writeBehind, batches } = aWorld();
+  for (let tokenId = 1; tokenId <= 2500; tokenId++)
+    writeBehind.note({ userId: 1, tokenId }, initialState(2e6, ''));
+  await writeBehind.flush();
+  t.strictSame(
+    batches.map(([first]) => first),
+    [1, 4, 2, 5, 3],
+  );
+});
+
 test('only the last use of a token counts', async (t) => {
   const { aSession, tokens, writeBehind } = aWorld();
   const { userId } = await aSession();
