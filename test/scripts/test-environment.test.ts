@@ -65,14 +65,16 @@ test('no test passes process.env on, and the runner lets through what tests read
 });
 
 /**
- * Leaves out the bench and the soak test, which the test runner does not start, code that runs inside a container or is
+ * Leaves out the commands for measuring and the soak test, which the test runner does not start, code that runs inside a container or is
  * a test's text, and the one file that sets variables for OpenTelemetry's SDK and restores them.
  */
 function testSources() {
   return readdirSync(join(ROOT, 'test'), { recursive: true })
     .map(String)
     .filter(
-      (name) => name.endsWith('.ts') && !/^bench\/|soak\/|^scripts\/|leaks\/watched-instance/.test(name),
+      (name) =>
+        name.endsWith('.ts') &&
+        !/^(bench|scale)\/|^load\/load\.ts|soak\/|^scripts\/|leaks\/watched-instance/.test(name),
     )
     .map((name) => ({
       name,
