@@ -98,7 +98,11 @@ async function runRound({ subject, operation, workload }: Contender, seconds: nu
 }
 
 /** The contender that runs an operation, or its yardstick. @throws Error if there is none. */
-export function find(contenders: readonly Contender[], server: ServerName, operation: Operation): Contender {
+export function contenderOf(
+  contenders: readonly Contender[],
+  server: ServerName,
+  operation: Operation,
+): Contender {
   const found = contenders.find(
     ({ name, subject }) => subject.name === server && name === nameOf(subject, operation),
   );

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -48,15 +48,7 @@ export async function startServer({
     stdio: ['ignore', log, 'inherit'],
   });
   closeSync(log);
-  const ended = new Promise<void>((resolve) =>
-    child.once('exit', () => {
-      resolve();
-    }),
-  );
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await ended;
-  };
+  const stop = stopperOf(child);
   try {
     const { url, tokens } = await servingAt(
       logFile,
@@ -73,6 +65,19 @@ export async function startServer({
     await stop();
     throw error;
   }
+}
+
+/** Call it directly after the spawn. @returns a function that ends the process, and resolves once it has ended. */
+export function stopperOf(child: ChildProcess): () => Promise<void> {
+  const ended = new Promise<void>((resolve) =>
+    child.once('exit', () => {
+      resolve();
+    }),
+  );
+  return async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
 }
 
 async function servingAt(

@@ -1,5 +1,5 @@
 import { sharesOf } from './comparison.ts';
-import { figuresOf, find, measureGroup, type Contender, type Figures } from './contender.ts';
+import { contenderOf, figuresOf, measureGroup, type Contender, type Figures } from './contender.ts';
 import { measureLatency, type LatencyReport } from './latency.ts';
 import { operationsOf, type Operation, type Yardstick } from './operations.ts';
 import { sampleOf, type Sample } from './statistics.ts';
@@ -69,8 +69,8 @@ export async function measureSpeed(world: World, options: SpeedOptions): Promise
 
 function operationReports(yardstick: Yardstick, contenders: readonly Contender[]): OperationReport[] {
   return operationsOf(yardstick).map((operation) => {
-    const service = find(contenders, 'service', operation);
-    const floor = find(contenders, 'floor', operation);
+    const service = contenderOf(contenders, 'service', operation);
+    const floor = contenderOf(contenders, 'floor', operation);
     const shares = sharesBetween(service, floor);
     return {
       ...{ operation, yardstick: floor.subject.runs(operation) },
@@ -83,7 +83,7 @@ function rulerReports(contenders: readonly Contender[]): RulerReport[] {
   return contenders
     .filter(({ subject }) => subject.name === 'ruler')
     .map((ruler) => {
-      const floor = find(contenders, 'floor', ruler.operation);
+      const floor = contenderOf(contenders, 'floor', ruler.operation);
       const shares = sharesBetween(floor, ruler);
       return {
         yardstick: ruler.subject.runs(ruler.operation),

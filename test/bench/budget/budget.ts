@@ -41,7 +41,7 @@ try {
       ['now', SERVICE],
     ] as const) {
       if (script === undefined) continue;
-      const { parts } = await measureBudget(world, operation, script, rounds);
+      const parts = await measureBudget(world, operation, script, rounds);
       bars.push({ label: `${operation}, ${build}`, parts });
     }
   }

@@ -7,14 +7,6 @@ import { median } from '../statistics.ts';
 import type { World } from '../world.ts';
 import { PARTS, sharesOfParts, type CpuProfile, type Part } from './parts.ts';
 
-export interface Budget {
-  operation: Operation;
-  /** CPU microseconds of one request: all threads of the process, median of the rounds. */
-  micros: number;
-  /** The same, by part. */
-  parts: Record<Part, number>;
-}
-
 interface Rounds {
   count: number;
   seconds: number;
@@ -23,13 +15,14 @@ interface Rounds {
 /**
  * Where the time of a request goes. Each operation gets a process of its own, so that its profile holds nothing else.
  * @param script the service, or an older build of it.
+ * @returns CPU microseconds of one request, by part: those of all threads, medians of the rounds.
  */
 export async function measureBudget(
   world: World,
   operation: Operation,
   script: string,
   { count, seconds }: Rounds,
-): Promise<Budget> {
+): Promise<Record<Part, number>> {
   const folder = mkdtempSync(join(world.folder, 'profile-'));
   const server = await startServer({
     script,
@@ -60,8 +53,7 @@ export async function measureBudget(
   const profile = JSON.parse(readFileSync(join(folder, name), 'utf8')) as CpuProfile;
   const shares = sharesOfParts(profile, span);
   const each = median(micros);
-  const parts = Object.fromEntries(PARTS.map((part) => [part, shares[part] * each])) as Record<Part, number>;
-  return { operation, micros: each, parts };
+  return Object.fromEntries(PARTS.map((part) => [part, shares[part] * each])) as Record<Part, number>;
 }
 
 /** The clock of V8's profiles, which all processes share. */

@@ -5,6 +5,7 @@ import { freePort } from '../../support/free-port.ts';
 import { scratchDatabase, withClient } from '../../support/postgres.ts';
 import { basic } from '../../support/service-client.ts';
 import { CONNECTIONS } from '../operations.ts';
+import { stopperOf } from '../server-process.ts';
 import type { World } from '../world.ts';
 import { processCpuSeconds } from './cpu-time.ts';
 import { CLIENT, makeTokens } from './glewlwyd-tokens.ts';
@@ -114,15 +115,7 @@ async function startProgram(
   const log = openSync(logFile, 'a');
   const child = spawn(PROGRAM, [`--config-file=${config}`], { stdio: ['ignore', log, log] });
   closeSync(log);
-  const ended = new Promise<void>((resolve) =>
-    child.once('exit', () => {
-      resolve();
-    }),
-  );
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await ended;
-  };
+  const stop = stopperOf(child);
   const deadline = performance.now() + START_TIMEOUT;
   while (!(await answers(url))) {
     const hasEnded = child.exitCode !== null || child.signalCode !== null;
