@@ -22,7 +22,7 @@ const LAYERS = [
   {
     name: 'infra-crypto',
     files: '^src/infra/crypto/',
-    may: [DOMAIN, NODE, packages('scrypt-kdf')],
+    may: [DOMAIN, NODE, builtins('worker_threads'), packages('scrypt-kdf', 'hash-wasm')],
   },
   {
     name: 'infra-embedded',
@@ -97,7 +97,7 @@ const LAYERS = [
     // Wiring only. The embedded database is loaded by one file, so that the production image can leave it out.
     name: 'composition',
     files: '^src/composition/(?!open-database\\.ts$)',
-    may: [DOMAIN, TELEMETRY, '^src/infra/(?!embedded/)', '^src/runtime/'],
+    may: [DOMAIN, TELEMETRY, '^src/infra/(?!embedded/)', '^src/runtime/', builtins('crypto')],
     mayAsType: ['^src/app\\.ts$', '^src/config/', '^src/http/', GENERATED, packages('fastify')],
   },
   {
@@ -151,9 +151,9 @@ const LAYERS = [
       '^src/doctor/',
       '^src/config/',
       '^src/infra/audit/',
-      '^src/infra/crypto/(generated-keys|key-files|keys)\\.ts$',
+      '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
-      '^src/infra/postgres/(client|client-store|known-devices|migrate|migration-error|name-skeletons|purge|recover|token-store|user-status)\\.ts$',
+      '^src/infra/postgres/(account-store|client|client-store|known-devices|migrate|migration-error|name-skeletons|names|password-resets|purge|recover|token-store|user-imports)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|recover|token-states)\\.ts$',
       '^src/runtime/',
       DOMAIN,

@@ -14,6 +14,7 @@ const TESTS = {
   'rotate.lua': [REDIS, MODEL],
   'check.lua': [REDIS, MODEL],
   'each.lua': [TOGETHER, REDIS],
+  'plant.lua': [REDIS],
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
@@ -42,10 +43,17 @@ const RULES = [
 
 /** Mistakes without a visible effect: the reason, the change, and the line (trimmed). */
 const HARMLESS = [
+  ['fields are written together', 'rotate.lua', '1 -> 2', 'if not token[1] or not user[5] then'],
   ...[
-    ['rotate.lua', "if not token[1] or not user[1] then return 'missing\\0' .. print53(now) end"],
-    ['check.lua', 'if not token[1] or not user[1] then'],
-  ].map(([file, line]) => ['fields are written together', file, '1 -> 2', line]),
+    ['put.lua', 'if tonumber(known[1] or 0) > tonumber(ARGV[1]) then return 0 end'],
+    ['plant.lua', "elseif tonumber(redis.call('HMGET', key, 'since')[1] or 0) > tonumber(now) then"],
+  ].map(([file, line]) => ['one µs after 1970', file, '0 -> 1', line]),
+  [
+    'sets the same time again',
+    'plant.lua',
+    '> -> >=',
+    "elseif tonumber(redis.call('HMGET', key, 'since')[1] or 0) > tonumber(now) then",
+  ],
   ['one µs in 10 s', 'put.lua', '10000000 -> 10000001', 'local MAX_AGE = 10000000'],
   [
     'one µs in 10 s',
@@ -109,7 +117,7 @@ const HARMLESS = [
     'the second part of an id is not read',
     'feed.lua',
     '0 -> 1',
-    "redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last),",
+    "redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), unpack(fields))",
   ],
   [
     'only the first of them is read',
@@ -121,7 +129,7 @@ const HARMLESS = [
     'any other kind is a token',
     'feed.lua',
     "'token' -> ''",
-    "kind == 'user' and 'user' or 'token', user .. ':' .. number)",
+    "local fields = { kind == 'user' and 'user' or 'token', user .. ':' .. number }",
   ],
   ["the decoder checks for 'clock' only", 'rotate.lua', "'stale' -> ''", "return reply('refused', 'stale')"],
 ];

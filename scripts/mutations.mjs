@@ -6,10 +6,15 @@ import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import ts from 'typescript';
 import { luaMutants } from './lua-mutants.mjs';
 import { mutations } from './planted-mutations.mjs';
 import { testEnvironment } from './test-environment.mjs';
+
+/** Seconds: for a test without a mutation, and the least for one with a mutation. */
+const LONGEST = 300;
+const LEAST = 15;
 
 const root = new URL('..', import.meta.url).pathname;
 const filters = process.argv.slice(2);
@@ -23,25 +28,41 @@ await import('./build.mjs');
 const copies = Array.from({ length: availableParallelism() }, makeCopy);
 process.on('exit', () => copies.forEach((copy) => rmSync(copy, { recursive: true, force: true })));
 
-for (const test of new Set(chosen.flatMap(({ tests }) => tests))) {
-  const { passed, output } = await run(copies[0], test);
+/** Seconds that a test may take with a mutation, which may make it wait for ever. */
+const limits = new Map();
+await inCopies(new Set(chosen.flatMap(({ tests }) => tests)), async (copy, test) => {
+  const since = performance.now();
+  const { passed, output } = await run(copy, test, LONGEST);
+  limits.set(test, LEAST + Math.ceil(2 * secondsSince(since)));
   if (!passed) fail(`without any mutation, ${test} fails:\n${output}`);
-}
+});
 
-const left = [...chosen];
 let survivors = 0;
-await Promise.all(
-  copies.map(async (copy) => {
-    for (let mutation = left.shift(); mutation; mutation = left.shift()) {
-      const caughtBy = await plant(copy, mutation);
-      if (!caughtBy) survivors++;
-      const verdict = caughtBy ? `caught by ${caughtBy}` : 'SURVIVED';
-      process.stdout.write(`${mutation.file}: ${mutation.name}: ${verdict}\n`);
-    }
-  }),
-);
+await inCopies(chosen, async (copy, mutation) => {
+  const since = performance.now();
+  const caughtBy = await plant(copy, mutation);
+  if (!caughtBy) survivors++;
+  const verdict = caughtBy ? `caught by ${caughtBy}` : 'SURVIVED';
+  process.stdout.write(
+    `${mutation.file}: ${mutation.name}: ${verdict}, ${secondsSince(since).toFixed(1)} s\n`,
+  );
+});
 process.stdout.write(`${chosen.length} mutations, ${survivors} survived\n`);
 process.exit(survivors === 0 ? 0 : 1);
+
+/** Does a piece of work for each item. The copies of dist/ take them in turn. */
+async function inCopies(items, work) {
+  const left = [...items];
+  await Promise.all(
+    copies.map(async (copy) => {
+      while (left.length > 0) await work(copy, left.shift());
+    }),
+  );
+}
+
+function secondsSince(start) {
+  return (performance.now() - start) / 1000;
+}
 
 function makeCopy() {
   const copy = mkdtempSync(join(tmpdir(), 'latchkey-mutations-'));
@@ -60,7 +81,7 @@ async function plant(copy, { file, tests, ...mutation }) {
   writeFileSync(target, file.endsWith('.ts') ? compile(mutant) : mutant);
   let caughtBy;
   for (const test of tests) {
-    if ((await run(copy, test)).passed) continue;
+    if ((await run(copy, test, limits.get(test))).passed) continue;
     caughtBy = test;
     break;
   }
@@ -85,13 +106,25 @@ function compile(source) {
   return ts.transpileModule(source, { compilerOptions }).outputText;
 }
 
-/** CI=true skips nothing, and the seed makes the model test repeat the same histories. */
-async function run(copy, test) {
+/**
+ * CI=true skips nothing, and the seed makes the model test repeat the same histories.
+ * @param limit seconds.
+ */
+async function run(copy, test, limit) {
   const child = spawn(process.execPath, [`dist/test/${test}.test.js`], {
     cwd: copy,
-    env: { ...testEnvironment(process.env), CI: 'true', TAP_BAIL: '1', TEST_SCALE: '0.05', TEST_SEED: '1' },
+    env: {
+      ...testEnvironment(process.env),
+      ...{
+        CI: 'true',
+        TAP_BAIL: '1',
+        TAP_TIMEOUT: String(limit),
+        TEST_SCALE: '0.05',
+        TEST_SEED: '1',
+      },
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 60_000,
+    timeout: (limit + 10) * 1000,
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));

@@ -58,6 +58,7 @@ export const mutations = [
     ['domain/tokens/revocations'],
     ['a sweep publishes nothing', 'await publish(page);', ''],
     ['a renewal publishes nothing', '(keys) => feed.publish(keys)', '() => Promise.resolve()'],
+    ['a renewal publishes no change', '(users) => feed.publishChanged(users)', '() => Promise.resolve()'],
   ),
   ...inFile(
     'domain/feed/catch-up.ts',
@@ -76,6 +77,26 @@ export const mutations = [
     ['domain/clients/secret'],
     ['a rotation ends the previous secret at once', 'return isNewest || isPrevious', 'return isNewest'],
     ['any secret of a known client is right', 'return isNewest || isPrevious', 'return client !== undefined'],
+  ),
+  ...inFile(
+    'domain/clients/authenticate.ts',
+    ['domain/clients/authenticate', 'http/auth/rights'],
+    ['a service may do everything', 'client.rights.includes(right)', 'true'],
+    ['one right stands for all', 'client.rights.includes(right)', 'client.rights.length > 0'],
+  ),
+  ...inFile(
+    'http/plugins/authenticate-client.ts',
+    ['http/plugins/authenticate-client'],
+    ['a right is checked before the body only', 'if (refusal) throw refused(refusal, right);', ''],
+  ),
+  ...inFile(
+    'http/auth/revoke.ts',
+    ['http/auth/rights'],
+    [
+      'the right to introspect is enough to revoke',
+      "app.auth.client('revoke')",
+      "app.auth.client('introspect')",
+    ],
   ),
   ...inFile(
     'cli/recover.ts',
@@ -158,9 +179,69 @@ export const mutations = [
     'domain/passwords/check-password.ts',
     ['domain/passwords/check-password'],
     ['a disabled user with the right password is answered early', 'matches && mayOpen', 'matches'],
-    ['a wrong password takes only its own hash', 'if (cost !== done)', 'if (done === null)'],
-    ['a wrong password takes its cost twice', 'if (cost !== done)', 'if (cost)'],
+    [
+      'a wrong password takes only its own hash',
+      'hasher.toImitate(costs.all(), done)',
+      'done === null ? costs.all() : []',
+    ],
+    ['a wrong password takes its cost twice', 'hasher.toImitate(costs.all(), done)', 'costs.all()'],
     ['the cost of a checked hash is not noted', 'if (hash) costs.note(hash);', ''],
+  ),
+  ...inFile(
+    'infra/crypto/password-hasher.ts',
+    ['infra/crypto/password-hasher'],
+    ['a cost is imitated beside its own hash', 'cost !== done && ', ''],
+    ['PBKDF2 is imitated as a whole beside its own hash', 'work - Number(doneWork)', 'work'],
+    ['the smallest PBKDF2 stands for the others', 'Math.max(', 'Math.min('],
+    [
+      'imported hashes need the normal form',
+      'deriveKey(foreign, password,',
+      'deriveKey(foreign, normalisePassword(password),',
+    ],
+    ['what bcrypt did not read is hashed anew', '!isCut && ', ''],
+    [
+      'imported hashes stay',
+      '(!isOwnHash(stored) || own.isOutdated(stored))',
+      'isOwnHash(stored) && own.isOutdated(stored)',
+    ],
+  ),
+  ...inFile(
+    'infra/crypto/foreign-hash.ts',
+    ['infra/crypto/foreign-hash'],
+    ['argon2’s memory has no limit', 'if (memory > maxMemory)', 'if (false)'],
+    ['bcrypt’s cost has no limit', ' || hash.rounds > MAX_ROUNDS', ''],
+    ['the blocks of a key cost nothing', ' * Math.ceil(key.length / DIGEST_BYTES[digest])', ''],
+    ['a key of one byte opens', 'key.length >= SHORTEST_KEY && ', ''],
+  ),
+  ...inFile(
+    'infra/crypto/new-stored-hash.ts',
+    ['http/auth/log-in-imported'],
+    [
+      'earlier replicas answer imported accounts at once',
+      'hashThatNothingOpens(cost, ',
+      'hashThatNothingOpens({ ...cost, logN: 1 }, ',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/stored-hash.ts',
+    ['http/auth/log-in-imported'],
+    [
+      'an imported hash outlives a change of password',
+      "substring(password_hash FROM 17 FOR 32) = sha256(convert_to(imported_hash, 'UTF8'))",
+      'imported_hash IS NOT NULL',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/user-imports.ts',
+    ['cli/user-import'],
+    ['two imports of one file run at once', 'if (progress?.lines !== batch.doneBefore) return null;', ''],
+    ['refused lines are never tried again', '[...isRefused]}::int[]', '[] as number[]}::int[]'],
+    [
+      'lookalikes without a skeleton are imported',
+      'const names = [...wanted.map(({ username }) => username), ...skeletons];',
+      'const names = wanted.map(({ username }) => username);',
+    ],
+    ['lines of one batch share a name', 'if (skeletons.has(skeleton))', 'if (false)'],
   ),
   ...inFile(
     'domain/passwords/guess-forms.ts',
@@ -254,8 +335,8 @@ export const mutations = [
     ['a tombstone is ignored', "if token[7] then return 'revoked' end", ''],
     [
       'a send time in the future reduces elapsed time',
-      'math.max(0, now - tonumber(args[7]))',
-      '(now - tonumber(args[7]))',
+      'math.max(0, now - tonumber(sentAt))',
+      '(now - tonumber(sentAt))',
     ],
     ['a disabled user refreshes', "if user[4] == '1' then return 'disabled' end", ''],
     ['lost state is not noticed', 'math.max(known, generation)', 'known'],
@@ -270,8 +351,8 @@ export const mutations = [
     ['first is forgotten', 'newFirst or latest', 'latest'],
     ['first is not written', ", 'first', print53(first),", ','],
     ['the client is not written', "'confirmed', confirmed, 'client', client)", "'confirmed', confirmed)"],
-    ['the expiry of the session is not renewed', "  redis.call('EXPIRE', keys[1], args[5])\n", ''],
-    ['the expiry of its user is not renewed', "  redis.call('EXPIRE', keys[2], args[5])\n", ''],
+    ['the expiry of the session is not renewed', "  redis.call('EXPIRE', keys[1], keep)\n", ''],
+    ['the expiry of its user is not renewed', "  redis.call('EXPIRE', keys[2], keep)\n", ''],
     [
       'the lead for recent is too far',
       'now <= math.max(MAX_LEAD_FOR_RECENT, window)',
@@ -291,7 +372,7 @@ export const mutations = [
     ['a used pair counts as lost', " and confirmed ~= '1'", ''],
     ['theft leaves the state', "redis.call('DEL', keys[1])\n", ''],
     ['theft leaves no tombstone', "redis.call('HSET', keys[1], 'revoked', 'reused')\n", ''],
-    ['the tombstone of a theft lives short', "'EXPIRE', keys[1], args[6]", "'EXPIRE', keys[1], args[5]"],
+    ['the tombstone of a theft lives short', "'EXPIRE', keys[1], keepTombstone", "'EXPIRE', keys[1], keep"],
   ),
   ...inFile(
     'infra/redis/lua/check.lua',
@@ -303,6 +384,18 @@ export const mutations = [
     ['nothing is confirmed', "redis.call('HSET', keys[1], 'confirmed', '1')", ''],
     ['the use is noted every ten minutes', '60000', '600000'],
     ['every use is noted', '< 60000', '< 0'],
+  ),
+  ...inFile(
+    'infra/redis/lua/check.lua',
+    [REDIS],
+    ['a missing key is not planted', 'plant(keys[2], now)', ''],
+    ['a user without roles is good', 'not user[5]', 'not user[1]'],
+  ),
+  ...inFile(
+    'infra/redis/lua/rotate.lua',
+    [REDIS],
+    ['a missing key is not planted', 'plant(keys[2], print53(now))', ''],
+    ['a user without roles is good', 'not user[5]', 'not user[1]'],
   ),
   ...inFile(
     'infra/redis/lua/each.lua',
@@ -319,8 +412,16 @@ export const mutations = [
     [
       'the first reading of a user stays',
       PUT_USER,
-      `if redis.call('EXISTS', KEYS[2]) == 0 then ${PUT_USER} end`,
+      `if not redis.call('HMGET', KEYS[2], 'username')[1] then ${PUT_USER} end`,
     ],
+    ['an older reading replaces newer names', 'tonumber(ARGV[15]) >= tonumber(known[2] or 0)', 'true'],
+    [
+      'roles and version are forgotten',
+      "redis.call('HSET', KEYS[2], 'roles', ARGV[14], 'version', ARGV[15])",
+      '',
+    ],
+    ['what was read before a FLUSHALL is taken', 'tonumber(known[1] or 0) > tonumber(ARGV[1])', 'false'],
+    ['a vanished key is made again', "if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end", ''],
     ['the user is kept no longer', "redis.call('EXPIRE', KEYS[2], ARGV[2])", ''],
     ['the use is forgotten', "if ARGV[3] ~= '' then", 'if false then'],
     ['the session stays for ever', "redis.call('EXPIRE', KEYS[1], ARGV[2])", ''],
@@ -344,8 +445,53 @@ export const mutations = [
     ['the first try does not count as time inside', 'present(inside())', 'present(elapsed)'],
   ),
   ...inFile(
+    'infra/redis/lua/put-user.lua',
+    [REDIS],
+    ['an older change replaces a newer one', '> tonumber(ARGV[7]) then return end', '> 1e9 then return end'],
+    ['a late change adds a user', "if redis.call('EXISTS', KEYS[1]) == 0 then return end", ''],
+    ['a rebuild under way overtakes a change', 'if not known[1] then return end', ''],
+  ),
+  ...inFile(
+    'infra/postgres/user-store.ts',
+    ['http/user/change-profile'],
+    [
+      'names change with an older password',
+      'if (passwordVersion !== null && before.passwordVersion !== passwordVersion)',
+      'if (passwordVersion === -1)',
+    ],
+  ),
+  ...inFile(
+    'domain/users/change-profile.ts',
+    ['http/user/change-profile'],
+    [
+      'a long-lived token changes names',
+      "if (caller.type === 'llt') throw new AuthError('token_not_allowed');",
+      '',
+    ],
+    ['a username needs no password', "isRequired ? 'is required with username and email' : null", 'null'],
+    ['Redis keeps the old names', 'await finishUserChange(user);', ''],
+  ),
+  ...inFile(
+    'domain/users/finish-user-change.ts',
+    ['domain/users/finish-user-change'],
+    ['Redis keeps the old roles', 'await tokenStates.putUser(user);', ''],
+    ['the feed keeps silent', 'await feed.publishChanged([user]);', ''],
+  ),
+  ...inFile(
+    'domain/sessions/log-in.ts',
+    ['races/roles'],
+    ['a login opens with the roles from before its hash', 'user: added.user, tokenId', 'user, tokenId'],
+  ),
+  ...inFile(
+    'http/auth/introspect.ts',
+    ['http/user/roles'],
+    ['the token tells its old roles', ".replace(TOKEN_ROLES, '')", ''],
+    ['the present roles are not told', 'roles: principal.user.roles,', ''],
+  ),
+  ...inFile(
     'infra/memory/token-states.ts',
     [MEMORY],
+    ['an older reading replaces newer names', 'if ((user.version ?? 0) >= known) users.set', 'users.set'],
     ['what was read long ago is taken', 'time - asOf > MAX_PUT_AGE', 'false'],
     ['what stands there is overwritten', 'if (living(tokens, nameOf(key), time)) return false;', ''],
     ['a tombstone lives short', 'const tombstoneTtl = 2 * stateTtl', 'const tombstoneTtl = stateTtl'],
@@ -405,24 +551,177 @@ export const mutations = [
     ['the caller may end meanwhile', 'ORDER BY id FOR NO KEY UPDATE', 'ORDER BY id'],
   ),
   ...inFile(
-    'http/verified-tokens.ts',
-    ['http/verified-tokens'],
+    'infra/postgres/token-store.ts',
+    ['races/password'],
+    [
+      'a login with the old password outlives its change',
+      'if (passwordVersion !== locked.passwordVersion) throw',
+      'if (passwordVersion < 0) throw',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/password-store.ts',
+    ['http/auth/password-reset', 'races/password'],
+    ['a reset token is good twice', 'if (used === 0) return null;', ''],
+    [
+      'a reset token never expires',
+      'WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}',
+      'WHERE token_hash = ${new Uint8Array(tokenHash)}',
+    ],
+    [
+      'a reset leaves tokens good',
+      'caller: null, keepsCaller: false }',
+      'caller: null, keepsCaller: false, keepsLongLived: true }',
+    ],
+    ['two changes from one password take effect', ', version)))', ')))'],
+  ),
+  ...inFile(
+    'infra/postgres/password-store.ts',
+    ['http/user/password', 'races/password'],
+    [
+      'a change leaves the reset token good',
+      '  await voidReset(tx, BigInt(userId));\n  return true;',
+      '  return true;',
+    ],
+    [
+      'a login does not notice a change',
+      'passwordVersion: { increment: 1 }',
+      'passwordVersion: { increment: 0 }',
+    ],
+    ['a change signs the caller out', 'keepsCaller: true,', 'keepsCaller: false,'],
+  ),
+  ...inFile(
+    'infra/postgres/account-store.ts',
+    ['http/auth/password-reset', 'http/users/accounts', 'http/users/deletion'],
+    [
+      'disabling leaves the reset token good',
+      'if (changes.disabled === true) await voidReset(tx, before.id);',
+      '',
+    ],
+    [
+      'disabling ends no token',
+      '? await endTokens(tx, Number(before.id), endsAll(at))',
+      '? { ended: [], before: null }',
+    ],
+    [
+      'deletion keeps known devices',
+      'await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;',
+      '',
+    ],
+    ['deletion keeps the reset token', '          await voidReset(tx, id);\n', ''],
+    [
+      'a deleted account is exported',
+      'WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}',
+      'WHERE id > ${after} ORDER BY id LIMIT ${count}',
+    ],
+    [
+      'a deleted account is listed',
+      'WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${limit}',
+      'WHERE id > ${after} ORDER BY id LIMIT ${limit}',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/names.ts',
+    ['http/users/accounts', 'http/users/deletion'],
+    ['a deleted account is found', 'AND deleted_at IS NULL)`', ')`'],
+    [
+      'names are reserved for ever',
+      ' AND until > clock_timestamp()`;\n  return new Set',
+      '`;\n  return new Set',
+    ],
+  ),
+  ...inFile(
+    'infra/postgres/change-user.ts',
+    ['http/user/change-profile', 'http/users/accounts'],
+    [
+      'a changed address leaves the reset token good',
+      'if (isNewAddress) await voidReset(tx, before.id);',
+      '',
+    ],
+    [
+      'a renamed account keeps its old skeleton',
+      'ELSE ${skeletonOf(username)} END',
+      'ELSE username_skeleton END',
+    ],
+    [
+      'a new address is verified',
+      '(before.emailVerifiedAt !== null && !isNewAddress)',
+      '(before.emailVerifiedAt !== null)',
+    ],
+    ['a change keeps its version', 'THEN version + 1 ELSE version END', 'THEN version ELSE version END'],
+  ),
+  ...inFile(
+    'domain/users/manage-accounts.ts',
+    ['http/users/accounts', 'http/users/deletion'],
+    ['a change is answered before Redis has it', 'await ports.finishUserChange(account);', ''],
+    [
+      'disabling is answered before the tombstones',
+      'if (before > 0 || ended.length > 0) await ports.finishEndings(account.id, before);',
+      '',
+    ],
+    ['ended tokens are good until the sweep', 'await ports.finishEndings(id, before ?? 0);', ''],
+  ),
+  ...inFile(
+    'domain/users/change-password.ts',
+    ['http/user/password'],
+    [
+      'a long-lived token changes the password',
+      "if (caller.type === 'llt') throw new AuthError('token_not_allowed');",
+      '',
+    ],
+    ['the answer does not wait for the tombstones', 'await finishEndings(userId, 0);', ''],
+    ['long-lived tokens always stay', 'keepsLongLived: !request.endsLongLived', 'keepsLongLived: true'],
+  ),
+  ...inFile(
+    'domain/users/confirm-password.ts',
+    ['http/user/password'],
+    [
+      'a session guesses without a limit of its own',
+      ", token: { userId: user.id, tokenId, type: 'refresh' as const }",
+      '',
+    ],
+  ),
+  ...inFile(
+    'domain/users/reset-password.ts',
+    ['http/auth/password-reset'],
+    [
+      'the answer to a reset does not wait for the tombstones',
+      'await finishEndings(userId, before ?? 0);',
+      '',
+    ],
+    [
+      'a reset takes any password',
+      'const password = parseNewPassword(request.password, account, ports);',
+      'const password = account && request.password;',
+    ],
+  ),
+  ...inFile(
+    'http/verified-credentials.ts',
+    ['http/verified-credentials'],
     [
       'a cached token keeps its whole header in memory',
-      'young.set(copyOf(token), identity);',
-      'young.set(token, identity);',
+      'young.set(copyOf(credential), identity);',
+      'young.set(credential, identity);',
     ],
     ['the cache has no bound', 'if (young.size >= capacity) {', 'if (false) {'],
+  ),
+  ...inFile(
+    'http/plugins/authenticate-client.ts',
+    ['http/plugins/authenticate-client'],
+    ['a secret that was good once stays good', 'clients.refusalOf(known, right) === null', 'true'],
   ),
   ...inFile(
     'http/token-codec.ts',
     ['http/token-codec'],
     [
       'a token does not expire once it was verified',
-      'acceptsExpired || !hasExpired(known, clock.now())',
+      'acceptsExpired || !hasExpired(found, clock.now())',
       'true',
     ],
     ['a token of another type passes once it was verified', 'known && isOf(known, types)', 'known'],
+    ['a refresh token needs no signature', '!timingSafeEqual(given, own)', 'false'],
+    ['a refresh token of another issuer passes', 'claims?.iss === issuer', 'claims'],
+    ['a refresh token for another audience passes', 'claims.aud === audience', 'true'],
   ),
   ...inFile(
     'http/plugins/authenticate.ts',
@@ -444,7 +743,7 @@ export const mutations = [
   ...inFile(
     'verifier/revocations.ts',
     ['verifier/revocations'],
-    ['a heartbeat during a snapshot counts', 'else if (known && !began)', 'else if (known)'],
+    ['a heartbeat during a snapshot counts', ' && known && !began)', ' && known)'],
     ['half a snapshot counts as a whole', 'if (!snapshot.isLast) return;', ''],
     ['a bucket goes when it closes', 'const until = closes + kept * 1000;', 'const until = closes;'],
     ['nothing is ever forgotten', 'buckets[0].until <= now', 'false'],
@@ -460,8 +759,13 @@ export const mutations = [
     ['verifier/create-verifier'],
     [
       'long-lived tokens are taken unseen',
-      'if (!mayTrust || !longLived.isKnown(verified)) {',
-      'if (!mayTrust) {',
+      'mayTrust ? longLived.known(verified) : null',
+      'mayTrust ? verified.roles : null',
+    ],
+    [
+      'a request from before a lost epoch tells the roles',
+      " || (message.type === 'snapshot' && message.isLast)",
+      '',
     ],
     ['maxStaleness Infinity admits any staleness', 'staleness === Infinity || ', ''],
     [
@@ -478,8 +782,9 @@ export const mutations = [
   ...inFile(
     'verifier/long-lived-tokens.ts',
     ['verifier/long-lived-tokens'],
-    ['an answer from before a snapshot is kept', 'snapshots === before && ', ''],
+    ['an answer from before a snapshot or a change is kept', '!request.isOutdated && ', ''],
     ['an answer from before a revocation is kept', ' && !revocations.includes(verified)', ''],
+    ['a changed user keeps its roles', '        forgetUser(message.user);\n', ''],
   ),
   ...inFile(
     'verifier/feed.ts',

@@ -4,14 +4,19 @@
 export const SUITES = {
   fault: ['fault/'],
   container: ['container/'],
-  browser: ['e2e/docs-page'],
+  browser: ['e2e/docs-page', 'load/report-page'],
   e2e: [
     'e2e/',
     'cli/',
     'http/audit',
+    'http/auth/log-in-imported',
+    'http/auth/revocations',
+    'http/outages',
+    'infra/crypto/imported-hashes',
     'infra/embedded/',
     'infra/postgres/migrate',
     'infra/tracing/',
+    'load/load.',
     'load/own-service',
     'documents/commands',
     'documents/installing',
@@ -29,16 +34,16 @@ const KEPT = ['e2e/embedded-default'];
 /** The part of the core that runs in seconds. */
 const QUICK = ['domain/', 'http/', 'infra/memory/'];
 
-/** Files of these folders that take 5 s or more, for a loop of seconds. `npm test` runs them. */
-const NOT_QUICK = [
+/** Files that take 5 s or more. `npm test` runs them; `--quick` and `--again` do not. */
+const SLOW = [
   'http/auth/introspect',
+  'http/auth/log-in-imported',
   'http/auth/log-in-limits',
   'http/auth/log-out',
   'http/auth/long-lived-settings',
   'http/auth/long-lived-tokens',
   'http/auth/overlap',
   'http/auth/refresh',
-  'http/auth/revocations',
   'http/auth/revoke',
   'http/auth/rotation',
   'http/auth/sign-up',
@@ -46,7 +51,6 @@ const NOT_QUICK = [
   'http/error-handler',
   'http/openapi/document',
   'http/ops/metrics',
-  'http/outages',
   'http/plugins/authenticate',
   'http/plugins/jwt-keys',
   'http/plugins/load-shedding',
@@ -79,7 +83,7 @@ const LONGEST = [
     'cli/client',
     'deploy/alert-rules',
   ],
-  ...['http/auth/revocations', 'http/outages', 'http/auth/introspect', 'http/auth/rotation'],
+  ...['http/auth/revocations', 'load/load', 'http/outages', 'http/auth/introspect', 'http/auth/rotation'],
   ...['http/auth/log-in-limits', 'e2e/embedded-default', 'composition/durability'],
 ];
 
@@ -91,26 +95,29 @@ export function suiteOf(file) {
   return names.find((name) => SUITES[name].some((start) => path.startsWith(start))) ?? 'core';
 }
 
-function isQuick(path) {
-  if (NOT_QUICK.some((name) => path === `${name}.test.js`)) return false;
-  return QUICK.some((start) => path.startsWith(start));
-}
-
-/** @param suite a suite, `core`, `quick` or `all`. With names, the core includes the other suites of `--all`. */
+/**
+ * @param suite a suite, `core`, `quick`, `again` or `all`. With names, the core includes the other suites of `--all`.
+ * `again` is the core without its slow files, for a second version of Node.
+ */
 export function isIn(suite, file, hasNames) {
   const own = suiteOf(file);
-  if (suite === 'quick') return isQuick(file.replace(/^dist\/test\//, ''));
+  const path = file.replace(/^dist\/test\//, '');
+  const isSlow = SLOW.some((name) => path === `${name}.test.js`);
+  if (suite === 'quick') return !isSlow && QUICK.some((start) => path.startsWith(start));
+  if (suite === 'again') return !isSlow && own === 'core';
   if (suite === 'all' || (suite === 'core' && hasNames)) return !APART.includes(own);
   return own === suite;
 }
 
-/** `--SUITE` may come first; names follow. */
+/** Suites (`--SUITE`) and names in any order. Without a suite it is the core. */
 export function readArguments(words) {
-  const [first = '', ...rest] = words;
-  const suite = /^--(\w+)$/.exec(first)?.[1];
-  if (suite === undefined) return { suite: 'core', filters: words };
-  if (!['quick', 'all', ...Object.keys(SUITES)].includes(suite)) throw new Error(`no suite ${first}`);
-  return { suite, filters: rest };
+  const options = words.filter((word) => word.startsWith('--'));
+  const suites = options.map((option) => option.slice(2));
+  const known = ['quick', 'again', 'all', ...Object.keys(SUITES)];
+  const unknown = suites.find((suite) => !known.includes(suite));
+  if (unknown !== undefined) throw new Error(`no suite --${unknown}`);
+  const filters = words.filter((word) => !options.includes(word));
+  return { suites: suites.length === 0 ? ['core'] : suites, filters };
 }
 
 /** A lower rank starts earlier. */

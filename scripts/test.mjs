@@ -1,6 +1,7 @@
 // `npm test [NAME…]` builds, runs the compiled tests, and lists skipped tests with their reasons at the end.
 // `npm test -- rotation` runs all test files whose path contains the name, except the fault and container suites.
-// `--SUITE` runs another suite of test-suites.mjs, `--all` all except fault and container. Names may follow.
+// `--SUITE` runs another suite of test-suites.mjs, `--all` all except fault and container. Several suites share a queue.
+// Names may follow.
 // With TEST_RAN=FILE it appends a line for each passed test: its file, a tab, its name.
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -12,8 +13,8 @@ import { testEnvironment } from './test-environment.mjs';
 import { isIn, rank, readArguments, timeoutOf } from './test-suites.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
-const { suite, filters } = readArguments(process.argv.slice(2));
-const environment = testEnvironment(process.env, { network: suite === 'container' });
+const { suites, filters } = readArguments(process.argv.slice(2));
+const environment = testEnvironment(process.env, { network: suites.includes('container') });
 // This process must not see the other variables either: the database driver reads PGSSLMODE, for example.
 for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 
@@ -21,7 +22,7 @@ await import('./build.mjs');
 
 const files = testFiles(join(root, 'dist/test')).filter(
   (file) =>
-    isIn(suite, file, filters.length > 0) &&
+    suites.some((suite) => isIn(suite, file, filters.length > 0)) &&
     (filters.length === 0 || filters.some((filter) => file.includes(filter))),
 );
 if (files.length === 0) {
@@ -38,7 +39,7 @@ async function run(names) {
   // Tests mostly wait for a store or a process.
   const cores = Math.max(2, Math.min(availableParallelism(), 8));
   const results = await runFiles(names, {
-    jobs: suite === 'container' ? 1 : cores + 1,
+    jobs: suites.includes('container') ? 1 : cores + 1,
     timeoutOf,
     env: {
       ...environment,

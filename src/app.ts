@@ -10,6 +10,7 @@ import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
 import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
+import { passwordResetRoute } from './http/auth/password-reset.ts';
 import { refreshRoute } from './http/auth/refresh.ts';
 import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
 import { revokeRoute } from './http/auth/revoke.ts';
@@ -44,8 +45,11 @@ import { makeChildLogger } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
+import { passwordRoute } from './http/user/password.ts';
 import { profileRoute } from './http/user/profile.ts';
 import { tokensRoutes } from './http/user/tokens.ts';
+import { accountsRoutes } from './http/users/accounts.ts';
+import { accountTokensRoutes } from './http/users/account-tokens.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 
@@ -98,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { keyRing, lifetimes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, introspect, logOut, endToken, revokeToken } = options.useCases;
   const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
+  const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
   const endRequest = makeEndRequest({ clock, observe, logged: options.logged });
   const app = fastify({
     loggerInstance: logger,
@@ -197,6 +202,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     noteLogin: makeHiddenCallers({ allow: options.rateLimit.allow, logger }),
     limit: options.limits.logIn,
   });
+  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, limit: options.limits.logIn });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec });
@@ -204,8 +210,16 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(introspectRoute, { introspect, codec });
   await app.register(revokeRoute, { revokeToken, codec });
-  await app.register(profileRoute, { profile });
+  await app.register(profileRoute, {
+    profile,
+    changeProfile,
+    guessOriginOf,
+    limit: options.limits.logIn,
+  });
+  await app.register(passwordRoute, { changePassword, guessOriginOf, limit: options.limits.logIn });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere });
+  await app.register(accountsRoutes, { createAccount, accounts });
+  await app.register(accountTokensRoutes, { accounts });
   await app.register(jwksRoute, { keyRing, maxAge: options.jwksMaxAge });
   await app.register(metadataRoute, { issuer: options.issuer, maxAge: options.jwksMaxAge });
 

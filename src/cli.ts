@@ -43,8 +43,9 @@ async function main(args: string[]): Promise<number> {
     const note = (facts: Facts) => trail?.note(facts);
     const outcome = await run({ env: process.env, words, values, note, stopped });
     trail.done(outcome);
-    const { result, text, isWell = true } = outcome;
-    say(result, text, values.json);
+    const { result, text, hasOutput = false, isWell = true } = outcome;
+    if (hasOutput) process.stderr.write(`${values.json ? JSON.stringify(result) : text}\n`);
+    else say(result, text, values.json);
     return isWell ? 0 : 1;
   } catch (error) {
     trail?.failed(error);
@@ -59,7 +60,8 @@ function say(result: object, text: string, json: boolean): number {
 
 /** @returns the exit code. @throws any error that arguments, settings or an outage do not explain: a bug. */
 function fail(error: unknown, json: boolean): number {
-  const { message, code = 1, facts = {} } = describe(error);
+  const usual = stopping.signal.aborted ? (stopping.signal.reason as number) : 1;
+  const { message, code = usual, facts = {} } = describe(error);
   process.stderr.write(`${json ? JSON.stringify({ ...facts, error: message }) : message}\n`);
   return code;
 }

@@ -1,10 +1,11 @@
-// `node --import=…/record.mjs` with TEST_COVERAGE=FOLDER: writes to the folder which functions of dist/src this process
-// called, when it exits. NODE_V8_COVERAGE would write every package as well, some megabytes for each of a thousand
+// `node --import=…/record.mjs` with TEST_COVERAGE=FOLDER: writes to the folder which functions of dist/src this process,
+// or a thread of it, called, when it exits. NODE_V8_COVERAGE would write every package as well, some megabytes for each of a thousand
 // processes.
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { threadId } from 'node:worker_threads';
 
 const SOURCES = '/dist/src/';
 
@@ -17,7 +18,7 @@ process.on('exit', () => {
   session.post('Profiler.takePreciseCoverage', (error, coverage) => {
     if (error) throw new Error(error.message);
     const lines = coverage.result.flatMap(linesOf);
-    const file = join(process.env.TEST_COVERAGE, `${process.pid}-${Date.now()}.txt`);
+    const file = join(process.env.TEST_COVERAGE, `${process.pid}-${threadId}-${Date.now()}.txt`);
     if (lines.length > 0) writeFileSync(file, `${lines.join('\n')}\n`);
   });
 });

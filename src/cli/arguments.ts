@@ -19,11 +19,23 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   recover --skip-ids NUMBER           leave out this many ids that may have been assigned since (20000000)
   user disable NAME                   refuse the user's logins, and end all their tokens
   user enable NAME                    let the user log in again
+  user reset NAME                     make a token that sets a new password once; shows it once
+  user roles NAME --set A,B           replace the user's roles; --set '' removes all
+  user delete NAME [--yes]            delete the account, end all its tokens and reserve its names; --yes: do not ask
   user tokens NAME                    the user's sessions and long-lived tokens, and why others ended in the last 30 days
                                       NAME is a username or an e-mail address; --id N names the user by id
+  user show NAME                      an account, without e-mail address and password
+  user list [--after N] [--limit N]   accounts in the order of ids: those after id N (0), at most so many (100)
+  user create NAME --display-name TEXT --email ADDRESS [--roles A,B]
+                                      an account that has no password yet
+  user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
+  user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
   user skeletons                      after an upgrade: find old usernames that look alike
-  client create NAME                  register a service that may ask about tokens; shows its secret once
-  client list                         the registered services
+  client create NAME [--may RIGHTS]   register a service; shows its secret once
+                                      RIGHTS is a list of introspect, revoke, revocations (these three by default),
+                                      users.read, users.write, users.reset and exchange, separated by commas
+  client allow NAME RIGHTS            replace the service's rights
+  client list                         the registered services and their rights
   client rotate NAME                  add a new secret; the one in use stays good
   client rotate NAME --again          replace the new secret, if it was lost
   client rotate NAME --finish         end the older secret
@@ -54,6 +66,13 @@ const OPTIONS = {
   again: { type: 'boolean', default: false },
   finish: { type: 'boolean', default: false },
   id: { type: 'string' },
+  may: { type: 'string' },
+  after: { type: 'string', default: '0' },
+  limit: { type: 'string', default: '100' },
+  'display-name': { type: 'string' },
+  email: { type: 'string' },
+  roles: { type: 'string' },
+  set: { type: 'string' },
   'resolve-rolled-back': { type: 'string' },
   'resolve-applied': { type: 'string' },
   users: { type: 'string' },

@@ -1,7 +1,8 @@
 import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { toEntry } from '../domain/audit/entry.ts';
-import type { AuditEvent, EventOf } from '../domain/audit/event.ts';
+import { EVENTS, type AuditEvent, type Definition, type EventOf } from '../domain/audit/event.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
+import { parseRights } from '../domain/clients/rights.ts';
 import { operator, writeCommandLine } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Facts, type Outcome } from './command.ts';
@@ -70,26 +71,44 @@ function reasonOf(error: unknown): string {
 }
 
 /** The event of a command, by its words; null if it changes nothing. */
-function eventOf([name, action, which]: readonly string[], values: Values): Begun | null {
+function eventOf([name, action, which, list]: readonly string[], values: Values): Begun | null {
   if (name === 'migrate' || name === 'purge') return { event: name };
   if (name === 'recover') return { event: name, endAll: values['end-all'] };
-  if (name === 'user' && (action === 'disable' || action === 'enable' || action === 'tokens'))
-    return {
-      event: `user.${action}`,
-      ...(/^[1-9]\d{0,14}$/.test(values.id ?? '') && { userId: Number(values.id) }),
-    };
-  if (name === 'user' && action === 'skeletons') return { event: 'user.skeletons' };
-  if (name === 'client') return clientEvent(action, which, values);
+  if (name === 'user') return userEvent(action, values);
+  if (name === 'client') return clientEvent([action, which, list], values);
   if (name === 'keys' && action === 'add') return { event: 'keys.add' };
   if (name === 'keys' && action === 'retire') return { event: 'keys.retire', force: values.force };
   return null;
 }
 
-function clientEvent(action: string | undefined, given: string | undefined, values: Values): Begun | null {
+/** A command on users: its audit event has the command's name. */
+function userEvent(action: string | undefined, { id = '' }: Values): Begun | null {
+  const event = `user.${action ?? ''}`;
+  const user = /^[1-9]\d{0,14}$/.test(id) ? { userId: Number(id) } : {};
+  return isUserCommand(event) ? { event, ...user } : null;
+}
+
+type UserCommand = Extract<CommandEvent['event'], `user.${string}`>;
+
+function isUserCommand(event: string): event is UserCommand {
+  return (
+    event.startsWith('user.') && (EVENTS as Partial<Record<string, Definition>>)[event]?.outcome === null
+  );
+}
+
+function clientEvent([action, given, list]: readonly (string | undefined)[], values: Values): Begun | null {
   // Never an e-mail address, even if an operator has named a service so.
   const clientName = (given ?? '').replace(/\S*@\S*/g, '[removed]').slice(0, 64);
-  if (action === 'create' || action === 'delete') return { event: `client.${action}`, clientName };
+  if (action === 'create') return { event: 'client.create', clientName, ...rightsOf(values.may) };
+  if (action === 'allow') return { event: 'client.allow', clientName, ...rightsOf(list) };
+  if (action === 'delete') return { event: 'client.delete', clientName };
   if (action !== 'rotate') return null;
   const step: EventOf<'client.rotate'>['step'] = values.again ? 'again' : values.finish ? 'finish' : 'add';
   return { event: 'client.rotate', clientName, step };
+}
+
+/** Rights that are not valid are wrong arguments, which leave no event. */
+function rightsOf(list: string | undefined): { rights?: string } {
+  const rights = list === undefined ? '' : parseRights(list);
+  return Array.isArray(rights) ? { rights: rights.join(',') } : {};
 }

@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
+import { parseRights, type Right } from '../domain/clients/rights.ts';
 import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, withPostgres, type Command, type Outcome } from './command.ts';
 
 export interface ClientCommand {
-  action: 'create' | 'list' | 'rotate' | 'again' | 'finish' | 'delete';
+  action: 'create' | 'list' | 'allow' | 'rotate' | 'again' | 'finish' | 'delete';
   /** Empty for `list`. */
   name: string;
+  /** For `create` and `allow`; `create` has defaults. */
+  rights?: readonly Right[];
 }
 
 /** `latchkey client …`. Replicas see new clients and secrets at once, and other changes within seconds. */
@@ -18,74 +21,92 @@ export const run: Command = async ({ env, words, values }) => {
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
     const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });
-    return ACTIONS[command.action](registry, command.name);
+    return ACTIONS[command.action](registry, command.name, command.rights);
   });
 };
 
 /**
- * Reads `create NAME`, `list`, `rotate NAME`, `rotate NAME --again`, `rotate NAME --finish` and `delete NAME`.
+ * Reads `create NAME`, `create NAME --may RIGHTS`, `allow NAME RIGHTS`, `list`, `rotate NAME`, `rotate NAME --again`,
+ * `rotate NAME --finish` and `delete NAME`.
  * @returns an error message for any other arguments.
  */
 export function parseClientCommand(
   words: readonly string[],
-  { again, finish }: Pick<Values, 'again' | 'finish'>,
+  { again, finish, may }: Pick<Values, 'again' | 'finish' | 'may'>,
 ): ClientCommand | string {
   const [action = '', rawName, ...rest] = words;
+  if (may !== undefined && action !== 'create') return '--may is an option of client create only';
   if ((again || finish) && action !== 'rotate')
     return '--again and --finish are options of client rotate only';
   if (again && finish) return 'use either --again or --finish, not both';
   if (action === 'list' && rawName === undefined) return { action, name: '' };
-  if ((action !== 'create' && action !== 'rotate' && action !== 'delete') || rest.length > 0)
-    return 'client needs create, list, rotate or delete, and a name';
+  if (action !== 'create' && action !== 'rotate' && action !== 'delete' && action !== 'allow')
+    return 'client needs create, list, allow, rotate or delete, and a name';
+  if (rest.length !== (action === 'allow' ? 1 : 0))
+    return action === 'allow' ? 'client allow needs a name and a list of rights' : 'give one name only';
   const name = parseClientName(rawName ?? '');
   if (name === null) return 'a client has a name of 1 to 64 printable characters';
-  return { action: finish ? 'finish' : again ? 'again' : action, name };
+  const list = action === 'allow' ? rest[0] : may;
+  const rights = list === undefined ? undefined : parseRights(list);
+  if (typeof rights === 'string') return rights;
+  return { action: finish ? 'finish' : again ? 'again' : action, name, ...(rights && { rights }) };
 }
 
-const ACTIONS: Record<ClientCommand['action'], (registry: ClientRegistry, name: string) => Promise<Outcome>> =
-  {
-    async create(registry, name) {
-      const created = await registry.create(name);
-      if (!created) throw new CommandError('a client with this name exists already');
-      return shown(name, created);
-    },
-    async rotate(registry, name) {
-      const rotated = await registry.rotate(name).catch(orTold);
-      if (!rotated) throw notFound();
-      return shown(name, rotated);
-    },
-    async again(registry, name) {
-      const rotated = await registry.rotate(name, true);
-      if (!rotated) throw notFound();
-      return shown(name, rotated);
-    },
-    async finish(registry, name) {
-      const client = await registry.finishRotation(name);
-      if (!client) throw notFound();
-      return {
-        result: described(client),
-        text: 'only the newest secret is good',
-        audited: { clientId: client.clientId },
-      };
-    },
-    async delete(registry, name) {
-      if (!(await registry.remove(name))) throw notFound();
-      return { result: { deleted: name }, text: `deleted ${name}` };
-    },
-    async list(registry) {
-      const clients = (await registry.list()).map(described);
-      const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at }) =>
-        [
-          name,
-          client_id,
-          secrets === 1 ? '1 secret' : '2 secrets',
-          created_at,
-          rotated_at ?? 'never rotated',
-        ].join('\t'),
-      );
-      return { result: { clients }, text: lines.length === 0 ? 'there are no clients' : lines.join('\n') };
-    },
-  };
+type Act = (registry: ClientRegistry, name: string, rights?: readonly Right[]) => Promise<Outcome>;
+
+const ACTIONS: Record<ClientCommand['action'], Act> = {
+  async create(registry, name, rights) {
+    const created = await registry.create(name, rights);
+    if (!created) throw new CommandError('a client with this name exists already');
+    return shown(name, created);
+  },
+  async allow(registry, name, rights = []) {
+    const client = await registry.allow(name, rights);
+    if (!client) throw notFound();
+    return {
+      result: described(client),
+      text: `may ${rights.join(', ')}; replicas know within 2 seconds`,
+      audited: { clientId: client.clientId },
+    };
+  },
+  async rotate(registry, name) {
+    const rotated = await registry.rotate(name).catch(orTold);
+    if (!rotated) throw notFound();
+    return shown(name, rotated);
+  },
+  async again(registry, name) {
+    const rotated = await registry.rotate(name, true);
+    if (!rotated) throw notFound();
+    return shown(name, rotated);
+  },
+  async finish(registry, name) {
+    const client = await registry.finishRotation(name);
+    if (!client) throw notFound();
+    return {
+      result: described(client),
+      text: 'only the newest secret is good',
+      audited: { clientId: client.clientId },
+    };
+  },
+  async delete(registry, name) {
+    if (!(await registry.remove(name))) throw notFound();
+    return { result: { deleted: name }, text: `deleted ${name}` };
+  },
+  async list(registry) {
+    const clients = (await registry.list()).map(described);
+    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights }) =>
+      [
+        name,
+        client_id,
+        secrets === 1 ? '1 secret' : '2 secrets',
+        created_at,
+        rotated_at ?? 'never rotated',
+        rights.join(','),
+      ].join('\t'),
+    );
+    return { result: { clients }, text: lines.length === 0 ? 'there are no clients' : lines.join('\n') };
+  },
+};
 
 function orTold(error: unknown): never {
   if (!(error instanceof TwoSecretsError)) throw error;
@@ -106,12 +127,13 @@ function shown(name: string, { clientId, secret }: Credentials): Outcome {
   };
 }
 
-function described({ name, clientId, previousHash, createdAt, rotatedAt }: ServiceClient) {
+function described({ name, clientId, previousHash, createdAt, rotatedAt, rights }: ServiceClient) {
   return {
     name,
     client_id: clientId,
     secrets: previousHash === null ? 1 : 2,
     created_at: new Date(createdAt).toISOString(),
     rotated_at: rotatedAt === null ? null : new Date(rotatedAt).toISOString(),
+    rights,
   };
 }

@@ -1,4 +1,6 @@
 import { ConfigError, databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import type { AccountKey } from '../domain/users/account.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { migrate } from '../infra/postgres/migrate.ts';
 import type { Values } from './arguments.ts';
@@ -26,11 +28,20 @@ export interface Outcome {
   result: object;
   /** For the terminal. */
   text: string;
+  /** True if the command has written to standard output itself: `text` goes to standard error. */
+  hasOutput?: boolean;
   /** Fields of its audit event, besides those of its arguments. */
   audited?: Facts;
   /** If false, the command ran but found or left a problem: exit code 1. */
   isWell?: boolean;
 }
+
+/** An action on an account. @returns null if there is no such account. */
+export type Act = (
+  prisma: PrismaClient,
+  user: AccountKey,
+  invocation: Pick<Invocation, 'env' | 'note' | 'values'>,
+) => Promise<Outcome | null>;
 
 /** The command did not do what the user asked for. */
 export class CommandError extends Error {

@@ -33,6 +33,11 @@ function loadRows(usage: Usage, { demand, cores }: Plan): Row[] {
   return [
     row('logins', 'signups count too'),
     row('refreshes', 'the first one when a visit begins'),
+    [
+      'of these, cold',
+      figure(peak.coldRefreshes),
+      `${figure(mean.coldRefreshes)} on average; Redis has forgotten the session`,
+    ],
     row(
       'verifies',
       usage.verifiesPerMinute === 0 ? 'services verify tokens themselves' : 'asked by services',
@@ -60,7 +65,7 @@ function replicaRows({ replicas, connections, remembersTokens }: Plan, settings:
     [
       'memory request and limit',
       mib(replicas.memory),
-      `${mib(settings.processMemory)} and ${hash}, 80% full at most`,
+      `${mib(settings.processMemory)} and ${hash}, 85% full at most`,
     ],
     [
       'HASH_CONCURRENCY',
@@ -102,10 +107,11 @@ function redisRows({ redis, cores }: Plan): Row[] {
 
 function postgresRows({ growth }: Usage, { postgres, cores }: Plan): Row[] {
   return [
-    ['cores', figure(cores.postgres), 'of its connections, at the peak'],
+    ['cores', figure(cores.postgres), 'of its connections, at the peak; without background processes'],
     ['rows written/s', figure(postgres.rowWrites), 'at the peak: two a refresh and three a login at most'],
     ['rows of tokens', figure(postgres.tokens), 'with ended ones that purge keeps'],
-    ['size', mib(postgres.bytes), 'users and tokens with indexes'],
+    ['rows of known_devices', figure(postgres.knownDevices), 'at most: one for each login of 90 days'],
+    ['size', mib(postgres.bytes), 'users, tokens and known devices with indexes'],
     ['growth in a month', mib(postgres.monthlyBytes), `${figure(growth * 100)}% more users`],
     [
       'growth in the first months',

@@ -1,7 +1,10 @@
 import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
 import { ENDED_SHOWN } from '../domain/tokens/ended-token.ts';
 import { purgeKnownDevices } from '../infra/postgres/known-devices.ts';
-import { purge } from '../infra/postgres/purge.ts';
+import { purgeReservedNames } from '../infra/postgres/names.ts';
+import { purgeResets } from '../infra/postgres/password-resets.ts';
+import { purge, purgeDeletedUsers } from '../infra/postgres/purge.ts';
+import { purgeImports } from '../infra/postgres/user-imports.ts';
 import { withPostgres, type Command } from './command.ts';
 
 /** `latchkey purge`. */
@@ -21,6 +24,10 @@ export const run: Command = async ({ env }) => {
     if (purged === null)
       return { result: { purged: 0, busy: true }, text: 'another purge is running', audited: { purged: 0 } };
     await purgeKnownDevices(prisma);
+    await purgeResets(prisma);
+    await purgeImports(prisma);
+    await purgeReservedNames(prisma);
+    await purgeDeletedUsers(prisma, now - 2 * config.SESSION_CACHE_TTL * 1000);
     return { result: { purged }, text: `purged ${purged} records`, audited: { purged } };
   });
 };

@@ -1,5 +1,6 @@
 import { ConfigError, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
+import { voidAllResets } from '../infra/postgres/password-resets.ts';
 import { endAgain, endAll, lastIds, skipIds, withoutRecord } from '../infra/postgres/recover.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
@@ -84,6 +85,7 @@ async function recover(
   const keys = makeTokenKeys(config.REDIS_PREFIX);
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   await skipIds(prisma, { users: ids.users.after, tokens: ids.tokens.after });
+  await voidAllResets(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
     recovered.revoked += await endAgain(prisma, tombstones);
     const lost = await withoutRecord(prisma, states);

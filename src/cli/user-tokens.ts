@@ -1,11 +1,12 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
+import type { AccountKey } from '../domain/users/account.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
 import { listEnded } from '../domain/users/list-tokens.ts';
 import { summarise, type TokenSummary } from '../domain/users/profile.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
-import { findUserId, type UserKey } from '../infra/postgres/user-status.ts';
+import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { systemClock } from '../runtime/system-clock.ts';
 import type { Outcome } from './command.ts';
 
@@ -23,7 +24,7 @@ interface UserTokens {
  */
 export async function showTokens(
   prisma: PrismaClient,
-  user: UserKey,
+  user: AccountKey,
   env: Environment,
 ): Promise<Outcome | null> {
   const { REFRESH_TOKEN_TTL, SESSION_MAX_AGE } = env;
@@ -33,8 +34,9 @@ export async function showTokens(
     refreshToken: config.REFRESH_TOKEN_TTL,
     session: config.SESSION_MAX_AGE,
   };
-  const userId = await findUserId(prisma, user);
-  if (userId === null) return null;
+  const account = await makeAccountStore(prisma, () => []).find(user);
+  if (!account) return null;
+  const userId = account.id;
   const store = makeTokenStore(prisma);
   const now = systemClock.now();
   const tokens = (await store.list(userId, usedSince(now, lifetimes)))

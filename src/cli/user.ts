@@ -1,83 +1,68 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { AccountKey } from '../domain/users/account.ts';
 import { parseLoginName } from '../domain/users/identifiers.ts';
-import { disableUser, enableUser, pendingOf, type UserKey } from '../infra/postgres/user-status.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, withPostgres, type Command, type Invocation, type Outcome } from './command.ts';
+import { CommandError, withPostgres, type Act, type Command } from './command.ts';
+import { deleteUser, disable, enable, setRoles } from './user-changes.ts';
+import { createUser, listUsers, showUser } from './user-records.ts';
+import { exportUsers } from './user-export.ts';
+import { importUsers } from './user-import.ts';
+import { resetUser } from './user-reset.ts';
 import { giveSkeletons } from './user-skeletons.ts';
 import { showTokens } from './user-tokens.ts';
 
-/** Milliseconds. Each running replica sets pending tombstones every second, so this is ample. */
-const TOMBSTONE_TIMEOUT = 10_000;
+/** Subcommands that name no user, with how many words may follow them. */
+const GENERAL: Partial<Record<string, { words: [number, number]; run: Command }>> = {
+  create: { words: [1, 1], run: createUser },
+  export: { words: [0, 1], run: exportUsers },
+  import: { words: [1, 1], run: importUsers },
+  list: { words: [0, 0], run: listUsers },
+  skeletons: { words: [0, 0], run: ({ env }) => withPostgres(env, ({ prisma }) => giveSkeletons(prisma)) },
+};
 
-/** `latchkey user disable|enable|tokens NAME`, or `--id N` instead of NAME; `latchkey user skeletons`. */
-export const run: Command = async ({ env, words: [action, ...names], values: { id }, note }) => {
-  if (action === 'skeletons' && names.length === 0 && id === undefined)
-    return withPostgres(env, ({ prisma }) => giveSkeletons(prisma));
-  const act = ACTIONS[action ?? ''];
+/** `latchkey user …`: an action on a user, by name or `--id N`, or one of GENERAL. */
+export const run: Command = async (invocation) => {
+  const { env, note, values } = invocation;
+  const { id } = values;
+  const [action = '', ...names] = invocation.words;
+  const general = GENERAL[action];
+  if (general) {
+    const [least, most] = general.words;
+    if (names.length < least || names.length > most || id !== undefined)
+      throw new UsageError(`user ${action} takes other arguments`);
+    return general.run({ ...invocation, words: names });
+  }
+  const act = ACTIONS[action];
   const [name, ...rest] = names;
   if (!act || rest.length > 0 || (name === undefined) === (id === undefined))
     throw new UsageError(
-      'use user disable, enable or tokens with a username, an e-mail address or --id N, or user skeletons',
+      `use user ${namesOf(ACTIONS)} with a username, an e-mail address or --id N, or user ${namesOf(GENERAL)}`,
     );
   const key = keyOf(name, id);
-  const outcome = key && (await withPostgres(env, ({ prisma }) => act(prisma, key, { env, note })));
+  const outcome = key && (await withPostgres(env, ({ prisma }) => act(prisma, key, { env, note, values })));
   if (!outcome) throw new CommandError('there is no such user');
   return outcome;
 };
 
 /** Never guesses an id: a username may consist of digits. @returns null if no account can have this name. */
-function keyOf(name: string | undefined, id: string | undefined): UserKey | null {
+function keyOf(name: string | undefined, id: string | undefined): AccountKey | null {
   if (id === undefined) return parseLoginName(name ?? '');
   if (!/^[1-9]\d{0,14}$/.test(id)) throw new UsageError('--id is the number of a user, such as 7');
   return { id: Number(id) };
 }
 
-type Act = (
-  prisma: PrismaClient,
-  user: UserKey,
-  invocation: Pick<Invocation, 'env' | 'note'>,
-) => Promise<Outcome | null>;
-
-/** Each action returns null if there is no such user. */
 const ACTIONS: Partial<Record<string, Act>> = {
   tokens: (prisma, user, { env }) => showTokens(prisma, user, env),
+  reset: (prisma, user, { env }) => resetUser(prisma, user, env),
+  show: showUser,
   enable,
   disable,
+  roles: setRoles,
+  delete: deleteUser,
 };
 
-async function enable(prisma: PrismaClient, user: UserKey): Promise<Outcome | null> {
-  const enabled = await enableUser(prisma, user);
-  if (!enabled) return null;
-  const { userId, ended } = enabled;
-  return { result: { user: userId, ended, done: true }, text: 'enabled', audited: { userId } };
-}
-
-/**
- * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
- * this waits for that.
- */
-async function disable(
-  prisma: PrismaClient,
-  user: UserKey,
-  { note }: Pick<Invocation, 'note'>,
-): Promise<Outcome | null> {
-  const disabled = await disableUser(prisma, user);
-  if (!disabled) return null;
-  const { userId, ended } = disabled;
-  note({ userId, ended });
-  const deadline = performance.now() + TOMBSTONE_TIMEOUT;
-  let pending = await pendingOf(prisma, userId);
-  while (pending > 0 && performance.now() < deadline) {
-    await sleep(100);
-    pending = await pendingOf(prisma, userId);
-  }
-  const done = pending === 0;
-  const doubt = done ? '' : '; no running replica has confirmed that they are refused';
-  return {
-    result: { user: userId, ended, done },
-    text: `disabled, ${ended} tokens ended${doubt}`,
-    isWell: done,
-    audited: { done },
-  };
+function namesOf(actions: object): string {
+  return Object.keys(actions)
+    .sort()
+    .join(', ')
+    .replace(/, (?!.*,)/, ' or ');
 }

@@ -13,6 +13,7 @@ import type { Tracer } from '../telemetry/tracer.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
 import { followAttemptHash } from '../infra/crypto/attempt-hash.ts';
 import { makeCallerHashes } from '../infra/crypto/caller-hash.ts';
+import { followNameHash } from '../infra/crypto/name-hash.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
@@ -92,7 +93,7 @@ export async function compose(
     accessTokenTtl: lifetimes.accessToken,
     maxReaders: config.REVOCATION_READERS_MAX,
     maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
-    isClient: (client) => clients.clients.isStillGood(client),
+    isClient: (client) => clients.clients.refusalOf(client, 'revocations') === null,
     clock: systemClock,
     observe,
     logger,
@@ -106,6 +107,7 @@ export async function compose(
     feed: opened.feed,
     attempts: opened.attempts,
     hashAttempt: followAttemptHash(keyRing),
+    hashNames: followNameHash(keyRing),
     tokens,
     postgres,
     durability,

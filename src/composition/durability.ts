@@ -10,6 +10,7 @@ import { makeRevocations } from '../domain/tokens/revocations.ts';
 import { makeRevoke, makeRevokeByCaller } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
+import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
@@ -44,6 +45,7 @@ export function makeDurability(parts: DurabilityParts) {
     revocations: settled,
     tokenStates: tokenStates.statesWithoutFeed,
     feed: tokenStates.feed,
+    users: makeUserStore(prisma),
     clock,
   });
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };

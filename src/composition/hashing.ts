@@ -11,7 +11,8 @@ import type { Tracer } from '../telemetry/tracer.ts';
 import { makeLagGauge } from '../runtime/event-loop-lag.ts';
 import type { LoadSheddingOptions } from '../http/plugins/load-shedding.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { makeScryptHasher } from '../infra/crypto/scrypt-hasher.ts';
+import { makePasswordHasher } from '../infra/crypto/password-hasher.ts';
+import type { ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { traceHasher } from '../infra/tracing/traced.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
@@ -19,6 +20,8 @@ import { withTimeout } from '../runtime/with-timeout.ts';
 /** Password checks, and the limits that refuse them under load. */
 export interface Hashing {
   hasher: PasswordHasher;
+  /** SCRYPT_*. */
+  cost: ScryptCost;
   bulkhead: Bulkhead;
   checkPassword: CheckPassword;
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
@@ -51,8 +54,9 @@ export async function makeHashing({
   tracer,
   logger,
 }: HashingParts): Promise<Hashing> {
-  const scrypt = makeScryptHasher({ logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P });
-  const hasher = tracer ? traceHasher(scrypt, tracer) : scrypt;
+  const cost = { logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P };
+  const plain = makePasswordHasher(cost, config.hashMemory);
+  const hasher = tracer ? traceHasher(plain, tracer) : plain;
   const bulkhead = openBulkhead(config, clock, observe);
   const costs = makeHashCosts({
     hasher,
@@ -71,6 +75,7 @@ export async function makeHashing({
 
   return {
     hasher,
+    cost,
     bulkhead,
     checkPassword: makeCheckPassword({ hasher, costs, bulkhead }),
     loadShedding: {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Durability } from './durability.ts';
 import type { Hashing } from './hashing.ts';
 import type { Config } from '../config/config.ts';
@@ -14,20 +15,33 @@ import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
 import type { AttemptSlots } from '../domain/passwords/ports.ts';
 import type { UseCases } from '../domain/use-cases.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
+import { makeFinishEndings } from '../domain/sessions/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
 import type { TokenStateStore } from '../domain/tokens/token-states.ts';
 import { makeRefresh } from '../domain/sessions/refresh.ts';
 import { makeEndToken } from '../domain/tokens/end-token.ts';
 import { withReadThrough } from '../domain/tokens/read-through.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
+import { makeChangePassword } from '../domain/users/change-password.ts';
+import { makeChangeProfile } from '../domain/users/change-profile.ts';
+import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
+import { makeCreateAccount } from '../domain/users/create-account.ts';
+import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeListTokens } from '../domain/users/list-tokens.ts';
+import { makeManageAccounts } from '../domain/users/manage-accounts.ts';
 import { makeNewNames } from '../domain/users/new-names.ts';
 import { makeProfile } from '../domain/users/profile.ts';
+import { makeResetPassword } from '../domain/users/reset-password.ts';
 import { makeSignUp } from '../domain/users/sign-up.ts';
 import type { AttemptHash } from '../infra/crypto/attempt-hash.ts';
 import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
+import type { NameHashing } from '../infra/crypto/name-hash.ts';
+import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
+import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { makeKnownDeviceStore } from '../infra/postgres/known-devices.ts';
+import { issueReset } from '../infra/postgres/password-resets.ts';
+import { makePasswordStore } from '../infra/postgres/password-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 
 export interface Parts {
@@ -40,6 +54,8 @@ export interface Parts {
   attempts: AttemptSlots;
   /** Names the counters of `attempts`. */
   hashAttempt: AttemptHash;
+  /** Names the names of deleted accounts. */
+  hashNames: NameHashing;
   tokens: TokenStore;
   postgres: Postgres;
   durability: Durability;
@@ -56,7 +72,8 @@ export function makeUseCases(parts: Parts): UseCases {
   const { config, lifetimes, tokenStates, tokens, postgres, durability, hashing, clock, observe, audit } =
     parts;
   const { hasher, bulkhead, checkPassword } = hashing;
-  const users = makeUserStore(postgres.prisma);
+  const users = makeUserStore(postgres.prisma, parts.hashNames.each);
+  const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
   const limitGuess = makeGuessingLimits({
@@ -80,22 +97,42 @@ export function makeUseCases(parts: Parts): UseCases {
     audit,
     observe,
   });
+  const finishEndings = makeFinishEndings({
+    tokenStates: parts.statesWithoutFeed,
+    feed: parts.feed,
+    revocations,
+  });
+  const finishUserChange = makeFinishUserChange({ tokenStates, feed: parts.feed });
+  const confirmPassword = makeConfirmPassword({ users, limitGuess, checkPassword, audit });
+  const newNames = makeNewNames(config.RESERVED_USERNAMES);
+  const isCommonPassword = loadCommonPasswords();
+  const passwordMinLength = config.PASSWORD_MIN_LENGTH;
+  const newAccounts = { users, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
+  const newPasswords = {
+    passwords: makePasswordStore(postgres.prisma),
+    ...{ tokenStates, finishEndings, hasher, bulkhead, isCommonPassword, passwordMinLength },
+    ...{ lifetimes, clock, audit },
+  };
   const profile = makeProfile({ tokens, tokenStates, lifetimes, clock });
 
   return {
     signUp: makeSignUp({
-      users,
-      tokenStates,
-      knownDevices,
-      hasher,
-      bulkhead,
-      clock,
-      audit,
-      observe,
-      isCommonPassword: loadCommonPasswords(),
-      newNames: makeNewNames(config.RESERVED_USERNAMES),
-      enabled: config.SIGNUP_ENABLED,
-      passwordMinLength: config.PASSWORD_MIN_LENGTH,
+      ...newAccounts,
+      ...{ tokenStates, knownDevices, clock, observe, enabled: config.SIGNUP_ENABLED },
+    }),
+    createAccount: makeCreateAccount({
+      ...newAccounts,
+      accounts,
+      hashThatNothingOpens: () => hashThatNothingOpens(hashing.cost),
+    }),
+    accounts: makeManageAccounts({
+      ...{ accounts, tokens, profile, tokenStates, finishEndings, finishUserChange, newNames, randomBytes },
+      issueReset: (key, tokenHash) => issueReset(postgres.prisma, key, tokenHash, config.PASSWORD_RESET_TTL),
+      reservation: {
+        grace: config.DELETED_NAME_GRACE * 1000,
+        hashes: (names) => parts.hashNames.newest(names).map(([, hash]) => hash),
+      },
+      ...{ lifetimes, clock, audit },
     }),
     logIn: makeLogIn({
       users,
@@ -138,15 +175,17 @@ export function makeUseCases(parts: Parts): UseCases {
     clients: parts.clients,
     profile,
     listTokens: makeListTokens({ profile, tokens, lifetimes, clock }),
-    logOutEverywhere: makeLogOutEverywhere({
-      tokens,
-      tokenStates: parts.statesWithoutFeed,
-      feed: parts.feed,
-      revocations,
-      lifetimes,
-      clock,
+    logOutEverywhere: makeLogOutEverywhere({ tokens, finishEndings, lifetimes, clock, audit }),
+    changePassword: makeChangePassword({ ...newPasswords, confirmPassword }),
+    changeProfile: makeChangeProfile({
+      users,
+      confirmPassword,
+      tokenStates,
+      finishUserChange,
+      newNames,
       audit,
     }),
+    resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),
     introspect: makeIntrospect({ verify, observe }),
     verify,
   };

@@ -2,7 +2,7 @@ import { memoryOf, type Config } from '../config/config.ts';
 import { ok, warn, type Finding } from './finding.ts';
 
 /** Above this share of the limit, too little is left for requests and connections. */
-const FULL = 0.8;
+const FULL = 0.85;
 
 /** Warns of too little headroom. Above the limit itself, the configuration check fails. @param limit bytes. */
 export function checkMemory(config: Config, limit: number): Finding {

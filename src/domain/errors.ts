@@ -1,3 +1,5 @@
+import type { Right } from './clients/rights.ts';
+
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
  * change meaning. The table in docs/api.md documents each; `http/problem.ts` gives each its status and title.
@@ -17,12 +19,16 @@ export const ERROR_CODES = [
   'token_reused',
   'token_unknown',
   'invalid_credentials',
+  'invalid_reset_token',
   'invalid_client',
   // 403
   'token_not_allowed',
   'signup_disabled',
   'llt_disabled',
   'login_too_old',
+  'right_missing',
+  // 404
+  'user_unknown',
   // the protocol's own
   'not_found',
   'method_not_allowed',
@@ -53,6 +59,8 @@ export interface AuthErrorOptions {
   errors?: FieldError[];
   /** Seconds after which the client may retry. */
   retryAfter?: number;
+  /** The right that `right_missing` names. */
+  right?: Right;
 }
 
 /** An expected refusal. Any other error is a bug and is answered with 500. */
@@ -60,13 +68,15 @@ export class AuthError extends Error {
   readonly code: ErrorCode;
   readonly errors: FieldError[] | undefined;
   readonly retryAfter: number | undefined;
+  readonly right: Right | undefined;
 
-  constructor(code: ErrorCode, { cause, errors, retryAfter }: AuthErrorOptions = {}) {
+  constructor(code: ErrorCode, { cause, errors, retryAfter, right }: AuthErrorOptions = {}) {
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
     this.code = code;
     this.errors = errors;
     this.retryAfter = retryAfter;
+    this.right = right;
   }
 }
 

@@ -6,8 +6,13 @@ import type { CreateLongLived } from './long-lived-tokens/create.ts';
 import type { LogIn } from './sessions/log-in.ts';
 import type { LogOutEverywhere } from './sessions/log-out-everywhere.ts';
 import type { Refresh } from './sessions/refresh.ts';
+import type { ChangePassword } from './users/change-password.ts';
+import type { ChangeProfile } from './users/change-profile.ts';
+import type { CreateAccount } from './users/create-account.ts';
 import type { ListTokens } from './users/list-tokens.ts';
+import type { ManageAccounts } from './users/manage-accounts.ts';
 import type { Profile } from './users/profile.ts';
+import type { ResetPassword } from './users/reset-password.ts';
 import type { SignUp } from './users/sign-up.ts';
 
 /** The use cases that the HTTP layer calls. */
@@ -20,9 +25,14 @@ export interface UseCases {
   endToken: EndToken;
   createLongLived: CreateLongLived;
   profile: Profile;
+  changePassword: ChangePassword;
+  changeProfile: ChangeProfile;
+  resetPassword: ResetPassword;
   clients: ServiceClients;
   listTokens: ListTokens;
   logOutEverywhere: LogOutEverywhere;
+  createAccount: CreateAccount;
+  accounts: ManageAccounts;
   introspect: Introspect;
   revokeToken: RevokeToken;
 }

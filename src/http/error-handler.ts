@@ -46,7 +46,10 @@ export function sendError(
     .headers(problemHeaders(refusal, retrySpread(refusal.code)))
     .type(errorType(request))
     .serializer(JSON.stringify)
-    .send({ ...problemOf(refusal.code, request.id, refusal.errors), ...oauthMembers(request, refusal.code) });
+    .send({
+      ...problemOf(refusal.code, request.id, refusal.errors, refusal.right),
+      ...oauthMembers(request, refusal),
+    });
 }
 
 function translate(error: FastifyError | Error): AuthError {

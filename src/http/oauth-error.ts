@@ -1,23 +1,27 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { ErrorCode } from '../domain/errors.ts';
-import { PROBLEM_TYPE, PROBLEMS, ProblemSchema } from './problem.ts';
+import type { Right } from '../domain/clients/rights.ts';
+import type { AuthError, ErrorCode } from '../domain/errors.ts';
+import { detailOf, PROBLEM_TYPE, ProblemSchema } from './problem.ts';
 
 /** The error names of RFC 6749, sections 4.1.2.1 and 5.2. Any other code of ours becomes `invalid_request`. */
 const OAUTH_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_client: 'invalid_client',
+  right_missing: 'unauthorized_client',
   unavailable: 'temporarily_unavailable',
   internal_error: 'server_error',
 };
 
 /** The members that OAuth clients read, in addition to the problem details. */
-export function oauthMembers(request: FastifyRequest, code: ErrorCode): object {
-  return speaksOAuth(request) ? oauthMembersOf(code) : {};
+export function oauthMembers(
+  request: FastifyRequest,
+  { code, right }: Pick<AuthError, 'code' | 'right'>,
+): object {
+  return speaksOAuth(request) ? oauthMembersOf(code, right) : {};
 }
 
-export function oauthMembersOf(code: ErrorCode): { error: string; error_description: string } {
-  const [, , description] = PROBLEMS[code];
-  return { error: OAUTH_CODES[code] ?? 'invalid_request', error_description: description };
+export function oauthMembersOf(code: ErrorCode, right?: Right): { error: string; error_description: string } {
+  return { error: OAUTH_CODES[code] ?? 'invalid_request', error_description: detailOf(code, right) };
 }
 
 /** The schema of such an error, for the reference. */

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import type { Right } from '../domain/clients/rights.ts';
 import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 
 /** RFC 9457 problem details: the format of every error answer. */
@@ -38,6 +39,11 @@ export const PROBLEMS = {
   ],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
+  invalid_reset_token: [
+    401,
+    'Invalid reset token',
+    'The reset token is unknown, used, replaced, voided or expired.',
+  ],
   invalid_client: [
     401,
     'Invalid client',
@@ -51,6 +57,8 @@ export const PROBLEMS = {
     'Login too old',
     'The session was opened too long ago for this; log in again and use the new session.',
   ],
+  right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],
+  user_unknown: [404, 'User unknown', 'There is no such account.'],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
   method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
@@ -60,7 +68,7 @@ export const PROBLEMS = {
   rate_limited: [
     429,
     'Too many requests',
-    'Too many requests from this address, or too many failed logins; see Retry-After.',
+    'Too many requests from this address, or too many wrong passwords; see Retry-After.',
   ],
   headers_too_large: [431, 'Headers too large', 'The headers are larger than 16 KiB.'],
   internal_error: [500, 'Internal error', 'Something went wrong on our side.'],
@@ -109,14 +117,20 @@ export const ProblemSchema = Type.Object(
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
+/** What is wrong, for people. @param right the one that `right_missing` names. */
+export function detailOf(code: ErrorCode, right?: Right): string {
+  const [, , detail] = PROBLEMS[code];
+  return right ? `The registered service lacks the right ${right}.` : detail;
+}
+
 /** The body of an error. `type` is a URI that cannot be fetched, as RFC 9457, section 3.1.1, allows. */
-export function problemOf(code: ErrorCode, requestId: string, errors?: FieldError[]): Problem {
-  const [status, title, detail] = PROBLEMS[code];
+export function problemOf(code: ErrorCode, requestId: string, errors?: FieldError[], right?: Right): Problem {
+  const [status, title] = PROBLEMS[code];
   return {
     type: `urn:latchkey:error:${code}`,
     title,
     status,
-    detail,
+    detail: detailOf(code, right),
     code,
     request_id: requestId,
     ...(errors && { errors }),

@@ -23,6 +23,22 @@ export const MessageSchema = Type.Object(
   { title: 'Message', description: 'The request was carried out', additionalProperties: false },
 );
 
+export const Name = Type.String({
+  description: 'The user’s name, 1 to 128 characters, not blank, without invisible characters',
+  examples: ['Ada Lovelace'],
+});
+export const Email = Type.String({
+  description: 'At most 254 characters, with one `@`, without invisible characters',
+  writeOnly: true,
+  examples: ['ada@example.com'],
+});
+export const NewPassword = Type.String({
+  description:
+    '8 (`PASSWORD_MIN_LENGTH`) to 1,024 characters of any kind, not blank, not one of the most common passwords, and not the user’s own name or address',
+  writeOnly: true,
+  examples: ['a longer difference engine'],
+});
+
 /** The domain checks form, length and characters after normalisation; a schema would check before it. */
 export const Username = Type.String({
   description:
@@ -46,7 +62,7 @@ export const Device = Type.String({
  * An id in a path or query, as text: a validator that converts to numbers accepts `1e3`, `0x10` and a rounded 2^53 + 1.
  */
 export const IdText = Type.String({
-  description: 'The id of a token: a decimal from 1 to 2^53 - 1',
+  description: 'An id: a decimal from 1 to 2^53 - 1',
   pattern: '^[1-9][0-9]{0,15}$',
   examples: ['7'],
 });

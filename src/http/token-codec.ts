@@ -1,8 +1,7 @@
-import { createHmac, createPrivateKey, createSecretKey, sign } from 'node:crypto';
+import { createHmac, createPrivateKey, createSecretKey, sign, timingSafeEqual } from 'node:crypto';
 import fastify from 'fastify';
 import fastifyJwt from '@fastify/jwt';
 import {
-  CLOCK_TOLERANCE,
   hasExpired,
   readClaims,
   type Claims,
@@ -13,7 +12,7 @@ import type { Clock } from '../domain/clock.ts';
 import { UNOBSERVED, type Observe } from '../telemetry/observe.ts';
 import type { TokenRefusal } from '../domain/metrics/outcomes.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
-import { makeVerifiedTokens, type VerifiedTokens } from './verified-tokens.ts';
+import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
 
 export interface TokenCodecOptions {
   /** ISSUER. */
@@ -59,11 +58,20 @@ const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 /** The codes of fast-jwt for a wrong signature. */
 const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
 
+/** The claims of a token, not yet read. */
+type RawClaims = Partial<Record<keyof Claims, unknown>>;
+
 /** One key for one type of token. */
 interface KeyCodec extends Signer {
   type: TokenType;
-  verify(token: string, acceptsExpired: boolean): Record<keyof Claims, unknown>;
+  algorithm: Algorithm;
+  check: CheckToken;
 }
+
+/** Checks signature, issuer and audience, but not the expiry. The token has this key's header. */
+type CheckToken = (token: string) => RawClaims | TokenRefusal;
+
+type Algorithm = SigningKey['algorithm'] | 'HS256';
 
 interface Codecs {
   /** The key that signs, by type. */
@@ -72,7 +80,7 @@ interface Codecs {
   /** By the token's first segment, which is the same for all tokens of one key and type. */
   byHeader: Map<string, KeyCodec>;
   /** Access tokens and LLTs that these keys have signed. New keys begin with none. */
-  verified: VerifiedTokens<Identity>;
+  verified: VerifiedCredentials<Identity>;
 }
 
 type Identity = PresentedIdentity & { type: TokenType };
@@ -89,33 +97,41 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     codecs = await openCodecs(keys, options);
   });
 
+  /** A refresh token is presented once, so none is in the cache. */
+  function recall<Type extends TokenType>(token: string, types: readonly Type[]) {
+    const isRefresh = (types as readonly TokenType[]).includes('refresh');
+    const known = isRefresh ? undefined : codecs.verified.get(token);
+    return known && isOf(known, types) ? known : undefined;
+  }
+
+  function read<Type extends TokenType>(
+    token: string,
+    types: readonly Type[],
+  ): (PresentedIdentity & { type: Type }) | TokenRefusal {
+    const codec = find(codecs, token);
+    if (!codec) return codec === null ? 'malformed' : 'unknown_key';
+    const type = types.find((candidate) => candidate === codec.type);
+    if (!type) return 'wrong_type';
+    const claims = codec.check(token);
+    if (typeof claims === 'string') return claims;
+    const identity = readClaims(claims, type);
+    if (!identity) return 'malformed';
+    const verified = { ...identity, type };
+    if (type !== 'refresh') codecs.verified.add(token, verified);
+    return verified;
+  }
+
   const verifier =
     (acceptsExpired: boolean): TokenCodec['verify'] =>
     async <Type extends TokenType>(token: string, ...types: Type[]) => {
-      // A refresh token is presented once, so none is in the cache.
-      const isRefresh = (types as TokenType[]).includes('refresh');
-      const known = isRefresh ? undefined : codecs.verified.get(token);
-      if (known && isOf(known, types))
-        return acceptsExpired || !hasExpired(known, clock.now()) ? known : refuse('expired');
-
-      let codec = find(codecs, token);
-      if (codec === undefined) {
+      let found = recall(token, types) ?? read(token, types);
+      if (found === 'unknown_key') {
         // Another replica may have loaded a new key before this one.
         await keyRing.reload();
-        codec = find(codecs, token);
+        found = read(token, types);
       }
-      // null: not a header of ours; undefined: unknown key.
-      if (!codec) return refuse(codec === null ? 'malformed' : 'unknown_key');
-      const { type: found } = codec;
-      const type = types.find((candidate) => candidate === found);
-      if (!type) return refuse('wrong_type');
-      const claims = check(codec, token, acceptsExpired);
-      if (typeof claims === 'string') return refuse(claims);
-      const identity = readClaims(claims, type);
-      if (!identity) return refuse('malformed');
-      const verified = { ...identity, type };
-      if (type !== 'refresh') codecs.verified.add(token, verified);
-      return verified;
+      if (typeof found === 'string') return refuse(found);
+      return acceptsExpired || !hasExpired(found, clock.now()) ? found : refuse('expired');
     };
 
   return {
@@ -123,10 +139,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     signer: (type) => codecs.signers[type],
     verify: verifier(false),
     verifySigned: verifier(true),
-    payloadOf: (token) => {
-      const start = token.indexOf('.') + 1;
-      return Buffer.from(token.slice(start, token.indexOf('.', start)), 'base64url').toString();
-    },
+    payloadOf,
   };
 }
 
@@ -151,44 +164,23 @@ async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Cod
     byHeader: new Map(
       all.map((codec) => [headerOf(codec.sign({ sub: '0', sid: 0, jti: '0', iat: 0 })), codec]),
     ),
-    verified: makeVerifiedTokens(),
+    verified: makeVerifiedCredentials(),
   };
 }
 
 interface CodecKey {
   kid: string;
   type: TokenType;
-  algorithm: SigningKey['algorithm'] | 'HS256';
+  algorithm: Algorithm;
   secret: Buffer | { private: string; public: string };
 }
 
-/**
- * One key for one type of token.
- *
- * `node:crypto` signs, with a header that is encoded once. @fastify/jwt encodes it for each token, and a refresh signs two.
- *
- * @fastify/jwt verifies. With a function that finds the key, a token takes three times as long. Its keys cannot change
- * after the start, so each key gets a Fastify instance of its own, which only carries the plugin
- * (docs/adr/0004-one-jwt-instance-a-key.md).
- */
+/** One key for one type of token. `node:crypto` signs, with a header that is encoded once (ADR 4). */
 async function openCodec(
   { kid, type, algorithm, secret }: CodecKey,
   options: TokenCodecOptions,
 ): Promise<KeyCodec> {
   const { issuer, audience } = options;
-  const carrier = fastify();
-  await carrier.register(fastifyJwt, {
-    secret: Buffer.isBuffer(secret) ? secret : { public: secret.public },
-    verify: {
-      algorithms: [algorithm],
-      allowedIss: issuer,
-      allowedAud: audience,
-      checkTyp: TYP[type],
-      requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
-      clockTolerance: CLOCK_TOLERANCE * 1000,
-    },
-  });
-  await carrier.ready();
   const header = encode(JSON.stringify({ alg: algorithm, typ: TYP[type], kid }));
   const fixed = JSON.stringify({
     iss: issuer,
@@ -199,13 +191,72 @@ async function openCodec(
   return {
     kid,
     type,
+    algorithm,
     sign: (claims) => {
       const input = `${header}.${encode(`${JSON.stringify(claims).slice(0, -1)},${fixed.slice(1)}`)}`;
       return `${input}.${signature(input)}`;
     },
-    verify: (token, acceptsExpired) =>
-      acceptsExpired ? carrier.jwt.verify(token, { ignoreExpiration: true }) : carrier.jwt.verify(token),
+    check: Buffer.isBuffer(secret)
+      ? makeHmacCheck(signature, options)
+      : await makePublicKeyCheck(secret.public, algorithm, type, options),
   };
+}
+
+/**
+ * Checks a token of HS256. @fastify/jwt parses the header again and goes through lists of rules: twice the time of the
+ * HMAC itself. `readClaims` checks the other claims. A token with `nbf` is not ours, and the library would obey it.
+ */
+function makeHmacCheck(
+  signature: (input: string) => string,
+  { issuer, audience }: TokenCodecOptions,
+): CheckToken {
+  return (token) => {
+    const end = token.lastIndexOf('.');
+    const [given, own] = [Buffer.from(token.slice(end + 1)), Buffer.from(signature(token.slice(0, end)))];
+    if (given.length !== own.length || !timingSafeEqual(given, own)) return 'signature';
+    const claims = parseObject(payloadOf(token));
+    const isOurs = claims?.iss === issuer && claims.aud === audience && claims.nbf === undefined;
+    return isOurs ? claims : 'malformed';
+  };
+}
+
+/**
+ * @fastify/jwt checks the others. With a function that finds the key, a token takes three times as long. Its keys cannot
+ * change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
+ * (docs/adr/0004-one-jwt-instance-a-key.md).
+ */
+async function makePublicKeyCheck(
+  key: string,
+  algorithm: Algorithm,
+  type: TokenType,
+  { issuer, audience }: TokenCodecOptions,
+): Promise<CheckToken> {
+  const carrier = fastify();
+  await carrier.register(fastifyJwt, {
+    secret: { public: key },
+    verify: {
+      algorithms: [algorithm],
+      allowedIss: issuer,
+      allowedAud: audience,
+      checkTyp: TYP[type],
+      requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
+      ignoreExpiration: true,
+    },
+  });
+  await carrier.ready();
+  return (token) => {
+    try {
+      return carrier.jwt.verify(token);
+    } catch (error) {
+      return SIGNATURE_ERRORS.includes((error as { code?: string }).code ?? '') ? 'signature' : 'malformed';
+    }
+  };
+}
+
+/** The claims of one of our tokens, as JSON. */
+function payloadOf(token: string): string {
+  const start = token.indexOf('.') + 1;
+  return Buffer.from(token.slice(start, token.indexOf('.', start)), 'base64url').toString();
 }
 
 function encode(json: string): string {
@@ -213,7 +264,7 @@ function encode(json: string): string {
 }
 
 /** RFC 7515, section 5.1. @param key a PEM private key, or the secret of HS256. */
-function makeSignature(algorithm: CodecKey['algorithm'], key: string | Buffer): (input: string) => string {
+function makeSignature(algorithm: Algorithm, key: string | Buffer): (input: string) => string {
   if (Buffer.isBuffer(key)) {
     const secret = createSecretKey(key);
     return (input) => createHmac('sha256', secret).update(input).digest('base64url');
@@ -238,36 +289,23 @@ function find({ byHeader, all }: Codecs, token: string): KeyCodec | null | undef
   // Either a release with another order of members signed it, or it is not ours.
   const header = parseHeader(headerOf(token));
   if (!header) return null;
-  return all.find(({ kid, type }) => kid === header.kid && TYP[type] === header.typ) ?? undefined;
-}
-
-/** The claims of a valid token, or the reason for its refusal. */
-function check(
-  codec: KeyCodec,
-  token: string,
-  acceptsExpired: boolean,
-): Record<keyof Claims, unknown> | TokenRefusal {
-  try {
-    return codec.verify(token, acceptsExpired);
-  } catch (error) {
-    const { code = '' } = error as { code?: string };
-    if (code === 'FAST_JWT_EXPIRED') return 'expired';
-    return SIGNATURE_ERRORS.includes(code) ? 'signature' : 'malformed';
-  }
+  const codec = all.find(({ kid, type }) => kid === header.kid && TYP[type] === header.typ);
+  return codec && codec.algorithm !== header.alg ? null : codec;
 }
 
 function headerOf(token: string): string {
   return token.slice(0, token.indexOf('.'));
 }
 
-function parseHeader(segment: string): { kid?: unknown; typ?: unknown } | null {
+function parseHeader(segment: string): Record<string, unknown> | null {
+  const header = parseObject(Buffer.from(segment, 'base64url').toString());
+  return header && Object.keys(header).every((name) => HEADER_MEMBERS.includes(name)) ? header : null;
+}
+
+function parseObject(json: string): Record<string, unknown> | null {
   try {
-    const header: unknown = JSON.parse(Buffer.from(segment, 'base64url').toString());
-    const isOurs =
-      typeof header === 'object' &&
-      header !== null &&
-      Object.keys(header).every((name) => HEADER_MEMBERS.includes(name));
-    return isOurs ? header : null;
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
   } catch {
     return null;
   }

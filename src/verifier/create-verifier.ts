@@ -45,7 +45,8 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   const settings = readOptions(options);
   const { maxStaleness, whenStale, onError } = settings;
   const latchkey = makeLatchkey(settings);
-  const introspect = makeIntrospect(latchkey);
+  let changes = 0;
+  const introspect = makeIntrospect(latchkey, () => changes);
   const revocations = makeRevocations(clock, settings.clockTolerance);
   const longLived = makeLongLivedTokens({ introspect, revocations, size: settings.cacheSize });
   const keys = makeKeySet({ load: () => latchkey.keys(), clock, onError: reportOnce(onError) });
@@ -58,6 +59,8 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
       revocations.connected();
     },
     onMessage(message) {
+      // After a lost epoch, the snapshot stands for changes that were missed.
+      if (message.type === 'user_changed' || (message.type === 'snapshot' && message.isLast)) changes++;
       revocations.learn(message);
       longLived.learn(message);
       if (revocations.staleness() < Infinity) for (const resolve of waiting.splice(0)) resolve();
@@ -72,17 +75,16 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
     return tokenType === 'llt' || clock.now() / 1000 - iat <= revocations.kept();
   }
 
-  async function askIfNeeded(token: string, verified: VerifiedToken): Promise<void> {
+  /** @returns the user's roles: Latchkey's last answer, or those in the token. */
+  async function askIfNeeded(token: string, verified: VerifiedToken): Promise<readonly string[]> {
     const isFreshNow = isFresh(verified);
     if (!isFreshNow && whenStale === 'refuse')
       throw new VerifierError('unavailable', 'Latchkey has been unreachable for too long');
     const mayTrust = isFreshNow || whenStale === 'accept';
-    if (verified.tokenType === 'access') {
-      if (!mayTrust) await introspect(token, verified);
-    } else if (!mayTrust || !longLived.isKnown(verified)) {
-      // Even with `accept`, ask at the first check: the token may have been revoked long ago.
-      await longLived.ask(token, verified);
-    }
+    if (verified.tokenType === 'access') return mayTrust ? verified.roles : introspect(token, verified);
+    // Even with `accept`, ask at the first check: the token may have been revoked long ago.
+    const known = mayTrust ? longLived.known(verified) : null;
+    return known ?? longLived.ask(token, verified);
   }
 
   function refuseRevoked(verified: VerifiedToken): void {
@@ -93,10 +95,10 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
     async verify(token) {
       const verified = await readJwt(token);
       refuseRevoked(verified);
-      await askIfNeeded(token, verified);
+      const roles = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
-      return verified;
+      return { ...verified, roles };
     },
     staleness: () => revocations.staleness(),
     async ready() {

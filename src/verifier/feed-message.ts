@@ -11,6 +11,7 @@ export type FeedMessage =
   | { type: 'snapshot'; tokens: number[]; users: UserMark[]; isLast: boolean; remember: number }
   | { type: 'revoked'; token: number }
   | ({ type: 'user_revoked' } & UserMark)
+  | { type: 'user_changed'; user: number }
   | { type: 'heartbeat' };
 
 /**
@@ -19,16 +20,23 @@ export type FeedMessage =
  */
 export function readMessage({ event, data }: StreamEvent): FeedMessage | null {
   if (event === 'heartbeat') return { type: 'heartbeat' };
-  if (event !== 'snapshot' && event !== 'revoked' && event !== 'user_revoked') return null;
+  if (!isKnown(event)) return null;
   const message = readData(event, data);
   if (!message) throw new Error(`the feed sent a ${event} event that is malformed`);
   return message;
 }
 
-function readData(event: 'snapshot' | 'revoked' | 'user_revoked', text: string): FeedMessage | null {
+const EVENTS = ['snapshot', 'revoked', 'user_revoked', 'user_changed'] as const;
+
+function isKnown(event: string): event is (typeof EVENTS)[number] {
+  return (EVENTS as readonly string[]).includes(event);
+}
+
+function readData(event: (typeof EVENTS)[number], text: string): FeedMessage | null {
   const data = parse(text);
   if (event === 'snapshot') return readSnapshot(data);
   if (event === 'revoked') return isId(data.token) ? { type: event, token: data.token } : null;
+  if (event === 'user_changed') return isId(data.user) ? { type: event, user: data.user } : null;
   return isUserMark(data) ? { type: event, user: data.user, before: data.before } : null;
 }
 

@@ -1,23 +1,35 @@
 import type { Latchkey } from './latchkey.ts';
 import { invalid } from './read-jwt.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import { readRoles, type VerifiedToken } from './verified-token.ts';
 import { VerifierError } from './verifier-error.ts';
 
 /**
  * Asks Latchkey whether a token is good right now. Concurrent calls for the same token share one request.
+ * @returns the user's present roles.
  * @throws VerifierError `invalid_token`, `unavailable`
  */
-export type Introspect = (token: string, verified: VerifiedToken) => Promise<void>;
+export type Introspect = (token: string, verified: VerifiedToken) => Promise<readonly string[]>;
 
-export function makeIntrospect({ introspect: ask }: Pick<Latchkey, 'introspect'>): Introspect {
+/**
+ * @param changes how many changes of users and snapshots are known so far: a request from before one does not answer a
+ * call from after it.
+ */
+export function makeIntrospect(
+  { introspect: ask }: Pick<Latchkey, 'introspect'>,
+  changes: () => number,
+): Introspect {
   const asking = new Map<string, Promise<Record<string, unknown>>>();
 
   return async function introspect(token, { sid, claims, tokenType }) {
-    const answer = asking.get(token) ?? ask(token).finally(() => asking.delete(token));
-    asking.set(token, answer);
+    const key = `${changes()} ${token}`;
+    const answer = asking.get(key) ?? ask(token).finally(() => asking.delete(key));
+    asking.set(key, answer);
     const { active, ...said } = await answer;
     if (active === false) throw invalid('Latchkey says that it is not active');
-    if (active !== true || said.sid !== sid || said.sub !== claims.sub || said.token_use !== tokenType)
+    const isOfToken = said.sid === sid && said.sub === claims.sub && said.token_use === tokenType;
+    const roles = readRoles(said.roles);
+    if (active !== true || !isOfToken || !roles)
       throw new VerifierError('unavailable', 'introspection returned a malformed answer');
+    return roles;
   };
 }

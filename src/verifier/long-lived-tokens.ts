@@ -5,14 +5,23 @@ import type { VerifiedToken } from './verified-token.ts';
 
 /**
  * Most long-lived tokens never expire, so a list of revocations that drops old entries cannot tell which are good. The
- * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation.
+ * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation, and changes of
+ * its user.
  */
 export interface LongLivedTokens {
   learn(message: FeedMessage): void;
-  /** Whether the token was found good before, and no revocation has arrived since. */
-  isKnown(verified: VerifiedToken): boolean;
-  /** @throws VerifierError `invalid_token`, `unavailable` */
-  ask(token: string, verified: VerifiedToken): Promise<void>;
+  /**
+   * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived since;
+   * null otherwise.
+   */
+  known(verified: VerifiedToken): readonly string[] | null;
+  /** @returns the user's present roles. @throws VerifierError `invalid_token`, `unavailable` */
+  ask(token: string, verified: VerifiedToken): Promise<readonly string[]>;
+}
+
+interface Answer {
+  userId: number;
+  roles: readonly string[];
 }
 
 interface Parts {
@@ -23,40 +32,54 @@ interface Parts {
 }
 
 export function makeLongLivedTokens({ introspect, revocations, size }: Parts): LongLivedTokens {
-  /** Token id → user id, the least recently used first. */
-  const good = new Map<number, number>();
-  let snapshots = 0;
+  /** By token id, the least recently used first. */
+  const good = new Map<number, Answer>();
+  /** Requests that Latchkey has not answered yet. */
+  const asking = new Set<{ userId: number; isOutdated: boolean }>();
 
-  function keep({ sid, userId }: VerifiedToken): void {
+  function keep(sid: number, answer: Answer): void {
     good.delete(sid);
-    good.set(sid, userId);
+    good.set(sid, answer);
     const [oldest] = good.keys();
     if (good.size > size && oldest !== undefined) good.delete(oldest);
+  }
+
+  function forgetUser(user: number, before = Infinity): void {
+    for (const [sid, { userId }] of good) if (userId === user && sid <= before) good.delete(sid);
   }
 
   return {
     learn(message) {
       if (message.type === 'revoked') good.delete(message.token);
-      else if (message.type === 'user_revoked') {
-        for (const [sid, userId] of good)
-          if (userId === message.user && sid <= message.before) good.delete(sid);
+      else if (message.type === 'user_revoked') forgetUser(message.user, message.before);
+      else if (message.type === 'user_changed') {
+        forgetUser(message.user);
+        for (const each of asking) if (each.userId === message.user) each.isOutdated = true;
       } else if (message.type === 'snapshot' && message.isLast) {
         // The verifier may have missed revocations, and the snapshot contains only those of tokens that can still
         // expire.
-        snapshots++;
         good.clear();
+        for (const each of asking) each.isOutdated = true;
       }
     },
-    isKnown(verified) {
-      const isKnown = good.get(verified.sid) === verified.userId;
-      if (isKnown) keep(verified);
-      return isKnown;
+    known({ sid, userId }) {
+      const answer = good.get(sid);
+      if (answer?.userId !== userId) return null;
+      keep(sid, answer);
+      return answer.roles;
     },
     async ask(token, verified) {
-      const before = snapshots;
-      await introspect(token, verified);
-      // The feed may have reported something newer than this answer.
-      if (snapshots === before && !revocations.includes(verified)) keep(verified);
+      const { sid, userId } = verified;
+      const request = { userId, isOutdated: false };
+      asking.add(request);
+      try {
+        const roles = await introspect(token, verified);
+        // The feed may have reported something newer than this answer.
+        if (!request.isOutdated && !revocations.includes(verified)) keep(sid, { userId, roles });
+        return roles;
+      } finally {
+        asking.delete(request);
+      }
     },
   };
 }

@@ -101,7 +101,7 @@ export function makeRevocations(clock: VerifierClock, clockTolerance: number): R
       else if (message.type === 'user_revoked') addUser(message);
       // Only a heartbeat proves that we are up to date: other events may be old ones, sent to catch up. During a
       // snapshot a heartbeat proves nothing.
-      else if (known && !began) known = moment();
+      else if (message.type === 'heartbeat' && known && !began) known = moment();
     },
     includes({ sid, userId }) {
       return buckets.some(({ tokens, users }) => tokens.has(sid) || (users.get(userId) ?? 0) >= sid);

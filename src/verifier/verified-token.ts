@@ -4,10 +4,12 @@ export interface VerifiedToken {
   /** Id of the session or long-lived token; revocations name this id. */
   sid: number;
   tokenType: 'access' | 'llt';
+  /** The user's roles: those in an access token, or Latchkey's last answer. A long-lived token holds none. */
+  roles: readonly string[];
   claims: TokenClaims;
 }
 
-/** Claims of RFC 9068, and two of Latchkey's: `sid`, and `gen` (the pair's generation; not on long-lived tokens). */
+/** Claims of RFC 9068, and two of Latchkey's own: `sid`, and `gen` (the pair's generation; not on long-lived tokens). */
 export interface TokenClaims {
   iss: string;
   aud: string | string[];
@@ -20,6 +22,8 @@ export interface TokenClaims {
   iat: number;
   /** Seconds since 1970; absent on long-lived tokens that do not expire. */
   exp?: number;
+  /** The user's roles when it was issued; absent if there were none, and on long-lived tokens. */
+  roles?: string[];
 }
 
 const TYPES: Readonly<Record<string, VerifiedToken['tokenType']>> = { 'at+jwt': 'access', 'llt+jwt': 'llt' };
@@ -41,7 +45,15 @@ export function readToken(payload: object, tokenType: VerifiedToken['tokenType']
   if (!isId(userId) || !isId(sid) || typeof iat !== 'number') return null;
   // An access token without an expiry would outlive the entry of its revocation.
   if (tokenType === 'access' && typeof exp !== 'number') return null;
-  return { userId, sid, tokenType, claims: claims as TokenClaims };
+  const roles = readRoles(claims.roles);
+  if (!roles) return null;
+  return { userId, sid, tokenType, roles, claims: claims as TokenClaims };
+}
+
+/** @returns none if they are absent; null if it is not a list of roles. */
+export function readRoles(value: unknown): readonly string[] | null {
+  if (value === undefined) return [];
+  return Array.isArray(value) && value.every((role) => typeof role === 'string') ? value : null;
 }
 
 export function isId(value: unknown): value is number {

@@ -1,10 +1,9 @@
 import { test } from 'tap';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { exchange } from '../support/raw.ts';
-import { basic } from '../support/service-client.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf } from './operations.ts';
-import { aTarget, assertStillGood, type Target } from './target.ts';
+import { aTarget, assertStillGood, type Target, credentialsFor } from './target.ts';
 
 /** Headers that an answer must not get, and ways to smuggle them in. */
 const LINE = 'X-Injected: 1';
@@ -49,8 +48,7 @@ test('no field of a body adds a header to an answer', async (t) => {
   const operations = attackedOperations().filter(({ contentType }) => contentType !== null);
   const faults: string[] = [];
   for (const operation of operations) {
-    const isForm = operation.schemes.includes('serviceClient');
-    const { authorization } = isForm ? basic(target.client) : bearer(target.pair.access_token);
+    const { authorization } = credentialsFor(target, operation);
     const headers = [
       `Authorization: ${authorization}`,
       `Content-Type: ${headersOf(operation)['content-type'] ?? ''}`,

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { test, type Test } from 'tap';
+import { RIGHTS } from '../../src/domain/clients/rights.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { call } from '../support/client.ts';
@@ -9,6 +10,7 @@ import {
   aShiftedClock,
   aVictim,
   ENDINGS_ENVIRONMENT,
+  effectsOn,
   liveTokens,
   RECORDED_ENDINGS,
   TOKEN_ENDINGS,
@@ -37,6 +39,14 @@ const CHANGES: Record<string, Attack> = {
   'DELETE /api/auth': { line: ({ otherId }) => `DELETE /api/auth?id=${otherId}`, body: {} },
   'DELETE /api/auth/:id': { line: ({ otherId }) => `DELETE /api/auth/${otherId}`, body: {} },
   'DELETE /api/auth/llt/:id': { line: ({ llt }) => `DELETE /api/auth/llt/${llt.id}`, body: {} },
+  'POST /api/user/password': {
+    line: () => 'POST /api/user/password',
+    body: { current_password: 'difference engine', new_password: 'of a thief, and long' },
+  },
+  'PATCH /api/user': {
+    line: () => 'PATCH /api/user',
+    body: { name: 'A thief', current_password: 'difference engine' },
+  },
   'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
 };
 
@@ -47,8 +57,10 @@ const EVERYWHERE: Attack = { line: () => 'DELETE /api/user/tokens', body: {} };
 const OTHERS = [
   'POST /api/auth',
   'POST /api/auth/signup',
-  'POST /api/auth/introspect',
-  'POST /api/auth/revoke',
+  'POST /api/auth/password-reset',
+  ...['POST /api/auth/introspect', 'POST /api/auth/revoke'],
+  ...['POST /api/users', 'PATCH /api/users/:id', 'DELETE /api/users/:id'],
+  ...['DELETE /api/users/:id/tokens', 'POST /api/users/:id/password-reset'],
 ];
 
 test('every route that changes something is attacked here', async (t) => {
@@ -71,10 +83,10 @@ onEachStore('a held-back body', async (t, env) => {
   for (const [route, attack] of [...Object.entries(CHANGES), ['everywhere', EVERYWHERE] as const]) {
     await t.test(`${route} takes effect while the session is good`, async (t) => {
       const victim = await aVictim(target);
-      const before = await liveTokens(target, victim);
+      const before = await effectsOn(target, victim);
       const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
       t.equal((await held.send()).status, 200);
-      t.notSame(await liveTokens(target, victim), before);
+      t.notSame(await effectsOn(target, victim), before);
     });
 
     for (const [name, end] of Object.entries(endings)) {
@@ -82,14 +94,14 @@ onEachStore('a held-back body', async (t, env) => {
         const victim = await aVictim(target);
         const held = await holdBody(target, attack.line(victim), victim.caller.access_token, attack.body);
         await end(target, victim, clock);
-        const before = await liveTokens(target, victim);
+        const before = await effectsOn(target, victim);
         const { status, body } = await held.send();
         clock.shift = 0;
         // Everything has ended already, as requested.
         const isDone = attack === EVERYWHERE && name === 'log out everywhere';
         t.equal(status, isDone ? 200 : 401, body);
         if (isDone) t.match(JSON.parse(body), { ended: 0 });
-        t.strictSame(await liveTokens(target, victim), before);
+        t.strictSame(await effectsOn(target, victim), before);
       });
     }
   }
@@ -98,14 +110,18 @@ onEachStore('a held-back body', async (t, env) => {
 test('a service that is deleted while it holds its body back ends no token', async (t) => {
   const { target } = await listening(t, {});
   const victim = await aVictim(target);
-  const service = await aServiceClient(target.databaseUrl);
+  const service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
   const form = new URLSearchParams({ token: victim.caller.access_token }).toString();
-  for (const [path, deleted] of [
-    ['/api/auth/introspect', false],
-    ['/api/auth/revoke', true],
-    ['/api/auth/introspect', true],
+  for (const [line, deleted] of [
+    ['POST /api/auth/introspect', false],
+    ['POST /api/auth/revoke', true],
+    ['POST /api/auth/introspect', true],
+    [`DELETE /api/users/${victim.userId}/tokens`, true],
+    [`DELETE /api/users/${victim.userId}`, true],
   ] as const) {
-    const held = await holdRaw(target, `POST ${path}`, basic(service).authorization, form);
+    const body = line.startsWith('POST') ? form : '{}';
+    const type = line.startsWith('POST') ? FORM : 'application/json';
+    const held = await holdRaw(target, line, basic(service).authorization, body, type);
     if (deleted) {
       await withRegistry(target.databaseUrl, (registry) => registry.remove('billing'));
       // An unknown secret makes the directory load again.
@@ -113,8 +129,11 @@ test('a service that is deleted while it holds its body back ends no token', asy
         headers: basic({ ...service, secret: 'lks_unknown' }),
       });
     }
-    t.equal((await held.send()).status, deleted ? 401 : 200, path);
-    if (deleted) await aServiceClient(target.databaseUrl).then((next) => Object.assign(service, next));
+    t.equal((await held.send()).status, deleted ? 401 : 200, line);
+    if (deleted)
+      await aServiceClient(target.databaseUrl, 'billing', RIGHTS).then((next) =>
+        Object.assign(service, next),
+      );
   }
   t.equal((await liveTokens(target, victim)).includes(victim.callerId), true);
 });
@@ -133,14 +152,10 @@ function holdBody(target: TestApp, line: string, token: string, body: object) {
   return holdRaw(target, line, `Bearer ${token}`, JSON.stringify(body), 'application/json');
 }
 
+const FORM = 'application/x-www-form-urlencoded';
+
 /** Sends the head of a request; resolves once the service waits for the body. */
-async function holdRaw(
-  { app }: TestApp,
-  line: string,
-  authorization: string,
-  body: string,
-  type = 'application/x-www-form-urlencoded',
-) {
+async function holdRaw({ app }: TestApp, line: string, authorization: string, body: string, type = FORM) {
   const { port } = app.server.address() as { port: number };
   const arrived = once(app.server, 'request') as Promise<[IncomingMessage]>;
   const socket = connect(port, '127.0.0.1');

@@ -5,7 +5,7 @@ import { basic } from '../support/service-client.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf } from './operations.ts';
-import { aTarget, type Target } from './target.ts';
+import { aTarget, type Target, credentialsFor } from './target.ts';
 
 /** A marker in every text sent; the log must not contain it. A request id cannot contain it. */
 const MARK = 'forged_entry';
@@ -62,8 +62,7 @@ test('no field of a body reaches the log', (t) =>
   attack(t, async (target) => {
     let count = 0;
     for (const operation of attackedOperations().filter(({ contentType }) => contentType !== null)) {
-      const isForm = operation.schemes.includes('serviceClient');
-      const { authorization } = isForm ? basic(target.client) : bearer(target.pair.access_token);
+      const { authorization } = credentialsFor(target, operation);
       for (const name of [...Object.keys(operation.body ?? {}), MARK]) {
         for (const text of HOSTILE) {
           const response = await fetch(target.url + operation.path, {

@@ -3,7 +3,7 @@ import { bearer } from '../support/client.ts';
 import { basic } from '../support/service-client.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
-import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
+import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
 
 /** Properties of an account, a token or a service client, and common names from other services. */
 const MEMBERS: Record<string, unknown> = {
@@ -70,7 +70,7 @@ function operationsWithBody(target: Target): Attacked[] {
 async function send(target: Target, operation: Attacked, values: object, token = target.pair.access_token) {
   const response = await fetch(target.url + operation.path, {
     method: operation.method,
-    headers: { ...headersOf(operation), ...bearer(token) },
+    headers: { ...headersOf(operation), ...credentialsFor(target, operation, token) },
     body: bodyOf(operation, values) ?? null,
   });
   return { status: response.status, text: await response.text() };

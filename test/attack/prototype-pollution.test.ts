@@ -4,7 +4,7 @@ import { signUpOver } from '../support/over-http.ts';
 import { basic } from '../support/service-client.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
-import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
+import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
 
 /** Properties of the prototypes before an attack. The instance runs in this process, so they are its prototypes too. */
 const PROTOTYPES = [Object, Array, Function, String, Map, Promise, Error].map(
@@ -40,10 +40,10 @@ const MEMBERS = [
   `"then":1`,
 ];
 
-function send({ url, pair }: Target, { method, path, ...operation }: Attacked, body: string) {
-  return fetch(url + path, {
-    method,
-    headers: { ...headersOf({ method, path, ...operation }), ...bearer(pair.access_token) },
+function send(target: Target, operation: Attacked, body: string) {
+  return fetch(target.url + operation.path, {
+    method: operation.method,
+    headers: { ...headersOf(operation), ...credentialsFor(target, operation) },
     body,
   });
 }

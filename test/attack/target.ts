@@ -7,8 +7,10 @@ import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { signUpOver } from '../support/over-http.ts';
-import { aServiceClient, type TestClient } from '../support/service-client.ts';
+import { RIGHTS } from '../../src/domain/clients/rights.ts';
+import { aServiceClient, basic, type TestClient } from '../support/service-client.ts';
 import { sql } from '../support/sql.ts';
+import type { Attacked } from './operations.ts';
 
 /** A running instance with everything that an attacker wants. */
 export interface Target extends TestApp {
@@ -46,10 +48,19 @@ export async function aTarget(t: Test, env: Environment = {}): Promise<Target> {
     body: '{"device":"Kitchen tablet"}',
   });
   const llt = (await created.json()) as Target['llt'];
-  const client = await aServiceClient(app.databaseUrl);
+  const client = await aServiceClient(app.databaseUrl, 'billing', RIGHTS);
   // The service notes the first use of a pair; do it now, so that it does not look like an attack's change.
   await fetch(`${url}/api/auth/verify`, { headers: bearer(llt.longlived_token) });
   return { ...app, url, account, pair, llt, client, pem, keyFolder, refreshSecret };
+}
+
+/** The header of a caller that may do this: the registered service, or the user. */
+export function credentialsFor(
+  { client, pair }: Target,
+  { schemes }: Pick<Attacked, 'schemes'>,
+  token = pair.access_token,
+): { authorization: string } {
+  return schemes.includes('serviceClient') ? basic(client) : bearer(token);
 }
 
 /** Columns that change with every use of a token or with the life of a key. */

@@ -54,7 +54,7 @@ export async function measureRedisBytes(
     const inUse = async (number: number) => {
       const user = userOf(number);
       const [key, client] = [{ userId: user.id, tokenId: FIRST_TOKEN + number }, aFingerprint()];
-      const now = await tokenStates.now();
+      const now = await tokenStates.preparePut(user.id);
       const [generation, createdAt] = [now - SINCE_LOGIN, Math.floor((now - SINCE_LOGIN) / 1000)];
       const record = aSession(initialState(generation, client), {
         id: key.tokenId,

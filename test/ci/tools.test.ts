@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { TOOLS } from '../support/tools.ts';
+import { PYTHON_MODULES, TOOLS } from '../support/tools.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
@@ -23,14 +23,16 @@ test('suites start only programs in the list of tools', (t) => {
   t.end();
 });
 
-test('.ci/run installs exactly the tools that suites start', (t) => {
+test('.ci/run installs exactly the tools that suites start, and the Python modules', (t) => {
   const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
-  const list = /^TOOLS=\(\n([^)]+)\)/m.exec(script)?.[1] ?? '';
-  const installed = list.trim().split(/\s+/).sort();
-  const needed = Object.entries(TOOLS)
-    .map(([name, tool]) => `${name}=${tool.package}`)
-    .sort();
-  t.strictSame(installed, needed);
+  const installed = (list: string) => {
+    const [, entries = ''] = new RegExp(`^${list}=\\(\\n([^)]+)\\)`, 'm').exec(script) ?? [];
+    return entries.trim().split(/\s+/).sort();
+  };
+  const tools = Object.entries(TOOLS).map(([name, tool]) => `${name}=${tool.package}`);
+  t.strictSame(installed('TOOLS'), tools.sort());
+  const modules = Object.entries(PYTHON_MODULES).map(([name, debian]) => `${name}=${debian}`);
+  t.strictSame(installed('MODULES'), modules.sort());
   t.end();
 });
 

@@ -9,6 +9,7 @@ import type { Environment } from '../../src/config/config.ts';
 import { assertDocumented } from '../support/audit-schema.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, signUp } from '../support/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -60,8 +61,41 @@ test('every command that changes something leaves one event, also if it is refus
   });
   t.match(await run('user enable --id 999999'), { outcome: 'refused', subject: { user_id: 999999 } });
   t.match(await run(`user tokens ${account.email}`), { event: 'user.tokens', subject });
+  t.match(await run(`user reset ${user.username}`), {
+    event: 'user.reset',
+    subject,
+    details: { disabled: false },
+  });
+  t.match(await run(`user roles ${user.username} --set admin`), {
+    event: 'user.roles',
+    subject,
+    details: { done: true },
+  });
+  t.match(await run(`user show ${user.username}`), { event: 'user.show', subject });
+  t.match(await run('user list'), { event: 'user.list' });
+  t.match(await run('user create grace --display-name Grace --email grace@example.org'), {
+    event: 'user.create',
+    subject: { user_id: Number },
+  });
+  const accounts = join(testFolder(t), 'accounts.jsonl');
+  t.match(await run(`user export ${accounts}`), { event: 'user.export', details: { exported: 2 } });
+  const renamed = readFileSync(accounts, 'utf8').replaceAll('"username":"', '"username":"new-');
+  writeFileSync(accounts, renamed.replaceAll('"email":"', '"email":"new-'));
+  t.match(await run(`user import ${accounts}`), { event: 'user.import', details: { imported: 2 } });
+  t.match(await run('user delete new-grace --yes'), {
+    event: 'user.delete',
+    details: { ended: 0, done: true },
+  });
+  t.match(await run('user delete new-grace --yes'), { event: 'user.delete', outcome: 'refused' });
   await run('user skeletons');
   t.match(await run('client create billing'), { subject: { client_name: 'billing', client_id: /^lkc_/ } });
+  t.match(await run('client create shop --may users.read,revoke'), {
+    details: { rights: 'revoke,users.read' },
+  });
+  t.match(await run('client allow billing users.read'), {
+    subject: { client_name: 'billing', client_id: /^lkc_/ },
+    details: { rights: 'users.read' },
+  });
   t.match(await run('client create billing'), { outcome: 'refused', details: { reason: /exists already/ } });
   t.match(await run('client rotate billing'), { details: { step: 'add' } });
   t.match(await run('client rotate billing --again'), { details: { step: 'again' } });

@@ -20,6 +20,7 @@ test('client creates, lists, rotates and deletes, with JSON output', async (t) =
 
   const listed = async () => (await run('list')).answer.clients as Record<string, unknown>[];
   t.match(await listed(), [{ name: 'billing', client_id, secrets: 1, created_at: /Z$/, rotated_at: null }]);
+  t.strictSame((await listed())[0]?.rights, ['introspect', 'revoke', 'revocations']);
   const rotated = await run('rotate', 'billing');
   t.match(rotated, { code: 0, answer: { client_id, client_secret: /^lks_/ } });
   t.not(rotated.answer.client_secret, client_secret);
@@ -44,6 +45,36 @@ test('client creates, lists, rotates and deletes, with JSON output', async (t) =
     t.match(await run(...args, 'billing'), { code: 1, answer: { error: /no client has this name/ } });
 });
 
+test('client gives rights, shows them, and replaces them', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await latchkey(['client', ...args, '--json'], { DATABASE_URL });
+    return { code, answer: JSON.parse(stdout || stderr) as { clients?: unknown; error?: string } };
+  };
+  t.match(await run('create', 'shop', '--may', 'users.read,introspect'), { code: 0 });
+  t.match((await run('list')).answer.clients, [{ name: 'shop', rights: ['introspect', 'users.read'] }]);
+  t.match(await run('allow', 'shop', 'users.write,users.reset,exchange'), {
+    code: 0,
+    answer: { name: 'shop', rights: ['users.write', 'users.reset', 'exchange'] },
+  });
+  t.match((await run('list')).answer.clients, [{ rights: ['users.write', 'users.reset', 'exchange'] }]);
+  t.match(await run('allow', 'no-such', 'revoke'), { code: 1, answer: { error: /no client has this name/ } });
+  for (const args of [
+    ['create', 'other', '--may', 'everything'],
+    ['allow', 'shop', 'revoke,everything'],
+  ]) {
+    const { code, answer } = await run(...args);
+    t.equal(code, 2);
+    t.match(
+      answer.error,
+      /^there is no right "everything"; the rights are introspect, revoke, revocations, /,
+    );
+  }
+  t.match((await run('list')).answer.clients, [{ rights: ['users.write', 'users.reset', 'exchange'] }]);
+  const { stdout } = await latchkey(['client', 'allow', 'shop', 'revoke'], { DATABASE_URL });
+  t.match(stdout, /^may revoke;/);
+});
+
 test('client prints the same for people', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const run = (...args: string[]) => latchkey(['client', ...args], { DATABASE_URL });
@@ -51,7 +82,10 @@ test('client prints the same for people', async (t) => {
   const { code, stdout, stderr } = await run('create', 'shop front');
   t.match({ code, stderr }, { code: 0, stderr: '' });
   t.match(stdout, /^client_id {6}lkc_\S+\nclient_secret {2}lks_\S+\n.*not be shown again/);
-  t.match(await run('list'), { code: 0, stdout: /^shop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\n$/ });
+  t.match(await run('list'), {
+    code: 0,
+    stdout: /^shop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\tintrospect,revoke,revocations\n$/,
+  });
   t.match(await run('rotate', 'shop front'), { code: 0, stdout: /^client_secret {2}lks_/m });
   t.match(await run('list'), { stdout: /\t2 secrets\t/ });
   t.match(await run('delete', 'shop front'), { code: 0, stdout: 'deleted shop front\n' });
@@ -69,6 +103,10 @@ test('client answers bad usage with exit code 2, and an outage with 1 and no det
     ['list', 'a'],
     ['delete'],
     ['finish', 'a'],
+    ['allow'],
+    ['allow', 'a'],
+    ['allow', 'a', ''],
+    ['allow', 'a', 'revoke', 'introspect'],
   ])
     t.type(parseClientCommand(args, { again: false, finish: false }), 'string', args.join(' '));
   for (const args of [['create', 'a'], ['delete', 'a'], ['list'], ['rotate']])
@@ -78,6 +116,11 @@ test('client answers bad usage with exit code 2, and an outage with 1 and no det
     ])
       t.type(parseClientCommand(args, options), 'string', args.join(' '));
   t.type(parseClientCommand(['rotate', 'a'], { again: true, finish: true }), 'string');
+  for (const action of ['allow', 'rotate', 'delete', 'list'])
+    t.match(
+      parseClientCommand([action, 'a'], { again: false, finish: false, may: 'revoke' }),
+      /client create/,
+    );
   t.strictSame(parseClientCommand(['rotate', ' a '], { again: false, finish: false }), {
     action: 'rotate',
     name: 'a',

@@ -18,6 +18,7 @@ import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
+import { aReset, redeem } from '../support/resets.ts';
 import { until } from '../support/until.ts';
 
 /** A service on a database that can be reset to an earlier point; its Redis is not reset. */
@@ -126,6 +127,27 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
     t.equal((await verify(target, before.llt.longlived_token)).statusCode, 200);
   });
 });
+
+test(
+  'recover voids the reset tokens of the backup: one may have been used since',
+  { skip: redisMissing },
+  async (t) => {
+    const { serve, backUp, restore, recover } = await aRestorableService(t);
+    const token = await serve(async (target) => {
+      const { user } = await signUp(target);
+      return aReset(target.databaseUrl, user.id);
+    });
+    await backUp();
+    await serve(async (target) => {
+      t.equal((await redeem(target, token)).statusCode, 200);
+    });
+    await restore();
+    t.equal((await recover()).code, 0);
+    await serve(async (target) => {
+      refused(t, await redeem(target, token), 401, 'invalid_reset_token');
+    });
+  },
+);
 
 test('recover after the loss of Redis as well', { skip: redisMissing }, async (t) => {
   const { serve, backUp, restore, recover, emptyRedis, cli } = await aRestorableService(t);

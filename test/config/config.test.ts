@@ -157,9 +157,9 @@ test('production refuses missing and weak settings', (t) => {
 
 test('hashing that does not fit in memory is refused, with the sum', (t) => {
   const env = { HASH_CONCURRENCY: '3', SCRYPT_LOG_N: '17' };
-  t.strictSame(problemsOf(env, 704 * 1024 ** 2), []);
-  t.match(problemsOf(env, 703 * 1024 ** 2), [
-    /^HASH_CONCURRENCY 3 x 128 MiB .* \+ 320 MiB .* = 704 MiB, but the memory limit is 703 MiB$/,
+  t.strictSame(problemsOf(env, 768 * 1024 ** 2), []);
+  t.match(problemsOf(env, 767 * 1024 ** 2), [
+    /^HASH_CONCURRENCY 3 x 128 MiB .* \+ 384 MiB .* = 768 MiB, but the memory limit is 767 MiB$/,
   ]);
   t.end();
 });

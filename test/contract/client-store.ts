@@ -9,6 +9,7 @@ const aClient = (name: string, byte = 1) => ({
   name,
   secretHash: hash(byte),
   createdAt: CREATED,
+  rights: ['introspect', 'users.read'] as const,
 });
 
 /** The contract of every store of registered services. */
@@ -64,6 +65,15 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.same(plain(done[0] ?? null), plain(client ?? null), 'its answer equals the stored client');
   });
 
+  void holds('replaces the rights of one client', async (t, store) => {
+    await store.add(aClient('a'));
+    await store.add(aClient('b'));
+    const allowed = { ...stored('a'), rights: ['users.write'] };
+    t.same(plain(await store.allow('a', ['users.write'])), plain(allowed as never));
+    t.same((await store.list()).map(plain), [plain(allowed as never), plain(stored('b'))]);
+    t.same((await store.allow('a', []))?.rights, []);
+  });
+
   void holds('a removed client is gone, and its name is free', async (t, store) => {
     await store.add(aClient('a'));
     t.equal(await store.remove('a'), true);
@@ -75,6 +85,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
   void holds('returns null for an unknown name', async (t, store) => {
     t.equal(await store.rotate('a', hash(2), { at: CREATED, again: false }), null);
     t.equal(await store.finishRotation('a'), null);
+    t.equal(await store.allow('a', ['revoke']), null);
   });
 }
 

@@ -78,6 +78,22 @@ export function revocationFeedContract(
     t.strictSame(await published(feed), ['7<=90', '7/91', '8/11', '7<=95']);
   });
 
+  contract('names each version of a user once within two minutes', async (t, { feed, other, pass }) => {
+    await feed.publishChanged([{ id: 7, version: 1 }, { id: 8, version: 1 }, { id: 9 }]);
+    await other.publishChanged([
+      { id: 7, version: 1 },
+      { id: 7, version: 2 },
+    ]);
+    await feed.publish([key(2)]);
+    await feed.publishChanged([]);
+    t.strictSame(await published(other), ['7@1', '8@1', '9@0', '7@2', '7/2']);
+    const { events } = await feed.read(3, 1);
+    t.strictSame(events, [{ seq: 4, type: 'user_changed', userId: 7, version: 2 }]);
+    await pass(130);
+    await other.publishChanged([{ id: 7, version: 2 }]);
+    t.strictSame(await published(feed), ['7@1', '8@1', '9@0', '7@2', '7/2', '7@2']);
+  });
+
   contract('publishes a theft again once it is recorded', async (t, { feed }) => {
     await feed.publishUnrecorded([key(11)]);
     await feed.publishUnrecorded([key(11)]);

@@ -57,6 +57,7 @@ export function tokenStoreContract(
     );
     if (!added || llt === null) throw new Error('not added');
     t.strictSame(added.replaced, []);
+    t.strictSame(added.user, ada, 'as it is on record');
     t.not(llt, added.id, 'all tokens share one sequence of ids');
     const common = { userId: ada.id, lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
     t.strictSame(await tokens.find(added.id), {

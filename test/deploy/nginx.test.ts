@@ -11,7 +11,13 @@ import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
-const AUTH_HEADERS = ['x-auth-user', 'x-auth-username', 'x-auth-session', 'x-auth-token-type'] as const;
+const AUTH_HEADERS = [
+  'x-auth-user',
+  'x-auth-username',
+  'x-auth-session',
+  'x-auth-token-type',
+  'x-auth-roles',
+] as const;
 
 test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, async (t) => {
   const redis = testRedis(t);
@@ -115,7 +121,10 @@ test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, 
     const app = await startDeployedNginx(t, 'app.conf');
     const front = await startDeployedNginx(t, 'nginx.conf', upstreams(app.url));
     const answer = await fetch(front.url, { headers: bearer(token) });
-    t.match(await answer.text(), new RegExp(`^user ${user.id}, ${user.username}\nsession \\d+, access\n$`));
+    t.match(
+      await answer.text(),
+      new RegExp(`^user ${user.id}, ${user.username}\nsession \\d+, access\nroles \n$`),
+    );
   });
 
   await t.test(

@@ -120,7 +120,7 @@ test('the README’s table lists every operation of the reference', (t) => {
   let method = '';
   const known = listed.map(([, own, path]) => `${(method = own ?? method)} ${path}`);
   for (const [path, operations] of Object.entries(paths)) {
-    for (const name of Object.keys(operations).filter((each) => /^(get|post|delete)$/.test(each))) {
+    for (const name of Object.keys(operations).filter((each) => /^(get|post|patch|delete)$/.test(each))) {
       if (path.startsWith('/api/auth/verify')) t.match(table, '/api/auth/verify` and below');
       else t.ok(known.includes(`${name.toUpperCase()} ${path}`), `${name} ${path}`);
     }

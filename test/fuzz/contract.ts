@@ -140,5 +140,9 @@ function fits({ path: template, operation }: Known, path: string): boolean {
   if (operation['x-any-path-below'] && path.startsWith(`${template}/`)) return true;
   const [wanted, given] = [template.split('/'), path.split('/')];
   if (wanted.length !== given.length) return false;
-  return wanted.every((part, i) => (part.startsWith('{') ? given[i] !== '' : part === given[i]));
+  // A path that ends in an empty id reaches the operation, which refuses it like any invalid id.
+  const last = wanted.length - 1;
+  return wanted.every((part, i) =>
+    part.startsWith('{') ? i === last || given[i] !== '' : part === given[i],
+  );
 }

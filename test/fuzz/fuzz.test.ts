@@ -5,6 +5,7 @@ import { PROBLEMS } from '../../src/http/problem.ts';
 import { testDatabase } from '../support/postgres.ts';
 import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
 import { ready, startService } from '../support/service.ts';
+import { RIGHTS } from '../../src/domain/clients/rights.ts';
 import { aServiceClient } from '../support/service-client.ts';
 import { fuzz } from './fuzz.ts';
 import '../support/watch-leaks.ts';
@@ -30,7 +31,7 @@ test(`${COUNT} valid, invalid and hostile requests get documented answers`, asyn
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
-  const client = await aServiceClient(databaseUrl);
+  const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
   const document = JSON.parse(DOCUMENT) as Document;
   const { seen, problems } = await fuzz({ url: service.url, document, count: COUNT, seed: SEED, client });
   t.strictSame(problems, []);
@@ -49,7 +50,7 @@ test('finds an undocumented answer', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
-  const client = await aServiceClient(databaseUrl);
+  const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
     ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
     [

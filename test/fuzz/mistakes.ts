@@ -10,6 +10,7 @@ export type Mistake = (request: Request, dice: Dice, required: string[]) => Part
 /** Mistakes that need a body. */
 const IN_BODY: Record<string, Mistake> = {
   'a property is missing': (request, dice, required) => {
+    if (required.length === 0) return {};
     const left = Object.entries(valuesOf(request));
     const name = dice.pick(required);
     return { body: json(Object.fromEntries(left.filter(([key]) => key !== name))), expects: 'refusal' };

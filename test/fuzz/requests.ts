@@ -26,11 +26,14 @@ export interface Request {
   succeed: (answer: unknown, sent: Buffer | null) => Session | null;
 }
 
+/** Paths that end other sessions of the account. */
+const ENDS_SESSIONS = ['/api/user/tokens', '/api/user/password'];
+
 /** A request to any operation of the document. It must succeed if its ids exist and `EFFECTS` has the operation. */
 export function aRequest(dice: Dice, contract: Contract, world: World): { known: Known; request: Request } {
   const wanted = dice.pick(contract.operations);
   const takesToken = has(wanted.operation, 'bearer') || isFormOf(wanted.operation);
-  const borrowed = takesToken ? world.borrow(dice.below(1000), wanted.path === '/api/user/tokens') : null;
+  const borrowed = takesToken ? world.borrow(dice.below(1000), ENDS_SESSIONS.includes(wanted.path)) : null;
   const signUp = contract.operations.find(({ operation }) => operation.operationId === 'signUp');
   const known = (takesToken && !borrowed) || world.accounts.length === 0 ? (signUp ?? wanted) : wanted;
   const session = known === wanted ? borrowed : null;
@@ -38,7 +41,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
   const { method, path, operation } = known;
   const isForm = isFormOf(operation);
   const form = isForm && session ? formOf(dice, session) : null;
-  const values = isForm ? null : bodyOf(dice, operation, world);
+  const values = isForm ? null : bodyOf(dice, operation, world, session);
   const credentials = credentialsFor(operation, session, world, dice);
   const { target, isKnown } = targetOf(dice, path, session);
   const text = form?.toString() ?? (values && JSON.stringify(values));
@@ -59,14 +62,14 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
       body,
       isForm,
       expects: isKnown && operation.operationId in EFFECTS ? 'success' : 'anything',
-      secrets: [values?.password, values?.email, form?.get('token'), world.client.secret].filter(
-        (value) => typeof value === 'string',
-      ),
+      secrets: [
+        ...[values?.password, values?.new_password, values?.email, values?.reset_token],
+        ...[form?.get('token'), world.client.secret],
+      ].filter((value) => typeof value === 'string'),
       session,
       succeed: (answer, sent) => {
         // A mistake may have replaced it with another account's token.
-        const values =
-          operation.requestBody && !isForm ? (JSON.parse(String(sent)) as Partial<Account>) : null;
+        const values = operation.requestBody && !isForm ? (JSON.parse(String(sent)) as Body) : null;
         const token = isForm ? sameToken(new URLSearchParams(String(sent)).get('token') ?? '') : '';
         const effect = EFFECTS[operation.operationId];
         return effect ? effect({ answer, values, token, session, world, target }) : session;
@@ -75,9 +78,11 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
   };
 }
 
+type Body = Partial<Account> & { new_password?: string; reset_token?: string };
+
 interface Effect {
   answer: unknown;
-  values: Partial<Account> | null;
+  values: Body | null;
   /** The token in a form. */
   token: string;
   session: Session | null;
@@ -115,6 +120,11 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   listTokens: ({ session }) => session,
   verify: ({ session }) => session,
   getProfile: ({ session }) => session,
+  changeProfile: ({ session }) => session,
+  changePassword({ values, session }) {
+    if (session) session.account.password = values?.new_password ?? '';
+    return session;
+  },
   introspect({ answer, token, session }) {
     const { active } = answer as { active: boolean };
     const isGood = [session?.access, ...(session?.longLived ?? []).map((llt) => llt.token)].includes(token);
@@ -171,12 +181,19 @@ function formOf(dice: Dice, { access, refresh, stale, longLived }: Session): URL
 
 function targetOf(dice: Dice, path: string, session: Session | null): { target: string; isKnown: boolean } {
   if (!path.includes('{')) return { target: path, isKnown: true };
+  // A change by a service would end sessions that the fuzzer counts on.
+  if (path.startsWith('/api/users/')) return { target: aboveAll(dice, path), isKnown: false };
   const id = path.includes('/llt/') ? session?.longLived.at(-1)?.id : session?.id;
   return { target: path.replace(/\{\w+\}/g, String(id ?? 1 + dice.below(1e6))), isKnown: id !== undefined };
 }
 
+/** With an id that no account has. */
+function aboveAll(dice: Dice, path: string): string {
+  return path.replace(/\{\w+\}/g, String(1e9 + dice.below(1e6)));
+}
+
 /** Valid values by property name. */
-function bodyOf(dice: Dice, operation: Operation, world: World): Partial<Account> | null {
+function bodyOf(dice: Dice, operation: Operation, world: World, session: Session | null): Body | null {
   if (operation.requestBody === undefined) return null;
   const username = `u${dice.word(12)}`;
   const account = {
@@ -194,5 +211,11 @@ function bodyOf(dice: Dice, operation: Operation, world: World): Partial<Account
     return { username: name, password, ...device };
   }
   if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' } as object;
+  if (operation.operationId === 'createUser') return account;
+  if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
+  if (operation.operationId === 'changePassword')
+    return { current_password: session?.account.password, new_password: account.password } as Body;
+  if (operation.operationId === 'resetPassword')
+    return { reset_token: `lkr_${dice.word(43)}`, password: account.password };
   return { ...account, ...device };
 }

@@ -4,6 +4,7 @@ import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { EVENTS, type EventName } from '../../src/domain/audit/event.ts';
+import { aManager } from '../support/accounts.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { assertDocumented } from '../support/audit-schema.ts';
 import {
@@ -18,6 +19,7 @@ import {
   verify,
 } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
+import { aReset, redeem } from '../support/resets.ts';
 import { aServiceClient, introspect, revoke } from '../support/service-client.ts';
 import { disableUser } from '../support/sql.ts';
 import { aStoredSession } from '../support/tokens.ts';
@@ -159,6 +161,40 @@ test('a token that a registered service ends names the service', async (t) => {
   ]);
 });
 
+test('a change of an account by a registered service names the service', async (t) => {
+  const target = await aTarget(t);
+  const ask = await aManager(target.databaseUrl, target);
+  const actor = { type: 'service', client_id: ask.client.clientId };
+  const event = async (line: string, payload?: object) => {
+    const lines = await trailOf(t, target, () => ask(line, payload));
+    t.equal(lines.length, 1, line);
+    t.match(lines, [{ actor, outcome: 'success', subject: { user_id: Number } }]);
+    return lines[0];
+  };
+  const account = anAccount();
+  const created = await event('POST /api/users', account);
+  t.match(created, { event: 'user.created_by_client' });
+  const { user_id: id } = created?.subject as { user_id: number };
+  const changed = await event(`PATCH /api/users/${id}`, { name: 'B', email_verified: true });
+  t.match(changed, {
+    event: 'user.changed_by_client',
+    details: { fields: 'name,email_verified', disabled: false, token_ids: [] },
+  });
+  const open = async () => Number(claimsOf((await logIn(target, account.username)).access_token).sid);
+  const first = await open();
+  t.match(await event(`DELETE /api/users/${id}/tokens`), {
+    event: 'user.logged_out_by_client',
+    details: { token_ids: [first] },
+  });
+  t.match(await event(`POST /api/users/${id}/password-reset`), { event: 'user.reset_by_client' });
+  const second = await open();
+  t.match(await event(`DELETE /api/users/${id}`), {
+    event: 'user.deleted_by_client',
+    severity: 'warn',
+    details: { token_ids: [second] },
+  });
+});
+
 test('a clock that is wrong is an error', async (t) => {
   const target = await aTarget(t);
   const latest = (Date.now() + 600_000) * 1000;
@@ -264,6 +300,32 @@ test('a caller that resets its connection is still named', async (t) => {
   );
   await until(() => target.audit().length > 0);
   t.match(target.audit(), [{ event: 'login.failed', address: '127.0.0.1' }]);
+});
+
+test('changes of an account name the user and the session, and a reset names the user', async (t) => {
+  const target = await aTarget(t);
+  const { access_token: token, user } = await signUp(target);
+  const by = claimsOf(token).sid;
+  const subject = { user_id: user.id };
+  const change = (line: string, payload: object) =>
+    trailOf(t, target, () => call(target, line, { token, headers: HEADERS, payload }));
+  const passwords = (current_password: string) => ({ current_password, new_password: 'analytical engine' });
+  const wrong = await change('POST /api/user/password', passwords('a wrong password'));
+  t.match(wrong, [{ event: 'password.wrong', outcome: 'refused', subject, details: { by }, ...SOURCE }]);
+  const changed = await change('POST /api/user/password', passwords('difference engine'));
+  t.match(changed, [{ event: 'password.changed', subject, details: { by }, ...SOURCE }]);
+  const renamed = await change('PATCH /api/user', { name: 'Countess' });
+  t.match(renamed, [{ event: 'user.changed', subject, details: { by, fields: 'name' }, ...SOURCE }]);
+
+  const reset = await aReset(target.databaseUrl, user.id);
+  const lines = await trailOf(t, target, async () => {
+    for (let i = 0; i < 2; i++) await redeem(target, reset, 'a third engine of hers', HEADERS);
+  });
+  t.match(lines, [
+    { event: 'password.reset', subject, ...SOURCE },
+    { event: 'password.reset_failed', outcome: 'refused', subject: {}, ...SOURCE },
+  ]);
+  t.notMatch(JSON.stringify(target.audit()), reset);
 });
 
 test('a repeated logout is one event', async (t) => {

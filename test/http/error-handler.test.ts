@@ -29,7 +29,9 @@ const PATHS: [path: string, allow: string][] = [
   ['/api/auth/signup', 'POST'],
   ['/api/auth/introspect', 'POST'],
   ['/api/auth/revoke', 'POST'],
-  ['/api/user', 'GET'],
+  ['/api/user', 'GET, PATCH'],
+  ['/api/user/password', 'POST'],
+  ['/api/auth/password-reset', 'POST'],
 ];
 
 test('a wrong method is 405 with Allow on every path, HEAD among them', async (t) => {

@@ -154,11 +154,9 @@ test('an overload is no warning, an outage is one', async (t) => {
     audience: target.composition.app.audience,
     clock: target.composition.app.clock,
   });
-  const claims = pairClaims({ userId: 1, tokenId: 1, generation: Date.now() * 1000 }, Date.now(), {
-    accessToken: 60,
-    refreshToken: 60,
-    session: 0,
-  });
+  const identity = { userId: 1, tokenId: 1, generation: Date.now() * 1000 };
+  const lifetimes = { accessToken: 60, refreshToken: 60, session: 0 };
+  const claims = pairClaims(identity, Date.now(), lifetimes, []);
   await refresh(target, keys.sign('refresh', claims.refresh));
   t.match(
     logLines(target.log())

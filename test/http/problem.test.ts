@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'tap';
-import { PROBLEMS } from '../../src/http/problem.ts';
+import type { ErrorCode } from '../../src/domain/errors.ts';
+import { detailOf, PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
 import { readTable } from '../support/markdown.ts';
 import { answersIn, exchange } from '../support/raw.ts';
+import { aServiceClient, basic, introspect } from '../support/service-client.ts';
 import { aStoredSession } from '../support/tokens.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -52,10 +54,15 @@ test('some request produces each code, with its status, title and detail', async
   t.strictSame(
     [...seen].sort(([a], [b]) => a.localeCompare(b)),
     Object.entries(PROBLEMS)
-      .map(([code, problem]) => [code, [...problem]])
+      .map(([code, [status, title]]) => [code, [status, title, expectedDetail(code as ErrorCode)]])
       .sort(([a], [b]) => String(a).localeCompare(String(b))),
   );
 });
+
+/** The service of `askAll` lacks this right. */
+function expectedDetail(code: ErrorCode): string {
+  return code === 'right_missing' ? detailOf(code, 'introspect') : detailOf(code);
+}
 
 type Override = NonNullable<NonNullable<Parameters<typeof buildTestApp>[1]>['override']>;
 const breakProfile: Override = (options) => ({
@@ -85,10 +92,15 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['GET /nowhere'],
     ['PUT /api/auth'],
     ['POST /api/auth/introspect'],
+    ['POST /api/auth/password-reset', { payload: { reset_token: 'x', password: 'x' } }],
   ];
   for (const [line, options] of requests) note((await call(target, line, options)).body);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
+  const client = await aServiceClient(target.databaseUrl, 'shop', ['revoke']);
+  note((await introspect(target, client, token)).body);
+  const reader = await aServiceClient(target.databaseUrl, 'desk', ['users.read']);
+  note((await call(target, 'GET /api/users/999999', { headers: basic(reader) })).body);
   const now = Date.now() * 1000;
   const session = await aStoredSession(target, { latest: now - 60e6, parent: now - 90e6, confirmed: true });
   note((await refresh(target, session.mint('refresh', now - 90e6))).body);

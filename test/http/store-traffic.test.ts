@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { buildTestApp, type TestApp } from '../support/app.ts';
@@ -15,20 +18,27 @@ interface Traffic {
   postgres: number;
 }
 
-/** The commands that Redis receives for keys with this prefix. */
+/**
+ * The commands that Redis receives for keys with this prefix. Reads MONITOR's lines from a socket: ioredis fails if
+ * another client's command arrives with the answer to MONITOR.
+ */
 async function watchCommands(t: Test, url: string, prefix: string) {
   const client = new Redis(url);
-  const monitor = await client.monitor();
+  const { hostname, port } = new URL(url);
+  const monitor = connect(Number(port), hostname);
   t.teardown(() => {
-    monitor.disconnect();
+    monitor.destroy();
     client.disconnect();
   });
   let count = 0;
   const waiting = new Map<string, () => void>();
-  monitor.on('monitor', (_time: string, words: string[], source: string) => {
+  monitor.write('MONITOR\r\n');
+  createInterface({ input: monitor }).on('line', (line) => {
+    const words = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) => word);
     waiting.get(words[1] ?? '')?.();
-    if (source !== 'lua' && words.some((word) => word.startsWith(prefix))) count++;
+    if (!/^\S+ \[\d+ lua\]/.test(line) && words.some((word) => word.startsWith(prefix))) count++;
   });
+  await once(monitor, 'data');
   let marks = 0;
   return {
     /** The count, once Redis has reported all commands so far. */

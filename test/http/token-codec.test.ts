@@ -90,6 +90,59 @@ test('accepts only tokens that are correct in every respect', async (t) => {
   t.equal(await status(pair.access_token), 200, 'the real token is still valid');
 });
 
+test('accepts only refresh tokens that are correct in every respect', async (t) => {
+  const { target, pem, secret } = await withKeys(t);
+  const pair = await signUp(target);
+  const key = Buffer.from(secret, 'base64url');
+  const header = headerOf(pair.refresh_token);
+  const claims = claimsOf(pair.refresh_token);
+  const now = Math.floor(Date.now() / 1000);
+  const [head = '', payload = '', signature = ''] = pair.refresh_token.split('.');
+
+  const bad: Record<string, string> = {
+    'alg none': forge({ ...header, alg: 'none' }, claims),
+    'alg none, signed': forge({ ...header, alg: 'none' }, claims) + signature,
+    HS512: forge({ ...header, alg: 'HS512' }, claims, key),
+    'ES256 with the signing key': forge({ ...header, alg: 'ES256' }, claims, pem),
+    'another secret': forge(header, claims, Buffer.alloc(32)),
+    'an unknown kid': forge({ ...header, kid: 'x' }, claims, key),
+    'typ of an access token': forge({ ...header, typ: 'at+jwt' }, claims, key),
+    'a member that is not ours': forge({ ...header, b64: false }, claims, key),
+    'another issuer': forge(header, { ...claims, iss: 'http://localhost:3001' }, key),
+    'no issuer': forge(header, { ...claims, iss: undefined }, key),
+    'another audience': forge(header, { ...claims, aud: 'latchkey2' }, key),
+    'a list of audiences': forge(header, { ...claims, aud: [claims.aud] }, key),
+    'no audience': forge(header, { ...claims, aud: undefined }, key),
+    'no expiry': forge(header, { ...claims, exp: undefined }, key),
+    'an expiry that is text': forge(header, { ...claims, exp: String(now + 900) }, key),
+    'another owner': forge(header, { ...claims, sub: String(pair.user.id + 1) }, key),
+    'claims that are a list': forge(header, ['x'], key),
+    'claims that are null': forge(header, null as never, key),
+    'claims that are text': forge(header, 'x' as never, key),
+    'a changed payload': `${head}.${payload.replace(/^e/, 'f')}.${signature}`,
+    'a cut signature': pair.refresh_token.slice(0, -1),
+    'a longer signature': `${pair.refresh_token}A`,
+    // 32 bytes take 43 characters, whose last two bits say nothing.
+    'another spelling of the signature': pair.refresh_token.slice(0, -1) + neighborOf(signature.slice(-1)),
+    'no signature': `${head}.${payload}.`,
+    'two parts': `${head}.${payload}`,
+    'four parts': `${pair.refresh_token}.x`,
+  };
+  for (const [what, token] of Object.entries(bad)) {
+    refused(t, await refresh(target, token), 401, 'invalid_token');
+    t.not(token, pair.refresh_token, what);
+  }
+  const forged = forge(header, claims, key);
+  pairOf(await refresh(target, forged));
+  t.equal(forged, pair.refresh_token, 'the forgeries differ from a good token in one respect only');
+});
+
+/** The character of base64url that differs in the last bit. */
+function neighborOf(character: string): string {
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return digits.charAt(digits.indexOf(character) ^ 1);
+}
+
 test('allows five seconds of clock skew, and no more', async (t) => {
   const { target, pem, secret } = await withKeys(t);
   const pair = await signUp(target);

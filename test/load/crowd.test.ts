@@ -30,11 +30,14 @@ function aDevice(isSignedIn: boolean) {
 }
 
 const noNewcomer = () => aDevice(true).device;
+const fail = (error: unknown) => {
+  throw error;
+};
 
 test('a login takes a device without a session, and the rest those with one', (t) => {
   const [signedIn, signedOut] = [aDevice(true), aDevice(false)];
   const devices = [signedIn.device, signedOut.device];
-  const crowd = makeCrowd({ devices, makeNewcomer: noNewcomer, random: () => 0 });
+  const crowd = makeCrowd({ devices, makeNewcomer: noNewcomer, random: () => 0, fail });
   crowd.arrive('login', 1);
   crowd.arrive('verify', 2);
   t.strictSame(signedOut.ran, [['login', 1]]);
@@ -44,7 +47,7 @@ test('a login takes a device without a session, and the rest those with one', (t
 
 test('an arrival without a free device waits, and keeps its due time', async (t) => {
   const only = aDevice(true);
-  const crowd = makeCrowd({ devices: [only.device], makeNewcomer: noNewcomer, random: () => 0 });
+  const crowd = makeCrowd({ devices: [only.device], makeNewcomer: noNewcomer, random: () => 0, fail });
   crowd.arrive('verify', 1);
   crowd.arrive('refresh', 2);
   t.equal(crowd.waiting(), 1);
@@ -58,7 +61,7 @@ test('an arrival without a free device waits, and keeps its due time', async (t)
 
 test('a signup adds a device, which others may use later', async (t) => {
   const newcomer = aDevice(true);
-  const crowd = makeCrowd({ devices: [], makeNewcomer: () => newcomer.device, random: () => 0 });
+  const crowd = makeCrowd({ devices: [], makeNewcomer: () => newcomer.device, random: () => 0, fail });
   crowd.arrive('signup', 1);
   t.equal(crowd.devices(), 1);
   await newcomer.end();
@@ -71,7 +74,7 @@ test('a signup adds a device, which others may use later', async (t) => {
 
 test('the end waits for what runs, and begins nothing that waits', async (t) => {
   const only = aDevice(true);
-  const crowd = makeCrowd({ devices: [only.device], makeNewcomer: noNewcomer, random: () => 0 });
+  const crowd = makeCrowd({ devices: [only.device], makeNewcomer: noNewcomer, random: () => 0, fail });
   crowd.arrive('verify', 1);
   crowd.arrive('verify', 2);
   const finished = crowd.finish();
@@ -80,6 +83,20 @@ test('the end waits for what runs, and begins nothing that waits', async (t) => 
   await finished;
   t.equal(crowd.busy(), 0);
   t.equal(only.ran.length, 1);
+});
+
+test('what a device throws is passed on, and the end does not wait for it', async (t) => {
+  const failures: unknown[] = [];
+  const error = new Error('no JSON');
+  const device: Device = { isSignedIn: () => true, run: () => Promise.reject(error) };
+  const crowd = makeCrowd({
+    ...{ devices: [device], makeNewcomer: noNewcomer, random: () => 0 },
+    fail: (each) => failures.push(each),
+  });
+  crowd.arrive('verify', 1);
+  await crowd.finish();
+  t.strictSame(failures, [error]);
+  t.equal(crowd.busy(), 0);
 });
 
 test('operations are drawn by their weights', (t) => {

@@ -19,9 +19,11 @@ export interface CrowdOptions {
   makeNewcomer: () => Device;
   /** From 0 to below 1. */
   random: () => number;
+  /** Receives what a device throws: an answer that it cannot read, or a fault of the kit. */
+  fail: (error: unknown) => void;
 }
 
-export function makeCrowd({ devices, makeNewcomer, random }: CrowdOptions): Crowd {
+export function makeCrowd({ devices, makeNewcomer, random, fail }: CrowdOptions): Crowd {
   const signedIn = devices.filter((device) => device.isSignedIn());
   const signedOut = devices.filter((device) => !device.isSignedIn());
   const waiting: { operation: Operation; due: number }[] = [];
@@ -47,12 +49,15 @@ export function makeCrowd({ devices, makeNewcomer, random }: CrowdOptions): Crow
   }
 
   function begin(device: Device, operation: Operation, due: number): void {
-    const work = device.run(operation, due).finally(() => {
-      running.delete(work);
-      const next = isFinished ? undefined : waiting.shift();
-      if (next) begin(device, next.operation, next.due);
-      else (device.isSignedIn() ? signedIn : signedOut).push(device);
-    });
+    const work = device
+      .run(operation, due)
+      .catch(fail)
+      .finally(() => {
+        running.delete(work);
+        const next = isFinished ? undefined : waiting.shift();
+        if (next) begin(device, next.operation, next.due);
+        else (device.isSignedIn() ? signedIn : signedOut).push(device);
+      });
     running.add(work);
   }
 

@@ -9,19 +9,19 @@ import type { Sample } from './samples.ts';
 import type { Reply } from './wire.ts';
 
 function aPair(gen: number, exp = 900): Pair {
-  const claims = { sid: 1, gen, jti: `1.${gen}`, exp };
+  const claims = { sid: 1, gen, jti: `1.${gen}`, sub: '1', exp };
   const token = (type: string) =>
     `${type}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${gen}`;
   const user = { id: 1, username: 'load-0', name: 'Load 0', created_at: '' };
   return { access_token: token('access'), refresh_token: token('refresh'), user };
 }
 
-const ok = (body: unknown = null): Reply => ({ status: 200, code: 'ok', retryAfter: 0, body });
+const ok = (body: unknown = null): Reply => ({ status: 200, code: 'ok', retryAfter: 0, user: '1', body });
 const refusal = (status: number, retryAfter = 0): Reply => ({
   ...{ status, code: `${status} refused`, retryAfter },
-  body: null,
+  ...{ user: null, body: null },
 });
-const NO_ANSWER: Reply = { status: 0, code: 'timeout', retryAfter: 0, body: null };
+const NO_ANSWER: Reply = { status: 0, code: 'timeout', retryAfter: 0, user: null, body: null };
 
 /** A device whose service gives these answers in turn, on a clock that only its pauses move. */
 function aDevice(replies: Reply[], { pair, lost = 0 }: { pair?: Pair; lost?: number } = {}) {
@@ -32,7 +32,7 @@ function aDevice(replies: Reply[], { pair, lost = 0 }: { pair?: Pair; lost?: num
     ended: [] as EndedToken[],
   };
   const judge = makeJudge();
-  if (pair) judge.opened('a', pair);
+  if (pair) judge.opened('a', 'load-0', pair);
   const state = { now: 0, isOver: false };
   const device = makeDevice(
     {

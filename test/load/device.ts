@@ -74,7 +74,7 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
   }
 
   function open(opened: Pair): void {
-    judge.opened(name, opened);
+    judge.opened(name, account.username, opened);
     held = opened;
     isStale = false;
   }
@@ -112,9 +112,10 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
     }
   }
 
-  async function verify({ access_token: token }: Pair, due: number): Promise<void> {
+  async function verify({ access_token: token, user }: Pair, due: number): Promise<void> {
     const answer = await insist('verify', due, () => ({ method: 'GET', path: '/api/auth/verify', token }));
-    if (answer && isRefused(answer)) isStale = true;
+    if (answer?.status === 200) judge.verified(name, user.id, answer.user);
+    else if (answer && isRefused(answer)) isStale = true;
   }
 
   async function logOut(before: Pair, due: number): Promise<void> {

@@ -14,7 +14,7 @@ function tokensAt(status: number) {
     wire: {
       send: (call) => {
         calls.push(call);
-        return Promise.resolve({ status, code: String(status), retryAfter: 0, body: null });
+        return Promise.resolve({ status, code: String(status), retryAfter: 0, user: null, body: null });
       },
     },
     judge,

@@ -1,22 +1,5 @@
 import { test } from 'tap';
-import { growthOf, summary } from './herd.ts';
-
-const round = (devices: number, all: number | null) => ({ devices, back: { p50: 0, p90: 0, p99: 0, all } });
-
-test('growth is 1 if the time grows as the devices do, and below if it grows more slowly', (t) => {
-  t.equal(growthOf([round(100, 2), round(200, 4), round(400, 8)]), 1);
-  t.equal(growthOf([round(100, 2), round(200, 2), round(400, 4)]), 0.5);
-  t.equal(growthOf([round(100, 2), round(400, 2)]), 0);
-  t.equal(growthOf([round(100, 1), round(400, 16)]), 2);
-  t.end();
-});
-
-test('one round, or one in which a device is missing, says nothing of growth', (t) => {
-  t.equal(growthOf([round(100, 2)]), null);
-  t.equal(growthOf([]), null);
-  t.equal(growthOf([round(100, 2), round(200, null)]), null);
-  t.end();
-});
+import { summary } from './herd.ts';
 
 test('a round says when which share was back, and who is missing', (t) => {
   const times = Array.from({ length: 90 }, (_, i) => (i + 1) * 10);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/domain/clock.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
 import { makeEndedTokens } from './ended-tokens.ts';
+import { makeFailing } from './failing.ts';
 import type { Judge } from './judge.ts';
 import type { OpenedDevice } from './prepare.ts';
 import { makeSamples, type Samples } from './samples.ts';
@@ -36,30 +37,53 @@ export interface HerdOptions {
   signal: AbortSignal;
   /** Begins and ends the outage. */
   setOutage: (isOut: boolean) => void;
-  say: (line: string) => void;
+  /** Called once at the start. */
+  watch?: (run: RunningHerd) => void;
+}
+
+/** For the live view: all rounds of one run. */
+export interface RunningHerd {
+  samples: Samples;
+  /** The rounds that have begun; the last one may still run. */
+  rounds: readonly RoundProgress[];
+}
+
+export interface RoundProgress {
+  devices: number;
+  /** Devices that have refreshed. */
+  back: number;
+  /** Seconds since the outage's end, negative before it; null once the round is over. */
+  sinceOutage: () => number | null;
+  /** null until the round is over. */
+  result: HerdRound | null;
 }
 
 /** Seconds after which a device counts as missing. */
 const PATIENCE = 120;
-const ROUNDS = [1, 2, 4];
+/** The devices of the rounds, as multiples of N. */
+export const ROUNDS = [1, 2, 4];
 
-/** Every device refreshes during the outage, is refused, and comes back as its Retry-After says. */
+/**
+ * Every device refreshes during the outage, is refused, and comes back as its Retry-After says.
+ * @throws LoadError if a device cannot go on
+ */
 export async function runHerd(options: HerdOptions): Promise<{ rounds: HerdRound[]; samples: Samples }> {
-  const { devices, clock, say } = options;
+  const { devices, clock } = options;
   const samples = makeSamples(clock.monotonic(), ROUNDS.length * (options.seconds + 10));
   const unit = Math.floor(devices.length / ROUNDS.reduce((sum, each) => sum + each, 0));
   const rounds: HerdRound[] = [];
+  const progress: RoundProgress[] = [];
+  options.watch?.({ samples, rounds: progress });
   let from = 0;
   for (const times of ROUNDS) {
     if (options.signal.aborted) break;
-    const round = await runRound(devices.slice(from, from + times * unit), options, samples);
+    const crowd = devices.slice(from, from + times * unit);
+    const own: RoundProgress = { devices: crowd.length, back: 0, sinceOutage: () => null, result: null };
+    progress.push(own);
+    own.result = await runRound(crowd, options, { samples, progress: own });
+    own.sinceOutage = () => null;
+    rounds.push(own.result);
     from += times * unit;
-    rounds.push(round);
-    const { back, tries, peak_per_second: peak } = round;
-    say(
-      `${round.devices} devices: half back after ${back.p50 ?? '?'} s, all after ${back.all ?? '?'} s; ` +
-        `${tries} requests each, at most ${peak} a second`,
-    );
   }
   return { rounds, samples };
 }
@@ -67,11 +91,14 @@ export async function runHerd(options: HerdOptions): Promise<{ rounds: HerdRound
 async function runRound(
   crowd: readonly OpenedDevice[],
   { seconds, setOutage, signal, ...options }: HerdOptions,
-  samples: Samples,
+  { samples, progress }: { samples: Samples; progress: RoundProgress },
 ): Promise<HerdRound> {
   const { wire, judge, clock, random, lost } = options;
   const over = new AbortController();
   const stop = AbortSignal.any([over.signal, signal]);
+  const failing = makeFailing(() => {
+    over.abort();
+  });
   // Each waiting device listens.
   setMaxListeners(0, stop);
   const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal: stop }).catch(() => undefined);
@@ -92,16 +119,18 @@ async function runRound(
 
   setOutage(true);
   const start = clock.monotonic();
+  progress.sinceOutage = () => (clock.monotonic() - start) / 1000 - seconds;
   const backAt: number[] = [];
-  const running = crowd.map(async ({ name, account, pair }) => {
+  const comeBack = async ({ name, account, pair }: OpenedDevice) => {
     const device = makeDevice(ports, name, account, pair);
     const before = pair;
     // People open the app at any moment of the outage.
     const due = start + random() * seconds * 1000;
     await pause(due - clock.monotonic());
     await device.run('refresh', due);
-    if (before && !stop.aborted && device.isSignedIn()) backAt.push(clock.monotonic());
-  });
+    if (before && !stop.aborted && device.isSignedIn()) progress.back = backAt.push(clock.monotonic());
+  };
+  const running = crowd.map((each) => comeBack(each).catch(failing.fail));
   await pause(seconds * 1000);
   setOutage(false);
   const end = clock.monotonic();
@@ -110,6 +139,7 @@ async function runRound(
   }, PATIENCE * 1000);
   await Promise.all(running);
   clearTimeout(patience);
+  failing.check();
   await ended.tryAll();
 
   const requests = sent.reduce((sum, each) => sum + each, 0);
@@ -143,15 +173,4 @@ export function summary(
       (_, tenth) => times.filter((ms) => ms <= tenth * 100).length / devices,
     ),
   };
-}
-
-/**
- * How the time until all are back grows with the devices: 1 is linear, below 1 is better than linear. The slope of a
- * line through the first and the last round, on logarithmic axes.
- */
-export function growthOf(rounds: readonly Pick<HerdRound, 'devices' | 'back'>[]): number | null {
-  const [first, last] = [rounds[0], rounds.at(-1)];
-  if (!first?.back.all || !last?.back.all || first.devices === last.devices) return null;
-  const slope = Math.log(last.back.all / first.back.all) / Math.log(last.devices / first.devices);
-  return Math.round(slope * 100) / 100;
 }

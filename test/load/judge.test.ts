@@ -2,20 +2,35 @@ import { test } from 'tap';
 import type { Pair } from '../support/client.ts';
 import { makeJudge } from './judge.ts';
 
-function aPair(sid: number, gen: number, jti = `${sid}.${gen}`): Pair {
-  const token = ['', { sid, gen, jti }, ''].map((part) =>
-    Buffer.from(JSON.stringify(part)).toString('base64url'),
-  );
-  const user = { id: 1, username: 'ada', name: 'Ada', created_at: '' };
-  return { access_token: token.join('.'), refresh_token: token.join('.'), user };
+interface Changes {
+  jti?: string;
+  user?: { id: number; username: string };
+  /** Of the access token, and of the refresh token. */
+  subjects?: [string, string];
 }
 
-const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0 };
+/** A pair of session 1 belongs to user 1, ada; one of session 2 to user 2, bob. */
+function aPair(sid: number, gen: number, changes: Changes = {}): Pair {
+  const { jti = `${sid}.${gen}`, user = { id: sid, username: NAMES[sid] ?? '' } } = changes;
+  const [access, refresh] = (changes.subjects ?? [String(user.id), String(user.id)]).map((sub) =>
+    ['', { sid, gen, jti, sub }, '']
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.'),
+  );
+  return {
+    ...{ access_token: access ?? '', refresh_token: refresh ?? '' },
+    user: { ...user, name: 'Ada', created_at: '' },
+  };
+}
+
+const NAMES = ['', 'ada', 'bob'];
+
+const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
 
 test('logins, refreshes and retries that get the same pair again are in order', (t) => {
   const judge = makeJudge();
-  judge.opened('a', aPair(1, 10));
-  judge.opened('b', aPair(2, 10));
+  judge.opened('a', 'ada', aPair(1, 10));
+  judge.opened('b', 'bob', aPair(2, 10));
   judge.refreshed('a', aPair(1, 10), aPair(1, 11));
   // The answer was lost, and the retry got the pair again.
   judge.refreshed('a', aPair(1, 10), aPair(1, 11));
@@ -33,7 +48,7 @@ const TWICE: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
   [
     'a session that two logins opened',
     (judge) => {
-      judge.opened('b', aPair(1, 20));
+      judge.opened('b', 'ada', aPair(1, 20));
     },
   ],
   [
@@ -57,7 +72,7 @@ const TWICE: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
   [
     'a token id that does not name the pair',
     (judge) => {
-      judge.opened('b', aPair(2, 10, '1.10'));
+      judge.opened('b', 'bob', aPair(2, 10, { jti: '1.10' }));
     },
   ],
   [
@@ -79,10 +94,78 @@ const TWICE: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
 for (const [what, happen] of TWICE)
   test(`${what} is a duplicate id`, (t) => {
     const judge = makeJudge();
-    judge.opened('a', aPair(1, 10));
+    judge.opened('a', 'ada', aPair(1, 10));
     happen(judge);
     t.ok(judge.correctness().duplicate_ids > 0);
     t.match(judge.findings()[0], /^duplicate_ids: /);
+    t.end();
+  });
+
+const WRONG: [string, (judge: ReturnType<typeof makeJudge>) => void][] = [
+  [
+    'a login whose answer names another user',
+    (judge) => {
+      judge.opened('b', 'carol', aPair(2, 10));
+    },
+  ],
+  [
+    'a login whose access token names another user',
+    (judge) => {
+      judge.opened('b', 'bob', aPair(2, 10, { subjects: ['1', '2'] }));
+    },
+  ],
+  [
+    'a login whose refresh token names another user',
+    (judge) => {
+      judge.opened('b', 'bob', aPair(2, 10, { subjects: ['2', '1'] }));
+    },
+  ],
+  [
+    'a login whose user has the id of another one',
+    (judge) => {
+      judge.opened('b', 'bob', aPair(2, 10, { user: { id: 1, username: 'bob' } }));
+    },
+  ],
+  [
+    'a login whose user has a new id',
+    (judge) => {
+      judge.opened('b', 'ada', aPair(2, 10, { user: { id: 7, username: 'ada' } }));
+    },
+  ],
+  [
+    'a refresh whose answer names another user',
+    (judge) => {
+      judge.refreshed('a', aPair(1, 10), aPair(1, 11, { user: { id: 2, username: 'bob' } }));
+    },
+  ],
+  [
+    'a refresh whose tokens name another user',
+    (judge) => {
+      judge.refreshed('a', aPair(1, 10), aPair(1, 11, { subjects: ['2', '2'] }));
+    },
+  ],
+  [
+    'a verify that names another user',
+    (judge) => {
+      judge.verified('a', 1, '1');
+      judge.verified('a', 1, '2');
+    },
+  ],
+  [
+    'a verify that names no user',
+    (judge) => {
+      judge.verified('a', 1, null);
+    },
+  ],
+];
+
+for (const [what, happen] of WRONG)
+  test(`${what} is a wrong user`, (t) => {
+    const judge = makeJudge();
+    judge.opened('a', 'ada', aPair(1, 10));
+    happen(judge);
+    t.strictSame(judge.correctness(), { ...CLEAN, wrong_user: 1 });
+    t.match(judge.findings()[0], /^wrong_user: /);
     t.end();
   });
 

@@ -8,16 +8,20 @@ export interface Correctness {
   duplicate_ids: number;
   /** Ended tokens that were answered 200: logged out, or an access token older than the newest pair. */
   revoked_accepted: number;
+  /** Answers about another user: a pair's `user`, a token's `sub`, or X-Auth-User of a verify. */
+  wrong_user: number;
 }
 
 /** Compares what the devices see with what the contract promises. */
 export interface Judge {
-  /** A login or a signup has opened a session. */
-  opened(device: string, pair: Pair): void;
+  /** A login or a signup has opened a session. @param username who logged in or signed up. */
+  opened(device: string, username: string, pair: Pair): void;
   /** A new account. */
   signedUp(userId: number): void;
   /** A refresh was answered 200. @param presented the pair that the device held before. */
   refreshed(device: string, presented: Pair, pair: Pair): void;
+  /** A verify was answered 200. @param given X-Auth-User; null if absent. */
+  verified(device: string, userId: number, given: string | null): void;
   /** A refresh was refused. */
   signedOut(device: string, code: string): void;
   /** An ended token was presented again. */
@@ -31,6 +35,7 @@ export interface Judge {
 
 interface Issued {
   device: string;
+  username: string;
   /** The newest generation, and the one that was presented for it. */
   latest: number;
   presented: number;
@@ -41,8 +46,11 @@ const MAX_FINDINGS = 50;
 export function makeJudge(): Judge {
   // One entry for each session: the service promises that generations of a session only grow.
   const sessions = new Map<number, Issued>();
-  const users = new Set<number>();
-  const broken: Correctness = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0 };
+  const created = new Set<number>();
+  /** Names by id. A name has one id, and an id one name. */
+  const names = new Map<number, string>();
+  const ids = new Map<string, number>();
+  const broken: Correctness = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
   const judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0 };
   const findings: string[] = [];
   const find = (kind: keyof Correctness, text: string) => {
@@ -60,18 +68,34 @@ export function makeJudge(): Judge {
     return { session, generation };
   }
 
+  /** The name of a user whom the kit does not know stays out of the findings. */
+  function checkOwner(device: string, username: string, pair: Pair): void {
+    const { id, username: given } = pair.user;
+    const subjects = [pair.access_token, pair.refresh_token].map((token) => claimsOf(token).sub);
+    if (given !== username) find('wrong_user', `${device} of ${username} got a pair of user ${id}`);
+    else if (subjects.some((each) => each !== String(id)))
+      find('wrong_user', `a token of user ${id} for ${device} names user ${subjects.join(' and ')}`);
+    else if ((names.get(id) ?? username) !== username || (ids.get(username) ?? id) !== id)
+      find('wrong_user', `${device} of ${username} got user ${id}, who was another one before`);
+    else {
+      names.set(id, username);
+      ids.set(username, id);
+    }
+  }
+
   return {
-    opened(device, pair) {
+    opened(device, username, pair) {
       judged.pairs_issued++;
       const { session, generation } = idOf(pair);
+      checkOwner(device, username, pair);
       const known = sessions.get(session);
       if (known)
         find('duplicate_ids', `session ${session} of ${known.device} was opened again for ${device}`);
-      sessions.set(session, { device, latest: generation, presented: 0 });
+      sessions.set(session, { device, username, latest: generation, presented: 0 });
     },
     signedUp(userId) {
-      if (users.has(userId)) find('duplicate_ids', `user ${userId} was created twice`);
-      users.add(userId);
+      if (created.has(userId)) find('duplicate_ids', `user ${userId} was created twice`);
+      created.add(userId);
     },
     refreshed(device, presented, pair) {
       judged.pairs_issued++;
@@ -86,11 +110,19 @@ export function makeJudge(): Judge {
         );
         return;
       }
+      checkOwner(device, known.username, pair);
       // A retry may get the same pair again, for the same token only.
       if (generation === known.latest && held === known.presented) return;
       if (generation <= known.latest)
         find('duplicate_ids', `pair ${session}.${generation} was issued after ${session}.${known.latest}`);
-      sessions.set(session, { device, latest: generation, presented: held });
+      sessions.set(session, { ...known, latest: generation, presented: held });
+    },
+    verified(device, userId, given) {
+      if (given !== String(userId))
+        find(
+          'wrong_user',
+          `a verify for ${device} of user ${userId} named ${given === null ? 'no user' : `user ${given}`}`,
+        );
     },
     signedOut(device, code) {
       judged.refreshes++;

@@ -1,5 +1,6 @@
 import { test } from 'tap';
-import { makeLiveView, spark } from './live-view.ts';
+import { until } from '../support/until.ts';
+import { makeLiveView } from './live-view.ts';
 
 function aScreen(isTTY: boolean) {
   const written: string[] = [];
@@ -31,9 +32,18 @@ test('a terminal has one bar, which stays when it is full', (t) => {
   t.end();
 });
 
-test('a spark line shows each value by its height', (t) => {
-  t.equal(spark([0, 1, 2, 4, 8]), '▁▂▃▅█');
-  t.equal(spark([0, 0]), '▁▁');
-  t.equal(spark([]), '');
-  t.end();
+test('a run is one view: each picture replaces the one before, and the last one goes', async (t) => {
+  const { written, screen } = aScreen(true);
+  let looks = 0;
+  const unfollow = makeLiveView(screen).follow(() => ({
+    lines: [`look ${++looks}`, 'x'.repeat(100)],
+    plain: 'not on a terminal',
+  }));
+  await until(() => looks === 2);
+  unfollow();
+  t.match(written[0], /^look 1\nx{59}\n$/, 'lines are cut to the width');
+  t.equal(written[1], '\u001b[2A\u001b[J');
+  t.match(written[2], /^look 2\n/);
+  t.equal(written.at(-1), '\u001b[2A\u001b[J');
+  t.notMatch(written.join(''), 'not on a terminal');
 });

@@ -1,7 +1,3 @@
-import type { Judge } from './judge.ts';
-import type { RunningLoad } from './run.ts';
-import { OPERATIONS } from './scenarios.ts';
-
 /** The part of a terminal or a file that the view writes to. */
 export interface Screen {
   isTTY?: boolean;
@@ -14,11 +10,18 @@ export interface LiveView {
   say(line: string): void;
   /** A bar that replaces itself; on a plain output, a line for each quarter. */
   progress(what: string, done: number, total: number): void;
-  /** Shows the run until the returned function is called. */
-  follow(run: RunningLoad, options: { seconds: number; judge: Judge }): () => void;
+  /** Shows the run until the returned function is called. @param look gives what is to be seen now. */
+  follow(look: () => Picture): () => void;
 }
 
-const BARS = '▁▂▃▄▅▆▇█';
+/** The present state of a run. */
+export interface Picture {
+  /** For a terminal: they replace those before. */
+  lines: readonly string[];
+  /** For a plain output. */
+  plain: string;
+}
+
 /** Milliseconds between two pictures, and between two plain lines. */
 const PICTURE = 500;
 const PLAIN = 5000;
@@ -32,7 +35,8 @@ export function makeLiveView(screen: Screen): LiveView {
   };
   const draw = (lines: readonly string[]) => {
     wipe();
-    const width = screen.columns ?? 80;
+    // Some terminals report no width, or 0.
+    const width = Math.max(screen.columns ?? 0, 0) || 80;
     screen.write(lines.map((line) => `${line.slice(0, width - 1)}\n`).join(''));
     drawn = lines.length;
   };
@@ -45,8 +49,7 @@ export function makeLiveView(screen: Screen): LiveView {
     say,
     progress(what, done, total) {
       if (screen.isTTY) {
-        const filled = Math.round((30 * done) / total);
-        draw([`${what} ${'█'.repeat(filled)}${'░'.repeat(30 - filled)} ${done} of ${total}`]);
+        draw([`${what} ${bar(done, total)} ${done} of ${total}`]);
         if (done === total) drawn = 0;
         return;
       }
@@ -54,11 +57,12 @@ export function makeLiveView(screen: Screen): LiveView {
       if (now !== quarter) say(`${what}: ${done} of ${total}`);
       quarter = now === 4 ? -1 : now;
     },
-    follow(run, options) {
+    follow(look) {
       const timer = setInterval(
         () => {
-          if (screen.isTTY) draw(picture(run, options));
-          else say(plainLine(run, options));
+          const { lines, plain } = look();
+          if (screen.isTTY) draw(lines);
+          else say(plain);
         },
         screen.isTTY ? PICTURE : PLAIN,
       );
@@ -70,54 +74,10 @@ export function makeLiveView(screen: Screen): LiveView {
   };
 }
 
-type Options = Parameters<LiveView['follow']>[1];
+const BAR = 30;
 
-function picture(run: RunningLoad, { seconds, judge }: Options): string[] {
-  const elapsed = Math.max(0, run.elapsed());
-  const overTime = run.samples.overTime().slice(-48);
-  const rows = OPERATIONS.map((name) => [name, run.samples.of(name)] as const);
-  const errors = Object.entries(run.samples.all().errors).sort(([, a], [, b]) => b - a);
-  return [
-    `${elapsed.toFixed(0).padStart(4)} of ${seconds} s   ${run.crowd.devices()} devices, ${run.crowd.busy()} busy, ${run.crowd.waiting()} arrivals wait`,
-    '',
-    `answers a second  ${spark(overTime.map(({ answered }) => answered))} ${overTime.at(-2)?.answered.toFixed(0) ?? ''}`,
-    `p99               ${spark(overTime.map(({ p99 }) => Math.log10(1 + (p99 ?? 0))))} ${ms(overTime.at(-2)?.p99)}`,
-    '',
-    `${'operation'.padEnd(11)}${['requests', 'ok', 'median', 'p99', 'longest'].map((name) => name.padStart(11)).join('')}`,
-    ...rows
-      .filter(([, { requests }]) => requests > 0)
-      .map(
-        ([name, { requests, ok, p50, p99, max }]) =>
-          name.padEnd(11) +
-          [requests, ok, ms(p50), ms(p99), ms(max)].map((cell) => String(cell).padStart(11)).join(''),
-      ),
-    '',
-    `failed: ${errors.map(([code, count]) => `${count} × ${code}`).join(', ') || 'none'}`,
-    brokenLine(judge),
-  ];
-}
-
-function plainLine(run: RunningLoad, { seconds, judge }: Options): string {
-  const { requests, ok, p50, p99 } = run.samples.all();
-  const now = run.samples.overTime().at(-2)?.answered ?? 0;
-  return `${run.elapsed().toFixed(0)} of ${seconds} s: ${requests} requests, ${ok} ok, ${now.toFixed(0)} answers a second, median ${ms(p50)}, p99 ${ms(p99)}, ${run.crowd.waiting()} arrivals wait; ${brokenLine(judge)}`;
-}
-
-function brokenLine(judge: Judge): string {
-  const { sign_outs: out, duplicate_ids: twice, revoked_accepted: accepted } = judge.correctness();
-  return `sign-outs ${out}, duplicate ids ${twice}, ended tokens accepted ${accepted}`;
-}
-
-/** One character a value, by its height. */
-export function spark(values: readonly number[]): string {
-  const most = Math.max(...values, 1e-9);
-  return values
-    .map((value) => BARS[Math.min(BARS.length - 1, Math.floor((value / most) * BARS.length))])
-    .join('');
-}
-
-function ms(value: number | null | undefined): string {
-  return value === null || value === undefined
-    ? 'none'
-    : `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`;
+/** A bar whose filled part is this share. */
+export function bar(done: number, total: number): string {
+  const filled = total === 0 ? 0 : Math.round((BAR * done) / total);
+  return '█'.repeat(filled) + '░'.repeat(BAR - filled);
 }

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { RunArguments } from './arguments.ts';
-import { runHerd } from './herd.ts';
+import { growthText } from './growth.ts';
+import { ROUNDS, runHerd } from './herd.ts';
+import { herdPicture, loadPicture, roundLine } from './pictures.ts';
 import { makeJudge, type Judge } from './judge.ts';
 import type { LiveView } from './live-view.ts';
 import { startOwnService, type OwnService } from './own-service.ts';
@@ -25,8 +27,8 @@ interface Site {
   signal: AbortSignal;
 }
 
-/** Devices of all rounds of the herd: N, 2N and 4N. */
-const HERD_SHARES = 7;
+/** Devices of all rounds of the herd, as a multiple of N. */
+const HERD_SHARES = ROUNDS.reduce((sum, each) => sum + each, 0);
 
 /**
  * Runs a scenario and writes its report.
@@ -88,7 +90,7 @@ async function openLoop(site: Site, devices: OpenedDevice[]): Promise<Ran> {
     clock: systemClock,
     random: Math.random,
     watch: (run) => {
-      unfollow = view.follow(run, { seconds: options.seconds, judge });
+      unfollow = view.follow(() => loadPicture(run, { seconds: options.seconds, judge }));
     },
   }).finally(() => {
     unfollow();
@@ -101,15 +103,18 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
   const started = new Date();
   const since = performance.now();
   const cpu = process.cpuUsage();
+  let unfollow: () => void = () => undefined;
   const { rounds, samples } = await runHerd({
     ...{ devices, wire, judge, signal },
     ...{ seconds: options.seconds, lost: options.lost },
     clock: systemClock,
     random: Math.random,
     setOutage: (isOut) => own?.database.set(isOut ? 'refuse' : 'pass'),
-    say: (line) => {
-      view.say(line);
+    watch: (run) => {
+      unfollow = view.follow(() => herdPicture(run, judge));
     },
+  }).finally(() => {
+    unfollow();
   });
   const seconds = (performance.now() - since) / 1000;
   const { user, system } = process.cpuUsage(cpu);
@@ -133,7 +138,8 @@ function write(ran: Ran, view: LiveView): string[] {
       `median ${totals.p50 ?? 'none'} ms, p99 ${totals.p99 ?? 'none'} ms`,
   );
   for (const [code, count] of Object.entries(report.errors)) view.say(`  ${count} × ${code}`);
-  if (outage) view.say(`growth: ${outage.growth ?? 'unknown'} (1 is linear)`);
+  for (const round of outage?.rounds ?? []) view.say(`  ${roundLine(round)}`);
+  if (outage) view.say(growthText(outage));
   view.say(`correctness: ${JSON.stringify(correctness)}`);
   for (const finding of report.findings) view.say(`  ${finding}`);
   view.say(join(ran.options.report, 'report.html'));

@@ -35,7 +35,7 @@ test('a service that keeps its promises passes, although devices lose answers', 
   const { code, stdout, stderr, report, page } = await runAgainst(t, 'none');
   t.equal(stderr, '');
   t.equal(code, 0, stdout);
-  t.strictSame(report.correctness, { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0 });
+  t.strictSame(report.correctness, { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 });
   for (const count of Object.values(report.judged)) t.ok(count > 0, 'all was judged');
   t.ok(report.totals.lost_on_purpose > 0);
   t.equal(report.settings.users, 20);
@@ -50,6 +50,10 @@ const FAULTS = [
   ['repeats session ids', 'duplicate_ids'],
   ['repeats pairs', 'duplicate_ids'],
   ['signs out', 'sign_outs'],
+  ['logs in as another user', 'wrong_user'],
+  ['refreshes as another user', 'wrong_user'],
+  ['signs tokens for another user', 'wrong_user'],
+  ['verifies as another user', 'wrong_user'],
 ] as const;
 
 for (const [fault, count] of FAULTS)
@@ -61,6 +65,15 @@ for (const [fault, count] of FAULTS)
     t.ok(report.findings.some((each) => each.startsWith(count)));
     t.match(page, 'class="verdict bad"');
   });
+
+test('a device that cannot go on ends the run with a message', async (t) => {
+  const url = await startStub(t, 'sends tokens that are none');
+  const words = ['login-storm', '--url', url, '--users', '20', '--rate', '300', '--seconds', '600'];
+  const { code, stderr } = await load([...words, '--report', testFolder(t)]);
+  t.equal(code, 1);
+  t.match(stderr, /^a device cannot go on, so the run ended: .*JSON/);
+  t.notMatch(stderr, '    at ', 'a message, not a stack');
+});
 
 test('a run in which nothing is answered fails', async (t) => {
   const words = ['mixed-day', '--url', 'http://127.0.0.1:1', '--users', '5', '--seconds', '1'];

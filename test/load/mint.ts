@@ -62,7 +62,7 @@ export async function mintSessions(
     for (const { username, name } of accounts) {
       const id = idOf.get(username) ?? '';
       const tokenId = tokenOf.get(id) ?? 0;
-      const user = { id: Number(id), username, name, createdAt, disabled: false };
+      const user = { id: Number(id), username, name, createdAt, disabled: false, roles: [] };
       pairs.push(sign({ user, tokenId, generation: state.latest, createdAt }));
     }
   }

@@ -1,11 +1,14 @@
 import { escape, figure, lineChart, type Series } from './charts.ts';
+import { growthText } from './growth.ts';
 import { failuresOf, type Report } from './report.ts';
 import { STYLE } from './style.ts';
+import { TIMEOUT } from './wire.ts';
 
 const PROMISES = {
   sign_outs: ['Sign-outs', 'Devices that kept the rules and were signed out'],
   duplicate_ids: ['Duplicate ids', 'Users, sessions or pairs that were issued twice'],
   revoked_accepted: ['Ended tokens accepted', 'Answers of 200 to a token that had ended'],
+  wrong_user: ['Wrong users', 'Answers about another user'],
 } as const;
 
 /** Findings on the page; more of them say the same. */
@@ -87,7 +90,7 @@ function overTime({ over_time: intervals, herd }: Report): string {
     }),
     lineChart({
       title: 'Latency',
-      about: 'From the moment at which a request was due to its answer. Logarithmic.',
+      about: `From the moment at which a request was due to its answer. A timeout counts as ${TIMEOUT / 1000} s or more. Logarithmic.`,
       ...{ x: 'seconds', y: 'milliseconds', isLog: true },
       series: [series('p99', 'p99'), series('p90', 'p90'), series('median', 'p50')],
     }),
@@ -107,7 +110,8 @@ function overTime({ over_time: intervals, herd }: Report): string {
   return parts.join('\n');
 }
 
-function herdPart({ rounds, growth }: NonNullable<Report['herd']>): string {
+function herdPart(herd: NonNullable<Report['herd']>): string {
+  const { rounds } = herd;
   const longest = Math.max(0, ...rounds.map(({ curve }) => curve.length));
   const rows = rounds.map(({ devices, back, missing, tries, peak_per_second: peak }) =>
     [devices, back.p50, back.p90, back.p99, back.all, tries, peak, missing].map((value) =>
@@ -127,19 +131,19 @@ ${table(
   ['devices', 'half back, s', '90%, s', '99%, s', 'all, s', 'requests each', 'most a second', 'missing'],
   rows,
 )}
-<p class="about">Growth: ${growth ?? 'unknown'}. 1 means that the time until all are back grows as the devices do; below 1 is better.</p>`;
+<p class="about">${escape(growthText(herd))} 1 means that the time until all are back grows as the devices do; below 1 is better.</p>`;
 }
 
 function operations({ operations: all }: Report): string {
   const rows = Object.entries(all).map(([name, each]) => [
     name,
-    ...[each.requests, each.ok, each.lost_on_purpose].map(figure),
+    ...[each.requests, each.ok, each.lost_on_purpose, each.timeouts].map(figure),
     ...[each.p50, each.p90, each.p99, each.p999, each.max].map(ms),
   ]);
   return `<h2>By operation</h2>${table(
-    ['', 'requests', 'ok', 'lost on purpose', 'median', 'p90', 'p99', 'p99.9', 'longest'],
+    ['', 'requests', 'ok', 'lost', 'timeouts', 'median', 'p90', 'p99', 'p99.9', 'longest'],
     rows,
-  )}<p class="about"><code>ended</code> presents tokens that have ended; there, a refusal is ok.</p>`;
+  )}<p class="about"><code>ended</code> presents tokens that have ended; there, a refusal is ok. Lost: answers that a device lost on purpose. Latencies include timeouts, each as ${TIMEOUT / 1000} s or more.</p>`;
 }
 
 function errors({ errors: all }: Report): string {

@@ -6,8 +6,10 @@ import { devicesOf, logInAll } from './prepare.ts';
 import type { Reply } from './wire.ts';
 
 function aPair(sid: number): Pair {
-  const payload = Buffer.from(JSON.stringify({ sid, gen: 1, jti: `${sid}.1` })).toString('base64url');
-  const user = { id: sid, username: '', name: '', created_at: '' };
+  const payload = Buffer.from(JSON.stringify({ sid, gen: 1, jti: `${sid}.1`, sub: String(sid) })).toString(
+    'base64url',
+  );
+  const user = { id: sid, username: `load-${sid - 1}`, name: '', created_at: '' };
   return { access_token: `.${payload}.`, refresh_token: `.${payload}.`, user };
 }
 
@@ -20,7 +22,7 @@ async function logIn(count: number, replies: Partial<Reply>[], signal = new Abor
       send: ({ body }) => {
         seen.names.push((body as { username: string }).username);
         const reply = replies.shift() ?? { status: 200, code: 'ok', body: aPair(++sid) };
-        return Promise.resolve({ status: 0, code: '', retryAfter: 0, body: null, ...reply });
+        return Promise.resolve({ status: 0, code: '', retryAfter: 0, user: null, body: null, ...reply });
       },
     },
     pause: (ms) => Promise.resolve(seen.pauses.push(ms)),
@@ -84,5 +86,6 @@ test('devices belong to the seeded users in order, and the judge knows their ses
     ],
   );
   t.equal(judge.judged().pairs_issued, 2);
+  t.equal(judge.correctness().wrong_user, 0);
   t.end();
 });

@@ -25,7 +25,7 @@ export function devicesOf(
     const device = { name: `load-device-${i}`, account: seededAccount(i) };
     const pair = pairs[i];
     if (!pair) return device;
-    judge.opened(device.name, pair);
+    judge.opened(device.name, device.account.username, pair);
     return { ...device, pair };
   });
 }

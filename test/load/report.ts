@@ -1,10 +1,12 @@
 import os from 'node:os';
 import type { RunArguments } from './arguments.ts';
-import { growthOf, type HerdRound } from './herd.ts';
+import { growsTooFast, judgeGrowth, type Growth } from './growth.ts';
+import { ROUNDS, type HerdRound } from './herd.ts';
 import type { Correctness, Judge } from './judge.ts';
 import type { RunResult } from './run.ts';
 import type { Figures, Interval, SampledOperation, Samples } from './samples.ts';
 import { HERD, OPERATIONS, SCENARIOS } from './scenarios.ts';
+import { TIMEOUT } from './wire.ts';
 
 /** `report.json`. Times in milliseconds unless the name says otherwise. */
 export interface Report {
@@ -15,6 +17,8 @@ export interface Report {
   settings: Omit<RunArguments, 'command' | 'scenario' | 'url' | 'report'> & {
     url: string;
     own_service: boolean;
+    /** Milliseconds until a request without an answer is given up. Timeouts count in the percentiles. */
+    timeout_ms: number;
   };
   machine: { cpu: string; cores: number; memory_gib: number; node: string; platform: string };
   totals: {
@@ -36,7 +40,7 @@ export interface Report {
   judged: ReturnType<Judge['judged']>;
   /** The first broken promises. */
   findings: readonly string[];
-  herd?: { rounds: HerdRound[]; growth: number | null };
+  herd?: { rounds: HerdRound[] } & Growth;
 }
 
 export interface Ran {
@@ -63,7 +67,10 @@ export function makeReport(ran: Ran): Report {
     scenario,
     models,
     started: ran.started.toISOString(),
-    settings: { url: ran.url, own_service: options.url === null, users, seconds, rate, lost, connections },
+    settings: {
+      ...{ url: ran.url, own_service: options.url === null, users, seconds, rate, lost, connections },
+      timeout_ms: TIMEOUT,
+    },
     machine: {
       cpu: os.cpus()[0]?.model ?? 'unknown',
       cores: os.availableParallelism(),
@@ -85,7 +92,7 @@ export function makeReport(ran: Ran): Report {
     correctness: judge.correctness(),
     judged: judge.judged(),
     findings: judge.findings(),
-    ...(rounds && { herd: { rounds, growth: growthOf(rounds) } }),
+    ...(rounds && { herd: { rounds, ...judgeGrowth(rounds, ROUNDS.length) } }),
   };
 }
 
@@ -97,6 +104,9 @@ export function failuresOf({ correctness, totals, herd }: Report): string[] {
     ...broken.map(([name, count]) => `${name}: ${count}`),
     ...(totals.ok === 0 ? ['no request was answered 200, so nothing was shown'] : []),
     ...(missing > 0 ? [`${missing} devices did not come back after the outage`] : []),
+    ...(herd && growsTooFast(herd)
+      ? [`recovery grows faster than the devices: growth ${herd.growth}, at most ${herd.limit}`]
+      : []),
   ];
 }
 

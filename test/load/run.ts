@@ -6,6 +6,7 @@ import { newAccount } from './accounts.ts';
 import { makeCrowd, makeDraw, type Crowd } from './crowd.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
 import { makeEndedTokens } from './ended-tokens.ts';
+import { makeFailing } from './failing.ts';
 import { makeHistogram } from './histogram.ts';
 import type { Judge } from './judge.ts';
 import type { OpenedDevice } from './prepare.ts';
@@ -57,12 +58,18 @@ const ENDED_PER_SECOND = 20;
 /** Milliseconds between the warm-up of this process and the first arrival. */
 const LEAD = 50;
 
-/** Runs a scenario's open loop, and then presents every remembered ended token once more. */
+/**
+ * Runs a scenario's open loop, and then presents every remembered ended token once more.
+ * @throws LoadError if a device cannot go on
+ */
 export async function runScenario(options: RunOptions): Promise<RunResult> {
   const { scenario, rate, seconds, wire, judge, clock, random } = options;
   const schedule = makeSchedule(scenario.shape, { rate, seconds });
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, options.signal]);
+  const failing = makeFailing(() => {
+    over.abort();
+  });
   // Each waiting device listens.
   setMaxListeners(0, signal);
   const isOver = () => signal.aborted;
@@ -83,12 +90,12 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
     const i = newcomers++;
     return makeDevice(ports, `load-newcomer-${i}`, newAccount(run, i));
   };
-  const crowd = makeCrowd({ devices, makeNewcomer, random });
+  const crowd = makeCrowd({ devices, makeNewcomer, random, fail: failing.fail });
   options.watch?.({ samples, crowd, elapsed: () => (clock.monotonic() - start) / 1000 });
 
   const late = makeHistogram();
   const draw = makeDraw(scenario.mix, random);
-  const trying = tryEnded(() => ended.tryOne(), isOver);
+  const trying = tryEnded(() => ended.tryOne(), isOver).catch(failing.fail);
   await pace(
     start,
     schedule,
@@ -106,6 +113,7 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   const { user, system } = process.cpuUsage(cpu);
   over.abort();
   await Promise.all([crowd.finish(), trying]);
+  failing.check();
   await ended.tryAll();
   return {
     samples,

@@ -1,6 +1,6 @@
 import { makeHistogram, type Histogram } from './histogram.ts';
 import { OPERATIONS } from './scenarios.ts';
-import { LOST } from './wire.ts';
+import { LOST, TIMED_OUT, TIMEOUT } from './wire.ts';
 
 export type SampledOperation = (typeof OPERATIONS)[number];
 
@@ -19,7 +19,12 @@ export interface Figures {
   requests: number;
   ok: number;
   lost_on_purpose: number;
-  /** From the due time to the answer, in milliseconds; only of requests that were answered. */
+  /** Requests without an answer in time. */
+  timeouts: number;
+  /**
+   * From the due time to the answer or the timeout, in milliseconds. A timeout counts as TIMEOUT at least: without it, the
+   * worst requests would make the figures better. A lost or refused connection does not count.
+   */
   p50: number | null;
   p90: number | null;
   p99: number | null;
@@ -51,7 +56,8 @@ export interface Samples {
 
 interface Counts {
   codes: Map<string, number>;
-  answered: Histogram;
+  /** Latencies of answers and timeouts. */
+  took: Histogram;
 }
 
 /** Points on a chart; more cannot be told apart. */
@@ -87,12 +93,13 @@ export function makeSamples(start: number, seconds: number): Samples {
 }
 
 function makeCounts(): Counts {
-  return { codes: new Map(), answered: makeHistogram() };
+  return { codes: new Map(), took: makeHistogram() };
 }
 
-function count({ codes, answered }: Counts, { due, done, code }: Sample): void {
+function count({ codes, took }: Counts, { due, done, code }: Sample): void {
   codes.set(code, (codes.get(code) ?? 0) + 1);
-  if (isAnswer(code)) answered.add(done - due);
+  if (isAnswer(code)) took.add(done - due);
+  else if (code === TIMED_OUT) took.add(Math.max(TIMEOUT, done - due));
 }
 
 /** Whether the service answered, with any status. */
@@ -101,19 +108,20 @@ function isAnswer(code: string): boolean {
 }
 
 function figuresOf(parts: readonly Counts[]): Figures {
-  const answered = makeHistogram();
+  const took = makeHistogram();
   const codes: Record<string, number> = {};
   for (const part of parts) {
-    answered.addAll(part.answered);
+    took.addAll(part.took);
     for (const [code, times] of part.codes) codes[code] = (codes[code] ?? 0) + times;
   }
   const { ok = 0, [LOST]: lost = 0, ...errors } = codes;
-  const at = (share: number) => rounded(answered.percentile(share));
+  const at = (share: number) => rounded(took.percentile(share));
   return {
     requests: Object.values(codes).reduce((sum, times) => sum + times, 0),
     ok,
     lost_on_purpose: lost,
-    ...{ p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: rounded(answered.max()) },
+    timeouts: errors[TIMED_OUT] ?? 0,
+    ...{ p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: rounded(took.max()) },
     errors,
   };
 }

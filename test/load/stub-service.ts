@@ -5,15 +5,26 @@ import { listen } from '../support/listen.ts';
 
 /** What the stub does wrong. */
 export type PlantedFault =
-  'accepts ended tokens' | 'repeats session ids' | 'repeats pairs' | 'signs out' | 'none';
+  | 'accepts ended tokens'
+  | 'repeats session ids'
+  | 'repeats pairs'
+  | 'signs out'
+  | 'logs in as another user'
+  | 'refreshes as another user'
+  | 'signs tokens for another user'
+  | 'verifies as another user'
+  | 'sends tokens that are none'
+  | 'none';
 
 interface Session {
+  username: string;
   latest: number;
   parent: number;
   isOver: boolean;
 }
 
 interface Presented {
+  sub: string;
   sid: number;
   gen: number;
 }
@@ -24,26 +35,45 @@ interface Presented {
  */
 export function startStub(t: Test, fault: PlantedFault): Promise<string> {
   const sessions = new Map<number, Session>();
-  let [nextSession, nextGeneration, users, refreshes] = [1, 1, 0, 0];
+  const users = new Map<string, number>();
+  let [nextSession, nextGeneration, opened, refreshes] = [1, 1, 0, 0];
 
-  function open() {
+  /** @param subject whom the tokens name. */
+  function pairOf(sid: number, gen: number, username: string, subject = username) {
+    const idOf = (name: string) => users.get(name) ?? users.set(name, users.size + 1).size;
+    return pair({ sid, gen, sub: String(idOf(subject)) }, { id: idOf(username), username });
+  }
+
+  function open(username: string) {
+    opened++;
+    const isOther = opened % 5 === 0;
     const sid = fault === 'repeats session ids' && nextSession > 3 ? 1 : nextSession++;
     const gen = nextGeneration++;
-    sessions.set(sid, { latest: gen, parent: 0, isOver: false });
-    return pairOf(sid, gen, ++users);
+    const owner = fault === 'logs in as another user' && isOther ? 'load-another' : username;
+    sessions.set(sid, { username: owner, latest: gen, parent: 0, isOver: false });
+    if (fault === 'sends tokens that are none' && isOther)
+      return { ...pairOf(sid, gen, owner), access_token: 'none', refresh_token: 'none' };
+    return pairOf(
+      sid,
+      gen,
+      owner,
+      fault === 'signs tokens for another user' && isOther ? 'load-another' : owner,
+    );
   }
 
   function refresh({ sid, gen }: Presented) {
     const session = sessions.get(sid);
     refreshes++;
     if (!session || session.isOver || (fault === 'signs out' && refreshes % 5 === 0)) return null;
-    if (fault === 'repeats pairs' && refreshes % 5 === 0) return pairOf(sid, gen, sid);
+    const { username } = session;
+    if (fault === 'repeats pairs' && refreshes % 5 === 0) return pairOf(sid, gen, username);
     // A retry after a lost answer.
-    if (gen === session.parent) return pairOf(sid, session.latest, sid);
+    if (gen === session.parent) return pairOf(sid, session.latest, username);
     if (gen !== session.latest) return null;
     session.parent = gen;
     session.latest = nextGeneration++;
-    return pairOf(sid, session.latest, sid);
+    const isOther = fault === 'refreshes as another user' && refreshes % 5 === 0;
+    return pairOf(sid, session.latest, isOther ? 'load-another' : username);
   }
 
   function isGood({ sid, gen }: Presented): boolean {
@@ -52,16 +82,20 @@ export function startStub(t: Test, fault: PlantedFault): Promise<string> {
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    await text(request);
+    const body = await text(request);
     const presented = claimsOf(request);
     const line = `${request.method ?? ''} ${request.url ?? ''}`;
-    if (line.startsWith('POST')) send(response, 200, open());
+    if (line.startsWith('POST'))
+      send(response, 200, open((JSON.parse(body) as { username: string }).username));
     else if (!presented) send(response, 401);
     else if (line === 'GET /api/auth/refresh') {
       const pair = refresh(presented);
       send(response, pair ? 200 : 401, pair ?? undefined);
-    } else if (line === 'GET /api/auth/verify') send(response, isGood(presented) ? 200 : 401);
-    else {
+    } else if (line === 'GET /api/auth/verify') {
+      const { sub } = presented;
+      response.setHeader('x-auth-user', fault === 'verifies as another user' ? `${sub}1` : sub);
+      send(response, isGood(presented) ? 200 : 401);
+    } else {
       const session = sessions.get(presented.sid);
       if (session) session.isOver = true;
       send(response, 200, { msg: 'logged out' });
@@ -85,13 +119,13 @@ function claimsOf({ headers }: IncomingMessage): Presented | null {
   return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Presented;
 }
 
-function pairOf(sid: number, gen: number, userId: number) {
-  const claims = { sid, gen, jti: `${sid}.${gen}`, exp: Math.floor(Date.now() / 1000) + 900 };
+function pair(ids: { sid: number; gen: number; sub: string }, user: { id: number; username: string }) {
+  const claims = { ...ids, jti: `${ids.sid}.${ids.gen}`, exp: Math.floor(Date.now() / 1000) + 900 };
   const token = (typ: string) =>
     [{ typ }, claims, {}].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
   return {
     access_token: token('at+jwt'),
     refresh_token: token('rt+jwt'),
-    user: { id: userId, username: 'load', name: 'Load', created_at: '2026-01-01T00:00:00.000Z' },
+    user: { ...user, name: 'Load', created_at: '2026-01-01T00:00:00.000Z' },
   };
 }

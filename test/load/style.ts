@@ -23,11 +23,12 @@ p { margin: 0 0 8px; }
   padding: 2px 12px; vertical-align: middle; }
 .verdict.good, .card.good b { color: var(--good); }
 .verdict.bad, .card.bad b { color: var(--bad); }
-.cards { display: grid; grid-template-columns: repeat(3, 1fr); gap: 12px; margin: 20px 0 12px; }
+.cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px; margin: 20px 0 12px; }
 .card { background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px;
   display: flex; flex-direction: column; }
 .card.bad { border-color: var(--bad); }
 .card b { font-size: 26px; font-variant-numeric: tabular-nums; }
+.cards.small { grid-template-columns: repeat(3, 1fr); }
 .cards.small b { font-size: 20px; }
 .findings { color: var(--bad); }
 figure { margin: 0; }
@@ -44,8 +45,8 @@ svg text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans
 .hover { fill: transparent; } .hover:hover { fill: var(--ink); fill-opacity: 0.06; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 8px 0; }
-th, td { text-align: right; padding: 5px 10px; border-bottom: 1px solid var(--line); }
+th, td { text-align: right; white-space: nowrap; padding: 5px 6px; border-bottom: 1px solid var(--line); }
 th { color: var(--muted); font-weight: 500; }
 th:first-child, td:first-child { text-align: left; }
-@media (max-width: 640px) { .cards { grid-template-columns: 1fr; } }
+@media (max-width: 640px) { .cards, .cards.small { grid-template-columns: 1fr; } }
 `;

@@ -10,6 +10,8 @@ export interface Reply {
   code: string;
   /** Seconds of Retry-After; 0 if absent. */
   retryAfter: number;
+  /** X-Auth-User of a verify; null if absent. */
+  user: string | null;
   /** Parsed JSON, or null. */
   body: unknown;
 }
@@ -23,8 +25,11 @@ export interface Wire {
 /** The code of an answer that a device lost on purpose. */
 export const LOST = 'lost on purpose';
 
+/** The code of a request that got no answer in time. */
+export const TIMED_OUT = 'timeout';
+
 /** Milliseconds; a person has given up by then. */
-const TIMEOUT = 10_000;
+export const TIMEOUT = 10_000;
 
 /** Sends requests over keep-alive connections. Requests wait if all are busy, and their latency includes the wait. */
 export function makeWire(origin: string, connections: number): Wire {
@@ -38,10 +43,11 @@ export function makeWire(origin: string, connections: number): Wire {
     async send(call, loseAfter) {
       if (loseAfter !== undefined) return lose(call, loseAfter);
       try {
-        const { status, retryAfter, text } = await exchange(agent, origin, call);
+        const { status, retryAfter, user, text } = await exchange(agent, origin, call);
         const body = parsed(text);
-        if (status === 200 && mustBePair(call) && !isPair(body)) return noAnswer('200 without tokens');
-        return { status, code: codeOf(status, body), retryAfter, body };
+        if (status === 200 && mustBePair(call) && !isPair(body))
+          return noAnswer('200 without tokens or user');
+        return { status, code: codeOf(status, body), retryAfter, user, body };
       } catch (error) {
         return noAnswer(reasonOf(error));
       }
@@ -69,12 +75,17 @@ function mustBePair({ method, path }: Call): boolean {
 }
 
 function isPair(body: unknown): boolean {
-  const { access_token: access, refresh_token: refresh } = (body ?? {}) as Partial<Pair>;
-  return typeof access === 'string' && typeof refresh === 'string';
+  const { access_token: access, refresh_token: refresh, user } = (body ?? {}) as Partial<Pair>;
+  return (
+    typeof access === 'string' &&
+    typeof refresh === 'string' &&
+    typeof user?.id === 'number' &&
+    typeof user.username === 'string'
+  );
 }
 
 function noAnswer(code: string): Reply {
-  return { status: 0, code, retryAfter: 0, body: null };
+  return { status: 0, code, retryAfter: 0, user: null, body: null };
 }
 
 function codeOf(status: number, body: unknown): string {
@@ -95,5 +106,5 @@ function parsed(text: string): unknown {
 
 function reasonOf(error: unknown): string {
   const { code = 'unknown' } = error as NodeJS.ErrnoException;
-  return code.includes('TIMEOUT') ? 'timeout' : `no answer (${code})`;
+  return code.includes('TIMEOUT') ? TIMED_OUT : `no answer (${code})`;
 }

@@ -8,13 +8,13 @@ local redis = { call = function(command, ...)
 end }
 `;
 
-const SCRIPTS = ['rotate', 'check', 'put'] as const;
+const SCRIPTS = ['rotate', 'check', 'preparePut', 'put'] as const;
+
+/** The number of keys of those that have a fixed number. */
+const KEYS: Partial<Record<ClockedScript, number>> = { preparePut: 1, put: 2 };
 
 type ClockedScript = (typeof SCRIPTS)[number];
 type Argument = string | number;
-
-/** As rotate.lua says; the last one is the time of sending. */
-const ROTATE_ARGUMENTS = 7;
 
 /**
  * The real scripts in the real Redis, but TIME returns the test's time. So histories hit every limit to the microsecond
@@ -22,14 +22,15 @@ const ROTATE_ARGUMENTS = 7;
  */
 export function makeClockedRedis(redis: ScriptedRedis) {
   for (const name of SCRIPTS) {
+    const numberOfKeys = KEYS[name];
     redis.defineCommand(`clocked${name}`, {
       lua: PRELUDE + source(name),
-      ...(name === 'put' && { numberOfKeys: 2 }),
+      ...(numberOfKeys !== undefined && { numberOfKeys }),
     });
   }
   const commands = redis as unknown as Record<string, (...args: Argument[]) => Promise<never>>;
 
-  /** A client with its own clock in microseconds. It runs `rotate`, `check` and `put`. */
+  /** A client with its own clock in microseconds. It runs the scripts above. */
   return function withClock(now: () => number): ScriptedRedis {
     const call =
       (name: ClockedScript) =>
@@ -41,6 +42,7 @@ export function makeClockedRedis(redis: ScriptedRedis) {
     const clocked = {
       rotate: (...args: Argument[]) => rotate(...onItsWay(args, now())),
       check: call('check'),
+      preparePut: call('preparePut'),
       put: call('put'),
     };
     return clocked as unknown as ScriptedRedis;
@@ -51,12 +53,13 @@ export function makeClockedRedis(redis: ScriptedRedis) {
 function onItsWay([keyCount, ...rest]: Argument[], now: number): Argument[] {
   const keys = rest.slice(0, Number(keyCount));
   const args = rest.slice(Number(keyCount));
-  const changed: Argument[] = [];
-  for (let i = 0; i < args.length; i += ROTATE_ARGUMENTS) {
-    const [generation = 0, elapsed = 0, ...others] = args.slice(i, i + ROTATE_ARGUMENTS - 1);
+  const changed = args.map((text) => {
+    // As rotate.lua says; the last one is the time of sending.
+    const [generation, elapsed, ...others] = String(text).split(' ').slice(0, -1);
     const way = Math.floor(Number(elapsed) / 2);
     // A send time in the future does not make a request newer.
-    changed.push(generation, Number(elapsed) - way, ...others, way > 0 ? now - way : now + 1_000_000);
-  }
+    const sentAt = way > 0 ? now - way : now + 1_000_000;
+    return [generation, Number(elapsed) - way, ...others, sentAt].join(' ');
+  });
   return [keys.length, ...keys, ...changed];
 }

@@ -65,6 +65,7 @@ export function makeSubjects({ redis, prefix, inRedis }: RedisUnderTest, userId:
       time = now;
       const record = aSession(state, { userId });
       inMemory = openMemory();
+      await inRedis.preparePut(userId);
       const [, ...taken] = await Promise.all([
         redis.unlink(keys.token(key)),
         inRedis.put(record, user, JUST_READ),

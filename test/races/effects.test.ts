@@ -1,17 +1,17 @@
-import pg from 'pg';
-import { test, type Test } from 'tap';
+import { test } from 'tap';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { call } from '../support/client.ts';
 import {
   aShiftedClock,
   aVictim,
+  effectsOn,
   ENDINGS_ENVIRONMENT,
   liveTokens,
   RECORDED_ENDINGS,
   type Victim,
 } from '../support/endings.ts';
+import { aClient, begun } from '../support/begun.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { until } from '../support/until.ts';
 
 /**
  * Every changing operation against every ending, in either order, stopped at either lock of the operation. No operation
@@ -26,6 +26,21 @@ const OPERATIONS: Record<string, (target: TestApp, victim: Victim) => ReturnType
     call(target, `DELETE /api/auth/llt/${llt.id}`, { token: caller.access_token }),
   'ending all other tokens': (target, { caller }) =>
     call(target, 'DELETE /api/user/tokens?keep=current', { token: caller.access_token }),
+  'changing the names': (target, { caller, username }) =>
+    call(target, 'PATCH /api/user', {
+      token: caller.access_token,
+      payload: {
+        username,
+        name: 'A thief',
+        email: `${username}@thief.example`,
+        current_password: 'difference engine',
+      },
+    }),
+  'changing the password': (target, { caller }) =>
+    call(target, 'POST /api/user/password', {
+      token: caller.access_token,
+      payload: { current_password: 'difference engine', new_password: 'of a thief, and long' },
+    }),
 };
 
 /** The row that is locked while both begin: it stops the operation before its first lock, or before its second. */
@@ -34,7 +49,10 @@ const LOCKS: Record<string, (victim: Victim) => string> = {
   "the caller's token": ({ callerId }) => `SELECT id FROM tokens WHERE id = ${callerId} FOR NO KEY UPDATE`,
 };
 
-const ENDS_SESSIONS = ['ending another session', 'ending all other tokens'];
+/** Changes the account, and no token. */
+const CHANGES_NAMES = 'changing the names';
+
+const ENDS_SESSIONS = ['ending another session', 'ending all other tokens', 'changing the password'];
 
 /** Endings of every token. They also end a token that the operation added before them. */
 const OF_ALL = ['log out everywhere', 'disabling the user'];
@@ -69,6 +87,9 @@ for (const [lock, statement] of Object.entries(LOCKS)) {
               () => false,
             );
             const { statusCode, body } = await asked.result();
+            const [, row] = await effectsOn(target, victim);
+            if (operation === CHANGES_NAMES)
+              t.equal((row as { name: string }).name === 'A thief', statusCode === 200, 'as it was answered');
 
             const live = await liveTokens(target, victim);
             t.ok([200, 401].includes(statusCode), body);
@@ -92,40 +113,10 @@ for (const [lock, statement] of Object.entries(LOCKS)) {
                 [victim.callerId],
                 'nothing else was ended',
               );
-            else t.notSame(live, before, 'it took effect');
+            else if (operation !== CHANGES_NAMES) t.notSame(live, before, 'it took effect');
           });
         }
       }
     }
   });
-}
-
-/** Work that starts later and may wait at a lock. */
-function begun<Result>(work: () => Promise<Result>) {
-  let isDone = false;
-  let running: Promise<Result> | null = null;
-  return {
-    isDone: () => isDone,
-    /** Starts it. Resolves once it is done, or once this many wait for a lock. */
-    async begin(watch: pg.Client, waiting = 1): Promise<void> {
-      running = work().finally(() => (isDone = true));
-      running.catch(() => undefined);
-      await until(async () => isDone || (await waitingForLocks(watch)) >= waiting);
-    },
-    result: () => running ?? Promise.reject(new Error('it has not begun')),
-  };
-}
-
-async function waitingForLocks(client: pg.Client): Promise<number> {
-  const { rowCount } = await client.query(
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-  );
-  return rowCount ?? 0;
-}
-
-async function aClient(t: Test, connectionString: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  t.teardown(() => client.end());
-  return client;
 }

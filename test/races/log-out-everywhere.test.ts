@@ -1,5 +1,6 @@
 import { NO_REQUEST } from '../../src/domain/audit/source.ts';
 import { test } from 'tap';
+import { makeFinishEndings } from '../../src/domain/sessions/finish-endings.ts';
 import { makeLogOutEverywhere } from '../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
@@ -29,9 +30,7 @@ async function world(...[t]: Parameters<typeof raceWorld>) {
   const asking = aCaller(user, key.tokenId);
   const everywhere = (revokeAll: TokenStore['revokeAll'] = (...args) => tokens.revokeAll(...args)) =>
     makeLogOutEverywhere({
-      tokenStates,
-      feed: aFeed(),
-      revocations,
+      finishEndings: makeFinishEndings({ tokenStates, feed: aFeed(), revocations }),
       tokens: { ...tokens, revokeAll },
       lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: 0 },
       clock: systemClock,

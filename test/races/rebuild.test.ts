@@ -29,9 +29,10 @@ test('rebuild against rotate: a state older than the current one is not put back
   await find.reached;
 
   // Meanwhile another replica rebuilds, and the client refreshes there.
+  const asOf = await tokenStates.preparePut(key.userId);
   const record = (await tokens.find(key.tokenId))?.record;
   if (!record) throw new Error('no record');
-  t.equal(await tokenStates.put(record, user, await tokenStates.now()), true);
+  t.equal(await tokenStates.put(record, user, asOf), true);
   const rotated = await rotate(generation);
   t.match(rotated, { outcome: 'issued' });
 

@@ -19,12 +19,12 @@ export async function raceWorld(t: Test) {
     redis.disconnect();
   });
   const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 3600, gate: openGate });
-  const now = await tokenStates.now();
-  const generation = now - 60_000_000;
+  const generation = (await tokenStates.now()) - 60_000_000;
   const key = await records.aSession(initialState(generation, 'home'));
+  const asOf = await tokenStates.preparePut(key.userId);
   const found = await records.tokens.find(key.tokenId);
   if (!found) throw new Error('the session is not on record');
-  await tokenStates.put(found.record, found.user, now);
+  await tokenStates.put(found.record, found.user, asOf);
 
   const { tokens, revocations } = records;
   return {

@@ -23,7 +23,7 @@ const LONG = 60;
 /** The users log in, list their tokens, and log out everywhere, one request at a time. */
 export async function measureBigUser(bench: Bench, tokens: number): Promise<UserFigure[]> {
   const users = Math.max(2, bench.rounds);
-  const population = await populate(bench.world, tokens * users, users);
+  const population = await populate(bench.world, tokens * users, { users });
   const logins = sourceOf('login', population);
   const replicas = await startReplicas(bench.world, bench.meter, 1, { MAX_SESSIONS_PER_USER: '10000' });
   const rounds: Record<UserFigure['operation'], Round[]> = {

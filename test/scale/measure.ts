@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleOf, type Sample } from '../bench/statistics.ts';
 import type { World } from '../bench/world.ts';
 import type { Population } from './population.ts';
-import { startReplicas, type Replicas, type Round } from './replicas.ts';
-import type { StoreMeter } from './stores.ts';
+import { startReplicas, type Idle, type Replicas, type Round } from './replicas.ts';
+import { postgresBetween, type StoreMeter } from './stores.ts';
 import { callersOf, connectionsOf, sourceOf, type Operation } from './workloads.ts';
 
 export interface Bench {
@@ -11,9 +12,10 @@ export interface Bench {
   rounds: number;
   seconds: number;
   hashSeconds: number;
+  reportSeconds: number;
 }
 
-/** One set-up with the medians of its rounds. CPU times in microseconds of one request. */
+/** One set-up with the medians of its rounds. CPU times in microseconds of one request, without idle work. */
 export interface Figure {
   operation: Operation;
   replicas: number;
@@ -23,8 +25,10 @@ export interface Figure {
   micros: Sample;
   redisMicros: Sample;
   postgresMicros: Sample;
-  rows: number;
 }
+
+/** Cores used without requests: of one replica, and of the stores for each replica. */
+export type IdleFigure = Record<keyof Idle, Sample>;
 
 interface SetUp {
   operations: readonly Operation[];
@@ -32,11 +36,19 @@ interface SetUp {
   connections: readonly number[];
 }
 
-/** Measures each combination. The set-ups take turns in short rounds, so a busy moment of the machine hits all of them. */
-export async function measure(bench: Bench, population: Population, setUp: SetUp): Promise<Figure[]> {
+/**
+ * Measures each combination. The set-ups take turns in short rounds, so a busy moment of the machine hits all of them. All
+ * replicas run meanwhile, and the stores do their idle work: it is measured first, and subtracted.
+ */
+export async function measure(
+  bench: Bench,
+  population: Population,
+  setUp: SetUp,
+): Promise<{ figures: Figure[]; idle: IdleFigure }> {
   const running: Replicas[] = [];
   try {
     for (const count of setUp.replicas) running.push(await startReplicas(bench.world, bench.meter, count));
+    const { idle, figure: idleFigure } = await measureIdle(bench, running);
     const figures: Figure[] = [];
     for (const operation of setUp.operations) {
       const source = sourceOf(operation, population);
@@ -51,6 +63,7 @@ export async function measure(bench: Bench, population: Population, setUp: SetUp
         replicas.run(
           callersOf(connections, () => source),
           operation === 'login' ? bench.hashSeconds : bench.seconds,
+          idle,
         );
       // Not counted: connections, caches and the compiler, which need some requests of each replica.
       if (operation !== 'login')
@@ -67,24 +80,50 @@ export async function measure(bench: Bench, population: Population, setUp: SetUp
         ),
       );
     }
-    return figures;
+    return { figures, idle: idleFigure };
   } finally {
     await Promise.all(running.map((each) => each.stop()));
   }
 }
 
-/** Cores that one replica uses without requests. */
-export async function measureIdle(bench: Bench): Promise<Sample> {
-  const replicas = await startReplicas(bench.world, bench.meter, 1);
-  try {
-    // Not counted: the end of the start.
-    await replicas.idle(bench.hashSeconds);
-    const cores: number[] = [];
-    for (let i = 0; i < bench.rounds; i++) cores.push(await replicas.idle(bench.seconds));
-    return sampleOf(cores);
-  } finally {
-    await replicas.stop();
-  }
+/** Without requests, and while all of these replicas run. Its rounds are as long as those of logins: some tasks are rare. */
+async function measureIdle(
+  bench: Bench,
+  running: readonly Replicas[],
+): Promise<{ idle: Idle; figure: IdleFigure }> {
+  const { meter } = bench;
+  const count = running.reduce((sum, each) => sum + each.count, 0);
+  const cpuSeconds = () => running.reduce((sum, each) => sum + each.cpuSeconds(), 0);
+  const look = async (): Promise<Idle> => {
+    const start = performance.now();
+    const before = { cpu: cpuSeconds(), ...(await meter.read()) };
+    await sleep(bench.hashSeconds * 1000);
+    const cpu = cpuSeconds() - before.cpu;
+    const after = await meter.read();
+    const elapsed = (performance.now() - start) / 1000;
+    return {
+      replica: cpu / elapsed / count,
+      redis: (after.redis - before.redis) / elapsed,
+      postgres: postgresBetween(before, after) / elapsed,
+    };
+  };
+  // Not counted: the end of the start.
+  await look();
+  const rounds: Idle[] = [];
+  for (let i = 0; i < bench.rounds; i++) rounds.push(await look());
+  const of = (read: (idle: Idle) => number) => sampleOf(rounds.map(read));
+  return {
+    idle: {
+      replica: of(({ replica }) => replica).median,
+      redis: of(({ redis }) => redis).median,
+      postgres: of(({ postgres }) => postgres).median,
+    },
+    figure: {
+      replica: of(({ replica }) => replica),
+      redis: of(({ redis }) => redis / count),
+      postgres: of(({ postgres }) => postgres / count),
+    },
+  };
 }
 
 function figureOf(
@@ -98,6 +137,5 @@ function figureOf(
     micros: of('micros'),
     redisMicros: of('redisMicros'),
     postgresMicros: of('postgresMicros'),
-    rows: of('rows').median,
   };
 }

@@ -26,7 +26,7 @@ test('the costs of the plan are the committed figures', (t) => {
     if (!found) throw new Error(`no figures of ${operation} with ${sessions} sessions`);
     return found;
   };
-  const { replica, redis, postgres } = COSTS;
+  const { replica, redis, postgres, idle, bytes } = COSTS;
   const isNear = (cost: number, { median }: { median: number }, what: string) =>
     t.ok(Math.abs(cost / median - 1) < 0.03, `${what}: ${cost}, measured ${median}`);
   isNear(replica.verifyKnown, of('verify', 1000).micros, 'a verify of a known token');
@@ -38,5 +38,18 @@ test('the costs of the plan are the committed figures', (t) => {
   isNear(redis.login, of('login', 1000).redisMicros, 'a login in Redis');
   isNear(postgres.refresh, of('refresh', 100_000).postgresMicros, 'a refresh in PostgreSQL');
   isNear(postgres.login, of('login', 1000).postgresMicros, 'a login in PostgreSQL');
+  const cold = document.cold?.figures[0];
+  if (!cold) throw new Error('no figures of cold refreshes');
+  isNear(replica.coldRefresh, cold.micros, 'a cold refresh');
+  isNear(redis.coldRefresh, cold.redisMicros, 'a cold refresh in Redis');
+  isNear(postgres.coldRefresh, cold.postgresMicros, 'a cold refresh in PostgreSQL');
+  for (const name of ['replica', 'redis', 'postgres'] as const) {
+    const measured = document.replicas?.idle[name];
+    isNear(idle[name], measured ?? { median: NaN }, `without requests, ${name}`);
+  }
+  const held = document.sessions?.figures[1];
+  const users = (held?.sessions ?? NaN) / 2;
+  isNear(bytes.user, { median: (held?.bytes.users ?? NaN) / users }, 'bytes of a user');
+  isNear(bytes.knownDevice, { median: (held?.bytes.devices ?? NaN) / users }, 'bytes of a known device');
   t.end();
 });

@@ -13,9 +13,11 @@ import { sql } from '../support/sql.ts';
 import { aSession, aUser } from '../support/token.ts';
 import { PRODUCTION_COST, type World } from '../bench/world.ts';
 
-/** Sessions in both stores. */
+/** Sessions in both stores, and cold ones in PostgreSQL alone. */
 export interface Population {
   sessions: number;
+  /** Sessions that Redis does not hold. Their numbers follow those of the others. */
+  cold: number;
   /** The token of a session, by its number from 0. It is valid for ACCESS_TOKEN_TTL after the seeding. */
   mint(type: Extract<TokenType, 'access' | 'refresh'>, session: number): string;
   /** Names of users. All have a production's hash of PASSWORD. */
@@ -30,25 +32,30 @@ const KNOWN = 100;
 const CHUNK = 1000;
 /** As long as a real one: 22 characters. */
 const CLIENT = 'r8T4Q0aZsYx1bVn5cLm2dA';
+
+interface PopulationOptions {
+  /** Two sessions each by default. Each cold session has a user of its own beside these. */
+  users?: number;
+  cold?: number;
+}
 /** The sessions have been refreshed once. Microseconds. */
 const SINCE_LOGIN = 600_000_000;
 const CACHE_TTL = 3600;
 
 /**
  * Fills both stores with sessions, and forgets all earlier ones of this world in PostgreSQL. Rows are inserted by SQL,
- * states by the service's own script.
- * @param users two sessions each by default.
+ * states by the service's own script. Each user has one known device.
  */
 export async function populate(
   world: World,
   sessions: number,
-  users = Math.ceil(sessions / SESSIONS_PER_USER),
+  { users = Math.ceil(sessions / SESSIONS_PER_USER), cold = 0 }: PopulationOptions = {},
 ): Promise<Population> {
   const databaseUrl = world.env.DATABASE_URL ?? '';
   const base = Date.now() * 1000;
   const prefix = `user-${base}-`;
   const hash = Buffer.from(await makeScryptHasher(PRODUCTION_COST).hash(PASSWORD));
-  await sql(databaseUrl, 'TRUNCATE users, tokens, known_devices');
+  await sql(databaseUrl, 'TRUNCATE users CASCADE');
   const [{ id: firstUser } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
     `WITH added AS (
@@ -56,32 +63,40 @@ export async function populate(
        SELECT $1 || i, $1 || i, $1 || i || '@example.com', 'Ada Lovelace', $3 FROM generate_series(1, $2::int) AS i
        RETURNING id)
      SELECT min(id) AS id FROM added`,
-    [prefix, users, hash],
+    [prefix, users + cold, hash],
+  );
+  // Users log in for the first time in no order.
+  await sql(
+    databaseUrl,
+    `INSERT INTO known_devices (user_id, client, last_login_at)
+     SELECT id, substr(translate(encode(sha256(id::text::bytea), 'base64'), '+/', '-_'), 1, 22), now()
+     FROM users ORDER BY random()`,
+    [],
   );
   const [{ id: firstToken } = { id: '1' }] = await sql<{ id: string }>(
     databaseUrl,
     `WITH added AS (
        INSERT INTO tokens (user_id, type, name, created_at, latest, parent, first, confirmed, client)
-       SELECT $1::bigint + i % $2::bigint, 'session', 'Firefox on Windows', to_timestamp($3::float8 / 1e6),
+       SELECT $1::bigint + CASE WHEN i < $7::int THEN i % $2::bigint ELSE $2::bigint + i - $7::int END, 'session', 'Firefox on Windows', to_timestamp($3::float8 / 1e6),
          $3::bigint + i, $3::bigint + i - $6::bigint, $3::bigint + i, true, $4
        FROM generate_series(0, $5::int - 1) AS i
        RETURNING id)
      SELECT min(id) AS id FROM added`,
-    [firstUser, users, base, CLIENT, sessions, SINCE_LOGIN],
+    [firstUser, users, base, CLIENT, sessions + cold, SINCE_LOGIN, sessions],
   );
   await sql(databaseUrl, 'ANALYZE');
   const identityOf = (session: number) => ({
-    userId: Number(firstUser) + (session % users),
+    userId: Number(firstUser) + (session < sessions ? session % users : users + session - sessions),
     tokenId: Number(firstToken) + session,
     generation: base + session,
   });
   await fillRedis(world, sessions, identityOf);
   const codec = await codecOf(world);
   return {
-    sessions,
+    ...{ sessions, cold },
     mint: (type, session) => {
       const identity = identityOf(session);
-      return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes)[type]);
+      return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes, [])[type]);
     },
     names: Array.from({ length: Math.min(KNOWN, users) }, (_, i) => `${prefix}${i + 1}`),
   };
@@ -97,7 +112,6 @@ async function fillRedis(
   try {
     const prefix = world.env.REDIS_PREFIX ?? '';
     const states = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
-    let now = await states.now();
     const put = async (session: number) => {
       const { userId, tokenId, generation } = identityOf(session);
       const state = {
@@ -105,12 +119,11 @@ async function fillRedis(
         ...{ confirmed: true, client: CLIENT },
       };
       const record = aSession(state, { id: tokenId, userId, createdAt: Math.floor(generation / 1000) });
-      const isStored = await states.put(record, aUser({ id: userId, username: `user-${userId}` }), now);
-      if (!isStored) throw new Error('Redis refused a session: it was put too late');
+      const asOf = await states.preparePut(userId);
+      const isStored = await states.put(record, aUser({ id: userId, username: `user-${userId}` }), asOf);
+      if (!isStored) throw new Error('Redis refused a session');
     };
     for (let at = 0; at < sessions; at += CHUNK) {
-      // Redis refuses a record that was read too long ago.
-      now = await states.now();
       await Promise.all(Array.from({ length: Math.min(CHUNK, sessions - at) }, (_, i) => put(at + i)));
     }
   } finally {

@@ -1,17 +1,16 @@
 import os from 'node:os';
 import type { UserFigure } from './big-user.ts';
-import type { Figure } from './measure.ts';
-import type { Sample } from '../bench/statistics.ts';
+import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 
-export const PARTS = ['replicas', 'connections', 'sessions', 'tokens', 'mixed'] as const;
+export const PARTS = ['replicas', 'connections', 'sessions', 'cold', 'tokens', 'mixed'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Figures of a number of sessions in both stores. */
 export interface SessionsFigure {
   sessions: number;
   /** All of them: what Redis grew by, and the tables with their indexes. */
-  bytes: { redis: number; tokens: number; users: number };
+  bytes: { redis: number; tokens: number; users: number; devices: number };
   figures: Figure[];
 }
 
@@ -22,9 +21,10 @@ interface Measured<Of> {
 
 /** docs/scaling.json: the parts that have been measured. */
 export interface ScaleDocument {
-  replicas?: Measured<Figure> & { idle: Sample };
+  replicas?: Measured<Figure> & { idle: IdleFigure };
   connections?: Measured<Figure>;
   sessions?: Measured<SessionsFigure>;
+  cold?: Measured<Figure>;
   tokens?: Measured<UserFigure>;
   mixed?: Measured<MixedFigure>;
 }

@@ -2,7 +2,7 @@
  * `npm run scale`: how costs grow with replicas, connections, sessions, and the tokens of one user. The last part checks
  * the cost model of src/domain/sizing against mixes that it was not fitted to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions tokens mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions cold tokens mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables and charts of docs/scaling.md
@@ -11,8 +11,8 @@
 import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
 import { measureBigUser } from './big-user.ts';
-import { measure, measureIdle, type Bench } from './measure.ts';
-import { measureMixed, MIXED } from './mixed.ts';
+import { measure, type Bench } from './measure.ts';
+import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
 import { saveFigures } from './page.ts';
 import { populate } from './population.ts';
 import { machineNow, PARTS, type Part, type ScaleDocument } from './scale-document.ts';
@@ -47,6 +47,7 @@ const bench: Bench = {
   ...{ world, meter, rounds: amount('SCALE_ROUNDS', flags.smoke) },
   seconds: amount('SCALE_SECONDS', flags.smoke),
   hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
+  reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),
 };
 try {
   const document = await measureAll();
@@ -68,15 +69,16 @@ async function measureAll(): Promise<ScaleDocument> {
   const operations = ['verify', 'refresh'] as const;
   await note('replicas', async () => {
     const setUp = { replicas: lists('SCALE_REPLICAS'), connections: [64] };
-    const figures = await measure(bench, await populate(world, FEW), {
+    const measured = await measure(bench, await populate(world, FEW), {
       ...setUp,
       operations: [...operations, 'login'],
     });
-    return { figures, idle: await measureIdle(bench), machine: machine() };
+    return { ...measured, machine: machine() };
   });
   await note('connections', async () => {
     const setUp = { operations, replicas: [1], connections: lists('SCALE_CONNECTIONS') };
-    return { figures: await measure(bench, await populate(world, FEW), setUp), machine: machine() };
+    const { figures } = await measure(bench, await populate(world, FEW), setUp);
+    return { figures, machine: machine() };
   });
   await note('sessions', async () => {
     const figures = [];
@@ -86,11 +88,17 @@ async function measureAll(): Promise<ScaleDocument> {
     for (const sessions of lists('SCALE_SESSIONS')) {
       const population = await populate(world, sessions);
       held += sessions;
-      const { redis, tokens, users } = await meter.bytes();
-      const bytes = { redis: ((redis - empty) * sessions) / held, tokens, users };
+      const { redis, ...tables } = await meter.bytes();
+      const bytes = { redis: ((redis - empty) * sessions) / held, ...tables };
       const setUp = { operations, replicas: [1], connections: [64] };
-      figures.push({ sessions, bytes, figures: await measure(bench, population, setUp) });
+      figures.push({ sessions, bytes, figures: (await measure(bench, population, setUp)).figures });
     }
+    return { figures, machine: machine() };
+  });
+  await note('cold', async () => {
+    const setUp = { operations: ['cold refresh'] as const, replicas: [1], connections: [64] };
+    const population = await populate(world, FEW, { cold: amount('SCALE_COLD', flags.smoke) });
+    const { figures } = await measure(bench, population, setUp);
     return { figures, machine: machine() };
   });
   await note('tokens', async () => {
@@ -100,10 +108,8 @@ async function measureAll(): Promise<ScaleDocument> {
   });
   await note('mixed', async () => {
     const figures = [];
-    for (const setUp of MIXED)
-      figures.push(
-        await measureMixed(bench, { ...setUp, ...(flags.smoke && { sessions: FEW, replicas: 1 }) }),
-      );
+    for (const setUp of flags.smoke ? [SMOKE_MIX] : MIXED)
+      figures.push(await measureMixed(bench, setUp, amount('SCALE_MIXED_COLD', flags.smoke)));
     return { figures, machine: machine() };
   });
   return document;

@@ -5,6 +5,11 @@ const AMOUNTS = {
   SCALE_SECONDS: [1.5, 0.2],
   /** Rounds of logins are longer: a hash takes a third of a second. */
   SCALE_HASH_SECONDS: [4, 0.5],
+  /** An idle connection of PostgreSQL reports the rows that it wrote within 10 s. */
+  SCALE_REPORT_SECONDS: [11, 0.5],
+  /** Sessions that Redis does not hold: each is refreshed once. */
+  SCALE_COLD: [60_000, 2000],
+  SCALE_MIXED_COLD: [40_000, 2000],
 } as const;
 
 export function amount(name: keyof typeof AMOUNTS, isSmoke: boolean): number {

@@ -15,8 +15,8 @@ export interface StoreUse {
 
 export interface StoreMeter {
   read(): Promise<StoreUse>;
-  /** Bytes of Redis (`used_memory`), and of `users` and `tokens` with their indexes. */
-  bytes(): Promise<{ redis: number; tokens: number; users: number }>;
+  /** Bytes of Redis (`used_memory`), and of tables with their indexes. */
+  bytes(): Promise<{ redis: number; tokens: number; users: number; devices: number }>;
   close(): Promise<void>;
 }
 
@@ -42,13 +42,15 @@ export async function openStoreMeter({ env }: World): Promise<StoreMeter> {
       };
     },
     async bytes() {
-      const { rows } = await database.query<{ tokens: string; users: string }>(
-        `SELECT pg_total_relation_size('tokens') AS tokens, pg_total_relation_size('users') AS users`,
+      const { rows } = await database.query<{ tokens: string; users: string; devices: string }>(
+        `SELECT pg_total_relation_size('tokens') AS tokens, pg_total_relation_size('users') AS users,
+           pg_total_relation_size('known_devices') AS devices`,
       );
       return {
         redis: await field('memory', 'used_memory'),
         tokens: Number(rows[0]?.tokens),
         users: Number(rows[0]?.users),
+        devices: Number(rows[0]?.devices),
       };
     },
     async close() {

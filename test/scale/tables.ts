@@ -2,17 +2,23 @@ import type { Sample } from '../bench/statistics.ts';
 import type { Table } from '../bench/tables.ts';
 import { COSTS } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
-import type { Figure } from './measure.ts';
+import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
+import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import { OPERATIONS } from './workloads.ts';
 import type { Part, ScaleDocument } from './scale-document.ts';
 
 /** The tables of each measured part. */
 export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[] }[] {
-  const { replicas, connections, sessions, tokens, mixed } = document;
+  const { replicas, connections, sessions, cold, tokens, mixed } = document;
   return [
     ...(replicas
-      ? [{ part: 'replicas' as const, tables: [loadTable('Replicas', 'replicas', replicas.figures)] }]
+      ? [
+          {
+            part: 'replicas' as const,
+            tables: [loadTable('Replicas', 'replicas', replicas.figures), idleTable(replicas.idle)],
+          },
+        ]
       : []),
     ...(connections
       ? [
@@ -37,6 +43,9 @@ export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[]
           },
         ]
       : []),
+    ...(cold
+      ? [{ part: 'cold' as const, tables: [loadTable('Cold refreshes', 'replicas', cold.figures)] }]
+      : []),
     ...(tokens ? [{ part: 'tokens' as const, tables: [tokensTable(tokens.figures)] }] : []),
     ...(mixed ? [{ part: 'mixed' as const, tables: [mixedTable(mixed.figures), bytesCheck(sessions)] }] : []),
   ];
@@ -58,13 +67,28 @@ export function loadTable(
   };
 }
 
+/** Thousandths of a core. */
+function idleTable({ replica, redis, postgres }: IdleFigure): Table {
+  const thousandths = ({ median, low, high }: Sample) =>
+    spread({ median: median * 1000, low: low * 1000, high: high * 1000 });
+  return {
+    title: 'Without requests, thousandths of a core',
+    head: ['one replica', 'Redis, for each replica', 'PostgreSQL, for each replica'],
+    rows: [[replica, redis, postgres].map(thousandths)],
+  };
+}
+
 function bytesTable(figures: NonNullable<ScaleDocument['sessions']>['figures']): Table {
   return {
     title: 'Bytes',
-    head: ['sessions', 'Redis, each', '`tokens`, each', '`users`, each user', 'Redis, all', '`tokens`, all'],
+    head: [
+      ...['sessions', 'Redis, each', '`tokens`, each', '`users`, each user', '`known_devices`, each user'],
+      ...['Redis, all', '`tokens`, all'],
+    ],
     rows: figures.map(({ sessions, bytes }) => [
       ...[count(sessions), count(bytes.redis / sessions), count(bytes.tokens / sessions)],
-      ...[count((2 * bytes.users) / sessions), mib(bytes.redis), mib(bytes.tokens)],
+      ...[count((2 * bytes.users) / sessions), count((2 * bytes.devices) / sessions)],
+      ...[mib(bytes.redis), mib(bytes.tokens)],
     ]),
   };
 }
@@ -93,30 +117,53 @@ function mixedTable(figures: readonly MixedFigure[]): Table {
       const { replicas, connections, sessions, requests, perSecond } = figure;
       const setUp =
         `${replicas} ${replicas === 1 ? 'replica' : 'replicas'}, ${connections} connections, ${count(sessions)} sessions: ` +
-        OPERATIONS.map((operation) => `${requests[operation] / 10}% ${operation}`).join(', ');
+        OPERATIONS.filter((operation) => requests[operation] > 0)
+          .map((operation) => `${requests[operation] / 10}% ${operation}`)
+          .join(', ');
       const planned = plannedCost(figure);
       const rate = count(perSecond.median);
       return [
         row(setUp, rate, 'CPU µs of the replicas for a request', planned.micros, figure.micros),
         row('the same', rate, 'CPU µs of Redis for a request', planned.redisMicros, figure.redisMicros),
+        row(
+          'the same',
+          rate,
+          'CPU µs of PostgreSQL for a request',
+          planned.postgresMicros,
+          figure.postgresMicros,
+        ),
+        [
+          ...['the same', rate, 'rows for 1,000 requests, at most', count(planned.rows)],
+          ...[count(1000 * figure.rows), signedPercent(planned.rows / (1000 * figure.rows) - 1)],
+        ],
       ];
     }),
   };
 }
 
-/** CPU microseconds of one request of the mix, by the model, at the rate that was measured. */
+/** CPU microseconds and rows of the mix, by the model, at the rate that was measured. */
 export function plannedCost({ sessions, requests, replicas, perSecond }: MixedFigure): {
   micros: number;
   redisMicros: number;
+  postgresMicros: number;
+  /** Of 1,000 requests. */
+  rows: number;
 } {
   const each = (operation: keyof typeof requests) => (requests[operation] / 1000) * perSecond.median;
-  const rates = { logins: each('login'), refreshes: each('refresh'), verifies: each('verify') };
+  const coldRefreshes = each('cold refresh');
+  const rates = {
+    ...{ logins: each('login'), verifies: each('verify') },
+    ...{ refreshes: each('refresh') + coldRefreshes, coldRefreshes },
+  };
+  const { idle } = COSTS;
   // Half of the sessions verify (mixed.ts).
   const cores = coresOf(rates, isRemembered(sessions / 2), COSTS);
   const perRequest = (used: number) => (used * 1e6) / perSecond.median;
   return {
-    micros: perRequest(cores.loop + cores.hash + COSTS.idle * replicas),
-    redisMicros: perRequest(cores.redis),
+    micros: perRequest(cores.loop + cores.hash + idle.replica * replicas),
+    redisMicros: perRequest(cores.redis + idle.redis * replicas),
+    postgresMicros: perRequest(cores.postgres + idle.postgres * replicas),
+    rows: (rowWritesOf(rates) * 1000) / perSecond.median,
   };
 }
 
@@ -125,7 +172,7 @@ function bytesCheck(sessions: ScaleDocument['sessions']): Table {
   const figure = sessions?.figures.at(-1);
   const head = ['store', 'planned', 'measured', 'error'];
   if (!figure) return { title: 'Bytes', head, rows: [] };
-  const { redisSession, redisUser, token } = COSTS.bytes;
+  const { redisSession, redisUser, token, user, knownDevice } = COSTS.bytes;
   const row = (store: string, planned: number, measured: number) => [
     ...[store, mib(planned), mib(measured)],
     signedPercent(planned / measured - 1),
@@ -136,6 +183,8 @@ function bytesCheck(sessions: ScaleDocument['sessions']): Table {
     rows: [
       row('Redis', figure.sessions * (redisSession + redisUser / 2), figure.bytes.redis),
       row('`tokens`', figure.sessions * token, figure.bytes.tokens),
+      row('`users`', (figure.sessions / 2) * user, figure.bytes.users),
+      row('`known_devices`', (figure.sessions / 2) * knownDevice, figure.bytes.devices),
     ],
   };
 }

@@ -2,7 +2,8 @@ import type { Caller } from '../bench/load.ts';
 import { jsonRequest, nextRefresh, requestText, verifyRequest } from '../bench/requests.ts';
 import { PASSWORD, type Population } from './population.ts';
 
-export const OPERATIONS = ['verify', 'refresh', 'login'] as const;
+/** A cold refresh is the first one of a session that Redis does not hold. */
+export const OPERATIONS = ['verify', 'refresh', 'cold refresh', 'login'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /** More than a replica keeps of verified tokens, so each verify of this many in turn checks a signature. */
@@ -43,6 +44,19 @@ export function sourceOf(operation: Operation, population: Population, among?: 0
         next: () => {
           const request = waiting[at++] ?? '';
           return { request, answered: (body) => waiting.push(nextRefresh(request, body)) };
+        },
+      };
+    }
+    case 'cold refresh': {
+      const { sessions: first, cold } = population;
+      return {
+        next: () => {
+          if (at === cold) throw new Error('no cold session is left: lower SCALE_SECONDS or SCALE_ROUNDS');
+          return {
+            request: requestText('GET /api/auth/refresh', {
+              token: population.mint('refresh', first + at++),
+            }),
+          };
         },
       };
     }

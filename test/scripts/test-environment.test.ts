@@ -74,7 +74,9 @@ function testSources() {
     .filter(
       (name) =>
         name.endsWith('.ts') &&
-        !/^(bench|scale)\/|^load\/load\.ts|soak\/|^scripts\/|leaks\/watched-instance/.test(name),
+        !/^(bench|scale)\/|^load\/load\.ts|soak\/|^scripts\/|leaks\/watched-instance|^support\/admin-program/.test(
+          name,
+        ),
     )
     .map((name) => ({
       name,

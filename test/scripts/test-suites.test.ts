@@ -7,11 +7,12 @@ const ROOT = new URL('../../../', import.meta.url).pathname;
 interface TestSuites {
   SUITES: Record<string, string[]>;
   suiteOf: (file: string) => string;
+  readArguments: (words: string[]) => { suites: string[]; filters: string[] };
   isIn: (suite: string, file: string, hasNames: boolean) => boolean;
 }
 
 const path = join(ROOT, 'scripts/test-suites.mjs');
-const { SUITES, suiteOf, isIn } = (await import(path)) as TestSuites;
+const { SUITES, suiteOf, isIn, readArguments } = (await import(path)) as TestSuites;
 
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map(String)
@@ -30,9 +31,17 @@ test('each suite has files and a script, and CI runs it', (t) => {
       `${suite} has files`,
     );
     t.match(scripts[`test:${suite}`], `scripts/test.mjs --${suite}`);
-    t.match(ci, new RegExp(`^step tests ${suite} npm run test:${suite}$`, 'm'));
+    t.match(ci, new RegExp(`^step tests \\S+ npm (run test:${suite}|test -- .*--${suite}( .*)?)$`, 'm'));
   }
   t.match(ci, /^ +npm test$/m, 'and the core');
+  t.end();
+});
+
+test('arguments name suites and parts of paths', (t) => {
+  t.strictSame(readArguments([]), { suites: ['core'], filters: [] });
+  t.strictSame(readArguments(['http/a', 'cli']), { suites: ['core'], filters: ['http/a', 'cli'] });
+  t.strictSame(readArguments(['--attack', '--fuzz', 'x']), { suites: ['attack', 'fuzz'], filters: ['x'] });
+  t.throws(() => readArguments(['--attack', '--unknown']), /no suite --unknown/);
   t.end();
 });
 
@@ -45,6 +54,25 @@ test('npm run test:all runs every file', (t) => {
     if (!isRun) t.fail(`${file} runs`);
   }
   t.strictSame(parts, ['fault', 'container']);
+  t.end();
+});
+
+test('a second version of Node runs the core without its slow files', (t) => {
+  const again = files.filter((file) => isIn('again', file, false));
+  const core = files.filter((file) => isIn('core', file, false));
+  const left = core.filter((file) => !again.includes(file));
+  t.ok(again.length > 0);
+  t.strictSame(
+    again.filter((file) => !core.includes(file)),
+    [],
+  );
+  t.ok(left.length > 0);
+  // Drivers, streams and timers differ between versions.
+  t.strictSame(
+    left.filter((file) => !file.startsWith('dist/test/http/')),
+    [],
+  );
+  t.match(readFileSync(join(ROOT, '.ci/run'), 'utf8'), /^step tests tests npm test -- --again$/m);
   t.end();
 });
 

@@ -1,7 +1,6 @@
 import type { Environment } from '../../src/config/config.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
-import { disableUser } from '../../src/infra/postgres/user-status.ts';
-import { makePostgres } from '../../src/infra/postgres/client.ts';
+import { disableAccount } from './accounts.ts';
 import type { TestApp } from './app.ts';
 import {
   anAccount,
@@ -82,12 +81,7 @@ export const RECORDED_ENDINGS: Record<string, Ending> = {
   },
   'disabling the user': async ({ databaseUrl }, { username }) => {
     // In the record only: no replica has set a tombstone yet.
-    const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
-    try {
-      await disableUser(postgres.prisma, { username });
-    } finally {
-      await postgres.close();
-    }
+    await disableAccount(databaseUrl, { username });
   },
 };
 
@@ -116,4 +110,14 @@ export async function liveTokens({ databaseUrl }: TestApp, { userId }: Victim): 
     [userId],
   );
   return rows.map(({ id }) => Number(id));
+}
+
+/** What an operation may change: the valid tokens, and the account's row. */
+export async function effectsOn(target: TestApp, victim: Victim): Promise<unknown[]> {
+  const rows = await sql<{ row: unknown }>(
+    target.databaseUrl,
+    `SELECT to_jsonb(users) - 'disabled_at' AS row FROM users WHERE id = $1`,
+    [victim.userId],
+  );
+  return [await liveTokens(target, victim), ...rows.map(({ row }) => row)];
 }

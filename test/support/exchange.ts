@@ -1,9 +1,12 @@
 import { request, type Dispatcher } from 'undici';
+import { basic, type TestClient } from './service-client.ts';
 
 export interface Call {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   token?: string;
+  /** A registered service, by HTTP Basic. */
+  client?: TestClient;
   body?: object;
   userAgent?: string;
 }
@@ -12,6 +15,10 @@ export interface Exchanged {
   status: number;
   /** Seconds of Retry-After; 0 if absent. */
   retryAfter: number;
+  /** X-Auth-User; null if absent. */
+  user: string | null;
+  /** X-Auth-Roles; null if absent. */
+  roles: string | null;
   text: string;
 }
 
@@ -22,12 +29,13 @@ export async function exchange(
   call: Call,
   signal?: AbortSignal,
 ): Promise<Exchanged> {
-  const { method, path, token, body, userAgent } = call;
+  const { method, path, token, client, body, userAgent } = call;
   const response = await request(origin + path, {
     dispatcher,
     method,
     headers: {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(client && basic(client)),
       ...(body && { 'content-type': 'application/json' }),
       ...(userAgent !== undefined && { 'user-agent': userAgent }),
     },
@@ -36,5 +44,10 @@ export async function exchange(
   });
   const text = await response.body.text();
   const retryAfter = Number(response.headers['retry-after'] ?? 0);
-  return { status: response.statusCode, retryAfter, text };
+  const header = (name: string) => {
+    const value = response.headers[name];
+    return typeof value === 'string' ? value : null;
+  };
+  const [user, roles] = [header('x-auth-user'), header('x-auth-roles')];
+  return { status: response.statusCode, retryAfter, user, roles, text };
 }

@@ -23,7 +23,7 @@ export interface FakeLatchkey {
   published: JWK[];
   sign(claims?: object, header?: object, key?: CryptoKey | Uint8Array): Promise<string>;
   /** Puts an event on the stream. */
-  publish(event: 'revoked' | 'user_revoked', data: object): void;
+  publish(event: 'revoked' | 'user_revoked' | 'user_changed', data: object): void;
   /** Writes raw text to every connected reader. */
   write(text: string): void;
   /** Loses the stream and its events. Connected readers get a snapshot at once. */
@@ -164,7 +164,7 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
       log.push({ event, data });
       const { token, user, before } = data as Record<string, number>;
       if (token !== undefined) snapshot.tokens.push(token);
-      else snapshot.users.push({ user, before });
+      else if (before !== undefined) snapshot.users.push({ user, before });
       fake.write(frame(event, data, position()));
     },
     write(text) {

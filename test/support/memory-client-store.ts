@@ -28,6 +28,7 @@ export function makeMemoryClientStore(): ClientStore {
       }));
     },
     finishRotation: (name) => change(name, (client) => ({ ...client, previousHash: null })),
+    allow: (name, rights) => change(name, (client) => ({ ...client, rights })),
     remove: (name) => Promise.resolve(clients.delete(name)),
   };
 }

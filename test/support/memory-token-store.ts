@@ -6,6 +6,8 @@ import type { User } from '../../src/domain/users/user.ts';
 
 export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWriter {
   disable(userId: number): void;
+  /** As a change of the password elsewhere. */
+  changePassword(userId: number): void;
 }
 
 /**
@@ -17,6 +19,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const pending = new Set<number>();
   const settled = new Map<number, number>();
   const reasons = new Map<number, EndReason>();
+  /** Of the users' passwords. */
+  const versions = new Map<number, number>();
   /** The generations of the sessions that created them. */
   const origins = new Map<number, number>();
 
@@ -63,16 +67,23 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   const promised = <Result>(work: () => Result): Promise<Result> => Promise.resolve().then(work);
 
   return {
-    addSession: (userId, { name, createdAt, state }, { limit, liveSince, createdSince = 0 }) =>
+    addSession: (
+      userId,
+      { name, createdAt, state },
+      { limit, liveSince, createdSince = 0, passwordVersion },
+    ) =>
       promised(() => {
-        if (!mayLogIn(userId)) return null;
+        const user = users.get(userId);
+        if (!user || user.disabled) return null;
+        const version = versions.get(userId) ?? 0;
+        if ((passwordVersion ?? version) !== version) throw new AuthError('invalid_credentials');
         const replaced = ofUser(userId, 'session')
           .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)
           .slice(limit - 1);
         for (const record of replaced) end(record, createdAt, 'replaced');
         const id = add({ userId, type: 'session', name, createdAt, state });
-        return { id, replaced: replaced.map((record) => record.id) };
+        return { id, replaced: replaced.map((record) => record.id), user };
       }),
 
     addLongLived: (userId, { name, createdAt, expiresAt = null, createdBy }, limit) =>
@@ -118,15 +129,15 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         return { ended: ended.map(({ id }) => id), pending: unsettled.map(({ id }) => id) };
       }),
 
-    revokeAll: (userId, { at, reason, usedSince, caller, keepsCaller }) =>
+    revokeAll: (userId, { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }) =>
       promised(() => {
         if (caller !== null) requireLive(userId, caller);
         const keep = keepsCaller ? caller : null;
         const ended = inUse(userId, usedSince)
-          .filter(({ id }) => id !== keep)
+          .filter(({ id, type }) => id !== keep && !(keepsLongLived && type === 'llt'))
           .map((record) => end(record, at, reason));
         const ids = [...records.values()].filter((record) => record.userId === userId).map(({ id }) => id);
-        return { ended, before: keep === null ? Math.max(0, ...ids) : null };
+        return { ended, before: keep === null && !keepsLongLived ? Math.max(0, ...ids) : null };
       }),
 
     list: (userId, usedSince = -1) => promised(() => inUse(userId, usedSince)),
@@ -200,6 +211,10 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           if (record && at > (record.lastUsedAt ?? 0)) records.set(tokenId, { ...record, lastUsedAt: at });
         }
       }),
+
+    changePassword(userId) {
+      versions.set(userId, (versions.get(userId) ?? 0) + 1);
+    },
 
     disable(userId) {
       const user = users.get(userId);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
+import type { Right } from '../../src/domain/clients/rights.ts';
 import { makeClientRegistry } from '../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
@@ -25,8 +26,12 @@ export async function withRegistry<Result>(
 }
 
 /** Registers a service. */
-export async function aServiceClient(databaseUrl: string, name = 'billing'): Promise<TestClient> {
-  const created = await withRegistry(databaseUrl, (registry) => registry.create(name));
+export async function aServiceClient(
+  databaseUrl: string,
+  name = 'billing',
+  rights?: readonly Right[],
+): Promise<TestClient> {
+  const created = await withRegistry(databaseUrl, (registry) => registry.create(name, rights));
   if (!created) throw new Error(`the client ${name} already exists`);
   return created;
 }

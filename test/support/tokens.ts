@@ -38,7 +38,7 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     userId,
     tokenId,
     mint: (type, generation) =>
-      codec.sign(type, pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes)[type]),
+      codec.sign(type, pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes, [])[type]),
   };
 }
 

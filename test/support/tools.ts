@@ -35,11 +35,23 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   podman: { package: 'podman' },
   prometheus: { package: 'prometheus' },
   promtool: { package: 'prometheus' },
+  python3: { package: 'python3' },
   'redis-sentinel': { package: 'redis-sentinel' },
   'redis-server': { package: 'redis-server' },
   runc: { package: 'runc' },
   sleep: { package: 'coreutils' },
   tar: { package: 'tar' },
+};
+
+/**
+ * The Python libraries whose hashes we import, by module and Debian package. `.ci/run` installs them too, and Django 4 or
+ * later besides: Debian 12's is older.
+ */
+export const PYTHON_MODULES: Readonly<Record<string, string>> = {
+  argon2: 'python3-argon2',
+  bcrypt: 'python3-bcrypt',
+  django: 'python3-django',
+  passlib: 'python3-passlib',
 };
 
 /** Why a suite that starts these programs cannot run here, or false. */

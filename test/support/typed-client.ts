@@ -1,3 +1,5 @@
+import type { Mistake } from './generated-client.ts';
+
 /**
  * A customer's program that uses the client generated from the document. It is compiled next to the generated
  * `schema.d.ts`, and run with the URL of a service.
@@ -54,9 +56,9 @@ console.log(
 );
 `;
 
-/** Wrong uses that must be type errors: the original code, and the mistake that replaces it. */
-export const MISTAKES: [name: string, find: string, replace: string][] = [
-  ['a path that is not there', "'/api/user', as(token)));", "'/api/users', as(token)));"],
+/** Wrong uses that must be type errors. */
+export const MISTAKES: Mistake[] = [
+  ['a path that is not there', "'/api/user', as(token)));", "'/api/accounts', as(token)));"],
   [
     'a method that the path does not know',
     "client.GET('/api/auth/refresh'",

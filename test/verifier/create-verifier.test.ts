@@ -212,6 +212,56 @@ test('introspects a long-lived token once, until the feed names it', async (t) =
   t.equal(introspections(fake), 2, 'a token known to have ended is not introspected');
 });
 
+test('says the roles: of an access token its own, of a long-lived token the present ones', async (t) => {
+  const fake = await fakeLatchkey(t);
+  let roles = ['editor'];
+  fake.introspect = (token) => ({ ...activeAnswer(token), roles });
+  const { verifier } = verifierOf(t, fake);
+  await verifier.ready();
+  const rolesOf = async (token: string) => (await verifier.verify(token)).roles;
+  const [access, plain] = [await fake.sign({ roles: ['admin'] }), await fake.sign()];
+  const llt = await fake.sign(...longLived(12));
+  t.strictSame(await rolesOf(access), ['admin']);
+  t.strictSame(await rolesOf(plain), []);
+  t.strictSame(await rolesOf(llt), ['editor']);
+  roles = [];
+  t.strictSame(await rolesOf(llt), ['editor'], 'from memory');
+  fake.publish('user_changed', { user: 8, version: 1 });
+  fake.publish('user_changed', { user: 7, version: 1 });
+  await until(async () => (await rolesOf(llt)).length === 0);
+  t.equal(introspections(fake), 2);
+  t.strictSame(await rolesOf(access), ['admin']);
+  t.ok(verifier.staleness() < Infinity);
+});
+
+test('after a lost epoch, no request from before the snapshot tells the roles', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake);
+  await verifier.ready();
+  const [asked, answer] = [deferred<null>(), deferred<null>()];
+  fake.introspect = async (token) => {
+    asked.resolve(null);
+    await answer.promise;
+    return { ...activeAnswer(token), roles: ['admin'] };
+  };
+  const token = await fake.sign(...longLived(12));
+  const before = verifier.verify(token);
+  await asked.promise;
+  // The role is removed, and the event that says so is lost with the epoch.
+  fake.introspect = (each) => ({ ...activeAnswer(each), roles: [] });
+  fake.loseStream();
+  const witness = await fake.sign({ sid: 98 });
+  fake.publish('revoked', { token: 98, user: 9 });
+  await until(async () => (await outcome(witness)) === 'invalid_token');
+  const after = verifier.verify(token);
+  await until(() => introspections(fake) === 2);
+  answer.resolve(null);
+  t.strictSame((await before).roles, ['admin']);
+  t.strictSame((await after).roles, []);
+  t.strictSame((await verifier.verify(token)).roles, [], 'from memory');
+  t.equal(introspections(fake), 2);
+});
+
 test('a long-lived token that was revoked long ago is not accepted at first sight', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake, { whenStale: 'accept' });

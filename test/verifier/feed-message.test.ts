@@ -7,6 +7,7 @@ test('reads the events of the feed', (t) => {
   t.strictSame(read('heartbeat', '{}'), { type: 'heartbeat' });
   t.strictSame(read('revoked', '{"token":11,"user":7}'), { type: 'revoked', token: 11 });
   t.strictSame(read('user_revoked', '{"user":7,"before":90}'), { type: 'user_revoked', user: 7, before: 90 });
+  t.strictSame(read('user_changed', '{"user":7,"version":3}'), { type: 'user_changed', user: 7 });
   t.strictSame(
     read('snapshot', '{"tokens":[11,12],"users":[{"user":7,"before":90}],"last":true,"remember":905}'),
     {
@@ -36,6 +37,8 @@ test('does not ignore a revocation that it cannot read', (t) => {
     ['revoked', 'null'],
     ['user_revoked', '{"user":7}'],
     ['user_revoked', '{"user":7,"before":1.5}'],
+    ['user_changed', '{"version":3}'],
+    ['user_changed', '{"user":"7","version":3}'],
     ['snapshot', '{"users":[],"last":true,"remember":905}'],
     ['snapshot', '{"tokens":[1,null],"users":[],"last":true,"remember":905}'],
     ['snapshot', '{"tokens":[],"last":true,"remember":905}'],

@@ -7,11 +7,12 @@ const TOKEN = { userId: 7, sid: 11, tokenType: 'access', claims: { sub: '7', sid
 const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
 
 const answering = (answer: unknown) =>
-  makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) });
+  makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) }, () => 0);
 
-test('resolves for an active token', async (t) => {
-  await answering(GOOD)('token', TOKEN);
-  await t.resolves(answering(GOOD)('token', TOKEN));
+test('returns the roles of an active token; none if Latchkey is of a release without roles', async (t) => {
+  t.strictSame(await answering({ ...GOOD, roles: ['editor'] })('token', TOKEN), ['editor']);
+  t.strictSame(await answering({ ...GOOD, roles: [] })('token', TOKEN), []);
+  t.strictSame(await answering(GOOD)('token', TOKEN), []);
 });
 
 test('refuses an inactive token', async (t) => {
@@ -25,6 +26,9 @@ test('an answer of another shape, or about another token, is unavailable', async
     { ...GOOD, sid: 12 },
     { ...GOOD, sub: '8' },
     { ...GOOD, token_use: 'llt' },
+    { ...GOOD, roles: 'editor' },
+    { ...GOOD, roles: [7] },
+    { ...GOOD, roles: null },
   ];
   for (const answer of answers)
     await t.rejects(answering(answer)('token', TOKEN), { code: 'unavailable' }, JSON.stringify(answer));
@@ -32,18 +36,22 @@ test('an answer of another shape, or about another token, is unavailable', async
 
 test('sends one request for concurrent calls with one token, and a new one later', async (t) => {
   const asked: string[] = [];
-  const introspect = makeIntrospect({
-    introspect: async (token) => {
-      asked.push(token);
-      await new Promise((resolve) => setImmediate(resolve));
-      if (token === 'away') throw new VerifierError('unavailable', 'away');
-      return GOOD;
-    },
-  });
+  let changes = 0;
+  const ask = async (token: string) => {
+    asked.push(token);
+    await new Promise((resolve) => setImmediate(resolve));
+    if (token === 'away') throw new VerifierError('unavailable', 'away');
+    return GOOD;
+  };
+  const introspect = makeIntrospect({ introspect: ask }, () => changes);
   await Promise.all(['a', 'a', 'b', 'a'].map((token) => introspect(token, TOKEN)));
   t.strictSame(asked, ['a', 'b']);
   await introspect('a', TOKEN);
   t.strictSame(asked, ['a', 'b', 'a']);
   for (let i = 0; i < 2; i++) await t.rejects(introspect('away', TOKEN), { code: 'unavailable' });
   t.equal(asked.length, 5, 'a failure is not cached');
+  const before = introspect('a', TOKEN);
+  changes++;
+  await Promise.all([before, introspect('a', TOKEN), introspect('a', TOKEN)]);
+  t.equal(asked.length, 7, 'a change needs a new request');
 });

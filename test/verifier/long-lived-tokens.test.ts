@@ -9,7 +9,7 @@ const snapshot: FeedMessage = { type: 'snapshot', tokens: [], users: [], isLast:
 
 function tokens(size = 100) {
   const revoked = new Set<number>();
-  const world = { answer: (): Promise<void> => Promise.resolve(), revoked };
+  const world = { answer: (): Promise<string[]> => Promise.resolve(['editor']), revoked };
   const longLived = makeLongLivedTokens({
     introspect: () => world.answer(),
     revocations: { includes: ({ sid }) => revoked.has(sid) },
@@ -24,23 +24,23 @@ function tokens(size = 100) {
 
 test('is cached once it was valid, for its user', async (t) => {
   const { longLived } = tokens();
-  t.notOk(longLived.isKnown(aToken(11)));
-  await longLived.ask('token', aToken(11));
-  t.ok(longLived.isKnown(aToken(11)));
-  t.notOk(longLived.isKnown(aToken(11, 8)));
-  t.notOk(longLived.isKnown(aToken(12)));
+  t.equal(longLived.known(aToken(11)), null);
+  t.strictSame(await longLived.ask('token', aToken(11)), ['editor']);
+  t.strictSame(longLived.known(aToken(11)), ['editor']);
+  t.notOk(longLived.known(aToken(11, 8)));
+  t.notOk(longLived.known(aToken(12)));
 });
 
 test('is not cached if it was not valid', async (t) => {
   const { longLived, world } = tokens();
   world.answer = () => Promise.reject(new Error('no'));
   await t.rejects(longLived.ask('token', aToken(11)), { message: 'no' });
-  t.notOk(longLived.isKnown(aToken(11)));
+  t.notOk(longLived.known(aToken(11)));
 });
 
 test('is forgotten when the feed names it or its user, or completes a snapshot', async (t) => {
   const { longLived, learn } = tokens();
-  const known = () => [10, 11, 12, 13].filter((sid) => longLived.isKnown(aToken(sid)));
+  const known = () => [10, 11, 12, 13].filter((sid) => longLived.known(aToken(sid)));
   const askAll = () => Promise.all([10, 11, 12, 13].map((sid) => longLived.ask('token', aToken(sid))));
   await askAll();
   learn({ type: 'revoked', token: 11 });
@@ -56,42 +56,66 @@ test('is forgotten when the feed names it or its user, or completes a snapshot',
   t.strictSame(known(), []);
 });
 
-test('an answer is not cached if the feed names the token meanwhile', async (t) => {
-  for (const message of [{ type: 'revoked', token: 11 }, snapshot] satisfies FeedMessage[]) {
+test('an answer is not cached if the feed names the token or its user meanwhile', async (t) => {
+  const changed: FeedMessage = { type: 'user_changed', user: 7 };
+  for (const message of [{ type: 'revoked', token: 11 }, changed, snapshot] satisfies FeedMessage[]) {
     const { longLived, learn, world } = tokens();
-    const answer = deferred<undefined>();
+    const answer = deferred<string[]>();
     world.answer = () => answer.promise;
     const asking = longLived.ask('token', aToken(11));
     learn(message);
-    answer.resolve(undefined);
+    answer.resolve([]);
     await asking;
-    t.notOk(longLived.isKnown(aToken(11)), message.type);
+    t.notOk(longLived.known(aToken(11)), message.type);
   }
 });
 
-test('an answer is cached if the feed names other tokens meanwhile', async (t) => {
+test('an answer is cached if the feed names other tokens and users meanwhile', async (t) => {
   const { longLived, learn, world } = tokens();
-  const answer = deferred<undefined>();
+  const answer = deferred<string[]>();
   world.answer = () => answer.promise;
   const asking = longLived.ask('token', aToken(11));
   learn({ type: 'revoked', token: 12 });
+  learn({ type: 'user_changed', user: 8 });
   learn({ ...snapshot, isLast: false });
-  answer.resolve(undefined);
+  answer.resolve([]);
   await asking;
-  t.ok(longLived.isKnown(aToken(11)));
+  t.ok(longLived.known(aToken(11)));
+});
+
+test('is asked about again, with every token of its user, once the user has changed', async (t) => {
+  const { longLived, learn, world } = tokens();
+  for (const token of [aToken(11), aToken(12), aToken(13, 8)]) await longLived.ask('token', token);
+  learn({ type: 'user_changed', user: 7 });
+  t.equal(longLived.known(aToken(11)), null);
+  t.equal(longLived.known(aToken(12)), null);
+  t.strictSame(longLived.known(aToken(13, 8)), ['editor'], 'not of other users');
+  world.answer = () => Promise.resolve([]);
+  t.strictSame(await longLived.ask('token', aToken(11)), []);
+  t.strictSame(longLived.known(aToken(11)), []);
+});
+
+test('a request that failed is not waited for', async (t) => {
+  const { longLived, learn, world } = tokens();
+  world.answer = () => Promise.reject(new Error('no'));
+  await t.rejects(longLived.ask('token', aToken(11)));
+  learn({ type: 'user_changed', user: 7 });
+  world.answer = () => Promise.resolve([]);
+  await longLived.ask('token', aToken(11));
+  t.ok(longLived.known(aToken(11)));
 });
 
 test('is bounded, and evicts the least recently used token', async (t) => {
   const { longLived } = tokens(2);
   await longLived.ask('token', aToken(11));
   await longLived.ask('token', aToken(12));
-  t.ok(longLived.isKnown(aToken(11)));
+  t.ok(longLived.known(aToken(11)));
   await longLived.ask('token', aToken(13));
   t.strictSame(
-    [11, 12, 13].map((sid) => longLived.isKnown(aToken(sid))),
+    [11, 12, 13].map((sid) => longLived.known(aToken(sid)) !== null),
     [true, false, true],
   );
   const none = tokens(0).longLived;
   await none.ask('token', aToken(11));
-  t.notOk(none.isKnown(aToken(11)));
+  t.notOk(none.known(aToken(11)));
 });

@@ -12,7 +12,10 @@ test('accepts access tokens and long-lived ones by their type', (t) => {
 });
 
 test('reads the claims', (t) => {
-  t.strictSame(readToken(CLAIMS, 'access'), { userId: 7, sid: 11, tokenType: 'access', claims: CLAIMS });
+  const token = { userId: 7, sid: 11, tokenType: 'access', roles: [], claims: CLAIMS };
+  t.strictSame(readToken(CLAIMS, 'access'), token);
+  const withRoles = { ...CLAIMS, roles: ['editor', 'billing:read'] };
+  t.strictSame(readToken(withRoles, 'access'), { ...token, roles: withRoles.roles, claims: withRoles });
   t.match(readToken({ ...CLAIMS, exp: undefined, gen: undefined }, 'llt'), {
     userId: 7,
     sid: 11,
@@ -34,6 +37,9 @@ test('refuses tokens that do not have Latchkey’s shape', (t) => {
     { sid: 2 ** 53 },
     { iat: undefined },
     { exp: undefined },
+    { roles: 'editor' },
+    { roles: [7] },
+    { roles: null },
   ];
   for (const claims of wrong)
     t.equal(readToken({ ...CLAIMS, ...claims }, 'access'), null, JSON.stringify(claims));

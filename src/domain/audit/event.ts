@@ -36,6 +36,12 @@ const CLIENT = {
   clientId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
 };
 
+const BY_CLIENT = { clientId: Text('The service', 'lkc_n2Kx0pQ') };
+
+const RIGHTS = {
+  rights: Type.Optional(Text('Its rights, if the command named them', 'introspect,users.read')),
+};
+
 const KEY_CHANGE = { ...KEY, use: OneOf('What the key signs', ['signing', 'refresh']) };
 
 /**
@@ -58,6 +64,69 @@ export const EVENTS = {
     ...NAMED,
     reason: OneOf('Unknown name, wrong password, or disabled account', ['unknown', 'password', 'disabled']),
   }),
+  'user.changed': define(
+    ['info', 'success', 'user'],
+    'A user changed its name, username or e-mail address.',
+    {
+      ...USER,
+      ...BY,
+      fields: Text('What changed, never to what', 'name,username'),
+    },
+  ),
+  'user.created_by_client': define(
+    ['info', 'success', 'service'],
+    'A registered service opened an account.',
+    { ...USER, ...BY_CLIENT },
+  ),
+  'user.changed_by_client': define(
+    ['info', 'success', 'service'],
+    'A registered service changed, disabled or enabled an account.',
+    {
+      ...USER,
+      ...BY_CLIENT,
+      fields: Text('What it asked to change', 'roles,disabled'),
+      disabled: Flag('Whether the account is disabled now'),
+      ...TOKEN_IDS,
+    },
+  ),
+  'user.deleted_by_client': define(
+    ['warn', 'success', 'service'],
+    'A registered service deleted an account.',
+    {
+      ...USER,
+      ...BY_CLIENT,
+      ...TOKEN_IDS,
+    },
+  ),
+  'user.logged_out_by_client': define(
+    ['info', 'success', 'service'],
+    'A registered service ended all tokens of an account.',
+    { ...USER, ...BY_CLIENT, ...TOKEN_IDS },
+  ),
+  'user.reset_by_client': define(['warn', 'success', 'service'], 'A registered service made a reset token.', {
+    ...USER,
+    ...BY_CLIENT,
+  }),
+  'password.changed': define(['info', 'success', 'user'], 'A user changed the password.', {
+    ...USER,
+    ...BY,
+    ...TOKEN_IDS,
+  }),
+  'password.wrong': define(
+    ['info', 'refused', 'user'],
+    'A session gave a wrong current password, to change the password, username or e-mail address.',
+    { ...USER, ...BY },
+  ),
+  'password.reset': define(
+    ['warn', 'success', 'presenter'],
+    'A reset token was redeemed: the account has a new password, and all its tokens ended.',
+    { ...USER, ...TOKEN_IDS },
+  ),
+  'password.reset_failed': define(
+    ['info', 'refused', 'presenter'],
+    'A reset token was unknown, used, replaced, voided or expired.',
+    {},
+  ),
   'limit.reached': define(
     ['warn', 'refused', 'presenter'],
     'A limit refused a request for the first time in its window. Each replica writes one event for a key and window.',
@@ -103,7 +172,7 @@ export const EVENTS = {
   'token.revoked_by_client': define(
     ['info', 'success', 'service'],
     'A registered service ended a session or long-lived token.',
-    { ...TOKEN, clientId: Text('The service', 'lkc_n2Kx0pQ') },
+    { ...TOKEN, ...BY_CLIENT },
   ),
   'clock.wrong': define(
     ['error', 'refused', 'presenter'],
@@ -136,12 +205,39 @@ export const EVENTS = {
     done: Type.Optional(Flag('A replica has confirmed that they are refused')),
   }),
   'user.enable': command('`latchkey user enable`', { userId: NAMED.userId }),
+  'user.roles': command('`latchkey user roles`', {
+    userId: NAMED.userId,
+    done: Type.Optional(Flag('A replica has confirmed that it serves the new roles')),
+  }),
+  'user.delete': command('`latchkey user delete`', {
+    userId: NAMED.userId,
+    ended: Type.Optional(Count('Tokens that it ended', 2)),
+    done: Type.Optional(Flag('A replica has confirmed that they are refused')),
+  }),
+  'user.reset': command('`latchkey user reset`, which makes a reset token', {
+    userId: NAMED.userId,
+    disabled: Type.Optional(Flag('The account is disabled, and stays so')),
+  }),
   'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
+  'user.show': command('`latchkey user show`, which shows personal data', { userId: NAMED.userId }),
+  'user.list': command('`latchkey user list`, which shows personal data', {
+    shown: Type.Optional(Count('Accounts that it showed', 100)),
+  }),
+  'user.create': command('`latchkey user create`', { userId: NAMED.userId }),
+  'user.import': command('`latchkey user import`', {
+    imported: Type.Optional(Count('Accounts that it added', 100_000)),
+    refused: Type.Optional(Count('Lines that it refused', 2)),
+    skipped: Type.Optional(Count('Lines that an earlier run had imported', 0)),
+  }),
+  'user.export': command('`latchkey user export`, which writes password hashes and e-mail addresses', {
+    exported: Type.Optional(Count('Accounts that it wrote', 100_000)),
+  }),
   'user.skeletons': command('`latchkey user skeletons`', {
     filled: Type.Optional(Count('Accounts that got a skeleton', 4)),
     colliding: Type.Optional(Count('Accounts that look like an older one', 0)),
   }),
-  'client.create': command('`latchkey client create`', CLIENT),
+  'client.create': command('`latchkey client create`', { ...CLIENT, ...RIGHTS }),
+  'client.allow': command('`latchkey client allow`', { ...CLIENT, ...RIGHTS }),
   'client.rotate': command('`latchkey client rotate`', {
     ...CLIENT,
     step: OneOf('`--again` replaces the newer secret, `--finish` ends the older one', [

@@ -1,35 +1,55 @@
 import { AuthError } from '../errors.ts';
 import type { ClientDirectory } from './directory.ts';
+import type { Right } from './rights.ts';
 import { hashSecret, isHashOf } from './secret.ts';
 import type { ServiceIdentity } from './service-client.ts';
 
-/** Authenticates registered services. */
+/** Authenticates registered services, and checks what they may do. */
 export interface ServiceClients {
-  /** @throws AuthError `invalid_client`, `unavailable` */
-  authenticate(clientId: string, secret: string): Promise<ServiceIdentity>;
-  /** Whether the secret is still good: for connections that outlive their authentication. */
-  isStillGood(identity: ServiceIdentity): boolean;
+  /**
+   * Admits a service that has this right.
+   * @throws AuthError `invalid_client`, `right_missing`, `unavailable`
+   */
+  authenticate(clientId: string, secret: string, right: Right): Promise<ServiceIdentity>;
+  /**
+   * Whether the service may go on, in memory: for requests and connections that outlive their authentication.
+   * @returns null if it may, otherwise why not.
+   */
+  refusalOf(identity: ServiceIdentity, right: Right): Refusal | null;
 }
 
+type Refusal = 'invalid_client' | 'right_missing';
+
 /**
- * Authenticates a service by its secret, from memory. If that fails, the directory is loaded again first: the client or
- * its secret may be new. If the database is down, the answer is therefore `unavailable`, not a refusal.
+ * Authenticates a service by its secret, from memory. If that fails, or the service lacks the right, the directory is
+ * loaded again first: the client, its secret or its right may be new. If the database is down, the answer is therefore
+ * `unavailable`, not a refusal.
  */
 export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 'refresh'>): ServiceClients {
-  function check(clientId: string, secret: string): ServiceIdentity | null {
+  function check(clientId: string, secretHash: Uint8Array, right: Right): ServiceIdentity | Refusal {
     const client = directory.find(clientId);
-    const secretHash = hashSecret(secret);
-    return isHashOf(client, secretHash) && client ? { clientId, name: client.name, secretHash } : null;
+    if (!isHashOf(client, secretHash) || !client) return 'invalid_client';
+    return client.rights.includes(right) ? { clientId, name: client.name, secretHash } : 'right_missing';
   }
+
   return {
-    async authenticate(clientId, secret) {
-      const known = check(clientId, secret);
-      if (known) return known;
+    async authenticate(clientId, secret, right) {
+      const secretHash = hashSecret(secret);
+      const known = check(clientId, secretHash, right);
+      if (typeof known === 'object') return known;
       await directory.refresh();
-      const found = check(clientId, secret);
-      if (!found) throw new AuthError('invalid_client');
+      const found = check(clientId, secretHash, right);
+      if (typeof found === 'string') throw refused(found, right);
       return found;
     },
-    isStillGood: ({ clientId, secretHash }) => isHashOf(directory.find(clientId), secretHash),
+    refusalOf({ clientId, secretHash }, right) {
+      const found = check(clientId, secretHash, right);
+      return typeof found === 'string' ? found : null;
+    },
   };
+}
+
+/** The error of a refusal. */
+export function refused(code: Refusal, right: Right): AuthError {
+  return new AuthError(code, code === 'right_missing' ? { right } : {});
 }

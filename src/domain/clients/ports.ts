@@ -1,3 +1,4 @@
+import type { Right } from './rights.ts';
 import type { ServiceClient } from './service-client.ts';
 
 /** The registered services on record. Every method fails with AuthError('unavailable') when the database is away. */
@@ -6,7 +7,9 @@ export interface ClientStore {
   list(): Promise<ServiceClient[]>;
 
   /** @returns false when the name is taken. */
-  add(client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt'>): Promise<boolean>;
+  add(
+    client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt' | 'rights'>,
+  ): Promise<boolean>;
 
   /**
    * Adds the hash of a new secret; the hash in use until now becomes the previous one.
@@ -22,6 +25,9 @@ export interface ClientStore {
 
   /** Drops the previous hash. @returns as `rotate`. */
   finishRotation(name: string): Promise<ServiceClient | null>;
+
+  /** Replaces all rights. @returns as `rotate`. */
+  allow(name: string, rights: readonly Right[]): Promise<ServiceClient | null>;
 
   /** @returns false if no client has this name. */
   remove(name: string): Promise<boolean>;

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { ClientStore } from './ports.ts';
+import { DEFAULT_RIGHTS, type Right } from './rights.ts';
 import { hashSecret, newClientId, newSecret, type RandomBytes } from './secret.ts';
 
 interface RegistryPorts {
@@ -18,13 +19,14 @@ export interface Credentials {
 export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts) {
   return {
     /** @returns null when the name is taken. */
-    async create(name: string): Promise<Credentials | null> {
+    async create(name: string, rights: readonly Right[] = DEFAULT_RIGHTS): Promise<Credentials | null> {
       const [clientId, secret] = [newClientId(randomBytes), newSecret(randomBytes)];
       const isNew = await store.add({
         clientId,
         name,
         secretHash: hashSecret(secret),
         createdAt: clock.now(),
+        rights,
       });
       return isNew ? { clientId, secret } : null;
     },
@@ -42,6 +44,9 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
 
     /** From now on only the newest secret is good. @returns null if there is no such client. */
     finishRotation: (name: string) => store.finishRotation(name),
+
+    /** From now on the client has these rights only. @returns null if there is no such client. */
+    allow: (name: string, rights: readonly Right[]) => store.allow(name, rights),
 
     remove: (name: string) => store.remove(name),
     list: () => store.list(),

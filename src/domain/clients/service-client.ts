@@ -1,4 +1,5 @@
 import { lengthOf } from '../users/identifiers.ts';
+import type { Right } from './rights.ts';
 
 /** The record of a registered service. It holds only hashes of the secrets. */
 export interface ServiceClient {
@@ -12,6 +13,8 @@ export interface ServiceClient {
   createdAt: number;
   /** Milliseconds since 1970; null before the first rotation. */
   rotatedAt: number | null;
+  /** What it may do. */
+  rights: readonly Right[];
 }
 
 /** A client has two secrets already: another one would replace a secret that may be in use. */

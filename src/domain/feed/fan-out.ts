@@ -17,7 +17,7 @@ interface FanOutPorts {
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
   wait: (ms: number) => Promise<void>;
-  /** Whether the secret that the client authenticated with is still good. */
+  /** Whether the client's secret is still good, and it still has the right to read the feed. */
   isClient: (client: ServiceIdentity) => boolean;
   observe: Pick<Observe, 'feedEnded'>;
   /** A bug has ended a reader. */
@@ -189,7 +189,7 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of following.keys()) reader.send(messages);
     },
 
-    /** Ends the readers whose client or secret was deleted. */
+    /** Ends the readers whose client, secret or right is gone. */
     disconnectInvalidClients(): void {
       for (const reader of readers) if (!ports.isClient(reader.client)) end(reader, 'client');
     },

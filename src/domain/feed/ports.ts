@@ -1,4 +1,5 @@
 import type { TokenKey } from '../tokens/token-states.ts';
+import type { User } from '../users/user.ts';
 
 /** Every token of the user whose id is at most `before` is revoked. */
 export interface UserMark {
@@ -8,7 +9,10 @@ export interface UserMark {
 
 /** An event of the feed; `seq` counts from 1 within an epoch, without gaps. */
 export type FeedEvent = { seq: number } & (
-  { type: 'revoked'; tokenId: number; userId: number } | ({ type: 'user_revoked' } & UserMark)
+  | { type: 'revoked'; tokenId: number; userId: number }
+  | ({ type: 'user_revoked' } & UserMark)
+  /** The user has changed up to this version, and perhaps further: a reader asks for its present state. */
+  | { type: 'user_changed'; userId: number; version: number }
 );
 
 /**
@@ -29,8 +33,8 @@ export interface FeedPage {
 }
 
 /**
- * The stream of revocations that all replicas share. It is bounded, and the records stay authoritative. A new epoch
- * begins whenever events may be missing: the stream was emptied, restarted or failed over, or no replica renewed it for
+ * The stream of revocations and changed users that all replicas share. It is bounded, and the records stay
+ * authoritative. A new epoch begins whenever events may be missing: the stream was emptied, restarted or failed over, or no replica renewed it for
  * a while. If the store is down, every method fails with AuthError('unavailable').
  * Two implementations, one contract suite: `infra/redis` and `infra/memory`.
  */
@@ -49,8 +53,11 @@ export interface RevocationFeed {
   /** Adds one event for many tokens of a user. @param keys the tokens it covers: they get no event of their own. */
   publishUser(mark: UserMark, keys: readonly TokenKey[]): Promise<void>;
 
+  /** Adds the present versions of users that have changed, except those that were added a moment ago. */
+  publishChanged(users: readonly Pick<User, 'id' | 'version'>[]): Promise<void>;
+
   /**
-   * Reports that everything revoked between `from` and `to` milliseconds ago was published once more. If the time
+   * Reports that everything of the time between `from` and `to` milliseconds ago was published once more. If the time
    * before was not reported, events may be missing for good, and a new epoch begins.
    */
   renewed(from: number, to: number): Promise<void>;

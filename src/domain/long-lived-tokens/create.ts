@@ -12,7 +12,7 @@ import { parseDevice } from '../users/device-name.ts';
 
 interface CreateLongLivedPorts {
   tokens: Pick<TokenStore, 'addLongLived'>;
-  tokenStates: Pick<TokenStateStore, 'now' | 'put'>;
+  tokenStates: Pick<TokenStateStore, 'preparePut' | 'put'>;
   /** MAX_LLT_PER_USER. */
   maxTokens: number;
   /** LLT_ENABLED. */
@@ -62,7 +62,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     }
 
     // Fails here if the fast store is down, before anything is written.
-    const asOf = await tokenStates.now();
+    const asOf = await tokenStates.preparePut(user.id);
     const createdAt = clock.now();
     const expiresAt = longLivedExpiry(createdAt, maxAge);
     const createdBy = { sessionId, generation };
@@ -75,7 +75,8 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     }
 
     const record = { id: tokenId, userId: user.id, type: 'llt' as const, name: name.value, createdAt };
-    await putCreated(tokenStates, { ...record, state: initialState(0, '') }, user, asOf);
+    // The caller's user comes from the fast store, which may be behind the record.
+    await putCreated(tokenStates, { ...record, state: initialState(0, '') }, null, asOf);
     audit({ event: 'llt.created', userId: user.id, tokenId, by: sessionId }, from);
     return { userId: user.id, tokenId, createdAt, expiresAt };
   };

@@ -43,7 +43,15 @@ export type IntrospectionOutcome = (typeof INTROSPECTION_OUTCOMES)[number];
 export const TOKEN_REFUSALS = ['expired', 'signature', 'unknown_key', 'wrong_type', 'malformed'] as const;
 export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 
-export const REVOCATION_CAUSES = ['owner', 'everywhere', 'replaced', 'reuse', 'reuse_llt', 'client'] as const;
+export const REVOCATION_CAUSES = [
+  'owner',
+  'everywhere',
+  'password',
+  'replaced',
+  'reuse',
+  'reuse_llt',
+  'client',
+] as const;
 
 export const READ_THROUGH_OUTCOMES = ['rebuilt', 'refused', 'gone'] as const;
 export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];

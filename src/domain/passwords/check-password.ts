@@ -3,7 +3,7 @@ import type { HashCosts } from './hash-costs.ts';
 import type { PasswordHasher } from './ports.ts';
 
 interface CheckPasswordPorts {
-  hasher: Pick<PasswordHasher, 'verify' | 'costOf' | 'imitate'>;
+  hasher: Pick<PasswordHasher, 'verify' | 'costOf' | 'toImitate' | 'imitate'>;
   costs: Pick<HashCosts, 'all' | 'note'>;
   bulkhead: Pick<Bulkhead, 'run'>;
 }
@@ -11,7 +11,7 @@ interface CheckPasswordPorts {
 interface PasswordTry {
   /** The stored hash; null for a name without an account. */
   hash: Uint8Array | null;
-  /** Normalised. */
+  /** As it was sent: a hash of another system may need it so. */
   password: string;
   /** False if the account is disabled: then the right password fails too. */
   mayOpen: boolean;
@@ -20,8 +20,8 @@ interface PasswordTry {
 }
 
 /**
- * Checks a password. Every failure computes one hash of each stored cost, so that its time does not tell why it failed.
- * If all hashes have today's cost, that is one hash. See docs/adr/0023-failed-logins-do-equal-work.md.
+ * Checks a password. Every failure does the work of one hash of each stored cost, so that its time does not tell why it
+ * failed. If all hashes have today's cost, that is one hash. See docs/adr/0023-failed-logins-do-equal-work.md.
  */
 export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPorts) {
   /**
@@ -35,7 +35,7 @@ export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPort
       if (matches && mayOpen) return true;
       if (hash) costs.note(hash);
       const done = hash && hasher.costOf(hash);
-      for (const cost of costs.all()) if (cost !== done) await hasher.imitate(cost, password);
+      for (const cost of hasher.toImitate(costs.all(), done)) await hasher.imitate(cost, password);
       return matches;
     });
   };

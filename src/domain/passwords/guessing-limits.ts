@@ -16,8 +16,11 @@ export interface GuessOrigin {
 }
 
 export interface Guess {
-  /** The canonical name as presented: username and e-mail address of an account each have their own allowance. */
-  name: string;
+  /**
+   * The canonical name as presented: username and e-mail address of an account each have their own allowance. null for
+   * a guess at no name, which counts for its network only.
+   */
+  name: string | null;
   /** The account of that name, and the fingerprints that have logged in to it; null if there is none. */
   account: { userId: number; knownClients: readonly string[] } | null;
   origin: GuessOrigin;
@@ -60,16 +63,17 @@ export function makeGuessingLimits(ports: GuessingLimitsPorts) {
   function countersOf({ name, account, origin }: Guess): [GuessLimit, string, Allowance | null][] {
     const device = account && deviceOf(account, origin);
     // By name, as for strangers: a shared counter would reveal that two names belong to one account.
-    if (device !== null) return [['device', `${device} ${name}`, ports.account]];
+    if (device !== null && name !== null) return [['device', `${device} ${name}`, ports.account]];
     return [
       ...(origin.network === null ? [] : [['network', origin.network, ports.network] as const]),
-      ['account', name, ports.account],
+      ...(name === null ? [] : [['account', name, ports.account] as const]),
     ].map(([limit, text, allowance]) => [limit, text, allowance] as [GuessLimit, string, Allowance | null]);
   }
 
   function report(counter: string, limit: GuessLimit, { seconds }: Allowance, guess: Guess): void {
     const { name, account, origin, from } = guess;
-    const subject = account ? { userId: account.userId } : { nameHash: ports.hashName(name) };
+    const nameHash = name === null ? {} : { nameHash: ports.hashName(name) };
+    const subject = account ? { userId: account.userId } : nameHash;
     const key = limit === 'network' && origin.network !== null ? { network: origin.network } : subject;
     ports.auditLimit(counter, { event: 'limit.reached', limit, windowSeconds: seconds, ...key }, from);
   }

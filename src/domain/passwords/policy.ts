@@ -1,3 +1,4 @@
+import { AuthError } from '../errors.ts';
 import { lengthOf, type Parsed } from '../users/identifiers.ts';
 import { fold, stemsOf, undoSubstitutions } from './guess-forms.ts';
 import { isPattern, repeatedUnit } from './patterns.ts';
@@ -45,4 +46,18 @@ export function refuseGuessable(
   const names = [owner.username, owner.name, owner.email, localPart].map(fold);
   const own = names.flatMap((name) => [name, name.replaceAll(' ', '')]);
   return own.some((name) => stems.includes(name)) ? 'must not be your own name or address' : null;
+}
+
+/**
+ * @param path of the field that holds the password.
+ * @throws AuthError `password_refused` if an attacker guesses it first
+ */
+export function requireUnguessable(
+  password: string,
+  owner: { username: string; name: string; email: string },
+  isCommon: IsCommonPassword,
+  path = '/password',
+): void {
+  const message = refuseGuessable(password, owner, isCommon);
+  if (message) throw new AuthError('password_refused', { errors: [{ path, message }] });
 }

@@ -5,7 +5,8 @@ export interface PasswordHasher {
   /** @returns the encoded hash with its parameters and salt. */
   hash(password: string): Promise<Uint8Array>;
   /**
-   * Compares a password with a stored hash.
+   * Compares a password with a stored hash: one of `hash`, or the text of another system's.
+   * @param password as it was sent, or normalised.
    * @throws Error if the parameters of the stored hash exceed the limits.
    */
   verify(hash: Uint8Array, password: string): Promise<boolean>;
@@ -13,8 +14,13 @@ export interface PasswordHasher {
   costOf(hash: Uint8Array): HashCost | null;
   /** Does the work of `verify` with a hash of this cost, and nothing else. */
   imitate(cost: HashCost, password: string): Promise<void>;
-  /** Whether the hash was made with other parameters than today's. */
-  isOutdated(hash: Uint8Array): boolean;
+  /**
+   * The costs to imitate so that a failure has done the work of `all`.
+   * @param done the cost that has been computed already.
+   */
+  toImitate(all: readonly HashCost[], done: HashCost | null): HashCost[];
+  /** Whether the password that this hash matched should be hashed anew, with today's algorithm and parameters. */
+  isOutdated(hash: Uint8Array, password: string): boolean;
 }
 
 /** An algorithm with its parameters, as text: hashes of equal cost take equal work. */

@@ -11,7 +11,7 @@ import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import { parseDevice } from '../users/device-name.ts';
-import { attemptedName, collectFields, lengthOf, parseLoginName, type Parsed } from '../users/identifiers.ts';
+import { attemptedName, collectFields, parseLoginName, parseTry } from '../users/identifiers.ts';
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
 import type { User } from '../users/user.ts';
@@ -23,7 +23,7 @@ interface LogInPorts {
   users: Pick<UserStore, 'findForLogin' | 'replaceHash'>;
   tokens: Pick<TokenStore, 'addSession'>;
   revocations: Pick<RevocationStore, 'settle'>;
-  tokenStates: Pick<TokenStateStore, 'now' | 'put' | 'revoke'>;
+  tokenStates: Pick<TokenStateStore, 'preparePut' | 'put' | 'revoke'>;
   knownDevices: KnownDeviceStore;
   limitGuess: LimitGuess;
   hasher: Pick<PasswordHasher, 'hash' | 'isOutdated'>;
@@ -66,18 +66,23 @@ export function makeLogIn(ports: LogInPorts) {
     const { user } = account;
 
     // Fails here if the fast store is down, before anything is written.
-    const generation = await tokenStates.now();
+    const generation = await tokenStates.preparePut(user.id);
     const createdAt = clock.now();
     const state = initialState(generation, request.client);
-    const added = await tokens.addSession(
-      user.id,
-      { name: device, createdAt, state },
-      {
-        limit: maxSessions,
-        liveSince: generation - lifetimes.refreshToken * 1_000_000,
-        createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
-      },
-    );
+    const room = {
+      limit: maxSessions,
+      liveSince: generation - lifetimes.refreshToken * 1_000_000,
+      createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
+      passwordVersion: account.passwordVersion,
+    };
+    const added = await tokens
+      .addSession(user.id, { name: device, createdAt, state }, room)
+      .catch((error: unknown) => {
+        // The password was changed since it was checked.
+        if (error instanceof AuthError && error.code === 'invalid_credentials')
+          return refuse(ports, request, 'password', user);
+        throw error;
+      });
     if (!added) return refuse(ports, request, 'disabled', user);
     for (const tokenId of added.replaced) {
       await finishReplacement(ports, { userId: user.id, tokenId });
@@ -92,11 +97,11 @@ export function makeLogIn(ports: LogInPorts) {
       createdAt,
       state,
     };
-    await putCreated(tokenStates, record, user, generation);
+    await putCreated(tokenStates, record, added.user, generation);
     audit({ event: 'session.created', userId: user.id, tokenId: added.id }, request.from);
     await rememberDevice(ports.knownDevices, user.id, request.client);
     await renewHash(ports, account, request);
-    return { user, tokenId: added.id, generation, createdAt };
+    return { user: added.user, tokenId: added.id, generation, createdAt };
   };
 }
 
@@ -116,13 +121,6 @@ function parseRequest({ username, password, device }: LogInRequest): string {
   return values.device;
 }
 
-function parseTry(value: string, maxLength: number): Parsed {
-  if (!value.isWellFormed()) return { ok: false, message: 'must be well-formed Unicode' };
-  if (value === '') return { ok: false, message: 'must not be empty' };
-  if (lengthOf(value) > maxLength) return { ok: false, message: `must have at most ${maxLength} characters` };
-  return { ok: true, value };
-}
-
 async function findAccount({ users }: LogInPorts, request: LogInRequest): Promise<LoginAccount | null> {
   const name = parseLoginName(request.username);
   return name && users.findForLogin(name);
@@ -140,12 +138,9 @@ async function openAccount(
   request: LogInRequest,
   found: LoginAccount | null,
 ): Promise<LoginAccount> {
-  const { checkPassword } = ports;
-  const password = normalisePassword(request.password);
-
-  const matches = await checkPassword({
+  const matches = await ports.checkPassword({
     hash: found?.passwordHash ?? null,
-    password,
+    password: request.password,
     mayOpen: found?.user.disabled === false,
     address: request.address,
   });
@@ -177,15 +172,15 @@ function refuse(
 }
 
 /**
- * Hashes the password again if the cost settings have changed: only a login has the plain password. If the queue is
- * full or the database is down, a later login does it: this one has succeeded.
+ * Hashes the password again if the cost settings have changed, or the hash is another system's: only a login has the
+ * plain password. If the queue is full or the database is down, a later login does it: this one has succeeded.
  */
 async function renewHash(
   { users, hasher, bulkhead }: LogInPorts,
   { user, passwordHash }: LoginAccount,
   { password, address }: LogInRequest,
 ): Promise<void> {
-  if (!hasher.isOutdated(passwordHash)) return;
+  if (!hasher.isOutdated(passwordHash, password)) return;
   try {
     const renewed = await bulkhead.run(address, () => hasher.hash(normalisePassword(password)));
     await users.replaceHash(user.id, passwordHash, renewed);

@@ -3,18 +3,13 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { RevocationFeed } from '../feed/ports.ts';
-import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
-import type { TokenRecord } from '../tokens/token-record.ts';
-import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStore } from '../tokens/ports.ts';
+import { usedSince, type Lifetimes } from '../tokens/claims.ts';
+import { liveIds, type FinishEndings } from './finish-endings.ts';
 
 interface LogOutEverywherePorts {
   tokens: Pick<TokenStore, 'revokeAll' | 'find' | 'list'>;
-  /** Without publishing: one event may cover all tokens. */
-  tokenStates: Pick<TokenStateStore, 'revoke'>;
-  feed: Pick<RevocationFeed, 'publish' | 'publishUser'>;
-  revocations: Pick<RevocationStore, 'pending' | 'settle'>;
+  finishEndings: FinishEndings;
   lifetimes: Lifetimes;
   clock: Clock;
   audit: Audit;
@@ -22,29 +17,9 @@ interface LogOutEverywherePorts {
 
 type Owner = Pick<Bearer, 'userId' | 'tokenId' | 'type'>;
 
-/** Tombstones set at once. */
-const PAGE = 1000;
-
 /** Ends every session and long-lived token of a user. */
 export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
-  const { tokens, tokenStates, feed, revocations, lifetimes, clock, audit } = ports;
-
-  /**
-   * Tells the fast store and the feed of every pending revocation of the user, including those of earlier tries. The
-   * logout is reported as done only after that.
-   * @param before no token of the user up to this id is good; 0 if one may be.
-   */
-  async function finish(userId: number, before: number): Promise<void> {
-    for (;;) {
-      const page = await revocations.pending(PAGE, userId);
-      await Promise.all(page.map((key) => tokenStates.revoke(key)));
-      const covered = page.filter(({ tokenId }) => tokenId <= before);
-      if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
-      await feed.publish(page);
-      await revocations.settle(page.map(({ tokenId }) => tokenId));
-      if (page.length < PAGE) return;
-    }
-  }
+  const { tokens, finishEndings, lifetimes, clock, audit } = ports;
 
   /**
    * Completes a "log out everywhere" that already took effect: the client repeats it because the answer was lost, or
@@ -58,13 +33,8 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
     // The records that `end` would end, also some that look expired: a record may be behind its session.
     const left = await tokens.list(userId, usedSince(clock.now(), lifetimes));
     if (left.length > 0) return false;
-    await finish(userId, 0);
+    await finishEndings(userId, 0);
     return true;
-  }
-
-  function isLive(at: number, { type, createdAt, expiresAt, state }: TokenRecord): boolean {
-    if (type === 'llt') return expiresAt === null || expiresAt > at;
-    return sessionExpiry(createdAt, state.latest, lifetimes) > at;
   }
 
   return {
@@ -90,11 +60,11 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
         });
       if (revoked === null) return 0;
       const { ended, before } = revoked;
-      const tokenIds = ended.filter((record) => isLive(at, record)).map(({ id }) => id);
+      const tokenIds = liveIds(ended, at, lifetimes);
       // Audited before the next step: if it fails, a retry finds nothing left to report.
       if (ended.length > 0)
         audit({ event: 'user.logged_out', userId: user.id, by: tokenId, tokenIds, before }, from);
-      await finish(user.id, before ?? 0);
+      await finishEndings(user.id, before ?? 0);
       return tokenIds.length;
     },
 

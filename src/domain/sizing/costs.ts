@@ -10,15 +10,17 @@ export interface Costs {
     /** A verify that checks the token's signature. */
     verifyNew: number;
     refresh: number;
+    /** A refresh that misses Redis: it reads the session from PostgreSQL. */
+    coldRefresh: number;
     /** A login with its password hash, which takes nearly all of it, on a thread beside the event loop. */
     login: number;
   };
-  /** Cores that a replica uses without requests. */
-  idle: number;
+  /** Cores that a replica uses without requests: its own, and those of the stores for it. */
+  idle: { replica: number; redis: number; postgres: number };
   /** CPU of Redis, in microseconds of a request. */
-  redis: { verify: number; refresh: number; login: number };
+  redis: { verify: number; refresh: number; coldRefresh: number; login: number };
   /** CPU of PostgreSQL's connections, in microseconds of a request. */
-  postgres: { refresh: number; login: number };
+  postgres: { refresh: number; coldRefresh: number; login: number };
   bytes: {
     /** A session in Redis, by `used_memory`. */
     redisSession: number;
@@ -28,21 +30,24 @@ export interface Costs {
     token: number;
     /** A row of `users` with its indexes. */
     user: number;
+    /** A row of `known_devices` with its index. */
+    knownDevice: number;
   };
 }
 
 /**
  * Medians with one replica and 64 connections (docs/scaling.json): by `npm run scale -- replicas`, and for `verifyNew`,
- * for refresh, for verify and refresh in the stores, and for bytes of users by `npm run scale -- sessions` with 100,000.
+ * for refresh, for verify and refresh in the stores, and for bytes of users and known devices by
+ * `npm run scale -- sessions` with 100,000. A cold refresh is by `npm run scale -- cold`.
  */
 export const COSTS: Costs = {
-  replica: { verifyKnown: 91, verifyNew: 328, refresh: 402, login: 545_000 },
-  idle: 0.01,
-  redis: { verify: 22, refresh: 45, login: 3400 },
-  postgres: { refresh: 25, login: 12_800 },
-  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users.
-  bytes: { redisSession: 261, redisUser: 229, token: 227, user: 559 },
+  replica: { verifyKnown: 26.3, verifyNew: 112, refresh: 151, coldRefresh: 326, login: 315_000 },
+  idle: { replica: 0.0107, redis: 0.0006, postgres: 0.0017 },
+  redis: { verify: 12.7, refresh: 23.8, coldRefresh: 56.8, login: 465 },
+  postgres: { refresh: 18.6, coldRefresh: 297, login: 2790 },
+  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users and known devices.
+  bytes: { redisSession: 261, redisUser: 229, token: 227, user: 598, knownDevice: 132 },
 };
 
-/** Tokens that a replica surely remembers as verified (http/verified-tokens.ts keeps one to two times as many). */
+/** Tokens that a replica surely remembers as verified (http/verified-credentials.ts keeps one to two times as many). */
 export const REMEMBERED = 10_000;

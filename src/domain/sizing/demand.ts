@@ -31,6 +31,8 @@ export const MONTH = 30;
 export interface Rates {
   logins: number;
   refreshes: number;
+  /** Of the refreshes, those whose session Redis does not hold any more. */
+  coldRefreshes: number;
   verifies: number;
 }
 
@@ -44,22 +46,30 @@ export interface Demand {
   visits: number;
 }
 
-/** What these users ask for. A signup costs what a login costs, so it counts as one. */
-export function demandOf(usage: Usage): Demand {
+/**
+ * What these users ask for. A signup costs what a login costs, so it counts as one. A visit begins cold if the one before
+ * ended more than SESSION_CACHE_TTL ago. Visits are taken to begin at random moments.
+ * @param sessionCacheTtl in seconds.
+ */
+export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {
   const active = usage.users * usage.activeShare;
   const visits = (active * usage.visitsPerDay) / DAY;
   // A visit begins with a refresh: the access token of the last one has expired.
   const refreshesOfVisit = 1 + Math.floor(usage.visitSeconds / usage.refreshEvery);
   const signups = (usage.users * usage.growth) / (MONTH * DAY);
   const inUse = visits * usage.visitSeconds;
+  const coldVisits = visits * Math.exp((-usage.visitsPerDay * sessionCacheTtl) / DAY);
+  const refreshes = visits * refreshesOfVisit;
   const mean = {
     logins: (active * usage.loginsPerDay) / DAY + signups,
-    refreshes: visits * refreshesOfVisit,
+    refreshes,
+    coldRefreshes: coldVisits + (usage.refreshEvery > sessionCacheTtl ? refreshes - visits : 0),
     verifies: (inUse * usage.verifiesPerMinute) / 60,
   };
   const peak = {
     logins: mean.logins * usage.peak,
     refreshes: mean.refreshes * usage.peak,
+    coldRefreshes: mean.coldRefreshes * usage.peak,
     verifies: mean.verifies * usage.peak,
   };
   // Each active user has one session in use at most: a peak cannot exceed that.
@@ -76,16 +86,22 @@ export interface Cores {
   postgres: number;
 }
 
-/** @param remembered whether replicas still know the tokens that they verify (REMEMBERED). */
+/**
+ * What requests cost, without what replicas use when idle.
+ * @param remembered whether replicas still know the tokens that they verify (REMEMBERED).
+ */
 export function coresOf(rates: Rates, remembered: boolean, costs: Costs): Cores {
-  const { logins, refreshes, verifies } = rates;
+  const { logins, coldRefreshes, verifies } = rates;
+  const warm = rates.refreshes - coldRefreshes;
   const { replica, redis, postgres } = costs;
   const verify = remembered ? replica.verifyKnown : replica.verifyNew;
+  const refreshing = (cost: { refresh: number; coldRefresh: number }) =>
+    warm * cost.refresh + coldRefreshes * cost.coldRefresh;
   return {
-    loop: (verifies * verify + refreshes * replica.refresh) / 1e6,
+    loop: (verifies * verify + refreshing(replica)) / 1e6,
     hash: (logins * replica.login) / 1e6,
-    redis: (verifies * redis.verify + refreshes * redis.refresh + logins * redis.login) / 1e6,
-    postgres: (refreshes * postgres.refresh + logins * postgres.login) / 1e6,
+    redis: (verifies * redis.verify + refreshing(redis) + logins * redis.login) / 1e6,
+    postgres: (refreshing(postgres) + logins * postgres.login) / 1e6,
   };
 }
 

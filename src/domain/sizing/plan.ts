@@ -16,7 +16,7 @@ export interface Settings {
 
 export interface Plan {
   demand: Demand;
-  /** In the busiest second. */
+  /** In the busiest second. Those of the stores include what the replicas use when idle. */
   cores: Cores;
   /** Whether replicas remember the access tokens in use, so that most verifies check no signature. */
   remembersTokens: boolean;
@@ -55,7 +55,7 @@ const MIN_REPLICAS = 2;
 /** The autoscaler's room above the peak: the figures of a peak are a guess. */
 const ROOM = 1.5;
 /** The memory check warns above this share of the limit (src/doctor/memory.ts). */
-const FULL = 0.8;
+const FULL = 0.85;
 const MIB = 1024 ** 2;
 /** Limits are multiples of this. */
 const MEMORY_STEP = 128 * MIB;
@@ -68,11 +68,16 @@ const LEAST_POOL = 4;
 
 /** Sizes an installation. */
 export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
-  const demand = demandOf(usage);
+  const demand = demandOf(usage, settings.sessionCacheTtl);
   const remembersTokens = isRemembered(demand.inUse);
-  const cores = coresOf(demand.peak, remembersTokens, costs);
+  const requests = coresOf(demand.peak, remembersTokens, costs);
   const meanCores = coresOf(demand.mean, remembersTokens, costs);
-  const replicas = planReplicas(cores, meanCores, settings, costs);
+  const replicas = planReplicas(requests, meanCores, settings, costs);
+  const cores = {
+    ...requests,
+    redis: requests.redis + replicas.peak * costs.idle.redis,
+    postgres: requests.postgres + replicas.peak * costs.idle.postgres,
+  };
   return {
     ...{ demand, cores, remembersTokens, replicas },
     connections: planConnections(replicas.autoscaler.max, settings),
@@ -81,7 +86,7 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
 }
 
 function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs): ReplicaPlan {
-  const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle;
+  const perReplica = (CPU * TARGET_CPU) / 100 - costs.idle.replica;
   const replicasFor = ({ loop, hash }: Cores) =>
     Math.max(MIN_REPLICAS, Math.ceil(rounded((loop + hash) / perReplica)));
   const { hashConcurrency, hashMemory, processMemory } = settings;

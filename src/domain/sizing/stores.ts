@@ -1,5 +1,5 @@
 import type { Costs } from './costs.ts';
-import { MONTH, type Cores, type Demand, type Usage } from './demand.ts';
+import { MONTH, type Cores, type Demand, type Rates, type Usage } from './demand.ts';
 
 export interface StorePlan {
   redis: {
@@ -13,7 +13,9 @@ export interface StorePlan {
   postgres: {
     /** Rows of `tokens`: sessions in use on record, and ended ones that no purge has deleted yet. */
     tokens: number;
-    /** Bytes of users and tokens with their indexes, when purge deletes as much as logins add. */
+    /** Rows of `known_devices`, at most: each login comes from a device or an address of its own. */
+    knownDevices: number;
+    /** Bytes of users, tokens and known devices with their indexes, when purge deletes as much as logins add. */
     bytes: number;
     /** Growth in a month with new accounts, after the first months. */
     monthlyBytes: number;
@@ -40,6 +42,15 @@ const CLUSTER = 3;
 const WRITES = { refresh: 2, login: 3 };
 /** Rows. Then indexes exceed the memory of usual servers, and a vacuum takes hours. */
 const PARTITION_ABOVE = 500_000_000;
+
+/** Days for which a device stays known, and devices of a user (infra/postgres/known-devices.ts). */
+const KNOWN_DAYS = 90;
+const KNOWN_MOST = 20;
+
+/** Rows written a second, at most. */
+export function rowWritesOf({ refreshes, logins }: Pick<Rates, 'refreshes' | 'logins'>): number {
+  return refreshes * WRITES.refresh + logins * WRITES.login;
+}
 
 interface Lifetimes {
   sessionCacheTtl: number;
@@ -89,11 +100,12 @@ function planPostgres(
   // `latchkey purge` keeps a session for a second lifetime, or 30 days if that is longer.
   const keptDays = (refreshTokenTtl + Math.max(refreshTokenTtl, MONTH * DAY)) / DAY;
   const tokens = users * sessionsPerUser + loginsPerDay * keptDays;
-  const all = users * bytes.user + tokens * bytes.token;
+  const knownDevices = Math.min(users * KNOWN_MOST, loginsPerDay * KNOWN_DAYS);
+  const all = users * bytes.user + tokens * bytes.token + knownDevices * bytes.knownDevice;
   return {
-    ...{ tokens, bytes: all, monthlyBytes: growth * all },
-    firstMonthlyBytes: growth * users * bytes.user + loginsPerDay * MONTH * bytes.token,
-    rowWrites: peak.refreshes * WRITES.refresh + peak.logins * WRITES.login,
+    ...{ tokens, knownDevices, bytes: all, monthlyBytes: growth * all },
+    firstMonthlyBytes: growth * users * bytes.user + loginsPerDay * MONTH * (bytes.token + bytes.knownDevice),
+    rowWrites: rowWritesOf(peak),
     partition: tokens > PARTITION_ABOVE,
   };
 }

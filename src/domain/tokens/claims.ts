@@ -41,7 +41,8 @@ export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
 
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
- * the generation of the pair, absent on LLTs. They hold no personal data.
+ * the generation of the pair, absent on LLTs. They hold no personal data. `roles` are those of the time of issue; absent
+ * if there are none, on refresh tokens, on LLTs and on tokens of releases without roles.
  */
 export interface Claims {
   sub: string;
@@ -52,6 +53,7 @@ export interface Claims {
   iat: number;
   /** Seconds since 1970; absent on LLTs that do not expire. */
   exp?: number;
+  roles?: readonly string[];
 }
 
 /** The identity in a verified token. */
@@ -72,19 +74,33 @@ export type TokenType = 'access' | 'refresh' | 'llt';
 
 /**
  * The claims of both tokens of a pair. The generation alone determines them, so that a pair that is issued again has
- * the same claims.
+ * the same claims, except the roles.
  */
 export function pairClaims(
   { userId, tokenId, generation }: TokenIdentity,
   createdAt: number,
   lifetimes: Lifetimes,
+  roles: readonly string[],
 ): { access: Claims; refresh: Claims } {
   const iat = Math.floor(generation / 1_000_000);
   const end = Math.floor(sessionEnd(createdAt, lifetimes) / 1000);
-  const base = { sub: String(userId), sid: tokenId, gen: generation, jti: `${tokenId}.${generation}`, iat };
+  const sub = String(userId);
+  const jti = `${tokenId}.${generation}`;
+  const exp = Math.min(iat + lifetimes.accessToken, end);
+  // In full: a spread of these numbers takes V8 five times as long.
   return {
-    access: { ...base, exp: Math.min(iat + lifetimes.accessToken, end) },
-    refresh: { ...base, exp: Math.min(iat + lifetimes.refreshToken, end) },
+    access:
+      roles.length === 0
+        ? { sub, sid: tokenId, gen: generation, jti, iat, exp }
+        : { sub, sid: tokenId, gen: generation, jti, iat, exp, roles },
+    refresh: {
+      sub,
+      sid: tokenId,
+      gen: generation,
+      jti,
+      iat,
+      exp: Math.min(iat + lifetimes.refreshToken, end),
+    },
   };
 }
 

@@ -44,6 +44,8 @@ export interface Ending {
   caller: number | null;
   /** Whether the caller's session is kept. */
   keepsCaller: boolean;
+  /** Whether long-lived tokens are kept. */
+  keepsLongLived?: boolean;
 }
 
 /** `now`: this call ended the token. `before`: it had ended, so this call changed nothing. */
@@ -55,13 +57,15 @@ export interface TokenStore {
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
    * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
    * greatest age, only those created since `createdSince` (ms).
-   * @returns null if the user was deleted or disabled meanwhile.
+   * @param room.passwordVersion of the password that opens it; not checked if it is left out.
+   * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
+   * @throws AuthError `invalid_credentials` if the password was changed meanwhile
    */
   addSession(
     userId: number,
     session: NewSession,
-    room: { limit: number; liveSince: number; createdSince?: number },
-  ): Promise<{ id: number; replaced: number[] } | null>;
+    room: { limit: number; liveSince: number; createdSince?: number; passwordVersion?: number },
+  ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 
   /**
    * Adds a long-lived token, under the same lock and a lock on the caller's session.
@@ -115,7 +119,7 @@ export interface TokenStore {
   ): Promise<StolenLongLived | null>;
 
   /**
-   * Revokes every LLT of the user and every session used since `usedSince` (µs), in one transaction and under the lock
+   * Revokes every LLT of the user (unless they are kept) and every session used since `usedSince` (µs), in one transaction and under the lock
    * under which they are added. A token that is added concurrently is ended too, or is added afterwards.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
    */
@@ -125,7 +129,7 @@ export interface TokenStore {
   ): Promise<{
     /** Tokens that this call has ended. */
     ended: TokenRecord[];
-    /** The user's greatest token id: no token up to it is good any more. null if the caller was kept. */
+    /** The user's greatest token id: no token up to it is good any more. null if tokens were kept. */
     before: number | null;
   }>;
 

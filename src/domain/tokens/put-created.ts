@@ -6,17 +6,20 @@ import type { TokenRecord } from './token-record.ts';
 /**
  * Puts a token that was just committed into the fast store, which only saves a rebuild at its first use. So an outage
  * of the store is ignored: the token is good, and an error would make a client repeat a signup that has succeeded.
+ * @param user as the same commit read it; null if it was not read.
+ * @param asOf of `preparePut` before the commit; null if the commit added the user.
  */
 export async function putCreated(
-  tokenStates: Pick<TokenStateStore, 'put'>,
+  tokenStates: Pick<TokenStateStore, 'preparePut' | 'put'>,
   record: Omit<TokenRecord, 'lastUsedAt' | 'revokedAt' | 'expiresAt' | 'createdBy'>,
-  user: User,
-  asOf: number,
+  user: User | null,
+  asOf: number | null,
 ): Promise<void> {
   try {
     // The fast store keeps neither expiry nor origin: the token holds the expiry, and the record the origin.
     const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
-    await tokenStates.put({ ...record, ...unused }, user, asOf);
+    const since = asOf ?? (await tokenStates.preparePut(record.userId));
+    await tokenStates.put({ ...record, ...unused }, user, since);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }

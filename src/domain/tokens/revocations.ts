@@ -1,13 +1,16 @@
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
+import type { UserStore } from '../users/ports.ts';
+import type { User } from '../users/user.ts';
 import type { TokenStateStore, TokenKey } from './token-states.ts';
 import type { RevocationStore, Settled } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
   /** Without publishing: this module publishes, by time. */
-  tokenStates: Pick<TokenStateStore, 'revokeAll'>;
-  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'renewed'>;
+  tokenStates: Pick<TokenStateStore, 'revokeAll' | 'putUsers'>;
+  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanged' | 'renewed'>;
+  users: Pick<UserStore, 'changedSince' | 'settleChanges'>;
   clock: Clock;
 }
 
@@ -22,7 +25,7 @@ const MANY = 3;
  * Restores tombstones that the fast store lost, and keeps the feed complete. Every replica does all of this work:
  * setting a tombstone twice is harmless, and no single replica is needed.
  */
-export function makeRevocations({ revocations, tokenStates, feed, clock }: RevocationPorts) {
+export function makeRevocations({ revocations, tokenStates, feed, users, clock }: RevocationPorts) {
   let found = 0;
   let renewed = clock.monotonic();
 
@@ -35,6 +38,17 @@ export function makeRevocations({ revocations, tokenStates, feed, clock }: Revoc
       await also?.(keys);
       const last: Settled | undefined = page.length === PAGE ? page.at(-1) : undefined;
       from = last ? { at: last.at, id: last.key.tokenId } : null;
+    }
+  }
+
+  /** Sets the users again that changed in this time: the fast store may have lost the change, or never got it. */
+  async function renewUsers(ms: number, also?: (users: readonly User[]) => Promise<void>): Promise<void> {
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page = await users.changedSince(ms, PAGE, after);
+      await tokenStates.putUsers(page);
+      await also?.(page);
+      await users.settleChanges(page);
+      after = page.length === PAGE ? page.at(-1)?.id : undefined;
     }
   }
 
@@ -68,19 +82,23 @@ export function makeRevocations({ revocations, tokenStates, feed, clock }: Revoc
     pending: () => found,
 
     /**
-     * Sets the tombstones of the last `ms` milliseconds again. The feed does not need them: if it may have lost events,
-     * it begins a new epoch.
+     * Sets the tombstones and changed users of the last `ms` milliseconds again. The feed does not need them: if it may
+     * have lost events, it begins a new epoch.
      */
-    renew: (ms: number) => renew(ms),
+    async renew(ms: number): Promise<void> {
+      await renew(ms);
+      await renewUsers(ms);
+    },
 
     /**
-     * Renews the tombstones of the last minute and of the time since the last renewal, in which a store may have been
-     * down. The feed gets the events that it lacks: a failover may have lost them, or they went to a demoted master.
+     * Renews the tombstones and changed users of the last minute and of the time since the last renewal, in which a
+     * store may have been down. The feed gets the events that it lacks: a failover may have lost them, or they went to a demoted master.
      */
     async renewRecent(): Promise<void> {
       const now = clock.monotonic();
       const back = RECENT + now - renewed;
       await renew(back, (keys) => feed.publish(keys));
+      await renewUsers(back, (users) => feed.publishChanged(users));
       const took = clock.monotonic() - now;
       await feed.renewed(back + took, took);
       renewed = now;

@@ -63,12 +63,32 @@ export interface TokenStateStore {
   checkLongLived(key: TokenKey): Promise<Unusable | Accepted>;
 
   /**
+   * Prepares a put of what is read from the record after this, as the answer `missing` does. If the store is emptied in
+   * between, the put is refused.
+   * @returns the store's clock, in microseconds: `asOf` of the put.
+   */
+  preparePut(userId: number): Promise<number>;
+
+  /**
    * Puts the state and user of a token that is new, or whose key was missing. It is refused if a state or tombstone
-   * exists already, or if its source is older than 10 seconds.
-   * @param asOf the store's clock before the record was read or written, in microseconds.
+   * exists already, if its source is older than 10 seconds, and if the store may have lost something of the user since. A
+   * user with a smaller version than the store knows is left out.
+   * @param user null leaves the user as the store knows it.
+   * @param asOf the store's clock before the record was read, in microseconds: of `preparePut`, or of `missing`.
    * @returns whether the state was accepted.
    */
-  put(record: TokenRecord, user: User, asOf: number): Promise<boolean>;
+  put(record: TokenRecord, user: User | null, asOf: number): Promise<boolean>;
+
+  /**
+   * Replaces what the store knows of the user, unless that has a greater version. Once this resolves, every replica
+   * answers with the new names and roles, or reads them from the record first.
+   */
+  putUser(user: User): Promise<void>;
+
+  /**
+   * Sets many users. Like `revokeAll`, it works before the revocations are replayed to a new connection.
+   */
+  putUsers(users: readonly User[]): Promise<void>;
 
   /** Sets a tombstone, replacing any state. Once this resolves, every replica refuses the token. */
   revoke(key: TokenKey): Promise<void>;

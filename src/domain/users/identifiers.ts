@@ -75,6 +75,14 @@ function canonicalEmail(raw: string): string {
   return raw.trim().toLowerCase();
 }
 
+/** Text that is compared with what is stored: any text within bounds is a try. */
+export function parseTry(value: string, maxLength: number): Parsed {
+  if (!value.isWellFormed()) return bad('must be well-formed Unicode');
+  if (value === '') return bad('must not be empty');
+  if (lengthOf(value) > maxLength) return bad(`must have at most ${maxLength} characters`);
+  return { ok: true, value };
+}
+
 /** Length in code points. */
 export function lengthOf(text: string): number {
   return Array.from(text).length;

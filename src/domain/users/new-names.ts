@@ -1,5 +1,7 @@
+import type { FieldError } from '../errors.ts';
 import { skeletonOf } from './confusables.ts';
-import { parseEmail, parseLabel, parseUsername, type Parsed } from './identifiers.ts';
+import { collectFields, parseEmail, parseLabel, parseUsername, type Parsed } from './identifiers.ts';
+import type { ChangedNames } from './ports.ts';
 import { isOfOneScript } from './scripts.ts';
 import { holdsInvisible, withoutInvisible } from './visible.ts';
 
@@ -24,6 +26,16 @@ export function makeNewNames(reserved: readonly string[]): NewNames {
         holdsInvisible(value) ? 'must not hold invisible characters' : null,
       ),
   };
+}
+
+/** Reads the names that are given. @returns them in their canonical forms, and an error for each that is refused. */
+export function parseNames<Given extends ChangedNames>(
+  names: Given,
+  newNames: NewNames,
+): { values: Record<keyof Given & keyof ChangedNames, string>; errors: FieldError[] } {
+  const given = (['username', 'name', 'email'] as const).filter((field) => names[field] !== undefined);
+  const parsed = given.map((field) => [field, newNames[field](names[field] ?? '')]);
+  return collectFields(Object.fromEntries(parsed) as Record<keyof Given & keyof ChangedNames, Parsed>);
 }
 
 const MARK_FIRST = /^\p{M}/u;

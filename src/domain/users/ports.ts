@@ -1,4 +1,5 @@
 import type { NewSession } from '../tokens/ports.ts';
+import type { TokenKey } from '../tokens/token-states.ts';
 import type { LoginName } from './identifiers.ts';
 import type { User } from './user.ts';
 
@@ -9,12 +10,27 @@ export interface NewUser {
   passwordHash: Uint8Array;
 }
 
+/** New names in their canonical forms; those that are absent stay. */
+export interface ChangedNames {
+  username?: string;
+  name?: string;
+  email?: string;
+}
+
 /** An account, as a login needs it. */
 export interface LoginAccount {
   user: User;
+  /** Of ours, or the text of another system's. */
   passwordHash: Uint8Array;
+  /** How often the password was changed. */
+  passwordVersion: number;
   /** The fingerprints of callers that have logged in recently. */
   knownClients: readonly string[];
+}
+
+/** An account, as a change of its password or names needs it. */
+export interface OwnAccount extends LoginAccount {
+  email: string;
 }
 
 /** The accounts. Every method fails with AuthError('unavailable') when the database is away. */
@@ -25,11 +41,40 @@ export interface UserStore {
    */
   addWithSession(user: NewUser, session: NewSession): Promise<{ userId: number; tokenId: number }>;
 
-  /** Which of the two is taken, the username first, also by a lookalike; null for neither. */
-  findTaken(username: string, email: string): Promise<'username_taken' | 'email_taken' | null>;
+  /**
+   * Which of the two is taken, the username first, also by a lookalike; null for neither.
+   * @param except the account whose own names do not count.
+   */
+  findTaken(names: ChangedNames, except?: number): Promise<'username_taken' | 'email_taken' | null>;
+
+  /**
+   * Changes an account's names, under the lock of its row and of the caller's token. A change of the e-mail address
+   * voids the account's reset token.
+   * Names that the account has already change nothing.
+   * @param passwordVersion of the password that the caller has proved to know; null if none was needed.
+   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
+   * `invalid_credentials` if the password was changed meanwhile; `username_taken` (also by a lookalike), `email_taken`
+   */
+  change(
+    caller: TokenKey,
+    changes: ChangedNames,
+    passwordVersion: number | null,
+  ): Promise<{ user: User; isChanged: boolean }>;
+
+  /**
+   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the order of ids.
+   * @param after only greater ids.
+   */
+  changedSince(ago: number, limit: number, after?: number): Promise<User[]>;
+
+  /** Notes that the fast store has these versions: commands wait for that. */
+  settleChanges(users: readonly User[]): Promise<void>;
 
   /** The account of a name; null if there is none. */
   findForLogin(name: LoginName): Promise<LoginAccount | null>;
+
+  /** The account of an id; null if there is none. */
+  findOwn(userId: number): Promise<OwnAccount | null>;
 
   /** Replaces the hash, unless it has changed since it was read. */
   replaceHash(userId: number, from: Uint8Array, to: Uint8Array): Promise<void>;

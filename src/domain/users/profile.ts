@@ -29,11 +29,14 @@ export interface TokenSummary {
 
 /**
  * The owner's account with its live tokens and their ids.
+ * @param caller.tokenId the token that the caller presents; 0 for none of the account's.
  * @throws AuthError `unavailable`
  */
 export function makeProfile({ tokens, tokenStates, lifetimes, clock }: ProfilePorts) {
-  return async function profile(principal: Principal): Promise<{ user: User; tokens: TokenSummary[] }> {
-    const { user, tokenId } = principal;
+  return async function profile({
+    user,
+    tokenId,
+  }: Pick<Principal, 'user' | 'tokenId'>): Promise<{ user: User; tokens: TokenSummary[] }> {
     const records = await tokens.list(user.id, usedSince(clock.now(), lifetimes));
     const uses = await tokenStates.lastUses(
       user.id,

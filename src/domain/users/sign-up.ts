@@ -5,7 +5,7 @@ import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
 import type { Bulkhead } from '../passwords/bulkhead.ts';
-import { parsePassword, refuseGuessable, type IsCommonPassword } from '../passwords/policy.ts';
+import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
 import type { PasswordHasher } from '../passwords/ports.ts';
 import { initialState } from '../sessions/rotation.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
@@ -20,7 +20,7 @@ import type { User } from './user.ts';
 
 interface SignUpPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
-  tokenStates: Pick<TokenStateStore, 'now' | 'put'>;
+  tokenStates: Pick<TokenStateStore, 'now' | 'preparePut' | 'put'>;
   knownDevices: KnownDeviceStore;
   hasher: Pick<PasswordHasher, 'hash'>;
   bulkhead: Pick<Bulkhead, 'run'>;
@@ -61,7 +61,7 @@ export function makeSignUp(ports: SignUpPorts) {
     const { username, name, email, password, device } = parseRequest(request, ports);
 
     // Checked first only to save a hash; the unique constraints decide.
-    const taken = await users.findTaken(username, email);
+    const taken = await users.findTaken({ username, email });
     if (taken) throw new AuthError(taken);
 
     const passwordHash = await bulkhead.run(request.address, () => hasher.hash(password));
@@ -74,12 +74,12 @@ export function makeSignUp(ports: SignUpPorts) {
       { name: device, createdAt, state },
     );
 
-    const user: User = { id: userId, username, name, createdAt, disabled: false };
+    const user: User = { id: userId, username, name, createdAt, disabled: false, roles: [], version: 0 };
     await putCreated(
       tokenStates,
       { id: tokenId, userId, type: 'session', name: device, createdAt, state },
       user,
-      generation,
+      null,
     );
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
     await rememberDevice(ports.knownDevices, userId, request.client);
@@ -111,7 +111,6 @@ function parseRequest(
     device: parseDevice(request.device),
   });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
-  const message = refuseGuessable(values.password, values, isCommonPassword);
-  if (message) throw new AuthError('password_refused', { errors: [{ path: '/password', message }] });
+  requireUnguessable(values.password, values, isCommonPassword);
   return values;
 }

@@ -7,4 +7,11 @@ export interface User {
   /** Milliseconds since 1970. */
   createdAt: number;
   disabled: boolean;
+  /** What services let it do (roles.ts). */
+  roles: string[];
+  /**
+   * How often its names, roles or status changed. Absent in an answer of the fast store, which may be behind the record;
+   * counts as 0.
+   */
+  version?: number;
 }

@@ -23,6 +23,17 @@ const EVENTS = {
   }),
   revoked: data('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Its owner’s id') }),
   user_revoked: data('Tokens of a user are revoked', { user: id('The user’s id'), before }),
+  user_changed: data(
+    'A user’s names, roles or status have changed: answers about it that were kept may be outdated',
+    {
+      user: id('The user’s id'),
+      version: Type.Integer({
+        description: 'How often they have changed so far, or more often by now',
+        minimum: 0,
+        examples: [3],
+      }),
+    },
+  ),
   heartbeat: data('Sent each second: everything published before has been sent', {}),
 };
 

@@ -15,7 +15,7 @@ export interface RevocationsRoute {
 
 const schema = operation({
   operationId: 'revocations',
-  summary: 'Which tokens are revoked, as it happens (Server-Sent Events)',
+  summary: 'Which tokens are revoked and which users have changed, as it happens (Server-Sent Events)',
   description:
     'For services that verify tokens themselves and need revocations within a second. The stream does not end. docs/integrating.md explains what to keep of it, and what to do if heartbeats stop.',
   tags: ['Registered services'],
@@ -35,7 +35,7 @@ const schema = operation({
 const RETRY = 1000;
 
 export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = (app, { fanOut }, done) => {
-  app.get('/api/auth/revocations', { schema, ...app.auth.client }, async (request, reply) => {
+  app.get('/api/auth/revocations', { schema, ...app.auth.client('revocations') }, async (request, reply) => {
     const client = serviceClientOf(request);
     const lastId = request.headers['last-event-id'];
     const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId), client.clientId);
@@ -94,5 +94,6 @@ function contentOf(message: FeedMessage): [name: string, data: object] {
 
 function dataOf(event: FeedEvent): object {
   if (event.type === 'revoked') return { token: event.tokenId, user: event.userId };
+  if (event.type === 'user_changed') return { user: event.userId, version: event.version };
   return { user: event.userId, before: event.before };
 }

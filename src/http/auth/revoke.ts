@@ -26,7 +26,7 @@ const schema = operation({
 
 export const revokeRoute: FastifyPluginAsyncTypebox<RevokeRoute> = async (app, { revokeToken, codec }) => {
   await app.register(formBody);
-  const options = { schema, ...app.auth.client, config: { oauthErrors: true } };
+  const options = { schema, ...app.auth.client('revoke'), config: { oauthErrors: true } };
   app.post('/api/auth/revoke', options, async (request, reply) => {
     const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt');
     if (identity) await revokeToken(serviceClientOf(request), identity, request);

@@ -7,7 +7,7 @@ import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
 import type { TokenPairResponse } from '../token-pair-response.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
-import { closedBody, Device, Password, Username } from '../schemas.ts';
+import { closedBody, Device, Email, Name, Password, Username } from '../schemas.ts';
 import { PairSchema } from '../token-pair-response.ts';
 
 interface SignUpRoute {
@@ -35,15 +35,8 @@ const schema = operation({
   ],
   body: closedBody('SignUp', {
     username: Username,
-    name: Type.String({
-      description: 'The user’s name, 1 to 128 characters, not blank, without invisible characters',
-      examples: ['Ada Lovelace'],
-    }),
-    email: Type.String({
-      description: 'At most 254 characters, with one `@`, without invisible characters',
-      writeOnly: true,
-      examples: ['ada@example.com'],
-    }),
+    name: Name,
+    email: Email,
     password: Password,
     device: Type.Optional(Device),
   }),

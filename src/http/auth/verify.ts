@@ -23,6 +23,11 @@ const schema = operation({
           '^[!-~]+$',
           'ada',
         ),
+        'X-Auth-Roles': header(
+          'The user’s present roles, separated by commas; empty for none',
+          '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
+          'editor,billing:read',
+        ),
         'X-Auth-Session': header(
           'The id of the token: a session’s or a long-lived token’s',
           '^[1-9][0-9]{0,15}$',
@@ -64,6 +69,7 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
   reply
     .header('x-auth-user', user.id)
     .header('x-auth-username', headerText(user.username))
+    .header('x-auth-roles', user.roles.join(','))
     .header('x-auth-session', tokenId)
     .header('x-auth-token-type', type)
     .send('');

@@ -24,13 +24,16 @@ export function makeGuessOriginOf({ codec, callerFingerprints, networkOf }: Gues
 
 export type GuessOriginOf = ReturnType<typeof makeGuessOriginOf>;
 
-/** The device's earlier token, even if expired or revoked; null if we did not sign it. */
+/**
+ * The device's earlier token, even if expired or revoked; null if we did not sign it, and in a request that its access
+ * token has authenticated already.
+ */
 async function readToken(
   codec: GuessOriginOptions['codec'],
   request: FastifyRequest,
 ): Promise<GuessOrigin['token']> {
   const token = bearerTokenOf(request);
-  if (token === undefined) return null;
+  if (token === undefined || request.bearer) return null;
   const identity = await codec.verifySigned(token, 'refresh', 'llt');
   return identity && { userId: identity.userId, tokenId: identity.tokenId, type: identity.type };
 }

@@ -32,7 +32,7 @@ const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
 const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
 
 /** An unknown secret may be new, so the database is queried. */
-const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'unavailable'];
+const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'right_missing', 'unavailable'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   validation_failed: [{ path: '/device', message: 'is required' }],

@@ -11,6 +11,7 @@ export const TAGS = {
   Verification: 'For other services that check tokens.',
   'Registered services':
     'For services that the operator has given an id and a secret (`latchkey client create`).',
+  Users: 'Accounts, for registered services with the rights `users.read`, `users.write` and `users.reset`.',
   Discovery: 'Public documents for verifying tokens without a request.',
 } as const;
 

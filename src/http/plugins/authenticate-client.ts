@@ -1,12 +1,17 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, preValidationAsyncHookHandler } from 'fastify';
-import type { ServiceClients } from '../../domain/clients/authenticate.ts';
+import { refused, type ServiceClients } from '../../domain/clients/authenticate.ts';
+import type { Right } from '../../domain/clients/rights.ts';
 import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { decodeFormText, decodeUtf8 } from '../form.ts';
 import '../request.ts';
+import { makeVerifiedCredentials } from '../verified-credentials.ts';
 
 /** RFC 7617: the scheme in any case, and base64 with or without its padding. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+
+/** Services are few. A header may take 16 KiB, so two generations take 4 MiB at most. */
+const MAX_HEADERS = 128;
 
 /** The hooks of a route for registered services, to be spread into its options. */
 export interface ClientHooks {
@@ -14,22 +19,39 @@ export interface ClientHooks {
   preValidation: preValidationAsyncHookHandler;
 }
 
+/** Makes the hooks of a route that needs this right. */
+export type ClientHooksFor = (right: Right) => ClientHooks;
+
 /**
- * `app.auth.client` admits a registered service by its secret (HTTP Basic), and sets `serviceClient`. It checks the
- * secret again after the body has arrived: the service may have been deleted while it delayed the body.
+ * `app.auth.client(right)` admits a registered service by its secret (HTTP Basic) if it has the right, and sets
+ * `serviceClient`. It checks both again after the body has arrived: the service may have been deleted, or have lost the
+ * right, while it delayed the body.
  */
-export function makeClientHooks(clients: Pick<ServiceClients, 'authenticate' | 'isStillGood'>): ClientHooks {
-  return {
+export function makeClientHooks(clients: ServiceClients): ClientHooksFor {
+  // A service sends the same header with every request.
+  const verified = makeVerifiedCredentials<ServiceIdentity>(MAX_HEADERS);
+
+  async function authenticate(header: string, right: Right): Promise<ServiceIdentity> {
+    const credentials = readBasic(header);
+    if (!credentials) throw new AuthError('invalid_client');
+    const identity = await clients.authenticate(credentials.id, credentials.secret, right);
+    verified.add(header, identity);
+    return identity;
+  }
+
+  return (right) => ({
     onRequest: async (request) => {
-      const credentials = readBasic(request.headers.authorization ?? '');
-      if (!credentials) throw new AuthError('invalid_client');
-      request.serviceClient = await clients.authenticate(credentials.id, credentials.secret);
+      const { authorization = '' } = request.headers;
+      const known = verified.get(authorization);
+      const isGood = known !== undefined && clients.refusalOf(known, right) === null;
+      request.serviceClient = isGood ? known : await authenticate(authorization, right);
     },
     // eslint-disable-next-line @typescript-eslint/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
-      if (!clients.isStillGood(serviceClientOf(request))) throw new AuthError('invalid_client');
+      const refusal = clients.refusalOf(serviceClientOf(request), right);
+      if (refusal) throw refused(refusal, right);
     },
-  };
+  });
 }
 
 /** RFC 6749, section 2.3.1: id and secret are each form-encoded before they are joined. */

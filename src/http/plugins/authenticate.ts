@@ -10,7 +10,7 @@ import type { Bearer, Caller, Principal } from '../../domain/access-tokens/princ
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { ClientHooks } from './authenticate-client.ts';
+import type { ClientHooksFor } from './authenticate-client.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import '../request.ts';
 
@@ -19,7 +19,7 @@ interface AuthenticateOptions {
   verify: Verify;
   clock: Pick<Clock, 'now'>;
   /** See authenticate-client.ts. */
-  client: ClientHooks;
+  client: ClientHooksFor;
 }
 
 /**
@@ -47,8 +47,8 @@ declare module 'fastify' {
        * lost.
        */
       changeOrDone(isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>): ChangeHooks;
-      /** A registered service. Sets `serviceClient`. */
-      client: ClientHooks;
+      /** A registered service that has the right. Sets `serviceClient`. */
+      client: ClientHooksFor;
     };
   }
 }

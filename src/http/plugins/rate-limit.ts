@@ -23,7 +23,10 @@ export type Limit = { count: number; seconds: number } | null;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Makes a hook that counts an address's requests under this name, and refuses those beyond the limit. */
+    /**
+     * The hook that counts an address's requests under this name, and refuses those beyond the limit. Routes that
+     * name the same limit share its counters.
+     */
     limitByAddress(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler;
   }
 }
@@ -34,7 +37,10 @@ async function rateLimitPlugin(
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
-  app.decorate('limitByAddress', (name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler => {
+  /** One for each name: without Redis, each holds its own counters. */
+  const hooks = new Map<string, onRequestAsyncHookHandler>();
+
+  function makeHook(name: 'login' | 'signup', limit: Limit): onRequestAsyncHookHandler {
     if (!limit) return () => Promise.resolve();
     const options: CreateRateLimitOptions = {
       max: limit.count,
@@ -53,6 +59,12 @@ async function rateLimitPlugin(
       auditLimit(`${name}:${callerAddress(request)}`, event, request);
       throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds });
     };
+  }
+
+  app.decorate('limitByAddress', (name: 'login' | 'signup', limit: Limit) => {
+    const hook = hooks.get(name) ?? makeHook(name, limit);
+    hooks.set(name, hook);
+    return hook;
   });
 }
 

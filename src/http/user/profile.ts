@@ -1,13 +1,21 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import type { ChangeProfile } from '../../domain/users/change-profile.ts';
 import type { Profile, TokenSummary } from '../../domain/users/profile.ts';
+import { callerAddress } from '../caller/address.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
-import { principalOf } from '../plugins/authenticate.ts';
-import { Id, Timestamp, timestamp } from '../schemas.ts';
+import { callerOf, principalOf } from '../plugins/authenticate.ts';
+import type { Limit } from '../plugins/rate-limit.ts';
+import { closedBody, Email, Id, Name, Password, Timestamp, timestamp, Username } from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
 interface ProfileRoute {
   profile: Profile;
+  changeProfile: ChangeProfile;
+  guessOriginOf: GuessOriginOf;
+  /** RATE_LIMIT_LOGIN. */
+  limit: Limit;
 }
 
 export const TokenSchema = Type.Object(
@@ -59,10 +67,50 @@ const schema = operation({
   },
 });
 
-export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, { profile }, done) => {
+const changeSchema = operation({
+  operationId: 'changeProfile',
+  summary: 'Change the name, the username or the e-mail address',
+  description:
+    'Takes any of the three; `current_password` comes with a username or an e-mail address. Limited like login. The rules for names are those of signup. A new e-mail address voids a reset token. A repeat is safe. A long-lived token may not do this.',
+  tags: ['Accounts'],
+  security: [{ bearerAuth: [] }],
+  refuses: [
+    'username_taken',
+    'email_taken',
+    'invalid_credentials',
+    'token_not_allowed',
+    'rate_limited',
+    'overloaded',
+  ],
+  body: closedBody('ProfileChange', {
+    name: Type.Optional(Name),
+    username: Type.Optional(Username),
+    email: Type.Optional(Email),
+    current_password: Type.Optional({ ...Password, description: 'Needed with `username` and `email`' }),
+  }),
+  response: { 200: UserSchema },
+});
+
+export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
+  const { profile, changeProfile, guessOriginOf, limit } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
     const { user, tokens } = await profile(principalOf(request));
     return { ...userBody(user), tokens: tokens.map(tokenBody) };
+  });
+
+  // Limited even without a password: each change writes a row and an audit event, and reaches every replica.
+  const { onRequest: authenticate, preValidation } = app.auth.change;
+  const onRequest = [app.refuseWhenLate, authenticate, app.limitByAddress('login', limit)];
+  app.patch('/api/user', { schema: changeSchema, onRequest, preValidation }, async (request) => {
+    const { current_password: currentPassword, ...names } = request.body;
+    const user = await changeProfile(callerOf(request), {
+      names,
+      currentPassword,
+      address: callerAddress(request),
+      origin: await guessOriginOf(request),
+      from: request,
+    });
+    return userBody(user);
   });
   done();
 };

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { generateSigningKey } from './keys.ts';
 
@@ -15,9 +15,19 @@ export function generatedSigningKeysDir(dataDir: string): string {
 
 /** The generated refresh secret, base64url. */
 export function generatedRefreshSecret(dataDir: string): string {
-  const file = join(dataDir, 'refresh-token-secret');
+  const file = refreshSecretFile(dataDir);
   createOnce(file, () => randomBytes(32).toString('base64url'));
   return readFileSync(file, 'utf8');
+}
+
+/** The same, if the service has generated it; null if not. */
+export function existingRefreshSecret(dataDir: string): string | null {
+  const file = refreshSecretFile(dataDir);
+  return existsSync(file) ? readFileSync(file, 'utf8') : null;
+}
+
+function refreshSecretFile(dataDir: string): string {
+  return join(dataDir, 'refresh-token-secret');
 }
 
 /**

@@ -17,7 +17,7 @@ const KEPT = 100_000;
 const ONCE = 120_000;
 const MARGIN = 10_000;
 
-type Kind = 'token' | 'theft' | 'user';
+type Kind = 'token' | 'theft' | 'user' | 'changed';
 
 /** Replaces Redis in the embedded default: the same contract over an array, for one process. */
 export function makeMemoryRevocationFeed(options: MemoryFeedOptions): RevocationFeed {
@@ -63,6 +63,10 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
     publishUser: async (mark, keys) => {
       if (note('user', mark.userId, mark.before)) add({ seq: last + 1, type: 'user_revoked', ...mark });
       for (const { userId, tokenId } of keys) note('token', userId, tokenId);
+    },
+    publishChanged: async (users) => {
+      for (const { id, version = 0 } of users)
+        if (note('changed', id, version)) add({ seq: last + 1, type: 'user_changed', userId: id, version });
     },
     renewed: async (from, to) => {
       if (now() - renewed > from - MARGIN) {

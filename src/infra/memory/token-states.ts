@@ -59,6 +59,13 @@ export function makeMemoryTokenStates({
     tokens.set(nameOf(key), { token, expiresAt: now() + ttl });
   }
 
+  /** An older version than the known one is an older reading. */
+  function setUser(user: User): void {
+    const time = now();
+    const known = living(users, user.id, time)?.user.version ?? 0;
+    if ((user.version ?? 0) >= known) users.set(user.id, { user, expiresAt: time + stateTtl });
+  }
+
   return {
     now: async () => now(),
 
@@ -95,15 +102,25 @@ export function makeMemoryTokenStates({
       return { outcome: 'good', ...known(found), usedAt: found.token.usedAt };
     },
 
+    preparePut: async () => now(),
+
     async put(record, user, asOf) {
       const time = now();
       if (time - asOf > MAX_PUT_AGE) return false;
-      users.set(user.id, { user, expiresAt: time + stateTtl });
+      if (user) setUser(user);
       const key = { userId: record.userId, tokenId: record.id };
       if (living(tokens, nameOf(key), time)) return false;
       const { state, createdAt, lastUsedAt } = record;
       keep(key, { state, createdAt, usedAt: lastUsedAt ?? 0 }, stateTtl);
       return true;
+    },
+
+    putUser: async (user) => {
+      setUser(user);
+    },
+
+    putUsers: async (changed) => {
+      for (const user of changed) setUser(user);
     },
 
     revoke: async (key) => {

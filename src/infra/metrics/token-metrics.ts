@@ -107,6 +107,8 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
   };
   return (event) => {
     if (event.event === 'user.logged_out') revoked.everywhere.inc(event.tokenIds.length);
+    if (event.event === 'password.changed' || event.event === 'password.reset')
+      revoked.password.inc(event.tokenIds.length);
     if (event.event === 'llt.ended_for_reuse') revoked.reuse_llt.inc(event.tokenIds.length);
     if (event.event === 'login.failed') logIns[event.reason].inc();
     for (const counter of counters[event.event] ?? []) counter.inc();

@@ -1,16 +1,23 @@
 import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { Prisma } from '../../generated/prisma/client.ts';
+import type { User } from '../../domain/users/user.ts';
+import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
+import { toUser } from './rows.ts';
 
 /**
  * Locks a user's row until the transaction ends. All code that adds tokens or ends all of them takes this lock, so that
  * limits hold when logins race, and no login succeeds while the account is being disabled.
- * @returns whether the user may act.
+ * @returns the user, and how often its password was changed; null if it may not act.
  */
-export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<boolean> {
-  const rows = await tx.$queryRaw<{ disabled_at: Date | null }[]>`
-    SELECT disabled_at FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
-  return rows[0]?.disabled_at === null;
+export async function lockUser(
+  tx: Prisma.TransactionClient,
+  userId: number,
+): Promise<{ user: User; passwordVersion: number } | null> {
+  const [row] = await tx.$queryRaw<UserRow[]>`
+    SELECT id, username, name, created_at AS "createdAt", disabled_at AS "disabledAt", roles, version,
+      password_version AS "passwordVersion"
+    FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
+  return row?.disabledAt === null ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
 }
 
 /**

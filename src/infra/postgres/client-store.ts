@@ -1,4 +1,5 @@
 import type { ClientStore } from '../../domain/clients/ports.ts';
+import { RIGHTS } from '../../domain/clients/rights.ts';
 import { TwoSecretsError, type ServiceClient } from '../../domain/clients/service-client.ts';
 import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
@@ -11,13 +12,14 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
         (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' } })).map(toServiceClient),
       ),
 
-    add: ({ clientId, name, secretHash, createdAt }) =>
+    add: ({ clientId, name, secretHash, createdAt, rights }) =>
       mapDatabaseErrors(async () => {
         const data = {
           clientId,
           name,
           secretHash: new Uint8Array(secretHash),
           createdAt: new Date(createdAt),
+          rights: [...rights],
         };
         return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
       }),
@@ -30,7 +32,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
             secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
           WHERE name = ${name} AND (${again} OR previous_hash IS NULL)
           RETURNING client_id AS "clientId", name, secret_hash AS "secretHash", previous_hash AS "previousHash",
-            created_at AS "createdAt", rotated_at AS "rotatedAt"`;
+            created_at AS "createdAt", rotated_at AS "rotatedAt", rights`;
         if (row) return toServiceClient(row);
         if ((await prisma.serviceClient.count({ where: { name } })) > 0) throw new TwoSecretsError();
         return null;
@@ -39,6 +41,13 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
     finishRotation: (name) =>
       mapDatabaseErrors(async () => {
         const data = { previousHash: null };
+        const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
+        return row ? toServiceClient(row) : null;
+      }),
+
+    allow: (name, rights) =>
+      mapDatabaseErrors(async () => {
+        const data = { rights: [...rights] };
         const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
         return row ? toServiceClient(row) : null;
       }),
@@ -56,5 +65,6 @@ function toServiceClient(row: Row): ServiceClient {
     previousHash: row.previousHash,
     createdAt: row.createdAt.getTime(),
     rotatedAt: row.rotatedAt?.getTime() ?? null,
+    rights: RIGHTS.filter((right) => row.rights.includes(right)),
   };
 }

@@ -20,14 +20,14 @@ const COLUMNS = Prisma.sql`tokens.id, type::text, user_id AS "userId", name, cre
 export async function endTokens(
   tx: Prisma.TransactionClient,
   userId: number,
-  { at, reason, usedSince, caller, keepsCaller }: Ending,
+  { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }: Ending,
 ): Promise<{ ended: TokenRecord[]; before: number | null }> {
   const owner = BigInt(userId);
-  const isActive = await lockUser(tx, userId);
-  if (caller !== null && !isActive) throw new AuthError('invalid_token');
+  const active = await lockUser(tx, userId);
+  if (caller !== null && !active) throw new AuthError('invalid_token');
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
-    WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isLive(usedSince)})
+    WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})
     ORDER BY id FOR NO KEY UPDATE`;
   if (caller !== null) requireLive(locked, caller);
   const keep = keepsCaller ? caller : null;
@@ -36,14 +36,15 @@ export async function endTokens(
     WHERE id = ANY(${locked.map(({ id }) => id)}) AND id <> ${BigInt(keep ?? 0)} AND revoked_at IS NULL
     RETURNING ${COLUMNS}`;
   const ended = rows.map(toRecord).sort((one, other) => one.id - other.id);
-  if (keep !== null) return { ended, before: null };
+  if (keep !== null || keepsLongLived) return { ended, before: null };
   const { _max: greatest } = await tx.token.aggregate({ where: { userId: owner }, _max: { id: true } });
   return { ended, before: Number(greatest.id ?? 0) };
 }
 
-/** True for a long-lived token, or a session used since (µs), that is not revoked. */
-function isLive(usedSince: number): Prisma.Sql {
-  return Prisma.sql`(revoked_at IS NULL AND (type = 'llt' OR latest > ${BigInt(usedSince)}))`;
+/** True for a long-lived token (unless they are kept), or a session used since (µs), that is not revoked. */
+function isEnding(usedSince: number, keepsLongLived: boolean): Prisma.Sql {
+  return Prisma.sql`(revoked_at IS NULL AND CASE WHEN type = 'llt' THEN NOT ${keepsLongLived}
+    ELSE latest > ${BigInt(usedSince)} END)`;
 }
 
 /** See TokenStore.listEnded. Repeats the rules of `asEnded` in SQL, because it sorts by the time of the end. */

@@ -99,12 +99,13 @@ async function withRetries<Result>(work: () => Promise<Result>): Promise<Result>
   }
 }
 
-/** The violated unique constraint. */
+/** The violated unique constraint of a statement, raw or not. */
 function duplicateOf(error: unknown): string | undefined {
-  if (!(error instanceof Prisma.PrismaClientKnownRequestError) || error.code !== 'P2002') return undefined;
-  const adapterError = error.meta?.driverAdapterError as
-    { cause?: { constraint?: { fields?: string[]; index?: string } } } | undefined;
-  const constraint = adapterError?.cause?.constraint;
+  if (!isDuplicate(error)) return undefined;
+  const named = causesOf(error).find(
+    ({ constraint }) => typeof constraint === 'object' && constraint !== null,
+  );
+  const constraint = named?.constraint as { fields?: string[]; index?: string } | undefined;
   return constraint?.index ?? constraint?.fields?.join();
 }
 

@@ -22,19 +22,23 @@ export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {
     remember: (userId, client) =>
       mapDatabaseErrors(async () => {
         const id = BigInt(userId);
-        // A user that is being deleted has no row. Skips rows locked by concurrent logins: two logins of one user must
-        // not wait for each other.
+        // Skips an account that is deleted meanwhile, and rows locked by concurrent logins: two logins of one user
+        // must not wait for each other.
         await prisma.$executeRaw`
           WITH noted AS (
             INSERT INTO known_devices (user_id, client, last_login_at)
-            SELECT id, ${client}, clock_timestamp() FROM users WHERE id = ${id} FOR KEY SHARE
+            SELECT id, ${client}, clock_timestamp() FROM users
+            WHERE id = ${id} AND deleted_at IS NULL FOR KEY SHARE
             ON CONFLICT (user_id, client) DO UPDATE SET last_login_at = excluded.last_login_at
+            RETURNING 1
           ), surplus AS (
             SELECT client FROM known_devices
             WHERE user_id = ${id} AND client IN (
               SELECT client FROM known_devices WHERE user_id = ${id} AND client <> ${client}
               ORDER BY last_login_at DESC OFFSET ${KEPT - 1}
             )
+            -- Runs the insertion first, which locks the user's row as every writer does first.
+            AND EXISTS (SELECT FROM noted)
             FOR UPDATE SKIP LOCKED
           )
           DELETE FROM known_devices USING surplus

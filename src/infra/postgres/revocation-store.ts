@@ -18,7 +18,7 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
     marksOf: (userIds) =>
       mapDatabaseErrors(async () => {
         if (userIds.length === 0) return [];
-        // A disabled account has no live token, and gets none until it is enabled again (user-status.ts).
+        // A disabled account has no live token, and gets none until it is enabled again (account-store.ts).
         const rows = await prisma.$queryRaw<{ user_id: bigint; before: bigint }[]>`
           SELECT users.id AS user_id, newest.id AS before
           FROM users CROSS JOIN LATERAL (

@@ -16,11 +16,14 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
     addSession: (userId, session, room) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          if (!(await lockUser(tx, userId))) return null;
+          const locked = await lockUser(tx, userId);
+          if (!locked) return null;
+          const { passwordVersion = locked.passwordVersion } = room;
+          if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials');
           const replaced = await makeRoom(tx, userId, room, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
-          return { id: Number(id), replaced };
+          return { id: Number(id), replaced, user: locked.user };
         }),
       ),
 
@@ -47,7 +50,8 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
             tokens.user_id AS "userId", tokens.name, tokens.created_at AS "createdAt",
             last_used_at AS "lastUsedAt", revoked_at AS "revokedAt",
             expires_at AS "expiresAt", created_by AS "createdBy", latest, parent, first, confirmed, client,
-            username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt"
+            username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt",
+            roles, version
           FROM (SELECT) AS one
           LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
         const [row] = refuseStandby(rows);
@@ -94,6 +98,8 @@ interface UserColumns {
   userName: string;
   userCreatedAt: Date;
   disabledAt: Date | null;
+  roles: string[];
+  version: number;
 }
 
 function userOf({
@@ -102,7 +108,8 @@ function userOf({
   userCreatedAt: createdAt,
   ...row
 }: TokenColumns & UserColumns) {
-  return toUser({ id, name, createdAt, username: row.username, disabledAt: row.disabledAt });
+  const { username, disabledAt, roles, version } = row;
+  return toUser({ id, name, createdAt, username, disabledAt, roles, version });
 }
 
 /** The columns of a new session. */

@@ -1,90 +1,135 @@
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
-import type { UserStore } from '../../domain/users/ports.ts';
+import type { OwnAccount, UserStore } from '../../domain/users/ports.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
-import { mapDatabaseErrors } from './errors.ts';
+import { AuthError } from '../../domain/errors.ts';
+import { lockCaller } from './caller-lock.ts';
+import { changeRow } from './change-user.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { KNOWN_CLIENTS } from './known-devices.ts';
+import { findTaken, requireUnreserved, TAKEN, type ReservedHashes } from './names.ts';
 import { toUser } from './rows.ts';
+import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
 
-const TAKEN = {
-  users_username_key: 'username_taken',
-  username: 'username_taken',
-  users_username_skeleton_key: 'username_taken',
-  username_skeleton: 'username_taken',
-  users_email_key: 'email_taken',
-  email: 'email_taken',
-} as const;
-
-/** The accounts in PostgreSQL. */
-export function makeUserStore(prisma: PrismaClient): UserStore & HashSamples {
+/**
+ * The accounts in PostgreSQL.
+ * @param reserved hashes under which names of deleted accounts may be reserved; may be left out where no name is checked.
+ */
+export function makeUserStore(
+  prisma: PrismaClient,
+  reserved: ReservedHashes = () => [],
+): UserStore & HashSamples {
   return {
     addWithSession: ({ username, email, name, passwordHash }, session) =>
-      mapDatabaseErrors(async () => {
-        const { id, tokens } = await prisma.user.create({
-          data: {
-            username,
-            skeleton: skeletonOf(username),
-            email,
-            name,
-            passwordHash: new Uint8Array(passwordHash),
-            createdAt: new Date(session.createdAt),
-            tokens: { create: sessionColumns(session) },
-          },
-          select: { id: true, tokens: { select: { id: true } } },
-        });
-        return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
-      }, TAKEN),
+      mapDatabaseErrors(
+        () =>
+          prisma.$transaction(async (tx) => {
+            const { id, tokens } = await tx.user.create({
+              data: {
+                username,
+                skeleton: skeletonOf(username),
+                email,
+                name,
+                passwordHash: new Uint8Array(passwordHash),
+                createdAt: new Date(session.createdAt),
+                tokens: { create: sessionColumns(session) },
+              },
+              select: { id: true, tokens: { select: { id: true } } },
+            });
+            await requireUnreserved(tx, { username, email }, reserved);
+            return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
+          }),
+        TAKEN,
+      ),
 
-    findTaken: (username, email) =>
+    findTaken: (names, except = 0) =>
+      mapDatabaseErrors(() => findTaken(prisma, names, reserved, BigInt(except))),
+
+    change: (caller, names, passwordVersion) =>
+      mapDatabaseErrors(
+        () =>
+          prisma.$transaction(async (tx) => {
+            await lockCaller(tx, caller);
+            const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
+            if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
+              throw new AuthError('invalid_credentials');
+            const row = await changeRow(tx, before, names);
+            await requireUnreserved(tx, names, reserved);
+            return { user: toUser(row ?? before), isChanged: row !== null };
+          }),
+        TAKEN,
+      ),
+
+    changedSince: (ago, limit, after = 0) =>
       mapDatabaseErrors(async () => {
-        const skeleton = skeletonOf(username);
-        const found = await prisma.user.findMany({
-          // An account of a release before skeletons: an ASCII name is its own skeleton.
-          where: {
-            OR: [{ username: { in: [username, skeleton] } }, { skeleton }, { email }],
-          },
-          select: { username: true, skeleton: true },
-        });
-        if (found.length === 0) return null;
-        const looksAlike = found.some(
-          (user) => [username, skeleton].includes(user.username) || user.skeleton === skeleton,
+        const rows = await prisma.$queryRaw<(UserRow & { isStandby: boolean })[]>`
+          SELECT ${IS_STANDBY}, id, username, name, created_at AS "createdAt", disabled_at AS "disabledAt", roles,
+            version
+          FROM (SELECT) AS one LEFT JOIN (
+            SELECT * FROM users
+            WHERE changed_at > statement_timestamp() - ${ago} * interval '1 millisecond' AND id > ${after}
+            ORDER BY id LIMIT ${limit}
+          ) AS found ON true ORDER BY id`;
+        return refuseStandby(rows).flatMap((row) =>
+          (row.id as bigint | null) === null ? [] : [toUser(row)],
         );
-        return looksAlike ? 'username_taken' : 'email_taken';
+      }),
+
+    settleChanges: (users) =>
+      mapDatabaseErrors(async () => {
+        if (users.length === 0) return;
+        const [ids, versions] = [users.map(({ id }) => BigInt(id)), users.map(({ version = 0 }) => version)];
+        // Lock in the order of ids, as every writer of many rows does.
+        await prisma.$executeRaw`
+          WITH locked AS MATERIALIZED (
+            SELECT users.id FROM users JOIN unnest(${ids}::bigint[], ${versions}::int[]) AS set (id, version)
+              USING (id, version)
+            WHERE pending ORDER BY users.id FOR NO KEY UPDATE OF users
+          )
+          UPDATE users SET pending = false FROM locked WHERE users.id = locked.id`;
       }),
 
     findForLogin: (name) =>
       mapDatabaseErrors(async () => {
         const where =
           'email' in name ? Prisma.sql`email = ${name.email}` : Prisma.sql`username = ${name.username}`;
-        const [row] = await prisma.$queryRaw<(UserRow & { knownClients: string[] })[]>`
-          SELECT id, username, name, password_hash AS "passwordHash", created_at AS "createdAt",
-            disabled_at AS "disabledAt", ${KNOWN_CLIENTS}
-          FROM users WHERE ${where}`;
-        if (!row) return null;
-        return { user: toUser(row), passwordHash: row.passwordHash, knownClients: row.knownClients };
+        return findAccount(prisma, where);
       }),
+
+    findOwn: (userId) =>
+      mapDatabaseErrors(() => findAccount(prisma, Prisma.sql`id = ${BigInt(userId)} AND deleted_at IS NULL`)),
 
     replaceHash: (userId, from, to) =>
       mapDatabaseErrors(async () => {
-        await prisma.user.updateMany({
-          where: { id: BigInt(userId), passwordHash: new Uint8Array(from) },
-          data: { passwordHash: new Uint8Array(to) },
-        });
+        await prisma.$executeRaw`
+          UPDATE users SET password_hash = ${new Uint8Array(to)}, imported_hash = NULL, imported_cost = NULL
+          WHERE id = ${userId} AND ${STORED_HASH} = ${new Uint8Array(from)}`;
       }),
 
-    // The first 16 bytes of a hash are its algorithm and parameters.
+    // The first 16 bytes of a hash of ours are its algorithm and parameters.
     sampleHashes: (after, count) =>
       mapDatabaseErrors(async () => {
         const rows = await prisma.$queryRaw<{ id: bigint; password_hash: Uint8Array }[]>`
           WITH page AS (
-            SELECT id, substring(password_hash FROM 1 FOR 16) AS cost FROM users
-            WHERE id > ${after} ORDER BY id LIMIT ${count}
+            SELECT id, CASE WHEN ${IMPORTED_COUNTS} THEN imported_cost
+              ELSE encode(substring(password_hash FROM 1 FOR 16), 'hex') END AS cost FROM users
+            WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}
           ), samples AS (
             SELECT max(id) AS id FROM page GROUP BY cost
           )
-          SELECT id, password_hash FROM samples JOIN users USING (id)`;
+          SELECT id, ${STORED_HASH} AS password_hash FROM samples JOIN users USING (id)`;
         return rows.map(({ id, password_hash: passwordHash }) => ({ userId: Number(id), passwordHash }));
       }),
   };
+}
+
+async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
+  const [row] = await prisma.$queryRaw<(UserRow & { knownClients: string[] })[]>`
+    SELECT id, username, name, email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
+      created_at AS "createdAt", disabled_at AS "disabledAt", roles, version, ${KNOWN_CLIENTS}
+    FROM users WHERE ${where}`;
+  if (!row) return null;
+  const { email, passwordHash, passwordVersion, knownClients } = row;
+  return { user: toUser(row), email, passwordHash, passwordVersion, knownClients };
 }

@@ -21,7 +21,9 @@ export interface AskOptions {
 const OPERATIONS: Record<ScriptName, StoreOperation> = {
   rotate: 'rotate',
   check: 'check',
+  preparePut: 'prepare_put',
   put: 'put',
+  putUser: 'put_user',
   revoke: 'revoke',
   lastUses: 'last_uses',
   clock: 'now',

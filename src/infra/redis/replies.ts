@@ -39,8 +39,8 @@ export function decodeRotation(
 export function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, latest, parent, first, client] = reply;
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
+  const [outcome, createdAt, username, name, userCreatedAt, roles, latest, parent, first, client] = reply;
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
   if (outcome === 'superseded') return { outcome, ...known };
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
   if (latest === undefined) return { outcome, ...known };
@@ -51,9 +51,9 @@ export function decodeAccess(userId: number, reply: Reply): Unusable | Accepted 
 export function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, usedAt] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, usedAt] = reply;
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
-  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt]);
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
   return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
 }
 
@@ -77,11 +77,18 @@ type Field = string | undefined;
 function decodeKnown(
   userId: number,
   createdAt: Field,
-  [username = '', name = '', userCreatedAt]: Field[],
+  [username = '', name = '', userCreatedAt, roles = '']: Field[],
 ): Known {
   return {
     createdAt: Number(createdAt),
-    user: { id: userId, username, name, createdAt: Number(userCreatedAt), disabled: false },
+    user: {
+      id: userId,
+      username,
+      name,
+      createdAt: Number(userCreatedAt),
+      disabled: false,
+      roles: roles === '' ? [] : roles.split(','),
+    },
   };
 }
 

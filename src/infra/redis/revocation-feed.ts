@@ -24,7 +24,7 @@ const MARGIN = 10;
 /** Events per script call. */
 const BATCH = 1000;
 
-type Item = [kind: 'token' | 'theft' | 'user' | 'covered', userId: number, number: number];
+type Item = [kind: 'token' | 'theft' | 'user' | 'covered' | 'changed', userId: number, number: number];
 
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
 export function makeRedisRevocationFeed(
@@ -54,6 +54,8 @@ export function makeRedisRevocationFeed(
     publishUnrecorded: (keys) => add(itemsOf('theft', keys)),
     publishUser: ({ userId, before }, keys) => add([['user', userId, before], ...itemsOf('covered', keys)]),
 
+    publishChanged: (users) => add(users.map(({ id, version = 0 }): Item => ['changed', id, version])),
+
     async renewed(from, to) {
       const range = [Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000)];
       read(await askUngated('feed', ...argumentsOf([...range, '', 0])));
@@ -65,9 +67,10 @@ export function makeRedisRevocationFeed(
   };
 }
 
-function readEntry([id, [kind, text]]: [string, [string, string]]): FeedEvent {
+function readEntry([id, [kind, text, , version]]: FeedReply[4][number]): FeedEvent {
   const seq = Number.parseInt(id);
   const [userId = NaN, number = NaN] = text.split(':').map(Number);
+  if (version !== undefined) return { seq, type: 'user_changed', userId, version: Number(version) };
   if (kind === 'user') return { seq, type: 'user_revoked', userId, before: number };
   return { seq, type: 'revoked', tokenId: number, userId };
 }

@@ -27,6 +27,7 @@ export function makeRedisTokenStates(
   const asking = makeAsk(redis, options);
   const { ask, askTimed, askEach, now } = asking;
   const tombstoneTtl = 2 * cacheTtl;
+  const userArguments = (user: User) => [keys.user(user.id), cacheTtl, ...userFields(user)];
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
   const rotate = makeTogether('rotate', asking, redis instanceof Cluster);
   const check = makeTogether('check', asking, redis instanceof Cluster);
@@ -43,7 +44,7 @@ export function makeRedisTokenStates(
         askTimed(keys.token(key), (sentAt) =>
           rotate({
             keys: both(key),
-            args: [generation, micros, window, client, cacheTtl, tombstoneTtl, sentAt],
+            text: `${generation} ${micros} ${window} ${client} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
           }),
         );
 
@@ -56,16 +57,28 @@ export function makeRedisTokenStates(
     },
 
     async checkAccess(key, generation) {
-      return decodeAccess(key.userId, await check({ keys: both(key), args: [generation] }));
+      return decodeAccess(key.userId, await check({ keys: both(key), text: String(generation) }));
     },
 
     async checkLongLived(key) {
-      return decodeLongLived(key.userId, await check({ keys: both(key), args: [''] }));
+      return decodeLongLived(key.userId, await check({ keys: both(key), text: '' }));
+    },
+
+    async preparePut(userId) {
+      return Number(await ask('preparePut', keys.user(userId)));
     },
 
     async put(record, user, asOf) {
       const key = { userId: record.userId, tokenId: record.id };
       return (await ask('put', ...both(key), asOf, cacheTtl, ...putArguments(record, user))) === 1;
+    },
+
+    async putUser(user) {
+      await ask('putUser', ...userArguments(user));
+    },
+
+    async putUsers(users) {
+      await askEach('putUser', users.map(userArguments));
     },
 
     async revoke(key) {
@@ -105,11 +118,20 @@ export function makeTokenKeys(prefix: string) {
   };
 }
 
-/** ARGV 3 to 13 of put.lua. */
-function putArguments({ state, createdAt, lastUsedAt }: TokenRecord, user: User): (string | number)[] {
+/** ARGV 3 to 15 of put.lua. */
+function putArguments(record: TokenRecord, user: User | null): (string | number)[] {
+  const { state, createdAt, lastUsedAt } = record;
   return [
     lastUsedAt ?? '',
     ...[state.latest, state.parent, state.first, state.confirmed ? 1 : 0, state.client, createdAt],
-    ...[user.username, user.name, user.createdAt, user.disabled ? 1 : 0],
+    ...(user ? userFields(user) : NO_USER),
   ];
+}
+
+/** For put.lua: no user has a version that is as small. */
+const NO_USER = ['', '', 0, 0, '', -1];
+
+/** The user as put.lua and put-user.lua take it. */
+function userFields({ username, name, createdAt, disabled, roles, version = 0 }: User): (string | number)[] {
+  return [username, name, createdAt, disabled ? 1 : 0, roles.join(','), version];
 }

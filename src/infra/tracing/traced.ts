@@ -19,8 +19,8 @@ export function traceHasher(hasher: PasswordHasher, tracer: Tracer): PasswordHas
   return {
     ...hasher,
     hash: (password) => inSpan(tracer, 'scrypt hash', {}, () => hasher.hash(password)),
-    verify: (hash, password) => inSpan(tracer, 'scrypt verify', {}, () => hasher.verify(hash, password)),
-    imitate: (cost, password) => inSpan(tracer, 'scrypt verify', {}, () => hasher.imitate(cost, password)),
+    verify: (hash, password) => inSpan(tracer, 'password verify', {}, () => hasher.verify(hash, password)),
+    imitate: (cost, password) => inSpan(tracer, 'password verify', {}, () => hasher.imitate(cost, password)),
   };
 }
 

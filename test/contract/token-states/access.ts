@@ -5,12 +5,12 @@ import type { Contract } from '../token-states.ts';
 const HOUR = 3_600_000_000;
 const key = { userId: 7, tokenId: 11 };
 const llt = { userId: 7, tokenId: 12 };
-const user = aUser();
+const user = aUser({ roles: ['editor', 'billing:read'] });
 const { createdAt } = aLongLived();
 
 export function checkAccessContract(contract: Contract): void {
   contract('the first use of an access token confirms the latest pair', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     await tokenStates.put(aSession(state), user, now);
     const good = { outcome: 'good', user, createdAt };
@@ -30,7 +30,7 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('refuses a superseded access token and keeps the session', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     await tokenStates.put(aSession(state), user, now);
     for (const generation of [state.latest - 1, state.parent, 1]) {
@@ -49,7 +49,7 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('accepts an access token newer than its state, without a change', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     await tokenStates.put(aSession(state), user, now);
     t.strictSame(await tokenStates.checkAccess(key, state.latest + 1), { outcome: 'good', user, createdAt });
@@ -65,15 +65,18 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('checks many tokens at once, each with its own outcome', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(200);
     const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
     // More users than share a call.
-    const users = Array.from({ length: 30 }, (_, i) => aUser({ id: 100 + i, username: `user${i}` }));
+    const users = Array.from({ length: 30 }, (_, i) =>
+      aUser({ id: 100 + i, username: `user${i}`, roles: i % 2 ? [`role${i}`] : [] }),
+    );
     for (const owner of users) {
       const of = { userId: owner.id };
-      await tokenStates.put(aSession(state, { ...of, id: 11 }), owner, now);
-      await tokenStates.put(aLongLived({ ...of, id: 12 }), owner, now);
-      await tokenStates.put(aSession(state, { ...of, id: 13 }), owner, now);
+      const asOf = await tokenStates.preparePut(owner.id);
+      await tokenStates.put(aSession(state, { ...of, id: 11 }), owner, asOf);
+      await tokenStates.put(aLongLived({ ...of, id: 12 }), owner, asOf);
+      await tokenStates.put(aSession(state, { ...of, id: 13 }), owner, asOf);
       await tokenStates.revoke({ ...of, tokenId: 13 });
     }
     await tokenStates.put(aSession(state, { userId: 200 }), aUser({ id: 200, disabled: true }), now);
@@ -107,7 +110,7 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('accepts a long-lived token and notes its use', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     await tokenStates.put(aLongLived(), user, now);
     t.strictSame(await tokenStates.lastUses(7, [12]), new Map(), 'not used yet');
     const { usedAt, ...first } = { usedAt: 0, ...(await tokenStates.checkLongLived(llt)) };
@@ -125,7 +128,7 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('notes the use of a long-lived token again after a minute', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const ms = Math.floor(now / 1000);
     await tokenStates.put(aLongLived({ lastUsedAt: ms - 50_000 }), user, now);
     await tokenStates.put(aLongLived({ id: 13, lastUsedAt: ms - 60_001 }), user, now);
@@ -137,7 +140,7 @@ export function checkAccessContract(contract: Contract): void {
   });
 
   contract('returns the last use of every token it holds, and of no other', async (t, { tokenStates }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     await tokenStates.put(aSession(initialState(now - 1_234_567, 'home')), user, now);
     await tokenStates.put(aLongLived({ lastUsedAt: 1_795_000_000_999 }), user, now);
     await tokenStates.put(aLongLived({ id: 13 }), user, now);

@@ -11,7 +11,7 @@ const user = aUser();
 
 export function lifetimeContract(contract: Contract): void {
   contract('forgets a session some time after its last rebuild', async (t, { tokenStates, pass }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const latest = now - HOUR;
     await tokenStates.put(aSession(initialState(latest, 'home')), user, now);
     await pass(CACHE_TTL - MARGIN);
@@ -20,13 +20,13 @@ export function lifetimeContract(contract: Contract): void {
     t.match(await tokenStates.checkAccess(key, latest), { outcome: 'missing' }, 'a use does not prolong it');
     t.equal((await tokenStates.lastUses(7, [11])).size, 0);
     t.equal(
-      await tokenStates.put(aSession(initialState(latest, 'home')), user, await tokenStates.now()),
+      await tokenStates.put(aSession(initialState(latest, 'home')), user, await tokenStates.preparePut(7)),
       true,
     );
   });
 
   contract('forgets a long-lived token likewise', async (t, { tokenStates, pass }) => {
-    await tokenStates.put(aLongLived(), user, await tokenStates.now());
+    await tokenStates.put(aLongLived(), user, await tokenStates.preparePut(7));
     await pass(CACHE_TTL - MARGIN);
     t.match(await tokenStates.checkLongLived(llt), { outcome: 'good' });
     await pass(2 * MARGIN);
@@ -34,7 +34,7 @@ export function lifetimeContract(contract: Contract): void {
   });
 
   contract('a rotation prolongs a session and its user', async (t, { tokenStates, pass }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     await tokenStates.put(aSession(initialState(now - HOUR, 'home')), user, now);
     let generation = now - HOUR;
     for (let i = 0; i < 3; i++) {
@@ -50,10 +50,10 @@ export function lifetimeContract(contract: Contract): void {
   });
 
   contract('keeps a user as long as any of its tokens', async (t, { tokenStates, pass }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     await tokenStates.put(aSession(initialState(now, 'home')), user, now);
     await pass(CACHE_TTL / 2);
-    await tokenStates.put(aLongLived(), user, await tokenStates.now());
+    await tokenStates.put(aLongLived(), user, await tokenStates.preparePut(7));
     await pass(CACHE_TTL / 2 + MARGIN);
     t.match(await tokenStates.checkAccess(key, now), { outcome: 'missing' });
     t.match(await tokenStates.checkLongLived(llt), { outcome: 'good', user });
@@ -62,19 +62,23 @@ export function lifetimeContract(contract: Contract): void {
   });
 
   contract('keeps a tombstone twice as long', async (t, { tokenStates, pass }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const record = aSession(initialState(now, 'home'));
     await tokenStates.put(record, user, now);
     await tokenStates.revoke(key);
     await pass(2 * CACHE_TTL - MARGIN);
     t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
-    t.equal(await tokenStates.put(record, user, await tokenStates.now()), false, 'no put shortens it');
+    t.equal(
+      await tokenStates.put(record, user, await tokenStates.preparePut(7)),
+      false,
+      'no put shortens it',
+    );
     await pass(2 * MARGIN);
     t.match(await tokenStates.checkAccess(key, now), { outcome: 'missing' });
   });
 
   contract('keeps the tombstone of a reused session twice as long', async (t, { tokenStates, pass }) => {
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     const latest = now - HOUR;
     await tokenStates.put(aSession({ ...initialState(latest, 'home'), parent: 9 }), user, now);
     const superseded = { generation: 5, elapsed: 0, window: 0, client: 'home' };

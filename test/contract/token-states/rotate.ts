@@ -7,7 +7,7 @@ import type { Contract } from '../token-states.ts';
 const WINDOW = 10_000_000;
 const HOUR = 3_600_000_000;
 const key = { userId: 7, tokenId: 11 };
-const user = aUser();
+const user = aUser({ roles: ['editor', 'billing:read'] });
 const { createdAt } = aSession(initialState(1, ''));
 
 /** The latest refresh token of a session whose last pair went to `home`. */
@@ -20,7 +20,7 @@ async function putSession(
   tokenStates: TokenStateStore,
   { age = HOUR, ...overrides }: Partial<SessionState> & { age?: number } = {},
 ): Promise<SessionState> {
-  const now = await tokenStates.now();
+  const now = await tokenStates.preparePut(7);
   const latest = now - age;
   const state = {
     ...{ latest, parent: latest - HOUR, first: latest, confirmed: false, client: 'home' },
@@ -114,7 +114,11 @@ export function rotateContract(contract: Contract): void {
     const { now, ...rest } = (await tokenStates.rotate(key, presenting(parent))) as { now: number };
     t.strictSame(rest, { outcome: 'reused', user, createdAt });
     t.ok(now > latest);
-    const late = await tokenStates.put(aSession(initialState(latest, 'home')), user, await tokenStates.now());
+    const late = await tokenStates.put(
+      aSession(initialState(latest, 'home')),
+      user,
+      await tokenStates.preparePut(7),
+    );
     t.equal(late, false, 'no rebuild brings it back');
   });
 
@@ -139,7 +143,7 @@ export function rotateContract(contract: Contract): void {
   contract('gives twenty concurrent refreshes the same pair', async (t, { tokenStates }) => {
     for (const window of [WINDOW, 0]) {
       const tokenId = 30 + window;
-      const now = await tokenStates.now();
+      const now = await tokenStates.preparePut(7);
       await tokenStates.put(aSession(initialState(now - HOUR, 'home'), { id: tokenId }), user, now);
       const answers = await Promise.all(
         Array.from({ length: 20 }, () =>
@@ -165,7 +169,7 @@ export function rotateContract(contract: Contract): void {
     t.match(await tokenStates.checkAccess(key, latest), { outcome: 'good' });
     t.match(await tokenStates.rotate(key, presenting(parent - 1)), { outcome: 'reused' });
 
-    const odd = await tokenStates.now();
+    const odd = await tokenStates.preparePut(7);
     const state = { latest: odd, parent: odd - 3, first: odd - 1, confirmed: true, client: 'home' };
     await tokenStates.put(aSession(state, { id: 13 }), user, odd);
     t.match(await tokenStates.rotate({ userId: 7, tokenId: 13 }, presenting(odd - 3)), {

@@ -1,12 +1,13 @@
 import { test } from 'tap';
 import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { hashSecret } from '../../../src/domain/clients/secret.ts';
+import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/clients/rights.ts';
 import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 
 function aDirectory(...secrets: [clientId: string, secret: string][]) {
   const clients = new Map<string, ServiceClient>();
-  const add = (clientId: string, secret: string) =>
+  const add = (clientId: string, secret: string, rights: readonly Right[] = DEFAULT_RIGHTS) =>
     clients.set(clientId, {
       clientId,
       name: `name of ${clientId}`,
@@ -14,6 +15,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
       previousHash: null,
       createdAt: 1,
       rotatedAt: null,
+      rights,
     });
   for (const [clientId, secret] of secrets) add(clientId, secret);
   let refreshes = 0;
@@ -32,11 +34,18 @@ test('a known client is admitted without a query of the record', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const clients = makeServiceClients(directory);
   const secretHash = hashSecret('secret');
-  t.same(await clients.authenticate('a', 'secret'), { clientId: 'a', name: 'name of a', secretHash });
+  t.same(await clients.authenticate('a', 'secret', 'revoke'), {
+    clientId: 'a',
+    name: 'name of a',
+    secretHash,
+  });
   t.equal(directory.refreshes(), 0);
-  t.equal(clients.isStillGood({ clientId: 'a', name: '', secretHash }), true);
-  t.equal(clients.isStillGood({ clientId: 'b', name: '', secretHash }), false);
-  t.equal(clients.isStillGood({ clientId: 'a', name: '', secretHash: hashSecret('another') }), false);
+  t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash }, 'revoke'), null);
+  t.equal(clients.refusalOf({ clientId: 'b', name: '', secretHash }, 'revoke'), 'invalid_client');
+  t.equal(
+    clients.refusalOf({ clientId: 'a', name: '', secretHash: hashSecret('another') }, 'revoke'),
+    'invalid_client',
+  );
 });
 
 test('no client is refused before the record is queried, for an unknown id or a wrong secret', async (t) => {
@@ -49,8 +58,8 @@ test('no client is refused before the record is queried, for an unknown id or a 
       return directory.refresh();
     },
   });
-  t.match(await clients.authenticate('a', 'new'), { clientId: 'a' });
-  t.match(await clients.authenticate('b', 'secret'), { clientId: 'b' });
+  t.match(await clients.authenticate('a', 'new', 'revoke'), { clientId: 'a' });
+  t.match(await clients.authenticate('b', 'secret', 'revoke'), { clientId: 'b' });
   t.equal(directory.refreshes(), 1, 'the first query loaded the second client too');
   for (const [id, secret] of [
     ['a', 'old'],
@@ -59,7 +68,7 @@ test('no client is refused before the record is queried, for an unknown id or a 
     ['__proto__', 'secret'],
     ['', ''],
   ] as const)
-    await t.rejects(clients.authenticate(id, secret), { code: 'invalid_client' }, id);
+    await t.rejects(clients.authenticate(id, secret, 'revoke'), { code: 'invalid_client' }, id);
   t.equal(directory.refreshes(), 6);
 });
 
@@ -67,7 +76,41 @@ test('an outage is not a refusal', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const refresh = () => Promise.reject(new AuthError('unavailable'));
   const clients = makeServiceClients({ ...directory, refresh });
-  t.match(await clients.authenticate('a', 'secret'), { clientId: 'a' });
-  await t.rejects(clients.authenticate('a', 'wrong'), { code: 'unavailable' });
-  await t.rejects(clients.authenticate('b', 'secret'), { code: 'unavailable' });
+  t.match(await clients.authenticate('a', 'secret', 'revoke'), { clientId: 'a' });
+  await t.rejects(clients.authenticate('a', 'wrong', 'revoke'), { code: 'unavailable' });
+  await t.rejects(clients.authenticate('b', 'secret', 'revoke'), { code: 'unavailable' });
+});
+
+test('a right is checked in memory, and a missing one is looked up before it is refused', async (t) => {
+  for (const right of RIGHTS) {
+    const directory = aDirectory();
+    directory.add('a', 'secret', [right]);
+    const clients = makeServiceClients(directory);
+    t.match(await clients.authenticate('a', 'secret', right), { clientId: 'a' });
+    t.equal(directory.refreshes(), 0);
+    for (const other of RIGHTS.filter((each) => each !== right))
+      await t.rejects(clients.authenticate('a', 'secret', other), { code: 'right_missing', right: other });
+    await t.rejects(clients.authenticate('a', 'wrong', right), { code: 'invalid_client', right: undefined });
+  }
+});
+
+test('a right that was just given counts at once, and one that was taken away as soon as it is known', async (t) => {
+  const directory = aDirectory(['a', 'secret']);
+  const refresh = () => {
+    directory.add('a', 'secret', ['users.read']);
+    return Promise.resolve();
+  };
+  const clients = makeServiceClients({ ...directory, refresh });
+  const identity = await clients.authenticate('a', 'secret', 'users.read');
+  t.equal(clients.refusalOf(identity, 'users.read'), null);
+  t.equal(clients.refusalOf(identity, 'introspect'), 'right_missing');
+  directory.add('a', 'secret', []);
+  t.equal(clients.refusalOf(identity, 'users.read'), 'right_missing');
+});
+
+test('a missing right is not refused while the database is down', async (t) => {
+  const directory = aDirectory(['a', 'secret']);
+  const refresh = () => Promise.reject(new AuthError('unavailable'));
+  const clients = makeServiceClients({ ...directory, refresh });
+  await t.rejects(clients.authenticate('a', 'secret', 'users.read'), { code: 'unavailable' });
 });

@@ -6,7 +6,15 @@ import { aClock } from '../../support/clock.ts';
 
 function aClient(clientId: string): ServiceClient {
   const secretHash = new Uint8Array(32);
-  return { clientId, name: clientId, secretHash, previousHash: null, createdAt: 1, rotatedAt: null };
+  return {
+    clientId,
+    name: clientId,
+    secretHash,
+    previousHash: null,
+    createdAt: 1,
+    rotatedAt: null,
+    rights: [],
+  };
 }
 
 /** A record that answers when the test says so, with its content at that time. */

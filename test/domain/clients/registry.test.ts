@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { TwoSecretsError } from '../../../src/domain/clients/service-client.ts';
 import { test } from 'tap';
+import { DEFAULT_RIGHTS } from '../../../src/domain/clients/rights.ts';
 import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
 import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
@@ -20,7 +21,7 @@ function aRegistry() {
   /** Whether the replicas admit a service once all of them know it. */
   const isGood = async (clientId: string, secret: string) => {
     await directory.load();
-    return clients.authenticate(clientId, secret).then(
+    return clients.authenticate(clientId, secret, 'introspect').then(
       () => true,
       () => false,
     );
@@ -69,4 +70,21 @@ test('a deleted client is refused, also after its name is reused', async (t) => 
   t.equal(await registry.finishRotation('billing'), null);
   await registry.create('billing');
   t.equal(await isGood(created?.clientId ?? '', created?.secret ?? ''), false);
+});
+
+test('a client has the first three rights, or those that it was given', async (t) => {
+  const { registry, isGood } = aRegistry();
+  t.strictSame(DEFAULT_RIGHTS, ['introspect', 'revoke', 'revocations']);
+  const billing = await registry.create('billing');
+  await registry.create('shop', ['users.read']);
+  t.strictSame(
+    (await registry.list()).map(({ name, rights }) => [name, rights]),
+    [
+      ['billing', DEFAULT_RIGHTS],
+      ['shop', ['users.read']],
+    ],
+  );
+  t.match(await registry.allow('billing', ['users.write']), { name: 'billing', rights: ['users.write'] });
+  t.equal(await isGood(billing?.clientId ?? '', billing?.secret ?? ''), false, 'the old rights are gone');
+  t.equal(await registry.allow('no-such', ['users.write']), null);
 });

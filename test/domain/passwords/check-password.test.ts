@@ -25,6 +25,7 @@ function aCheck(...costs: string[]) {
         await work(costOf(hash));
         return textOf(hash).endsWith(`:${password}`);
       },
+      toImitate: (all, done) => all.filter((cost) => cost !== done),
       imitate: (cost) => work(cost),
     },
     costs: { all: () => [...known], note: (hash) => known.add(costOf(hash)) },

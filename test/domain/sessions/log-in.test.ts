@@ -3,6 +3,7 @@ import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import type { Guess, GuessOrigin } from '../../../src/domain/passwords/guessing-limits.ts';
+import { normalisePassword } from '../../../src/domain/passwords/policy.ts';
 import { makeLogIn } from '../../../src/domain/sessions/log-in.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
@@ -38,7 +39,7 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
     if (isAway) throw fault ?? new AuthError('unavailable');
     return Promise.resolve();
   };
-  const account = { user: ada, passwordHash: OLD as Uint8Array, knownClients: ['work'] };
+  const account = { user: ada, passwordHash: OLD as Uint8Array, passwordVersion: 0, knownClients: ['work'] };
   const guesses: Guess[] = [];
   const logIn = makeLogIn({
     users: {
@@ -67,9 +68,9 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
     },
     revocations: tokens,
     tokenStates: {
-      now: async () => {
+      preparePut: async (userId) => {
         await step('now', away === 'now');
-        return tokenStates.now();
+        return tokenStates.preparePut(userId);
       },
       put: (...args) => tokenStates.put(...args),
       revoke: async (key) => {
@@ -94,7 +95,7 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
       const text = hash === null ? 'nothing' : Buffer.from(hash).toString();
       addresses.push(`check for ${address}`);
       await step(`check ${text.split(' ', 1).join()}${hash && !mayOpen ? ', which may not open' : ''}`);
-      return text.endsWith(` ${password}`);
+      return text.endsWith(` ${normalisePassword(password)}`);
     },
     lifetimes: { accessToken: 900, refreshToken: 3600, session: maxAge },
     maxSessions,
@@ -167,6 +168,23 @@ test('an account disabled between password check and session opens none', async 
   await t.rejects(trying, { code: 'invalid_credentials' });
   t.strictSame(done, ['find ada', 'check old', 'now']);
   t.strictSame(events, [{ event: 'login.failed', reason: 'disabled', userId: 1 }]);
+});
+
+test('a password changed between password check and session opens none', async (t) => {
+  const { tokens, events, done, attempt } = aService();
+  const trying = attempt();
+  tokens.changePassword(1);
+  await t.rejects(trying, { code: 'invalid_credentials' });
+  t.strictSame(done, ['find ada', 'check old', 'now']);
+  t.strictSame(events, [{ event: 'login.failed', reason: 'password', userId: 1 }]);
+  t.strictSame(await tokens.list(1), []);
+
+  for (const fault of [new TypeError('a fault'), new AuthError('unavailable')]) {
+    const broken = aService();
+    broken.tokens.addSession = () => Promise.reject(fault);
+    await t.rejects(broken.attempt(), fault);
+    t.strictSame(broken.events, []);
+  }
 });
 
 test('any text within the bounds is tried, and others are refused with their field', async (t) => {
@@ -249,7 +267,7 @@ test('a login succeeds if its hash cannot be renewed, but a bug surfaces', async
   }
 });
 
-test('passwords are compared and renewed in normal form', async (t) => {
+test('a password is renewed in normal form', async (t) => {
   const { done, attempt } = aService();
   const password = PASSWORD.normalize('NFD');
   t.not(password, PASSWORD);

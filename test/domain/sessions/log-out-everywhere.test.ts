@@ -2,6 +2,7 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
+import { makeFinishEndings } from '../../../src/domain/sessions/finish-endings.ts';
 import { makeLogOutEverywhere } from '../../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
@@ -31,17 +32,19 @@ async function aWorld() {
       ...tokens,
       revokeAll: (...asked) => (fault ? Promise.reject(fault) : tokens.revokeAll(...asked)),
     },
-    revocations: {
-      settle: (tokenIds) => tokens.settle(tokenIds),
-      pending: async (...asked) => {
-        await meanwhile.shift()?.();
-        return tokens.pending(...asked);
+    finishEndings: makeFinishEndings({
+      revocations: {
+        settle: (tokenIds) => tokens.settle(tokenIds),
+        pending: async (...asked) => {
+          await meanwhile.shift()?.();
+          return tokens.pending(...asked);
+        },
       },
-    },
-    tokenStates: {
-      revoke: (key) => (isAway ? Promise.reject(new AuthError('unavailable')) : tokenStates.revoke(key)),
-    },
-    feed,
+      tokenStates: {
+        revoke: (key) => (isAway ? Promise.reject(new AuthError('unavailable')) : tokenStates.revoke(key)),
+      },
+      feed,
+    }),
     lifetimes: { accessToken: 900, refreshToken: HOUR, session: 0 },
     clock,
     audit: (event) => events.push(event),

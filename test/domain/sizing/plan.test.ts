@@ -14,54 +14,82 @@ const SETTINGS: Settings = {
   ...{ sessionCacheTtl: 3600, refreshTokenTtl: 30 * 86_400 },
 };
 const COSTS: Costs = {
-  replica: { verifyKnown: 100, verifyNew: 300, refresh: 500, login: 500_000 },
-  idle: 0.1,
-  redis: { verify: 20, refresh: 40, login: 1000 },
-  postgres: { refresh: 50, login: 5000 },
-  bytes: { redisSession: 250, redisUser: 250, token: 200, user: 400 },
+  replica: { verifyKnown: 100, verifyNew: 300, refresh: 500, coldRefresh: 800, login: 500_000 },
+  idle: { replica: 0.1, redis: 0.01, postgres: 0.02 },
+  redis: { verify: 20, refresh: 40, coldRefresh: 90, login: 1000 },
+  postgres: { refresh: 50, coldRefresh: 450, login: 5000 },
+  bytes: { redisSession: 250, redisUser: 250, token: 200, user: 400, knownDevice: 100 },
 };
+const { sessionCacheTtl: TTL } = SETTINGS;
 
 test('rates follow from what users do', (t) => {
-  const { mean, peak, inUse } = demandOf(USAGE);
+  const { mean, peak, inUse } = demandOf(USAGE, TTL);
   const day = 86_400;
   t.match(mean, { logins: 10_000 / day, refreshes: 800_000 / day, verifies: (400_000 * 15 * 6) / day });
-  t.strictSame(peak, { logins: 4 * mean.logins, refreshes: 4 * mean.refreshes, verifies: 4 * mean.verifies });
+  t.strictSame(peak, {
+    ...{ logins: 4 * mean.logins, refreshes: 4 * mean.refreshes },
+    ...{ coldRefreshes: 4 * mean.coldRefreshes, verifies: 4 * mean.verifies },
+  });
   t.equal(Math.round(inUse), Math.round((400_000 * 900 * 4) / day));
   t.end();
 });
 
 test('signups count as logins', (t) => {
-  const growing = demandOf({ ...USAGE, loginsPerDay: 0, growth: 0.3 });
+  const growing = demandOf({ ...USAGE, loginsPerDay: 0, growth: 0.3 }, TTL);
   t.equal(growing.mean.logins * 86_400, 10_000);
   t.end();
 });
 
 test('no more sessions are in use at once than users come', (t) => {
-  t.equal(demandOf({ ...USAGE, peak: 100 }).inUse, 100_000);
+  t.equal(demandOf({ ...USAGE, peak: 100 }, TTL).inUse, 100_000);
+  t.end();
+});
+
+test('a visit begins cold if Redis has forgotten its session', (t) => {
+  const visits = 400_000 / 86_400;
+  const coldOf = (changes: Partial<Usage>, ttl: number) =>
+    demandOf({ ...USAGE, ...changes }, ttl).mean.coldRefreshes / visits;
+  t.equal(coldOf({}, 0), 2, 'without a cache, every refresh is cold');
+  t.equal(coldOf({ refreshEvery: 300 }, 599) < 1, true, 'later refreshes of a visit are not');
+  const shares = [600, 3600, 86_400].map((ttl) => coldOf({}, ttl));
+  t.ok(shares.every((share, i) => share > 0 && share < 1 && share < (shares[i - 1] ?? 1)));
+  t.equal(shares[1]?.toFixed(3), '0.846', 'four visits a day, and one hour: e to the power of -4/24');
+  t.equal(coldOf({ refreshEvery: 899 }, 600).toFixed(2), (1 + Math.exp((-4 * 600) / 86_400)).toFixed(2));
   t.end();
 });
 
 test('a verify costs more if replicas do not remember the tokens in use', (t) => {
   t.ok(isRemembered(10_000));
   t.notOk(isRemembered(10_001));
-  const rates = { logins: 0, refreshes: 0, verifies: 1000 };
+  const rates = { logins: 0, refreshes: 0, coldRefreshes: 0, verifies: 1000 };
   t.equal(coresOf(rates, true, COSTS).loop, 0.1);
   t.equal(coresOf(rates, false, COSTS).loop, 0.3);
   t.end();
 });
 
 test('hashes and event loops are counted apart, and stores by their own costs', (t) => {
-  const cores = coresOf({ logins: 10, refreshes: 1000, verifies: 0 }, true, COSTS);
-  t.strictSame(cores, { loop: 0.5, hash: 5, redis: 0.05, postgres: 0.1 });
+  const rates = { logins: 10, refreshes: 1000, coldRefreshes: 0, verifies: 0 };
+  t.strictSame(coresOf(rates, true, COSTS), { loop: 0.5, hash: 5, redis: 0.05, postgres: 0.1 });
+  const cold = coresOf({ ...rates, coldRefreshes: 1000 }, true, COSTS);
+  t.strictSame(cold, { loop: 0.8, hash: 5, redis: 0.1, postgres: 0.5 });
   t.end();
 });
 
 test('replicas use 60% of a core at the peak, with what an idle one uses', (t) => {
   const { cores, replicas } = makePlan({ ...USAGE, users: 10_000_000 }, SETTINGS, COSTS);
   const load = cores.loop + cores.hash;
-  t.ok(load / replicas.peak + COSTS.idle < 0.6 + 1e-9, 'enough replicas');
-  t.ok(load / (replicas.peak - 1) + COSTS.idle > 0.6, 'not one too many');
+  const { replica: idle } = COSTS.idle;
+  t.ok(load / replicas.peak + idle < 0.6 + 1e-9, 'enough replicas');
+  t.ok(load / (replicas.peak - 1) + idle > 0.6, 'not one too many');
   t.ok(replicas.autoscaler.min < replicas.peak && replicas.peak < replicas.autoscaler.max);
+  t.end();
+});
+
+test('the stores work for idle replicas too', (t) => {
+  const { cores, replicas } = makePlan(USAGE, SETTINGS, COSTS);
+  const none = makePlan(USAGE, SETTINGS, { ...COSTS, idle: { ...COSTS.idle, redis: 0, postgres: 0 } }).cores;
+  t.equal((cores.redis - none.redis).toFixed(9), (replicas.peak * 0.01).toFixed(9));
+  t.equal((cores.postgres - none.postgres).toFixed(9), (replicas.peak * 0.02).toFixed(9));
   t.end();
 });
 
@@ -76,8 +104,8 @@ test('a small installation has two replicas with the memory of k8s/base', (t) =>
 
 test('more hashes at once need more memory', (t) => {
   const { replicas } = makePlan(USAGE, { ...SETTINGS, hashConcurrency: 4 }, COSTS);
-  t.equal(replicas.memory, 1152 * MIB);
-  t.ok((320 + 4 * 128) * MIB <= 0.8 * replicas.memory, 'doctor does not warn');
+  t.equal(replicas.memory, 1024 * MIB);
+  t.ok((320 + 4 * 128) * MIB <= 0.85 * replicas.memory, 'doctor does not warn');
   t.end();
 });
 
@@ -107,8 +135,11 @@ test('Redis is a cluster of three or more once one master is not enough', (t) =>
 test('records are the live sessions and the ended ones that purge keeps', (t) => {
   const { postgres } = makePlan(USAGE, SETTINGS, COSTS);
   t.equal(Math.round(postgres.tokens), 1_500_000 + 10_000 * 60);
-  t.equal(Math.round(postgres.bytes), 1_000_000 * 400 + 2_100_000 * 200);
+  t.equal(Math.round(postgres.knownDevices), 10_000 * 90);
+  t.equal(Math.round(postgres.bytes), 1_000_000 * 400 + 2_100_000 * 200 + 900_000 * 100);
   t.equal(postgres.monthlyBytes, 0, 'without new users, purge keeps the size');
-  t.equal(Math.round(postgres.firstMonthlyBytes), 10_000 * 30 * 200);
+  t.equal(Math.round(postgres.firstMonthlyBytes), 10_000 * 30 * (200 + 100));
+  const many = makePlan({ ...USAGE, loginsPerDay: 100 }, SETTINGS, COSTS).postgres;
+  t.equal(many.knownDevices, 20 * 1_000_000, 'twenty a user are kept');
   t.end();
 });

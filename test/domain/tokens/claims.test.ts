@@ -14,19 +14,28 @@ const IAT = 1_795_000_000;
 
 test('the claims of a pair follow from its generation', (t) => {
   const base = { sub: '7', sid: 11, gen: identity.generation, jti: '11.1795000000999999', iat: IAT };
-  t.strictSame(pairClaims(identity, createdAt, lifetimes), {
-    access: { ...base, exp: IAT + 900 },
+  const roles = ['editor', 'billing:read'];
+  t.strictSame(pairClaims(identity, createdAt, lifetimes, roles), {
+    access: { ...base, exp: IAT + 900, roles },
     refresh: { ...base, exp: IAT + 2_592_000 },
   });
-  t.strictSame(pairClaims(identity, createdAt, lifetimes), pairClaims({ ...identity }, createdAt, lifetimes));
+  t.strictSame(
+    pairClaims(identity, createdAt, lifetimes, []).access,
+    { ...base, exp: IAT + 900 },
+    'no claim for none',
+  );
+  t.strictSame(
+    pairClaims(identity, createdAt, lifetimes, roles),
+    pairClaims({ ...identity }, createdAt, lifetimes, [...roles]),
+  );
   t.end();
 });
 
 test('no token outlives the greatest age of its session', (t) => {
-  const { access, refresh } = pairClaims(identity, createdAt, { ...lifetimes, session: 1_000_500 });
+  const { access, refresh } = pairClaims(identity, createdAt, { ...lifetimes, session: 1_000_500 }, []);
   t.equal(access.exp, 1_794_000_000 + 1_000_500);
   t.equal(refresh.exp, 1_794_000_000 + 1_000_500);
-  const later = pairClaims(identity, createdAt, { ...lifetimes, session: 1_100_000 });
+  const later = pairClaims(identity, createdAt, { ...lifetimes, session: 1_100_000 }, []);
   t.equal(later.access.exp, IAT + 900);
   t.equal(later.refresh.exp, 1_794_000_000 + 1_100_000);
   t.end();
@@ -43,7 +52,7 @@ test('a long-lived token has no generation, and an expiry only on request', (t) 
 });
 
 test('issued claims can be read back', (t) => {
-  const { access, refresh } = pairClaims(identity, createdAt, lifetimes);
+  const { access, refresh } = pairClaims(identity, createdAt, lifetimes, ['editor']);
   t.strictSame(readClaims({ ...access }, 'access'), { ...identity, expiresAt: IAT + 900 });
   t.strictSame(readClaims({ ...refresh }, 'refresh'), { ...identity, expiresAt: IAT + 2_592_000 });
   const longLived = longLivedClaims(7, 12, createdAt, null);
@@ -54,7 +63,8 @@ test('issued claims can be read back', (t) => {
     expiresAt: null,
   });
   const greatest = Number.MAX_SAFE_INTEGER;
-  const far = pairClaims({ userId: greatest, tokenId: greatest, generation: greatest }, createdAt, lifetimes);
+  const ids = { userId: greatest, tokenId: greatest, generation: greatest };
+  const far = pairClaims(ids, createdAt, lifetimes, []);
   t.strictSame(readClaims({ ...far.access }, 'access'), {
     userId: greatest,
     tokenId: greatest,
@@ -73,7 +83,10 @@ test('a token expires with its claim plus the tolerance, to the millisecond', (t
 });
 
 test('claims of another shape are refused', (t) => {
-  const access = { ...pairClaims(identity, createdAt, lifetimes).access };
+  const access: Record<string, unknown> = { ...pairClaims(identity, createdAt, lifetimes, []).access };
+  // A token of a release without roles is good.
+  delete access.roles;
+  t.ok(readClaims(access, 'access'));
   const longLived = { ...longLivedClaims(7, 12, createdAt, null) };
   t.equal(readClaims(longLived, 'access'), null);
   t.equal(readClaims(longLived, 'refresh'), null);

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import type { User } from '../../../src/domain/users/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
@@ -12,6 +13,9 @@ import { aUser } from '../../support/token.ts';
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 const aStore = () => makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
 
+/** No names have changed. */
+const noChanges = { changedSince: () => Promise.resolve([]), settleChanges: () => Promise.resolve() };
+
 function away(): never {
   throw new AuthError('unavailable');
 }
@@ -24,7 +28,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 
-  await makeRevocations({ revocations, tokenStates, feed: aFeed(), clock }).sweep();
+  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).sweep();
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'revoked');
   t.strictSame(await revocations.pending(10), []);
 });
@@ -34,7 +38,13 @@ test('a sweep that cannot set the tombstones leaves them marked', async (t) => {
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await t.rejects(
-    makeRevocations({ revocations, tokenStates: { revokeAll: away }, feed: aFeed(), clock }).sweep(),
+    makeRevocations({
+      users: noChanges,
+      revocations,
+      tokenStates: { revokeAll: away, putUsers: away },
+      feed: aFeed(),
+      clock,
+    }).sweep(),
     {
       code: 'unavailable',
     },
@@ -52,7 +62,7 @@ test('recent revocations are set again in a store that lost them', async (t) => 
     UPDATE tokens SET settled_at = settled_at - interval '2 minutes' WHERE id = ${old.tokenId}`;
 
   const tokenStates = aStore();
-  await makeRevocations({ revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
+  await makeRevocations({ users: noChanges, revocations, tokenStates, feed: aFeed(), clock }).renew(60_000);
   t.equal((await tokenStates.checkAccess(recent, 1)).outcome, 'revoked');
   t.equal((await tokenStates.checkAccess(old, 1)).outcome, 'missing');
 });
@@ -68,11 +78,12 @@ test('after an outage one renewal covers the whole outage', async (t) => {
   let tokenStates = aStore();
   let isAway = false;
   const renewals = makeRevocations({
+    users: noChanges,
     revocations: {
       ...revocations,
       settledSince: (...asked) => (isAway ? away() : revocations.settledSince(...asked)),
     },
-    tokenStates: { revokeAll: (keys) => tokenStates.revokeAll(keys) },
+    tokenStates: { ...tokenStates, revokeAll: (keys) => tokenStates.revokeAll(keys) },
     feed: aFeed(),
     clock: time,
   });
@@ -100,11 +111,14 @@ test('a sweep publishes a revocation before it is settled', async (t) => {
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   const [tokenStates, feed] = [aStore(), aFeed()];
   const cannot = { ...feed, publish: away };
-  await t.rejects(makeRevocations({ revocations, tokenStates, feed: cannot, clock }).sweep(), {
-    code: 'unavailable',
-  });
+  await t.rejects(
+    makeRevocations({ users: noChanges, revocations, tokenStates, feed: cannot, clock }).sweep(),
+    {
+      code: 'unavailable',
+    },
+  );
   t.strictSame(await revocations.pending(10), [key], 'the next sweep finds it');
-  await makeRevocations({ revocations, tokenStates, feed, clock }).sweep();
+  await makeRevocations({ users: noChanges, revocations, tokenStates, feed, clock }).sweep();
   t.strictSame(await published(feed), [`${key.userId}/${key.tokenId}`]);
   t.strictSame(await revocations.pending(10), []);
 });
@@ -129,7 +143,13 @@ test('many tokens of a disabled user give one event', async (t) => {
   tokens.disable(1);
   tokens.disable(3);
   const feed = aFeed();
-  await makeRevocations({ revocations: tokens, tokenStates: aStore(), feed, clock }).sweep();
+  await makeRevocations({
+    users: noChanges,
+    revocations: tokens,
+    tokenStates: aStore(),
+    feed,
+    clock,
+  }).sweep();
   // The second user is not disabled and may have other tokens; the third has too few.
   t.strictSame(await published(feed), ['1<=3', '2/4', '2/5', '2/6', '3/7', '3/8']);
 });
@@ -140,7 +160,7 @@ test('events lost in a failover are published again, and a replay publishes noth
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await revocations.settle([key.tokenId]);
   const feed = aFeed();
-  const renewals = makeRevocations({ revocations, tokenStates: aStore(), feed, clock });
+  const renewals = makeRevocations({ users: noChanges, revocations, tokenStates: aStore(), feed, clock });
   await renewals.renew(7_200_000);
   t.strictSame(await published(feed), []);
   for (let i = 0; i < 3; i++) await renewals.renewRecent();
@@ -165,7 +185,13 @@ test('a renewal reports how far back it looked, including its own duration', asy
       return revocations.settledSince(...asked);
     },
   };
-  const renewals = makeRevocations({ revocations: slow, tokenStates: aStore(), feed, clock: time });
+  const renewals = makeRevocations({
+    users: noChanges,
+    revocations: slow,
+    tokenStates: aStore(),
+    feed,
+    clock: time,
+  });
   await renewals.renewRecent();
   time.pass(10_000);
   await renewals.renewRecent();
@@ -173,4 +199,73 @@ test('a renewal reports how far back it looked, including its own duration', asy
     [60_300, 300],
     [70_600, 300],
   ]);
+});
+
+test('a renewal publishes changed users after it has set them, and a replay publishes none', async (t) => {
+  const { revocations } = memoryRecords();
+  const steps: string[] = [];
+  const users = {
+    changedSince: () => Promise.resolve([aUser({ version: 3 }), aUser({ id: 8, version: 1 })]),
+    settleChanges: (page: readonly User[]) => {
+      steps.push(`settle ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
+      return Promise.resolve();
+    },
+  };
+  const tokenStates = {
+    ...aStore(),
+    putUsers: (page: readonly User[]) => {
+      steps.push(`set ${page.map(({ id }) => id).join()}`);
+      return Promise.resolve();
+    },
+  };
+  const feed = {
+    ...aFeed(),
+    publishChanged: (page: readonly Pick<User, 'id' | 'version'>[]) => {
+      steps.push(`publish ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
+      return Promise.resolve();
+    },
+  };
+  const renewals = makeRevocations({ users, revocations, tokenStates, feed, clock });
+  await renewals.renew(7_200_000);
+  t.strictSame(steps.splice(0), ['set 7,8', 'settle 7@3,8@1']);
+  await renewals.renewRecent();
+  t.strictSame(steps, ['set 7,8', 'publish 7@3,8@1', 'settle 7@3,8@1']);
+});
+
+test('changed users are set again by a replay and by each renewal, page by page', async (t) => {
+  const { revocations } = memoryRecords();
+  const time = aClock();
+  const asked: [ago: number, after: number | undefined][] = [];
+  const changed = Array.from({ length: 2001 }, (_, i) =>
+    aUser({ id: i + 1, version: 1, username: `new-${i}` }),
+  );
+  const users = {
+    changedSince: (ago: number, limit: number, after = 0) => {
+      asked.push([ago, after]);
+      return Promise.resolve(changed.filter(({ id }) => id > after).slice(0, limit));
+    },
+    settleChanges: () => Promise.resolve(),
+  };
+  const set: number[] = [];
+  const tokenStates = {
+    ...aStore(),
+    putUsers: (page: readonly User[]) => {
+      set.push(...page.map(({ id }) => id));
+      return Promise.resolve();
+    },
+  };
+  const renewals = makeRevocations({ users, revocations, tokenStates, feed: aFeed(), clock: time });
+  await renewals.renew(7_200_000);
+  t.strictSame(
+    asked,
+    [0, 1000, 2000].map((after) => [7_200_000, after]),
+  );
+  t.strictSame(
+    set,
+    changed.map(({ id }) => id),
+  );
+  asked.length = 0;
+  time.pass(5000);
+  await renewals.renewRecent();
+  t.strictSame(asked[0], [65_000, 0]);
 });

@@ -14,6 +14,8 @@ export interface Answer {
   status: number;
   /** Seconds of Retry-After; 0 if absent. */
   retryAfter: number;
+  /** X-Auth-Roles; null if absent. */
+  roles: string | null;
   body: unknown;
 }
 
@@ -27,10 +29,12 @@ export interface Balancer {
 }
 
 /** Every status that a well-formed request may get (contract, section 2). */
-const STATUSES = new Set([200, 400, 401, 403, 429, 503]);
+const STATUSES = new Set([200, 400, 401, 403, 404, 429, 503]);
 
 /** Longer than any bound: a request that takes this long hangs. Milliseconds. */
 const PATIENCE = 20_000;
+
+const NO_ANSWER: Answer = { status: 0, retryAfter: 0, roles: null, body: null };
 
 /** Number of recorded problems that are kept. */
 const MAX_KEPT = 20;
@@ -69,7 +73,7 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
       const { code = '' } = error as NodeJS.ErrnoException;
       if (code === 'UND_ERR_HEADERS_TIMEOUT') tally.problems.push(`${call.path} hangs`);
       if (code === 'ECONNREFUSED') return null;
-      return { status: 0, retryAfter: 0, body: null };
+      return NO_ANSWER;
     }
   }
 
@@ -86,10 +90,10 @@ export function makeBalancer(backends: readonly Backend[], tally: Tally): Balanc
         if (answer?.status === 503) noteUnavailable(call, answer);
         if (answer) return answer;
       }
-      return { status: 0, retryAfter: 0, body: null };
+      return NO_ANSWER;
     },
     async sendTo(backend, call) {
-      return (await tryOne(backend, call)) ?? { status: 0, retryAfter: 0, body: null };
+      return (await tryOne(backend, call)) ?? NO_ANSWER;
     },
     close: () => agent.destroy(),
   };

@@ -3,6 +3,8 @@ import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
 import type { Call } from '../../support/exchange.ts';
+import { aServiceClient, type TestClient } from '../../support/service-client.ts';
+import { recordRoles } from '../../support/roles.ts';
 import { eventually } from '../../support/until.ts';
 import type { Replica } from './replica.ts';
 import { lineOf, reset } from './tally.ts';
@@ -24,25 +26,37 @@ export interface Disaster {
   strike(by: Replica): Promise<unknown>;
 }
 
-/** Strikes right after revocations have been answered 200: every replica must still refuse the tokens. */
+/**
+ * Strikes right after revocations, deletions of users and removals of roles have been answered 200: every replica must
+ * still refuse the tokens, and no removed role may return.
+ */
 export async function revocationRounds(t: Test, world: World, disaster: Disaster): Promise<void> {
   const { tally, replicas } = world;
   const rounds = Math.max(1, Math.round((disaster.rounds ?? ROUNDS) * testScale));
   reset(tally);
+  const service = await aServiceClient(world.databaseUrl, `service ${disaster.name}`.slice(0, 64), [
+    'users.write',
+  ]);
   let revoked = 0;
   for (let round = 0; round < rounds; round++) {
     const by = replicas[round % 2 === 0 ? 0 : 1];
     const sessions = await openSessions(world, by);
+    const admins = await Promise.all(Array.from({ length: TOKENS }, () => openAdmin(world, by)));
     await disaster.prepare?.();
     const tokens = (
-      await Promise.all(sessions.map((session, i) => end(world, by, session, i % 2 === 0)))
+      await Promise.all(
+        sessions.map((session, i) => end(world, by, session, WAYS[i % WAYS.length] ?? 'each', service)),
+      )
     ).flat();
+    await Promise.all(admins.map((admin) => setRoles(world, by, admin, [])));
+    const users = admins.map(({ access_token: token }) => token);
     const over = disaster.strike(by);
+    world.watch.addWithoutRoles(...users);
     revoked += tokens.length;
 
     const until = performance.now() + TRIED_FOR;
     while (performance.now() < until) {
-      await tryEverywhere(t, world, tokens);
+      await Promise.all([tryEverywhere(t, world, tokens), askRoles(world, users)]);
       await sleep(50);
     }
     await over;
@@ -56,9 +70,18 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
       }),
       `round ${round}: refused everywhere`,
     );
+    await t.resolves(
+      eventually(20, async () => {
+        const known = await askRoles(world, users);
+        return known === users.length * replicas.length ? null : `${known} answers of 200`;
+      }),
+      `round ${round}: the users whose roles were removed are known everywhere`,
+    );
   }
   t.comment(`${lineOf(disaster.name, tally)}; ${revoked} tokens revoked just before, in ${rounds} rounds`);
   t.equal(tally.revokedAccepted, 0, 'no revoked token was accepted');
+  t.ok(tally.rolesTried > 0, 'users without roles were tried');
+  t.equal(tally.rolesReturned, 0, 'no removed role returned');
   t.equal(tally.signOuts, 0, 'no user was signed out');
 }
 
@@ -82,15 +105,52 @@ async function openSessions(world: World, by: Replica): Promise<Opened[]> {
   );
 }
 
+/** A user with a role that verify knows. */
+async function openAdmin(world: World, by: Replica): Promise<Pair> {
+  const pair = await ask<Pair>(world, by, { method: 'POST', path: '/api/auth/signup', body: anAccount() });
+  await setRoles(world, by, pair, ['admin']);
+  const { status, roles } = await world.balancer.sendTo(by, verifying(pair.access_token));
+  if (status === 200 && roles !== 'admin')
+    throw new Error(`a new role is not known: ${roles ?? 'no header'}`);
+  return pair;
+}
+
+const verifying = (token: string): Call => ({ method: 'GET', path: '/api/auth/verify', token });
+
+/** Resolves once an operation that finishes the change has been answered 200: a change of the name finishes both. */
+async function setRoles(world: World, by: Replica, pair: Pair, roles: string[]): Promise<void> {
+  await recordRoles(world.databaseUrl, pair.user.id, roles);
+  const body = { name: `with ${roles.length} roles` };
+  await ask(world, by, { method: 'PATCH', path: '/api/user', token: pair.access_token, body });
+}
+
+/** Asks every replica what roles they have, which is none. @returns how many answers were 200. */
+async function askRoles({ balancer, replicas, tally }: World, tokens: string[]): Promise<number> {
+  const answers = await Promise.all(
+    replicas.flatMap((replica) => tokens.map((token) => balancer.sendTo(replica, verifying(token)))),
+  );
+  const known = answers.filter(({ status }) => status === 200);
+  tally.rolesTried += known.length;
+  tally.rolesReturned += known.filter(({ roles }) => roles !== '').length;
+  return known.length;
+}
+
+/** How the tokens end: each by itself, all at once, or with their user. */
+const WAYS = ['everywhere', 'each', 'deletion'] as const;
+
 /** @returns the ended tokens. */
 async function end(
   world: World,
   by: Replica,
   { pair, longLived }: Opened,
-  everywhere: boolean,
+  way: (typeof WAYS)[number],
+  client: TestClient,
 ): Promise<string[]> {
   const token = longLived.longlived_token;
-  if (everywhere) {
+  if (way === 'deletion') {
+    // After a 503 the user may be deleted already.
+    await ask(world, by, { method: 'DELETE', path: `/api/users/${pair.user.id}`, client }, [200, 404]);
+  } else if (way === 'everywhere') {
     await ask(world, by, { method: 'DELETE', path: '/api/user/tokens', token: pair.access_token });
   } else {
     await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${longLived.id}`, token });
@@ -100,12 +160,12 @@ async function end(
 }
 
 /** @throws Error if the answer is not 200 in time; an outage before the first revocation is waited out. */
-async function ask<Body>({ balancer }: World, by: Replica, call: Call): Promise<Body> {
+async function ask<Body>({ balancer }: World, by: Replica, call: Call, good = [200]): Promise<Body> {
   let body: unknown;
   await eventually(20, async () => {
     const answer = await balancer.sendTo(by, call);
     body = answer.body;
-    return answer.status === 200 ? null : `${call.path}: ${answer.status}`;
+    return good.includes(answer.status) ? null : `${call.path}: ${answer.status}`;
   });
   return body as Body;
 }

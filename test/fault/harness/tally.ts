@@ -13,6 +13,10 @@ export interface Tally {
   revokedAccepted: number;
   /** Number of tries with revoked tokens. */
   revokedTried: number;
+  /** Answers with a role whose removal had been answered 200. */
+  rolesReturned: number;
+  /** Number of tries with tokens of users without roles. */
+  rolesTried: number;
   /** Requests that ended without an answer. */
   lost: number;
   /** Milliseconds of the slowest answer. */
@@ -30,6 +34,8 @@ export function makeTally(): Tally {
     signOuts: 0,
     revokedAccepted: 0,
     revokedTried: 0,
+    rolesReturned: 0,
+    rolesTried: 0,
     lost: 0,
     slowest: 0,
     problems: [],
@@ -44,9 +50,11 @@ export function reset(tally: Tally): void {
 /** The summary line of one fault. */
 export function lineOf(name: string, tally: Tally): string {
   const { requests, retries, lost, signOuts, revokedTried, revokedAccepted, slowest, problems } = tally;
+  const { rolesTried, rolesReturned } = tally;
   return [
     `fault: ${name}: ${requests} requests, ${retries} retries, ${lost} lost`,
     `sign-outs ${signOuts}, revoked accepted ${revokedAccepted} of ${revokedTried} tries`,
+    ...(rolesTried > 0 ? [`removed roles returned ${rolesReturned} of ${rolesTried} tries`] : []),
     `slowest answer ${Math.round(slowest)} ms, problems ${problems.length}`,
   ].join('; ');
 }

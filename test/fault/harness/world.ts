@@ -14,6 +14,8 @@ export interface World {
   replicas: readonly [Replica, Replica];
   balancer: Balancer;
   watch: RevokedWatch;
+  /** The replicas' database. */
+  databaseUrl: string;
   tally: Tally;
   browsers: readonly Browser[];
   /** Resolves once all six operations work on every replica, and every browser has renewed its session since. */
@@ -67,6 +69,7 @@ export async function startWorld(t: Test, stores: Environment): Promise<World> {
     replicas,
     balancer,
     watch,
+    databaseUrl: stores.DATABASE_URL ?? '',
     tally,
     browsers,
     stop,

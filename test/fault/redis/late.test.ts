@@ -37,7 +37,7 @@ for (const { window, away, why } of [
       window: window * SECOND,
       client: 'home',
     });
-    const now = await other.now();
+    const now = await other.preparePut(7);
     await other.put(aSession(initialState(now, 'home')), aUser(), now);
     const first = await cutOff.rotate(key, presenting(now));
     if (first.outcome !== 'issued') throw new Error(first.outcome);

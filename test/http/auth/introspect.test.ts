@@ -42,6 +42,7 @@ onEachStore('describes a valid token', async (t, env) => {
     token_type: 'Bearer',
     token_use: 'access',
     username,
+    roles: [],
   });
   t.match(claims, { sub: String(pair.user.id), sid: Number, gen: Number, exp: Number, iss: /./, aud: /./ });
 
@@ -52,6 +53,7 @@ onEachStore('describes a valid token', async (t, env) => {
     token_type: 'Bearer',
     token_use: 'llt',
     username,
+    roles: [],
   });
   t.match(longLived, { sid: id });
   t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');

@@ -6,14 +6,15 @@ import { POLL } from '../../../src/composition/revocation-feed.ts';
 import { makeClientRegistry, type Credentials } from '../../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
-import { disableUser } from '../../../src/infra/postgres/user-status.ts';
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
+import { disableAccount } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
 import { valueOf } from '../../support/exposition.ts';
 import { aFeedClient, type FeedClient } from '../../support/feed-reader.ts';
 import { withClient } from '../../support/postgres.ts';
+import { recordRoles } from '../../support/roles.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { claimsOf } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
@@ -47,7 +48,7 @@ const names = ({ events }: FeedClient) => events.map(({ event }) => event);
 const isTold = (reader: FeedClient) => until(() => reader.events.at(-1)?.event === 'heartbeat');
 
 onEachStore('the feed tells services about every kind of revocation at once', async (t, env) => {
-  const { target, prisma, read } = await aWorld(t, {
+  const { target, read } = await aWorld(t, {
     ...env,
     MAX_SESSIONS_PER_USER: '2',
     REFRESH_RETRY_WINDOW: '0',
@@ -113,13 +114,31 @@ onEachStore('the feed tells services about every kind of revocation at once', as
   const kept = [];
   for (let i = 0; i < 4; i++) kept.push(await createLongLived(target, last[0]?.access_token ?? ''));
   const newest = kept.at(-1)?.id ?? 0;
-  await disableUser(prisma, { username: account.username });
+  await disableAccount(target.databaseUrl, { username: account.username });
   await until(() => reader.knows(newest, user) && reader.knows(idOf(last[0]?.access_token ?? ''), user));
   t.match(
     reader.events.findLast(({ event }) => event === 'user_revoked'),
     { data: { user, before: newest }, id: /./ },
     'an account disabled: one event for all',
   );
+  t.notOk(names(reader).slice(1).includes('snapshot'));
+});
+
+onEachStore('the feed tells services that a user has changed', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const { access_token: token, user } = await signUp(target);
+  const reader = read();
+  await isTold(reader);
+  const rename = (name: string) => call(target, 'PATCH /api/user', { token, payload: { name } });
+  for (const name of ['Countess', 'Ada']) t.equal((await rename(name)).statusCode, 200);
+  await recordRoles(target.databaseUrl, user.id, ['editor']);
+  const changes = () => reader.events.filter(({ event }) => event === 'user_changed');
+  await until(() => changes().some(({ data }) => data.version === 3));
+  t.strictSame(
+    changes().map(({ data }) => data),
+    [1, 2, 3].map((version) => ({ user: user.id, version })),
+  );
+  t.match(changes()[0], { id: /./ });
   t.notOk(names(reader).slice(1).includes('snapshot'));
 });
 

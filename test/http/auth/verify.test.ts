@@ -27,6 +27,7 @@ onEachStore('verify', async (t, env) => {
       t.match(response.headers, {
         'x-auth-user': String(owner.user.id),
         'x-auth-username': account.username,
+        'x-auth-roles': '',
         'x-auth-session': record,
         'x-auth-token-type': type,
         'cache-control': 'no-store',
@@ -93,6 +94,7 @@ onEachStore('verify', async (t, env) => {
       'content-length',
       'content-type',
       'date',
+      'x-auth-roles',
       'x-auth-session',
       'x-auth-token-type',
       'x-auth-user',

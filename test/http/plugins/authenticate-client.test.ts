@@ -6,19 +6,22 @@ import { registerErrorHandler } from '../../../src/http/error-handler.ts';
 import { makeClientHooks, serviceClientOf } from '../../../src/http/plugins/authenticate-client.ts';
 
 /** A route behind the hook that returns the client. `tried` lists the credentials that reached the domain. */
-function aRoute(authenticate: ServiceClients['authenticate'], isStillGood = () => true) {
+function aRoute(
+  authenticate: ServiceClients['authenticate'],
+  refusalOf: ServiceClients['refusalOf'] = () => null,
+) {
   const tried: [string, string][] = [];
   const app = fastify();
   registerErrorHandler(app);
   app.decorateRequest('serviceClient', null);
   app.decorateRequest('errorCode', null);
   const hooks = makeClientHooks({
-    authenticate: (clientId, secret) => {
+    authenticate: (clientId, secret, right) => {
       tried.push([clientId, secret]);
-      return authenticate(clientId, secret);
+      return authenticate(clientId, secret, right);
     },
-    isStillGood,
-  });
+    refusalOf,
+  })('users.read');
   app.get('/', { ...hooks }, (request) => serviceClientOf(request));
   app.get('/open', (request) => serviceClientOf(request));
   const get = (authorization?: string, url = '/') =>
@@ -53,6 +56,27 @@ test('id and secret come from Basic, each form-encoded', async (t) => {
     ['日é', 'b'],
     ['a', ''],
   ]);
+});
+
+test('the same header is decoded and hashed once, while its secret is good', async (t) => {
+  let refusal: ReturnType<ServiceClients['refusalOf']> = null;
+  const { tried, get } = aRoute(anyone, () => refusal);
+  const header = basic('lkc_a:lks_b');
+  for (let i = 0; i < 3; i++) t.match((await get(header)).json(), { clientId: 'lkc_a' });
+  t.equal(tried.length, 1);
+  await get(basic('lkc_a:lks_c'));
+  t.equal(tried.length, 2, 'another secret');
+  for (const reason of ['invalid_client', 'right_missing'] as const) {
+    refusal = reason;
+    await get(header);
+  }
+  t.equal(tried.length, 4, 'a secret that is no longer good, and a right that was taken away');
+});
+
+test('a header that was refused is checked again', async (t) => {
+  const { tried, get } = aRoute(() => Promise.reject(new AuthError('invalid_client')));
+  for (let i = 0; i < 2; i++) t.equal((await get(basic('lkc_a:lks_b'))).statusCode, 401);
+  t.equal(tried.length, 2);
 });
 
 test('any other header is invalid_client, without a look-up', async (t) => {
@@ -98,10 +122,21 @@ test('the domain’s refusal is the answer, without the secret', async (t) => {
 });
 
 test('a service deleted while its body arrives is refused', async (t) => {
-  const { get } = aRoute(anyone, () => false);
+  const { get } = aRoute(anyone, () => 'invalid_client');
   const response = await get(basic('lkc_a:lks_b'));
   t.equal(response.statusCode, 401);
   t.match(response.json(), { code: 'invalid_client' });
+});
+
+test('a service without the right is refused, which names it, also after its body has arrived', async (t) => {
+  const refusing: ServiceClients['authenticate'] = (_id, _secret, right) =>
+    Promise.reject(new AuthError('right_missing', { right }));
+  for (const { get } of [aRoute(refusing), aRoute(anyone, () => 'right_missing')]) {
+    const response = await get(basic('lkc_a:lks_b'));
+    t.equal(response.statusCode, 403);
+    t.equal(response.headers['www-authenticate'], undefined);
+    t.match(response.json(), { code: 'right_missing', detail: /\busers\.read\b/ });
+  }
 });
 
 test('a route that forgot its hook refuses every client', async (t) => {

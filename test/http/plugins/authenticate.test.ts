@@ -12,18 +12,23 @@ const PUBLIC = [
   ]),
   ...['GET /docs', 'GET /docs/json', 'GET /docs/static/*', 'GET /docs/static/index.html'],
   ...['GET /docs/static/swagger-initializer.js', 'GET /docs/yaml'],
-  ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup'],
+  ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup', 'POST /api/auth/password-reset'],
 ];
 
 /** Every other route. If you add a route, decide which list it belongs to. */
 const GUARDED = [
   ...['DELETE /api/auth', 'DELETE /api/auth/:id', 'POST /api/auth/llt', 'DELETE /api/auth/llt/:id'],
-  ...['GET /api/auth/refresh', 'GET /api/user'],
+  ...['GET /api/auth/refresh', 'GET /api/user', 'PATCH /api/user', 'POST /api/user/password'],
   ...['GET /api/user/tokens', 'DELETE /api/user/tokens'],
 ];
 
 /** For registered services. */
-const FOR_SERVICES = ['GET /api/auth/revocations', 'POST /api/auth/introspect', 'POST /api/auth/revoke'];
+const FOR_SERVICES = [
+  ...['GET /api/auth/revocations', 'POST /api/auth/introspect', 'POST /api/auth/revoke'],
+  ...['GET /api/users', 'POST /api/users', 'POST /api/users/:id/password-reset'],
+  ...['GET /api/users/:id', 'PATCH /api/users/:id', 'DELETE /api/users/:id'],
+  ...['GET /api/users/:id/tokens', 'DELETE /api/users/:id/tokens'],
+];
 
 test('every route that is not listed as public refuses a request without a token', async (t) => {
   let target: TestApp | undefined;
@@ -66,7 +71,8 @@ test('authentication comes before every other check of a request', async (t) => 
   for (const line of FOR_SERVICES.filter((route) => !route.startsWith('GET'))) {
     for (const [type, payload] of bodies) {
       const response = await call(target, line, { headers: { 'content-type': type }, payload, token: 'x' });
-      refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+      const oauth = line.includes('/api/auth/') ? 'invalid_client' : undefined;
+      refused(t, response, 401, 'invalid_client', undefined, oauth);
     }
   }
 });

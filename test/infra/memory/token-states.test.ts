@@ -25,7 +25,7 @@ test('a sweep removes expired states only', async (t) => {
   const { now, pass } = aClock();
   const tokenStates = makeMemoryTokenStates({ cacheTtl: CACHE_TTL, now });
   const key = { userId: 7, tokenId: 11 };
-  const at = await tokenStates.now();
+  const at = await tokenStates.preparePut(7);
   await tokenStates.put(aSession(initialState(at, 'home')), aUser(), at);
   await tokenStates.revoke({ userId: 7, tokenId: 12 });
   tokenStates.sweep();

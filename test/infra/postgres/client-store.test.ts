@@ -1,9 +1,11 @@
 import { test } from 'tap';
+import { DEFAULT_RIGHTS } from '../../../src/domain/clients/rights.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { clientStoreContract } from '../../contract/client-store.ts';
 import { makeMemoryClientStore } from '../../support/memory-client-store.ts';
 import { testDatabase } from '../../support/postgres.ts';
+import { sql } from '../../support/sql.ts';
 
 clientStoreContract('in memory', () => Promise.resolve(makeMemoryClientStore()));
 
@@ -18,13 +20,32 @@ test('an unreachable database is an outage', async (t) => {
   const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
-  const client = { clientId: 'a', name: 'a', secretHash: new Uint8Array(32), createdAt: 1 };
+  const client = { clientId: 'a', name: 'a', secretHash: new Uint8Array(32), createdAt: 1, rights: [] };
   const calls: Promise<unknown>[] = [
     store.list(),
     store.add(client),
     store.rotate('a', client.secretHash, { at: 1, again: false }),
     store.finishRotation('a'),
+    store.allow('a', []),
     store.remove('a'),
   ];
   for (const answer of calls) await t.rejects(answer, { code: 'unavailable' });
+});
+
+test('a client of another release has the rights that this one knows', async (t) => {
+  const { url } = await testDatabase(t);
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  // An earlier release registers a client without the column.
+  await sql(
+    url,
+    `INSERT INTO service_clients (client_id, name, secret_hash, created_at) VALUES ('a', 'a', '', now())`,
+  );
+  await sql(
+    url,
+    `INSERT INTO service_clients (client_id, name, secret_hash, created_at, rights)
+     VALUES ('b', 'b', '', now(), '{of.a.later.release,revoke}')`,
+  );
+  const rights = (await makeClientStore(postgres.prisma).list()).map((client) => client.rights);
+  t.strictSame(rights, [[...DEFAULT_RIGHTS], ['revoke']]);
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { makeKnownDeviceStore, purgeKnownDevices } from '../../../src/infra/postgres/known-devices.ts';
 import { testRecords } from '../../support/records.ts';
@@ -6,7 +7,15 @@ import { sql } from '../../support/sql.ts';
 async function open(t: Test) {
   const records = await testRecords(t);
   const { url, users, postgres } = records;
-  const devices = makeKnownDeviceStore(postgres.prisma);
+  const store = makeKnownDeviceStore(postgres.prisma);
+  const devices = {
+    ...store,
+    // The times have milliseconds: two logins in one of them have no order.
+    remember: async (userId: number, client: string) => {
+      await store.remember(userId, client);
+      await sleep(2);
+    },
+  };
   const username = async (userId: number) => {
     const [row] = await sql<{ username: string }>(url, 'SELECT username FROM users WHERE id = $1', [userId]);
     return row?.username ?? '';

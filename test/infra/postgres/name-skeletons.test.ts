@@ -104,9 +104,9 @@ test('a signup commits between the read and the update', async (t) => {
 
 test('an ASCII account of an earlier release blocks look-alike names', async (t) => {
   const { users } = await olderAccounts(t, ['pay']);
-  t.equal(await users.findTaken('рау', 'free@example.com'), 'username_taken');
-  t.equal(await users.findTaken('ада', 'pay@example.com'), 'email_taken');
-  t.equal(await users.findTaken('ада', 'free@example.com'), null);
+  t.equal(await users.findTaken({ username: 'рау', email: 'free@example.com' }), 'username_taken');
+  t.equal(await users.findTaken({ username: 'ада', email: 'pay@example.com' }), 'email_taken');
+  t.equal(await users.findTaken({ username: 'ада', email: 'free@example.com' }), null);
 });
 
 test('the index decides between two concurrent signups', async (t) => {

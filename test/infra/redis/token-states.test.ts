@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { initialState, MAX_ELAPSED } from '../../../src/domain/sessions/rotation.ts';
 import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
@@ -6,7 +7,7 @@ import type { RedisClock } from '../../../src/infra/redis/connection/redis-clock
 import { makeRedisTokenStates, type RedisTokenStatesOptions } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
 import { age, openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
-import { aSession, aUser } from '../../support/token.ts';
+import { aLongLived, aSession, aUser } from '../../support/token.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
@@ -23,7 +24,7 @@ sessionStateContract('redis', open, redisMissing);
 
 test('every key of a user shares its hash tag and none stays for ever', { skip: redisMissing }, async (t) => {
   const { tokenStates, redis, prefix } = await open(t);
-  const now = await tokenStates.now();
+  const now = await tokenStates.preparePut(7);
   await tokenStates.put(aSession(initialState(now - 5, 'home')), aUser(), now);
   await tokenStates.rotate(
     { userId: 7, tokenId: 11 },
@@ -39,13 +40,196 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
   }
 });
 
+/** How long the user's key still lives is a whole number of seconds in (from, to]. */
+async function assertTtl(t: Test, redis: Redis, name: string, from: number, to: number): Promise<void> {
+  const ttl = await redis.ttl(name);
+  t.ok(ttl > from && ttl <= to, `${ttl} s`);
+}
+
+test('a user is stored whole, and as long as its tokens', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const stored = async () => ({ ...(await redis.hgetall(name)) });
+  const user = aUser({ username: 'ada', createdAt: 1234, roles: ['editor', 'billing:read'], version: 0 });
+  const now = await tokenStates.preparePut(7);
+  const whole = {
+    ...{ since: String(now), username: 'ada', name: 'Ada Lovelace', created: '1234', disabled: '0' },
+    ...{ roles: 'editor,billing:read', version: '0' },
+  };
+  await tokenStates.put(aSession(initialState(now - 5, 'home')), user, now);
+  t.strictSame(await stored(), whole);
+  await assertTtl(t, redis, name, 20, CACHE_TTL);
+  await tokenStates.putUser({ ...user, disabled: true, roles: [] });
+  t.strictSame(await stored(), { ...whole, disabled: '1', roles: '' }, 'the same version counts');
+  await redis.expire(name, 5);
+  await tokenStates.putUser({ ...user, version: 3 });
+  t.strictSame(await stored(), { ...whole, version: '3' });
+  await assertTtl(t, redis, name, 5, CACHE_TTL);
+  await redis.expire(name, 5);
+  await tokenStates.put(aSession(initialState(now - 5, 'home')), { ...user, version: 4 }, now);
+  t.strictSame(await stored(), { ...whole, version: '4' });
+  await assertTtl(t, redis, name, 5, CACHE_TTL);
+});
+
+test('an answer that leads to a put prepares it, once', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const key = { userId: 7, tokenId: 11 };
+  const nowOf = (answer: { outcome: string; now?: number }) => {
+    if (answer.outcome !== 'missing') throw new Error(answer.outcome);
+    return answer.now;
+  };
+  for (const ask of [
+    () => tokenStates.preparePut(7),
+    async () => nowOf(await tokenStates.checkAccess(key, 5)),
+    async () => nowOf(await tokenStates.checkLongLived(key)),
+    async () =>
+      nowOf(await tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, client: 'home' })),
+  ]) {
+    await redis.del(name);
+    const first = await ask();
+    t.strictSame({ ...(await redis.hgetall(name)) }, { since: String(first) });
+    await assertTtl(t, redis, name, 10, 20);
+    await redis.expire(name, 12);
+    t.ok(Number(await ask()) > Number(first), 'later');
+    t.strictSame({ ...(await redis.hgetall(name)) }, { since: String(first) }, 'an earlier time stays');
+    await assertTtl(t, redis, name, 0, 12);
+  }
+});
+
+test('a time of the future is replaced: the clock was set back', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  await tokenStates.put(aLongLived(), aUser(), await tokenStates.preparePut(7));
+  const set = await redis.hgetall(name);
+  await redis.hset(name, 'since', String(Number(set.since) + 3_600_000_000));
+  const answer = await tokenStates.checkLongLived({ userId: 7, tokenId: 13 });
+  if (answer.outcome !== 'missing') throw new Error(answer.outcome);
+  t.strictSame({ ...(await redis.hgetall(name)) }, { ...set, since: String(answer.now) });
+  await assertTtl(t, redis, name, 20, CACHE_TTL);
+  t.equal(await tokenStates.put(aLongLived({ id: 13 }), aUser(), answer.now), true);
+});
+
+test('nothing is put that was read before the key of its user', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const record = aSession(initialState(5, 'home'));
+  const keys = async () => (await redis.keys(`${prefix}*`)).sort();
+  const before = await tokenStates.preparePut(7);
+  await redis.del(`${prefix}{7}:u`);
+  t.equal(await tokenStates.put(record, aUser(), before), false, 'no key');
+  t.strictSame(await keys(), []);
+
+  // Another replica asks after all keys have vanished.
+  const since = await tokenStates.preparePut(7);
+  t.equal(await tokenStates.put(record, aUser(), since - 1), false, 'a newer key');
+  t.strictSame({ ...(await redis.hgetall(`${prefix}{7}:u`)) }, { since: String(since) });
+  t.strictSame(await keys(), [`${prefix}{7}:u`]);
+  t.equal(await tokenStates.put(record, aUser(), since), true);
+  t.equal(await tokenStates.put(aLongLived(), aUser({ version: 9 }), before), false, 'also one with a user');
+  t.match(await redis.hgetall(`${prefix}{7}:u`), { version: '0' });
+  t.equal(await tokenStates.put(aLongLived(), aUser(), since), true);
+});
+
+test('a changed user is replaced only where it stands', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const name = `${prefix}{7}:u`;
+  const [old, changed] = [aUser({ roles: ['editor'], version: 1 }), aUser({ version: 2 })];
+  await tokenStates.putUser(changed);
+  await tokenStates.putUsers([changed]);
+  t.strictSame(await redis.keys(`${prefix}*`), []);
+
+  const now = await tokenStates.preparePut(7);
+  await tokenStates.putUser(changed);
+  await tokenStates.putUser(old);
+  t.strictSame({ ...(await redis.hgetall(name)) }, { since: String(now), version: '2' });
+  await assertTtl(t, redis, name, 0, 20);
+  await tokenStates.put(aLongLived(), old, now);
+  t.match(await tokenStates.checkLongLived({ userId: 7, tokenId: 12 }), { outcome: 'missing' });
+  await tokenStates.put(aLongLived(), changed, now);
+  const known = await tokenStates.checkLongLived({ userId: 7, tokenId: 12 });
+  t.strictSame('user' in known && known.user, aUser());
+});
+
+// It wrote neither `since` nor `roles` nor `version`.
+test(
+  'a user written by an earlier release is read from the record, once',
+  { skip: redisMissing },
+  async (t) => {
+    const { tokenStates, redis, prefix } = await open(t);
+    const name = `${prefix}{7}:u`;
+    const old = { username: 'ada', name: 'Ada Lovelace', created: '1795000000123', disabled: '0' };
+    const key = { userId: 7, tokenId: 11 };
+    const user = aUser({ roles: ['editor'], version: 0 });
+    const generation = (await tokenStates.now()) - 60_000_000;
+    const record = aSession(initialState(generation, 'home'));
+    const written = async () => {
+      await redis.del(name);
+      await redis.hset(name, old);
+      await redis.expire(name, 100);
+    };
+    await written();
+    await tokenStates.preparePut(7);
+    t.strictSame({ ...(await redis.hgetall(name)) }, old);
+    const now = await tokenStates.now();
+    t.equal(await tokenStates.put(record, user, now - 10_000_001), false, 'read too long ago');
+    t.equal(await tokenStates.put(record, user, now - 9_000_000), true);
+    t.match(await tokenStates.checkAccess(key, generation), { outcome: 'good', user: { roles: ['editor'] } });
+
+    let latest = generation;
+    for (const roles of [['editor'], []]) {
+      for (const [title, ask] of Object.entries({
+        'an access token': () => tokenStates.checkAccess(key, latest),
+        'a long-lived token': () => tokenStates.checkLongLived({ userId: 7, tokenId: 12 }),
+        'a refresh token': () =>
+          tokenStates.rotate(key, { generation: latest, elapsed: 0, window: 0, client: 'home' }),
+      })) {
+        latest = Number(await redis.hget(`${prefix}{7}:t:11`, 'latest'));
+        await tokenStates.put(aLongLived(), null, await tokenStates.preparePut(7));
+        await written();
+        const missed = await ask();
+        if (missed.outcome !== 'missing') throw new Error(`${title}: ${missed.outcome}`);
+        t.strictSame({ ...(await redis.hgetall(name)) }, old, 'nothing is lost until then');
+        const read = { ...user, roles };
+        const source = title === 'a long-lived token' ? aLongLived() : record;
+        t.equal(await tokenStates.put(source, read, missed.now), false, 'the state of the token stays');
+        // A replica of that release writes its fields again.
+        await redis.hset(name, old);
+        const answer = await ask();
+        t.strictSame('user' in answer && answer.user, aUser({ roles }), title);
+      }
+    }
+    await written();
+    await tokenStates.putUser(user);
+    t.match(await redis.hgetall(name), { roles: 'editor', version: '0' });
+  },
+);
+
+test('a changed user that an earlier release wrote again is found', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const key = { userId: 7, tokenId: 12 };
+  const changed = aUser({ roles: ['editor'], version: 2 });
+  const now = await tokenStates.preparePut(7);
+  // The key has a version and no names yet: the earlier release writes only these.
+  await tokenStates.putUser(changed);
+  await tokenStates.put(aLongLived(), null, now);
+  await redis.hset(`${prefix}{7}:u`, { username: 'ada', name: 'Ada', created: '1', disabled: '0' });
+  const missing = async () => {
+    const answer = await tokenStates.checkLongLived(key);
+    if (answer.outcome !== 'missing') throw new Error(answer.outcome);
+    return answer.now;
+  };
+  await tokenStates.put(aLongLived(), aUser({ version: 1 }), await missing());
+  await tokenStates.put(aLongLived(), changed, await missing());
+  t.match(await tokenStates.checkLongLived(key), { outcome: 'good', user: { roles: ['editor'] } });
+});
+
 // docs/adr/0033: the limit for names of up to 30 characters, as with the default prefix.
 test('a refreshed and confirmed session is a compact hash', { skip: redisMissing }, async (t) => {
   const { tokenStates, redis, prefix } = await open(t);
   const key = { userId: 7, tokenId: 11 };
   const name = `${prefix}{7}:t:11`;
   t.ok(name.length <= 30, name);
-  const now = await tokenStates.now();
+  const now = await tokenStates.preparePut(7);
   const client = makeCallerHash(randomBytes(32))('192.0.2.7', 'a browser');
   const login = initialState(now - 600_000_000, client);
   await tokenStates.put(aSession(login), aUser(), now);
@@ -63,7 +247,7 @@ test('the way to Redis counts as time inside', { skip: redisMissing }, async (t)
   const { tokenStates, redis, prefix } = await open(t);
   const key = { userId: 7, tokenId: 11 };
   const SECOND = 1_000_000;
-  const now = await tokenStates.now();
+  const now = await tokenStates.preparePut(7);
   const state = { ...initialState(now - SECOND, 'home'), parent: now - 9 * SECOND, confirmed: true };
   await tokenStates.put(aSession(state), aUser(), now);
   const arriving = async (generation: number, way: number, elapsed: number) => {
@@ -90,12 +274,12 @@ test(
   async (t) => {
     const { tokenStates, redis, prefix } = await open(t);
     const key = { userId: 7, tokenId: 11 };
-    const now = await tokenStates.now();
+    const now = await tokenStates.preparePut(7);
     await tokenStates.put(aSession(initialState(now - 5, 'home')), aUser(), now);
     const given: number[] = [];
     const watched = Object.assign(Object.create(redis) as typeof redis, {
       rotate: async (...args: Parameters<typeof redis.rotate>) => {
-        given.push(Number(args[4]));
+        given.push(Number(String(args[3]).split(' ')[1]));
         const reply = await redis.rotate(...args);
         await new Promise((resolve) => setTimeout(resolve, 20));
         return reply;
@@ -133,10 +317,13 @@ test('an unreachable Redis is an outage, never an answer', async (t) => {
   const record = aSession(initialState(5, 'home'));
   const calls: Record<string, () => Promise<unknown>> = {
     now: () => tokenStates.now(),
+    preparePut: () => tokenStates.preparePut(7),
     rotate: () => tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, client: '' }),
     checkAccess: () => tokenStates.checkAccess(key, 5),
     checkLongLived: () => tokenStates.checkLongLived(key),
     put: () => tokenStates.put(record, aUser(), 5),
+    putUser: () => tokenStates.putUser(aUser()),
+    putUsers: () => tokenStates.putUsers([aUser()]),
     revoke: () => tokenStates.revoke(key),
     revokeAll: () => tokenStates.revokeAll([key]),
     lastUses: () => tokenStates.lastUses(7, [11]),

@@ -95,7 +95,7 @@ test('the caller’s trace continues through HTTP, Redis, PostgreSQL and hashing
   t.strictSame(verified.names, ['redis checkAccess']);
   t.match(verified.request, { status: { code: 0 }, attributes: { 'http.response.status_code': 401 } });
   const logIn = below('POST /api/auth');
-  t.strictSame(logIn.names.sort(), ['postgresql select', 'redis reserve', 'scrypt verify']);
+  t.strictSame(logIn.names.sort(), ['password verify', 'postgresql select', 'redis reserve']);
   t.match(receiver.resources()[0], { 'service.name': 'latchkey', 'deployment.environment.name': 'test' });
 
   t.strictSame(

@@ -5,7 +5,9 @@ import type { Cluster, Redis } from 'ioredis';
 const SCRIPTS = {
   rotate: undefined,
   check: undefined,
+  preparePut: 1,
   put: 2,
+  putUser: 1,
   revoke: 1,
   lastUses: undefined,
   clock: 1,
@@ -26,14 +28,16 @@ export type FeedReply = [
   last: string,
   added: number,
   isThere: number,
-  entries: [id: string, [kind: string, text: string]][],
+  entries: [id: string, [kind: string, text: string, name?: string, version?: string]][],
 ];
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */
 export interface Scripts {
   rotate(...args: Argument[]): Promise<string[]>;
   check(...args: Argument[]): Promise<string[]>;
+  preparePut(...args: Argument[]): Promise<string>;
   put(...args: Argument[]): Promise<number>;
+  putUser(...args: Argument[]): Promise<unknown>;
   revoke(...args: Argument[]): Promise<unknown>;
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
   clock(...args: Argument[]): Promise<[string, string]>;
@@ -53,10 +57,18 @@ export function defineScripts<Client extends Redis | Cluster>(client: Client): C
   return client as Client & Scripts;
 }
 
+/** The files of the scripts that consist of several. */
+const FILES: Partial<Record<ScriptName, readonly string[]>> = {
+  rotate: ['plant', 'rotate', 'each'],
+  check: ['plant', 'check', 'each'],
+  preparePut: ['plant', 'prepare-put'],
+  putUser: ['put-user'],
+  lastUses: ['last-uses'],
+};
+
 /** A script as it is sent to Redis. */
 export function source(name: ScriptName): string {
-  const file = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  return name === 'rotate' || name === 'check' ? read(file) + read('each') : read(file);
+  return (FILES[name] ?? [name]).map(read).join('');
 }
 
 function read(file: string): string {

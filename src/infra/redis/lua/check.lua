@@ -1,31 +1,32 @@
 --[[
-  Presents an access token or a long-lived token. each.lua runs it for each token.
+  Presents an access token or a long-lived token. each.lua runs it for each token, and
+  plant.lua stands before it.
   Access tokens: the same rules as `checkAccess` in rotation.ts. The first use confirms that the client holds the pair.
   Long-lived tokens: notes a use once a minute, so that most checks write nothing.
 
   Input:
     keys[1] token   keys[2] user (one hash tag)
-    args[1] generation of an access token; '' for a long-lived token
+    text: the generation of an access token; '' for a long-lived token
   Output, fields separated by NUL:
-    'good' or 'superseded', created, username, name, user's created [, latest, parent, first, client] [, used (ms)]
+    'good' or 'superseded', created, username, name, user's created, roles [, latest, parent, first, client] [, used (ms)]
       with the state if this use confirmed the pair, with the time if this use was noted
     'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua
 ]]
-local ARGUMENTS = 1
-
-local function present(keys, args)
-  local generation = args[1]
+local function present(keys, generation)
   local token = redis.call('HMGET', keys[1], 'created', 'revoked', 'latest', 'confirmed', 'used')
-  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled')
+  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled', 'roles')
 
   if token[2] == 'reused' then return 'reused' end
   if token[2] then return 'revoked' end
-  if not token[1] or not user[1] then
+  -- A replica of a release without roles writes a user without them. That does not say that the user has none.
+  if not token[1] or not user[5] then
     local time = redis.call('TIME')
-    return 'missing\0' .. string.format('%.0f', time[1] * 1000000 + time[2])
+    local now = string.format('%.0f', time[1] * 1000000 + time[2])
+    plant(keys[2], now)
+    return 'missing\0' .. now
   end
   if user[4] == '1' then return 'disabled' end
-  local known = table.concat({ token[1], user[1], user[2], user[3] }, '\0')
+  local known = table.concat({ token[1], user[1], user[2], user[3], user[5] }, '\0')
 
   if generation == '' then
     local time = redis.call('TIME')

@@ -3,7 +3,7 @@
 
   Input, for each token:
     2 KEYS: token, user (one hash tag)
-    as many ARGV as ARGUMENTS says
+    1 ARGV: what `present` takes
   Output, for each token one string. NUL separates its fields: PostgreSQL stores no text with NUL.
     what `present` returns
     'failed', message   Redis refused to read or write the keys of this token
@@ -11,8 +11,7 @@
 ]]
 local replies = {}
 for i = 1, #KEYS / 2 do
-  local args = { unpack(ARGV, (i - 1) * ARGUMENTS + 1, i * ARGUMENTS) }
-  local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, args)
+  local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, ARGV[i])
   if not isAnswered then
     -- Redis 6 says before it where the script failed.
     reply = string.match(reply, '%-(%u+ .*)') or reply

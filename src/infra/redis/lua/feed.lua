@@ -1,7 +1,7 @@
 --[[
-  The revocation feed: adds new events, and reads the events after a position. Numbers count from 1 within an epoch. A
-  new epoch begins if events may be missing: keys are gone, the server was replaced or restarted, or no replica renewed
-  for longer than a renewal looks back.
+  The feed of revocations and changed users: adds new events, and reads the events after a position. Numbers count from
+  1 within an epoch. A new epoch begins if events may be missing: keys are gone, the server was replaced or restarted,
+  or no replica renewed for longer than a renewal looks back.
 
   Input:
     KEYS[1] epoch, server, last number and time of renewal   KEYS[2] stream   KEYS[3] added lately (one hash tag)
@@ -11,10 +11,15 @@
     ARGV[7] read the events after this number, '' for none   ARGV[8] the most events to return
     ARGV[9...] in threes: kind, user, number
       'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
+      'changed' a user's version
   Output:
-    {epoch, last number, added, 1 if no later event is missing else 0, {{id, {'token' or 'user', 'USER:NUMBER'}}...}}
+    {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}}
+    fields: 'token' or 'user', 'USER:NUMBER'; of 'changed' 'token', 'USER:NO_TOKEN', 'version', NUMBER
   Errors: none of its own
 ]]
+-- A replica of a release without 'changed' reads only the first two fields: a token that no sequence of ids reaches.
+local NO_TOKEN = ':9007199254740991'
+
 local function serverId()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
     .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -45,8 +50,9 @@ for i = 9, #ARGV, 3 do
     redis.call('ZADD', KEYS[3], now, name)
     if kind ~= 'covered' then
       last = last + 1
-      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last),
-        kind == 'user' and 'user' or 'token', user .. ':' .. number)
+      local fields = { kind == 'user' and 'user' or 'token', user .. ':' .. number }
+      if kind == 'changed' then fields = { 'token', user .. NO_TOKEN, 'version', number } end
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), unpack(fields))
     end
   end
 end

@@ -1,39 +1,53 @@
 --[[
-  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line. each.lua runs it for each token.
+  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line. each.lua runs it for each token,
+  and plant.lua stands before it.
 
   Input:
     keys[1] token   keys[2] user (one hash tag)
-    args[1] generation   args[2] elapsed (µs)   args[3] retry window (µs)   args[4] caller's fingerprint ('' never matches)
-    args[5] seconds to keep a state   args[6] seconds to keep a tombstone
-    args[7] when the request was sent (µs), by the sender's estimate of this Redis's clock
+    text, fields separated by a space: generation, elapsed (µs), retry window (µs), caller's fingerprint ('' never
+      matches), seconds to keep a state, seconds to keep a tombstone, when the request was sent (µs; by the sender's
+      estimate of this Redis's clock)
   Output, fields separated by NUL:
-    outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created
+    outcome, now, detail, latest, parent, first, confirmed, client, created, username, name, user's created,
+      roles
       outcome 'issued' (detail: the row of the table), 'held' (detail: µs to wait), 'refused' (detail: the reason),
       'repeated' or 'reused' (detail: '')
     'missing', now   no state or no user here: rebuild it from the record
     'revoked' | 'disabled'
     'reused'   an earlier call found the theft
 ]]
-local ARGUMENTS = 7
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
 
--- tostring() loses digits above 10^14.
-local function print53(number) return string.format('%.0f', number) end
+-- All tokens of a call are presented at one time.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 
-local function present(keys, args)
-  local generation, window, client = tonumber(args[1]), tonumber(args[3]), args[4]
+-- tostring() loses digits above 10^14. To format a number costs about as much as an HSET, and replies repeat numbers.
+local printed = {}
+local function print53(number)
+  printed[number] = printed[number] or string.format('%.0f', number)
+  return printed[number]
+end
+
+local FIELDS = '^(%S+) (%S+) (%S+) (%S*) (%S+) (%S+) (%S+)$'
+
+local function present(keys, text)
+  local presented, inside, within, client, keep, keepTombstone, sentAt = string.match(text, FIELDS)
+  local generation, window = tonumber(presented), tonumber(within)
   local token = redis.call('HMGET', keys[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
-  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled')
-  local time = redis.call('TIME')
-  local now = time[1] * 1000000 + time[2]
+  local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled', 'roles')
   -- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
-  local elapsed = tonumber(args[2]) + math.max(0, now - tonumber(args[7]))
+  local elapsed = tonumber(inside) + math.max(0, now - tonumber(sentAt))
 
   -- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
   -- revoke.lua has run.
   if token[7] == 'reused' then return 'reused' end
   if token[7] then return 'revoked' end
-  if not token[1] or not user[1] then return 'missing\0' .. print53(now) end
+  -- As in check.lua: a user without roles was written by a replica of a release without them.
+  if not token[1] or not user[5] then
+    plant(keys[2], print53(now))
+    return 'missing\0' .. print53(now)
+  end
   if user[4] == '1' then return 'disabled' end
 
   local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
@@ -43,7 +57,7 @@ local function present(keys, args)
   local function reply(outcome, detail)
     return table.concat({
       outcome, print53(now), detail, print53(latest), print53(parent), print53(first), confirmed, lastClient,
-      token[6], user[1], user[2], user[3],
+      token[6], user[1], user[2], user[3], user[5],
     }, '\0')
   end
 
@@ -56,8 +70,8 @@ local function present(keys, args)
     parent, first, confirmed, lastClient = newParent, newFirst or latest, '0', client
     redis.call('HSET', keys[1], 'latest', print53(latest), 'parent', print53(parent), 'first', print53(first),
       'confirmed', confirmed, 'client', client)
-    redis.call('EXPIRE', keys[1], args[5])
-    redis.call('EXPIRE', keys[2], args[5])
+    redis.call('EXPIRE', keys[1], keep)
+    redis.call('EXPIRE', keys[2], keep)
     return reply('issued', row)
   end
 
@@ -78,6 +92,6 @@ local function present(keys, args)
 
   redis.call('DEL', keys[1])
   redis.call('HSET', keys[1], 'revoked', 'reused')
-  redis.call('EXPIRE', keys[1], args[6])
+  redis.call('EXPIRE', keys[1], keepTombstone)
   return reply('reused', '')
 end

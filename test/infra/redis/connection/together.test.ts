@@ -25,10 +25,11 @@ async function open(t: Test, url: string, prefix: string) {
   const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate, observe });
   /** Sessions of users 1 to 3, which are not in one slot of a cluster. */
   const put = async () => {
-    const now = await tokenStates.now();
-    const state = initialState(now - 5, 'home');
-    for (const [i, id] of IDS.entries())
-      await tokenStates.put(aSession(state, { userId: i + 1, id }), aUser({ id: i + 1 }), now);
+    const state = initialState((await tokenStates.now()) - 5, 'home');
+    for (const [i, id] of IDS.entries()) {
+      const asOf = await tokenStates.preparePut(i + 1);
+      await tokenStates.put(aSession(state, { userId: i + 1, id }), aUser({ id: i + 1 }), asOf);
+    }
     answered.splice(0);
     return state.latest;
   };

@@ -1,9 +1,9 @@
 import { test } from 'tap';
-import { makeVerifiedTokens } from '../../src/http/verified-tokens.ts';
+import { makeVerifiedCredentials } from '../../src/http/verified-credentials.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 
 test('remembers tokens up to a bound, and those in use longest', (t) => {
-  const tokens = makeVerifiedTokens<number>(3);
+  const tokens = makeVerifiedCredentials<number>(3);
   t.equal(tokens.get('a'), undefined);
   tokens.add('used', 0);
   for (let i = 1; i <= 12; i++) {
@@ -18,7 +18,7 @@ test('remembers tokens up to a bound, and those in use longest', (t) => {
 });
 
 test('keeps a token in memory without the header around it', async (t) => {
-  const tokens = makeVerifiedTokens<number>();
+  const tokens = makeVerifiedCredentials<number>();
   const count = 3000;
   await collectGarbage();
   const before = process.memoryUsage().heapUsed;

@@ -1,0 +1,59 @@
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
+import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
+import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
+import { nameHashingOf, type NameHash, type NameHashing } from '../infra/crypto/name-hash.ts';
+import type { ScryptCost } from '../infra/crypto/scrypt-hasher.ts';
+import { hasReservedNames } from '../infra/postgres/names.ts';
+import { CommandError } from './command.ts';
+
+interface AccountSettings {
+  newNames: NewNames;
+  /** SCRYPT_*. */
+  cost: ScryptCost;
+  /** The most memory that a login may take, in bytes. */
+  hashMemory: number;
+}
+
+/** The service's settings for new accounts. A command that adds some needs them as the service has them. */
+export function accountSettings(env: Environment): AccountSettings {
+  const { RESERVED_USERNAMES, SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_MEMORY } = env;
+  const given = { RESERVED_USERNAMES, SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, HASH_MEMORY };
+  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
+  return {
+    newNames: makeNewNames(config.RESERVED_USERNAMES),
+    cost: { logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P },
+    hashMemory: config.hashMemory,
+  };
+}
+
+/**
+ * The keyed hashes under which the service reserves the names of deleted accounts, by its REFRESH_TOKEN_SECRET or the
+ * secret in DATA_DIR.
+ * @returns null without a secret.
+ * @throws ConfigError, KeyError
+ */
+export function nameHashing(env: Environment): NameHashing | null {
+  const { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR } = env;
+  const given = { REFRESH_TOKEN_SECRET, REFRESH_TOKEN_SECRET_FILE, DATA_DIR };
+  const config = loadConfig({ ...databaseVariables(env), ...given }, NO_HASHES);
+  // The secret in the default folder belongs to the embedded database.
+  const isOwn = config.DATABASE_URL === undefined || DATA_DIR !== undefined;
+  const text = config.readRefreshSecrets?.() ?? (isOwn ? existingRefreshSecret(config.DATA_DIR) : null);
+  return text === null ? null : nameHashingOf(parseRefreshSecrets(text).map(({ secret }) => secret));
+}
+
+/**
+ * For commands that add accounts: how to find reserved names. Without a secret, no name may be reserved.
+ * @throws CommandError
+ */
+export async function reservedHashes(prisma: PrismaClient, hashing: NameHashing | null): Promise<NameHash> {
+  if (hashing) return hashing.each;
+  if (await hasReservedNames(prisma))
+    throw new CommandError(`names of deleted accounts are reserved; to find them, ${NEEDS_SECRET}`);
+  return () => [];
+}
+
+/** Ends a sentence about reserved names. */
+export const NEEDS_SECRET = "the command needs the service's REFRESH_TOKEN_SECRET, or its DATA_DIR";

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
+import type { AccountChanges, AccountKey, AccountStore, ChangedAccount } from '../domain/users/account.ts';
+import { parseRoles } from '../domain/users/roles.ts';
+import { makeAccountStore } from '../infra/postgres/account-store.ts';
+import { nameHashing, NEEDS_SECRET } from './account-settings.ts';
+import { UsageError } from './arguments.ts';
+import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
+import { confirm, requireConfirmation } from './confirm.ts';
+
+/** Milliseconds. Each running replica tells the fast store of pending changes every second, so this is ample. */
+const SETTLE_TIMEOUT = 10_000;
+
+/** Ended tokens stay ended; the user logs in again. */
+export const enable: Act = async (prisma, user) => {
+  const changed = await change(makeAccountStore(prisma, NO_NAMES), user, { disabled: false });
+  if (!changed) return null;
+  const userId = changed.account.id;
+  // Nothing to wait for: the next login finds the account enabled.
+  return { result: { user: userId, ended: 0, done: true }, text: 'enabled', audited: { userId } };
+};
+
+/**
+ * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
+ * this waits for that.
+ */
+export const disable: Act = async (prisma, user, { note }) => {
+  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const changed = await change(accounts, user, { disabled: true });
+  return changed && settleEndings(accounts, changed, 'disabled', note);
+};
+
+/** Deletes the account in the record at once, and waits as `disable`. */
+export const deleteUser: Act = async (prisma, user, { env, values, note }) => {
+  requireConfirmation('user delete', values.yes);
+  const { DELETED_NAME_GRACE } = env;
+  const config = loadConfig({ ...databaseVariables(env), DELETED_NAME_GRACE }, NO_HASHES);
+  const hashing = nameHashing(env);
+  if (!hashing) throw new CommandError(`to reserve the names, ${NEEDS_SECRET}`);
+  const accounts = makeAccountStore(prisma, NO_NAMES);
+  if (!(await accounts.find(user))) return null;
+  if (!values.yes && !(await confirm('Delete the account? It cannot be brought back.')))
+    throw new CommandError('Nothing has changed');
+  const deleted = await accounts.delete(user, Date.now(), {
+    grace: config.DELETED_NAME_GRACE * 1000,
+    hashes: (names) => hashing.newest(names).map(([, hash]) => hash),
+  });
+  return deleted && settleEndings(accounts, deleted, 'deleted', note);
+};
+
+/** Replaces the roles in the record at once, and waits until a replica has told the fast store. */
+export const setRoles: Act = async (prisma, user, { values, note }) => {
+  if (values.set === undefined) throw new UsageError("user roles needs --set A,B; --set '' removes all");
+  const roles = parseRoles(values.set === '' ? [] : values.set.split(','));
+  if (!roles.ok) throw new CommandError(`roles ${roles.message}`);
+  const accounts = makeAccountStore(prisma, NO_NAMES);
+  const changed = await change(accounts, user, { roles: roles.value });
+  if (!changed) return null;
+  const { id: userId } = changed.account;
+  note({ userId });
+  const done = await settled(async () => (await accounts.pending(userId)).changes === 0);
+  const shown = roles.value.length === 0 ? 'none' : roles.value.join(', ');
+  const doubt = done ? '' : '; no running replica has confirmed that it serves them';
+  return {
+    result: { user: userId, roles: roles.value, done },
+    text: `roles: ${shown}${doubt}`,
+    isWell: done,
+    audited: { done },
+  };
+};
+
+/** No name is checked or given. */
+const NO_NAMES = () => [];
+
+function change(accounts: AccountStore, user: AccountKey, changes: AccountChanges) {
+  return accounts.change(user, changes, Date.now());
+}
+
+async function settleEndings(
+  accounts: AccountStore,
+  { account, ended }: ChangedAccount,
+  what: string,
+  note: (facts: Facts) => void,
+): Promise<Outcome> {
+  const userId = account.id;
+  note({ userId, ended: ended.length });
+  const done = await settled(async () => (await accounts.pending(userId)).revocations === 0);
+  const doubt = done ? '' : '; no running replica has confirmed that they are refused';
+  return {
+    result: { user: userId, ended: ended.length, done },
+    text: `${what}, ${ended.length} tokens ended${doubt}`,
+    isWell: done,
+    audited: { done },
+  };
+}
+
+/** Waits for the replicas. @returns whether they were done in time. */
+async function settled(isDone: () => Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + SETTLE_TIMEOUT;
+  for (;;) {
+    if (await isDone()) return true;
+    if (performance.now() >= deadline) return false;
+    await sleep(100);
+  }
+}

@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto';
+import { open, type FileHandle } from 'node:fs/promises';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
+import type { NameHash } from '../infra/crypto/name-hash.ts';
+import { makeReadHash } from '../infra/crypto/new-stored-hash.ts';
+import {
+  beginImport,
+  finishImport,
+  importBatch,
+  refusedBetween,
+  type ImportBatch,
+  type ImportProgress,
+  type RefusedLine,
+} from '../infra/postgres/user-imports.ts';
+import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
+import { CommandError, withPostgres, type Command, type Facts } from './command.ts';
+import { makeProgressBar, type ProgressBar } from './progress-bar.ts';
+import { LONGEST_LINE, readLines, type Line } from './read-lines.ts';
+
+/** Lines per transaction. A signup with a name of one of them waits for it: some 50 ms. */
+const BATCH = 500;
+
+interface Counts {
+  imported: number;
+  refused: number;
+  skipped: number;
+}
+
+interface Import {
+  prisma: PrismaClient;
+  /** SHA-256 of the file when the command began. */
+  fileHash: Buffer;
+  /** Bytes. */
+  size: number;
+  readLine: (line: Uint8Array) => ParsedLine;
+  reserved: NameHash;
+  counts: Counts;
+  note: (facts: Facts) => void;
+  bar: ProgressBar;
+  json: boolean;
+}
+
+/** `latchkey user import FILE`. */
+export const importUsers: Command = async ({ env, words: [path = ''], values: { json }, note }) => {
+  const { newNames, cost, hashMemory } = accountSettings(env);
+  const readLine = makeReadLine({ newNames, readHash: makeReadHash(cost, hashMemory), now: Date.now });
+  const hashing = nameHashing(env);
+  const counts: Counts = { imported: 0, refused: 0, skipped: 0 };
+  await withFile(path, async (file) => {
+    const { size } = await file.stat();
+    const fileHash = await hashOf(file);
+    await withPostgres(env, async ({ prisma }) => {
+      const reserved = await reservedHashes(prisma, hashing);
+      const bar = makeProgressBar(!json);
+      const begun: Import = { prisma, fileHash, size, readLine, reserved, counts, note, bar, json };
+      try {
+        await importFile(begun, file, await beginImport(prisma, fileHash));
+      } finally {
+        bar.clear();
+      }
+    });
+  });
+  const { imported, refused, skipped } = counts;
+  return {
+    result: counts,
+    text: `imported ${imported}, refused ${refused}, skipped ${skipped}`,
+    audited: { ...counts },
+    isWell: refused === 0,
+  };
+};
+
+/** @throws CommandError if it cannot be read. */
+async function withFile(path: string, work: (file: FileHandle) => Promise<void>): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path);
+  } catch (error) {
+    throw unreadable(path, (error as NodeJS.ErrnoException).code);
+  }
+  try {
+    // It is read twice, so a pipe does not do.
+    if (!(await file.stat()).isFile()) throw unreadable(path, 'not a regular file');
+    await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+function unreadable(path: string, reason = 'unknown'): CommandError {
+  return new CommandError(`${path} cannot be read (${reason})`);
+}
+
+function chunksOf(file: FileHandle): AsyncIterable<Buffer> {
+  return file.createReadStream({ start: 0, autoClose: false });
+}
+
+async function hashOf(file: FileHandle): Promise<Buffer> {
+  const hash = createHash('sha256');
+  for await (const chunk of chunksOf(file)) hash.update(chunk);
+  return hash.digest();
+}
+
+async function importFile(begun: Import, file: FileHandle, progress: ImportProgress): Promise<void> {
+  const { lines, other } = progress;
+  if (other)
+    say(
+      begun,
+      `the last import stopped after line ${other.lines} at ${other.at.toISOString()}. This file has other content, ` +
+        'so it is read from line 1, and names that were imported then are refused',
+    );
+  const seen = createHash('sha256');
+  let read = 0;
+  let done = lines;
+  for await (const batch of inBatches(readLines(counted()), BATCH)) {
+    done = await handleBatch(begun, batch, done);
+    const { imported, refused, skipped } = begun.counts;
+    begun.note({ ...begun.counts });
+    begun.bar.show(read / begun.size, `${imported} imported, ${refused} refused, ${skipped} skipped`);
+  }
+  if (!seen.digest().equals(begun.fileHash))
+    throw new CommandError(
+      'the file has changed while it was imported: write it as a whole first, then import it again',
+      begun.counts,
+    );
+  await finishImport(begun.prisma, begun.fileHash);
+
+  async function* counted(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunksOf(file)) {
+      seen.update(chunk);
+      read += chunk.length;
+      yield chunk;
+    }
+  }
+}
+
+/** @returns lists of consecutive lines. */
+async function* inBatches(lines: AsyncIterable<Line>, size: number): AsyncGenerator<Line[]> {
+  let batch: Line[] = [];
+  for await (const line of lines) {
+    batch.push(line);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** @returns up to which line every line is done. @throws CommandError if another process imports the file. */
+async function handleBatch(begun: Import, lines: Line[], done: number): Promise<number> {
+  const { counts } = begun;
+  const first = lines[0]?.number ?? 0;
+  const last = lines.at(-1)?.number ?? 0;
+  const again =
+    first <= done ? await refusedBetween(begun.prisma, begun.fileHash, [first, last]) : new Set<number>();
+  const filled = lines.filter((line) => !isBlank(line));
+  const todo = filled.filter(({ number }) => number > done || again.has(number));
+  counts.skipped += filled.length - todo.length;
+  if (todo.length === 0 && last <= done) return done;
+
+  const batch: ImportBatch = { doneBefore: done, last, users: [], refused: [] };
+  for (const line of todo) sort(begun, line, batch);
+  const refused = await importBatch(begun.prisma, begun.fileHash, batch, begun.reserved);
+  if (!refused) throw new CommandError('another process imports the same file', counts);
+  counts.imported += todo.length - refused.length;
+  counts.refused += refused.length;
+  for (const line of refused) report(begun, line);
+  return Math.max(done, last);
+}
+
+/** Blank lines separate nothing, and count as nothing. */
+function isBlank({ bytes }: Line): boolean {
+  return bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;
+}
+
+function sort({ readLine }: Import, { number: line, bytes }: Line, batch: ImportBatch): void {
+  const parsed: ParsedLine =
+    bytes === null ? { ok: false, problem: `is longer than ${LONGEST_LINE} bytes` } : readLine(bytes);
+  if (parsed.ok) batch.users.push({ line, user: parsed.user });
+  else batch.refused.push({ line, problem: parsed.problem });
+}
+
+function report(begun: Import, { line, problem }: RefusedLine): void {
+  begun.bar.clear();
+  process.stderr.write(
+    begun.json ? `${JSON.stringify({ line, error: problem })}\n` : `line ${line}: ${problem}\n`,
+  );
+}
+
+function say({ json }: Import, text: string): void {
+  process.stderr.write(`${json ? JSON.stringify({ warning: text }) : text}\n`);
+}

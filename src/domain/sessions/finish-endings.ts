@@ -1,0 +1,45 @@
+import type { RevocationFeed } from '../feed/ports.ts';
+import { sessionExpiry, type Lifetimes } from '../tokens/claims.ts';
+import type { RevocationStore } from '../tokens/ports.ts';
+import type { TokenRecord } from '../tokens/token-record.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
+
+interface FinishEndingsPorts {
+  /** Without publishing: one event may cover all tokens. */
+  tokenStates: Pick<TokenStateStore, 'revoke'>;
+  feed: Pick<RevocationFeed, 'publish' | 'publishUser'>;
+  revocations: Pick<RevocationStore, 'pending' | 'settle'>;
+}
+
+/** Tombstones set at once. */
+const PAGE = 1000;
+
+/**
+ * Second half of ending many tokens of one user: tells the fast store and the feed of every pending revocation of the
+ * user, including those of earlier tries. The request is reported as done only after that.
+ */
+export function makeFinishEndings({ tokenStates, feed, revocations }: FinishEndingsPorts) {
+  /** @param before no token of the user up to this id is good; 0 if one may be. @throws AuthError `unavailable` */
+  return async function finishEndings(userId: number, before: number): Promise<void> {
+    for (;;) {
+      const page = await revocations.pending(PAGE, userId);
+      await Promise.all(page.map((key) => tokenStates.revoke(key)));
+      const covered = page.filter(({ tokenId }) => tokenId <= before);
+      if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
+      await feed.publish(page);
+      await revocations.settle(page.map(({ tokenId }) => tokenId));
+      if (page.length < PAGE) return;
+    }
+  };
+}
+
+export type FinishEndings = ReturnType<typeof makeFinishEndings>;
+
+/** The ids of the records that had not expired at that time (ms). */
+export function liveIds(records: readonly TokenRecord[], at: number, lifetimes: Lifetimes): number[] {
+  const isLive = ({ type, createdAt, expiresAt, state }: TokenRecord) =>
+    type === 'llt'
+      ? expiresAt === null || expiresAt > at
+      : sessionExpiry(createdAt, state.latest, lifetimes) > at;
+  return records.filter(isLive).map(({ id }) => id);
+}

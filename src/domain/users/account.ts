@@ -1,0 +1,88 @@
+import type { Ending } from '../tokens/ports.ts';
+import type { TokenRecord } from '../tokens/token-record.ts';
+import type { LoginName } from './identifiers.ts';
+import type { ChangedNames } from './ports.ts';
+import type { User } from './user.ts';
+
+/** An account, as operators and services see it: without e-mail address and password. */
+export interface Account extends User {
+  emailVerified: boolean;
+}
+
+/** Names an account: by username or e-mail address in its canonical form, or by id. */
+export type AccountKey = LoginName | { id: number };
+
+/** What is absent stays. */
+export interface AccountChanges extends ChangedNames {
+  emailVerified?: boolean;
+  disabled?: boolean;
+  roles?: string[];
+}
+
+export interface NewAccount {
+  username: string;
+  name: string;
+  email: string;
+  passwordHash: Uint8Array;
+  roles: string[];
+}
+
+/** What a change did to an account. */
+export interface ChangedAccount {
+  account: Account;
+  /** Whether this call changed anything. */
+  isChanged: boolean;
+  /** Tokens that this call has ended. */
+  ended: TokenRecord[];
+  /** No token of the user up to this id is good any more; 0 if one may be. */
+  before: number;
+}
+
+/** For how long a deleted account's names stay reserved, in milliseconds, and their keyed hashes. */
+export interface Reservation {
+  grace: number;
+  /** By the newest secret. */
+  hashes: (names: { username: string; email: string }) => string[];
+}
+
+/**
+ * The accounts, for operators and registered services. A deleted account is not among them. Every method fails with
+ * AuthError('unavailable') when the database is away.
+ */
+export interface AccountStore {
+  /** null if there is none. */
+  find(key: AccountKey): Promise<Account | null>;
+
+  /** Accounts with ids above `after`, in their order. */
+  page(after: number, limit: number): Promise<Account[]>;
+
+  /** Adds an account without a session. @throws AuthError `username_taken` (also by a lookalike), `email_taken` */
+  add(account: NewAccount): Promise<Account>;
+
+  /**
+   * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that and
+   * a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so.
+   * @param at milliseconds since 1970.
+   * @returns null if there is none.
+   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
+   */
+  change(key: AccountKey, changes: AccountChanges, at: number): Promise<ChangedAccount | null>;
+
+  /**
+   * Deletes an account in one commit: ends all its tokens with the reason `admin`, erases its names, e-mail address,
+   * hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
+   * every replica learns what has ended.
+   * @param at milliseconds since 1970.
+   * @returns null if there is none.
+   */
+  delete(key: AccountKey, at: number, reservation: Reservation): Promise<ChangedAccount | null>;
+
+  /** What the fast store has not confirmed: how many revocations of the account's tokens, and changes of its row. */
+  pending(userId: number): Promise<{ revocations: number; changes: number }>;
+}
+
+/** What ends all tokens of an account, without a caller who holds one. */
+export function endsAll(at: number): Ending {
+  // Also sessions that have expired by their record, which may be behind.
+  return { at, reason: 'admin', usedSince: -1, caller: null, keepsCaller: false };
+}

@@ -1,0 +1,89 @@
+import type { Caller } from '../access-tokens/principal.ts';
+import type { Audit } from '../audit/event.ts';
+import { AuthError } from '../errors.ts';
+import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
+import type { FinishUserChange } from './finish-user-change.ts';
+import { parseTry } from './identifiers.ts';
+import { parseNames, type NewNames } from './new-names.ts';
+import type { ChangedNames, UserStore } from './ports.ts';
+import type { User } from './user.ts';
+
+interface ChangeProfilePorts {
+  users: Pick<UserStore, 'findTaken' | 'change'>;
+  confirmPassword: ConfirmPassword;
+  tokenStates: Pick<TokenStateStore, 'now'>;
+  finishUserChange: FinishUserChange;
+  newNames: NewNames;
+  audit: Audit;
+}
+
+export interface ProfileChangeRequest extends ConfirmationSource {
+  /** New names as given; those that are absent stay. */
+  names: ChangedNames;
+  /** As it was sent. Needed for a username or an e-mail address. */
+  currentPassword: string | undefined;
+}
+
+/**
+ * Changes the caller's names. A repeat is safe.
+ * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
+ * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session has
+ * ended meanwhile)
+ */
+export function makeChangeProfile(ports: ChangeProfilePorts) {
+  const { users, confirmPassword, tokenStates, finishUserChange, audit } = ports;
+
+  return async function changeProfile(caller: Caller, request: ProfileChangeRequest): Promise<User> {
+    // A leaked LLT must not change how its owner logs in.
+    if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+    const { names, password } = parseRequest(request, ports);
+    const [userId, tokenId] = [caller.user.id, caller.tokenId];
+    const account = password === undefined ? null : await confirmPassword(caller, password, request);
+    if (account) {
+      // Checked first only for its answer; the unique constraints decide.
+      const taken = await users.findTaken(names, userId);
+      if (taken) throw new AuthError(taken);
+    }
+    // Fails here if the fast store is down, before anything is written.
+    await tokenStates.now();
+    const { user, isChanged } = await users.change(
+      { userId, tokenId },
+      names,
+      account?.passwordVersion ?? null,
+    );
+    if (isChanged)
+      audit(
+        { event: 'user.changed', userId, by: tokenId, fields: Object.keys(names).join(',') },
+        request.from,
+      );
+    // Also if nothing has changed: the first try may have failed here.
+    await finishUserChange(user);
+    return user;
+  };
+}
+
+export type ChangeProfile = ReturnType<typeof makeChangeProfile>;
+
+function parseRequest(
+  { names, currentPassword }: ProfileChangeRequest,
+  { newNames }: ChangeProfilePorts,
+): { names: ChangedNames; password: string | undefined } {
+  const given = Object.keys(names) as (keyof ChangedNames)[];
+  const { values: canonical, errors } = parseNames(names, newNames);
+  const problem = problemOf(
+    currentPassword,
+    given.some((field) => field !== 'name'),
+  );
+  if (problem !== null) errors.push({ path: '/current_password', message: problem });
+  if (given.length === 0) errors.push({ path: '', message: 'must have name, username or email' });
+  if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+  return { names: canonical, password: currentPassword };
+}
+
+function problemOf(currentPassword: string | undefined, isRequired: boolean): string | null {
+  if (currentPassword === undefined) return isRequired ? 'is required with username and email' : null;
+  const tried = parseTry(normalisePassword(currentPassword), PASSWORD_MAX_LENGTH);
+  return tried.ok ? null : tried.message;
+}

@@ -1,0 +1,57 @@
+import type { Caller } from '../access-tokens/principal.ts';
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import { AuthError } from '../errors.ts';
+import type { CheckPassword } from '../passwords/check-password.ts';
+import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
+import type { OwnAccount, UserStore } from './ports.ts';
+
+interface ConfirmPasswordPorts {
+  users: Pick<UserStore, 'findOwn'>;
+  limitGuess: LimitGuess;
+  checkPassword: CheckPassword;
+  audit: Audit;
+}
+
+/** Where a request that holds the current password came from. */
+export interface ConfirmationSource {
+  /** The caller's address: IPv4, or an IPv6 address as its /64. */
+  address: string;
+  origin: GuessOrigin;
+  from: Sourced;
+}
+
+/**
+ * Checks that a signed-in caller knows the account's password: a stolen access token is not enough. Limited like a
+ * login from the caller's device, so that the holder of a stolen token gets no more guesses than its owner.
+ */
+export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }: ConfirmPasswordPorts) {
+  /**
+   * @param password as it was sent: a hash of another system may need it so.
+   * @returns the account, with the version of the password that was checked.
+   * @throws AuthError `invalid_token` (the account is gone), `invalid_credentials`, `rate_limited`, `overloaded`,
+   * `unavailable`
+   */
+  return async function confirmPassword(
+    { user, tokenId }: Caller,
+    password: string,
+    { address, origin, from }: ConfirmationSource,
+  ): Promise<OwnAccount> {
+    const account = await users.findOwn(user.id);
+    if (!account) throw new AuthError('invalid_token');
+    const guess = {
+      name: account.user.username,
+      account: { userId: user.id, knownClients: account.knownClients },
+      origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const } },
+      from,
+    };
+    return limitGuess(guess, async () => {
+      const { passwordHash: hash } = account;
+      if (await checkPassword({ hash, password, mayOpen: true, address })) return account;
+      audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
+      throw new AuthError('invalid_credentials');
+    });
+  };
+}
+
+export type ConfirmPassword = ReturnType<typeof makeConfirmPassword>;

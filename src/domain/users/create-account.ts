@@ -1,0 +1,80 @@
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { ServiceIdentity } from '../clients/service-client.ts';
+import { AuthError } from '../errors.ts';
+import type { Bulkhead } from '../passwords/bulkhead.ts';
+import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
+import type { PasswordHasher } from '../passwords/ports.ts';
+import type { Account, AccountStore } from './account.ts';
+import { parseNames, type NewNames } from './new-names.ts';
+import type { UserStore } from './ports.ts';
+import { roleErrors } from './roles.ts';
+
+interface CreateAccountPorts {
+  accounts: Pick<AccountStore, 'add'>;
+  users: Pick<UserStore, 'findTaken'>;
+  hasher: Pick<PasswordHasher, 'hash'>;
+  /** A hash that no password opens, which takes the work of a real one. */
+  hashThatNothingOpens: () => Uint8Array;
+  bulkhead: Pick<Bulkhead, 'run'>;
+  isCommonPassword: IsCommonPassword;
+  newNames: NewNames;
+  /** PASSWORD_MIN_LENGTH, in code points. */
+  passwordMinLength: number;
+  audit: Audit;
+}
+
+export interface NewAccountRequest {
+  username: string;
+  name: string;
+  email: string;
+  /** Without one, only a reset opens the account. */
+  password?: string;
+  roles?: string[];
+}
+
+/**
+ * Adds an account for a registered service, also while signup is off. It has no session.
+ * @throws AuthError `validation_failed`, `password_refused`, `username_taken`, `email_taken`, `overloaded`,
+ * `unavailable`
+ */
+export function makeCreateAccount(ports: CreateAccountPorts) {
+  const { accounts, users, hasher, bulkhead, audit } = ports;
+
+  /** @param address of the service: its fair share of the hashes. */
+  return async function createAccount(
+    request: NewAccountRequest,
+    address: string,
+    { clientId }: ServiceIdentity,
+    from: Sourced,
+  ): Promise<Account> {
+    const { password, roles = [], ...names } = parseRequest(request, ports);
+    const hash = async () =>
+      password === undefined
+        ? ports.hashThatNothingOpens()
+        : bulkhead.run(address, () => hasher.hash(password));
+    // Checked first only to save a hash; the unique constraints decide.
+    const taken = await users.findTaken(names);
+    if (taken) throw new AuthError(taken);
+    const account = await accounts.add({ ...names, roles, passwordHash: await hash() });
+    audit({ event: 'user.created_by_client', userId: account.id, clientId }, from);
+    return account;
+  };
+}
+
+export type CreateAccount = ReturnType<typeof makeCreateAccount>;
+
+function parseRequest(
+  request: NewAccountRequest,
+  { newNames, passwordMinLength, isCommonPassword }: CreateAccountPorts,
+): NewAccountRequest {
+  const { password, roles } = request;
+  const { values: names, errors } = parseNames(request, newNames);
+  const parsed = password === undefined ? null : parsePassword(password, passwordMinLength);
+  if (parsed?.ok === false) errors.push({ path: '/password', message: parsed.message });
+  errors.push(...roleErrors(roles));
+  if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+  if (!parsed?.ok) return { ...names, ...(roles && { roles }) };
+  requireUnguessable(parsed.value, names, isCommonPassword);
+  return { ...names, password: parsed.value, ...(roles && { roles }) };
+}

@@ -1,0 +1,23 @@
+import type { RevocationFeed } from '../feed/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { User } from './user.ts';
+
+interface FinishUserChangePorts {
+  tokenStates: Pick<TokenStateStore, 'putUser'>;
+  feed: Pick<RevocationFeed, 'publishChanged'>;
+}
+
+/**
+ * Second half of a change of names, roles or status that is on record with a new version: tells the fast store and the
+ * feed. The request is reported as done only after that. If it fails, the next renewal does it (revocations.ts), and a
+ * repeat is safe.
+ */
+export function makeFinishUserChange({ tokenStates, feed }: FinishUserChangePorts) {
+  /** @param user as the change has left it on record. @throws AuthError `unavailable` */
+  return async function finishUserChange(user: User): Promise<void> {
+    await tokenStates.putUser(user);
+    await feed.publishChanged([user]);
+  };
+}
+
+export type FinishUserChange = ReturnType<typeof makeFinishUserChange>;

@@ -1,0 +1,166 @@
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { ResetIssuer } from '../passwords/password-store.ts';
+import { hashResetToken, newResetToken } from '../passwords/reset-token.ts';
+import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
+import type { Lifetimes } from '../tokens/claims.ts';
+import type { TokenStore } from '../tokens/ports.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
+import {
+  endsAll,
+  type Account,
+  type AccountChanges,
+  type AccountKey,
+  type AccountStore,
+  type ChangedAccount,
+  type Reservation,
+} from './account.ts';
+import type { FinishUserChange } from './finish-user-change.ts';
+import { parseNames, type NewNames } from './new-names.ts';
+import type { Profile, TokenSummary } from './profile.ts';
+import { roleErrors } from './roles.ts';
+
+interface ManageAccountsPorts {
+  accounts: AccountStore;
+  tokens: Pick<TokenStore, 'revokeAll'>;
+  profile: Profile;
+  issueReset: ResetIssuer;
+  tokenStates: Pick<TokenStateStore, 'now'>;
+  finishEndings: FinishEndings;
+  finishUserChange: FinishUserChange;
+  newNames: NewNames;
+  reservation: Reservation;
+  randomBytes: (size: number) => Buffer;
+  lifetimes: Lifetimes;
+  clock: Clock;
+  audit: Audit;
+}
+
+/** A reset token, to be shown once. */
+export interface NewReset {
+  resetToken: string;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+}
+
+/**
+ * What registered services may do with accounts. Each change takes effect in one commit, and is answered after the fast
+ * store has it. A repeat is safe.
+ */
+export function makeManageAccounts(ports: ManageAccountsPorts) {
+  const { accounts, tokenStates, lifetimes, clock, audit } = ports;
+
+  async function get(id: number): Promise<Account> {
+    return existing(await accounts.find({ id }));
+  }
+
+  /** Also if nothing has changed: an earlier try may have failed here. */
+  async function finish({ account, ended, before }: ChangedAccount): Promise<void> {
+    if (before > 0 || ended.length > 0) await ports.finishEndings(account.id, before);
+    await ports.finishUserChange(account);
+  }
+
+  return {
+    /** @returns null if there is none. @throws AuthError `unavailable` */
+    find: (key: AccountKey): Promise<Account | null> => accounts.find(key),
+
+    /** @throws AuthError `user_unknown`, `unavailable` */
+    get,
+
+    /** Accounts with ids above `after`, in their order. @throws AuthError `unavailable` */
+    page: (after: number, limit: number): Promise<Account[]> => accounts.page(after, limit),
+
+    /**
+     * Disabling ends all tokens.
+     * @throws AuthError `validation_failed`, `user_unknown`, `username_taken`, `email_taken`, `unavailable`
+     */
+    async change(
+      id: number,
+      request: AccountChanges,
+      { clientId }: ServiceIdentity,
+      from: Sourced,
+    ): Promise<Account> {
+      const changes = parseChanges(request, ports.newNames);
+      // Fails here if the fast store is down, before anything is written.
+      await tokenStates.now();
+      const at = clock.now();
+      const changed = existing(await accounts.change({ id }, changes, at));
+      if (changed.isChanged) {
+        const fields = Object.keys(changes).map(inSnakeCase).join(',');
+        const tokenIds = liveIds(changed.ended, at, lifetimes);
+        const { disabled } = changed.account;
+        audit({ event: 'user.changed_by_client', userId: id, clientId, fields, disabled, tokenIds }, from);
+      }
+      await finish(changed);
+      return changed.account;
+    },
+
+    /** @throws AuthError `user_unknown` (also if it is deleted already), `unavailable` */
+    async delete(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<void> {
+      await tokenStates.now();
+      const at = clock.now();
+      const deleted = await accounts.delete({ id }, at, ports.reservation);
+      // An earlier try may have failed after its commit.
+      if (!deleted) await ports.finishEndings(id, 0);
+      const changed = existing(deleted);
+      const tokenIds = liveIds(changed.ended, at, lifetimes);
+      audit({ event: 'user.deleted_by_client', userId: id, clientId, tokenIds }, from);
+      await finish(changed);
+    },
+
+    /** The live tokens. @throws AuthError `user_unknown`, `unavailable` */
+    async listTokens(id: number): Promise<TokenSummary[]> {
+      const user = await get(id);
+      return (await ports.profile({ user, tokenId: 0 })).tokens;
+    },
+
+    /**
+     * Ends all tokens with the reason `admin`.
+     * @returns how many live ones this call has ended.
+     * @throws AuthError `user_unknown`, `unavailable`
+     */
+    async endTokens(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<number> {
+      await get(id);
+      const at = clock.now();
+      const { ended, before } = await ports.tokens.revokeAll(id, endsAll(at));
+      const tokenIds = liveIds(ended, at, lifetimes);
+      if (ended.length > 0)
+        audit({ event: 'user.logged_out_by_client', userId: id, clientId, tokenIds }, from);
+      await ports.finishEndings(id, before ?? 0);
+      return tokenIds.length;
+    },
+
+    /** Makes a reset token in place of an earlier one. @throws AuthError `user_unknown`, `unavailable` */
+    async resetPassword(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
+      const resetToken = newResetToken(ports.randomBytes);
+      const { expiresAt } = existing(await ports.issueReset({ id }, hashResetToken(resetToken)));
+      audit({ event: 'user.reset_by_client', userId: id, clientId }, from);
+      return { resetToken, expiresAt };
+    },
+  };
+}
+
+export type ManageAccounts = ReturnType<typeof makeManageAccounts>;
+
+/** @throws AuthError `user_unknown` */
+function existing<Found>(found: Found | null): Found {
+  if (found === null) throw new AuthError('user_unknown');
+  return found;
+}
+
+/** @throws AuthError `validation_failed` */
+function parseChanges(request: AccountChanges, newNames: NewNames): AccountChanges {
+  const { values, errors } = parseNames(request, newNames);
+  errors.push(...roleErrors(request.roles));
+  if (Object.keys(request).length === 0) errors.push({ path: '', message: 'must have a field that changes' });
+  if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+  return { ...request, ...values };
+}
+
+/** The API's name of a field. */
+function inSnakeCase(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

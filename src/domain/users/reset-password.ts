@@ -1,0 +1,88 @@
+import type { Audit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import type { Bulkhead } from '../passwords/bulkhead.ts';
+import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
+import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts';
+import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
+import type { PasswordHasher } from '../passwords/ports.ts';
+import { hashResetToken } from '../passwords/reset-token.ts';
+import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
+import { usedSince, type Lifetimes } from '../tokens/claims.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
+
+interface ResetPasswordPorts {
+  passwords: Pick<PasswordStore, 'findReset' | 'redeem'>;
+  tokenStates: Pick<TokenStateStore, 'now'>;
+  finishEndings: FinishEndings;
+  limitGuess: LimitGuess;
+  hasher: Pick<PasswordHasher, 'hash'>;
+  bulkhead: Pick<Bulkhead, 'run'>;
+  isCommonPassword: IsCommonPassword;
+  /** PASSWORD_MIN_LENGTH, in code points. */
+  passwordMinLength: number;
+  lifetimes: Lifetimes;
+  clock: Clock;
+  audit: Audit;
+}
+
+export interface ResetPasswordRequest {
+  resetToken: string;
+  password: string;
+  /** The caller's address: IPv4, or an IPv6 address as its /64. */
+  address: string;
+  origin: GuessOrigin;
+  from: Sourced;
+}
+
+/**
+ * Redeems a reset token: sets a new password and ends all the user's tokens. A disabled account stays disabled. A
+ * refused password does not use the token up.
+ * @throws AuthError `invalid_reset_token`, `validation_failed`, `password_refused`, `rate_limited`, `overloaded`,
+ * `unavailable`
+ */
+export function makeResetPassword(ports: ResetPasswordPorts) {
+  const { passwords, tokenStates, finishEndings, limitGuess, hasher, bulkhead, lifetimes, clock, audit } =
+    ports;
+
+  function refuse(from: Sourced): never {
+    audit({ event: 'password.reset_failed' }, from);
+    throw new AuthError('invalid_reset_token');
+  }
+
+  return async function resetPassword(request: ResetPasswordRequest): Promise<void> {
+    const { resetToken, address, origin, from } = request;
+    const tokenHash = hashResetToken(resetToken);
+    // A token that is not good costs a look-up, and no hash of a password.
+    const account = await limitGuess(
+      { name: null, account: null, origin, from },
+      async () => (await passwords.findReset(tokenHash)) ?? refuse(from),
+    );
+    const password = parseNewPassword(request.password, account, ports);
+    const passwordHash = await bulkhead.run(address, () => hasher.hash(password));
+    // Fails here if the fast store is down, before the token is used up.
+    await tokenStates.now();
+    const at = clock.now();
+    const change = { passwordHash, at, usedSince: usedSince(at, lifetimes) };
+    // Another request may have used the token up meanwhile.
+    const done = (await passwords.redeem(tokenHash, change)) ?? refuse(from);
+    const { userId, ended, before } = done;
+    audit({ event: 'password.reset', userId, tokenIds: liveIds(ended, at, lifetimes) }, from);
+    await finishEndings(userId, before ?? 0);
+  };
+}
+
+export type ResetPassword = ReturnType<typeof makeResetPassword>;
+
+function parseNewPassword(
+  raw: string,
+  account: ResetAccount,
+  { passwordMinLength, isCommonPassword }: ResetPasswordPorts,
+): string {
+  const parsed = parsePassword(raw, passwordMinLength);
+  if (!parsed.ok)
+    throw new AuthError('validation_failed', { errors: [{ path: '/password', message: parsed.message }] });
+  requireUnguessable(parsed.value, account, isCommonPassword);
+  return parsed.value;
+}

@@ -1,0 +1,50 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import type { ResetPassword } from '../../domain/users/reset-password.ts';
+import { callerAddress } from '../caller/address.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
+import { operation } from '../openapi/operation.ts';
+import type { Limit } from '../plugins/rate-limit.ts';
+import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
+
+interface PasswordResetRoute {
+  resetPassword: ResetPassword;
+  guessOriginOf: GuessOriginOf;
+  /** RATE_LIMIT_LOGIN. */
+  limit: Limit;
+}
+
+const schema = operation({
+  operationId: 'resetPassword',
+  summary: 'Set a new password with a reset token, and end every session and long-lived token',
+  description:
+    'An operator makes the token (`latchkey user reset`). It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another replaces it, or until the account’s password or e-mail address changes or the account is disabled. A refused password does not use it up. A disabled account stays disabled. Limited like login. After a 503 or a lost answer, log in with the new password first: the token may have been used.',
+  tags: ['Accounts'],
+  security: [],
+  refuses: ['password_refused', 'invalid_reset_token', 'rate_limited', 'overloaded', 'unavailable'],
+  body: closedBody('PasswordReset', {
+    reset_token: Type.String({
+      description: 'The reset token',
+      writeOnly: true,
+      examples: ['lkr_Zr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9'],
+    }),
+    password: NewPassword,
+  }),
+  response: { 200: MessageSchema },
+});
+
+export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
+  const { resetPassword, guessOriginOf, limit } = options;
+  const onRequest = [app.refuseWhenLate, app.limitByAddress('login', limit), app.refuseWhenFull];
+  app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {
+    await resetPassword({
+      resetToken: request.body.reset_token,
+      password: request.body.password,
+      address: callerAddress(request),
+      origin: await guessOriginOf(request),
+      from: request,
+    });
+    return { msg: 'password changed, and logged out everywhere' };
+  });
+  done();
+};

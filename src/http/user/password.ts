@@ -1,0 +1,68 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type from 'typebox';
+import type { ChangePassword } from '../../domain/users/change-password.ts';
+import { callerAddress } from '../caller/address.ts';
+import type { GuessOriginOf } from '../caller/guess-origin.ts';
+import { operation } from '../openapi/operation.ts';
+import { callerOf } from '../plugins/authenticate.ts';
+import type { Limit } from '../plugins/rate-limit.ts';
+import { closedBody, NewPassword, Password } from '../schemas.ts';
+
+interface PasswordRoute {
+  changePassword: ChangePassword;
+  guessOriginOf: GuessOriginOf;
+  /** RATE_LIMIT_LOGIN. */
+  limit: Limit;
+}
+
+const schema = operation({
+  operationId: 'changePassword',
+  summary: 'Change the password, and end the user’s other sessions',
+  description:
+    'The caller’s session stays. Long-lived tokens stay too, unless `end_long_lived` is true. A reset token of the account is void. Limited like login: a wrong current password counts as a failed login. A long-lived token may not do this.',
+  tags: ['Accounts'],
+  security: [{ bearerAuth: [] }],
+  refuses: ['password_refused', 'invalid_credentials', 'token_not_allowed', 'rate_limited', 'overloaded'],
+  body: closedBody('PasswordChange', {
+    current_password: { ...Password, description: 'The password so far' },
+    new_password: NewPassword,
+    end_long_lived: Type.Optional(
+      Type.Boolean({
+        description: 'Whether long-lived tokens end too; false by default',
+        default: false,
+        examples: [true],
+      }),
+    ),
+  }),
+  response: {
+    200: Type.Object(
+      {
+        msg: Type.String({ description: 'For people', examples: ['password changed'] }),
+        ended: Type.Integer({ description: 'The number of live tokens that have ended', examples: [2] }),
+      },
+      { title: 'PasswordChanged', description: 'The request was carried out', additionalProperties: false },
+    ),
+  },
+});
+
+export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, options, done) => {
+  const { changePassword, guessOriginOf, limit } = options;
+  const { onRequest, preValidation } = app.auth.change;
+  const hooks = {
+    onRequest: [app.refuseWhenLate, onRequest, app.limitByAddress('login', limit), app.refuseWhenFull],
+    preValidation,
+  };
+  app.post('/api/user/password', { schema, ...hooks }, async (request) => {
+    const { current_password, new_password, end_long_lived = false } = request.body;
+    const ended = await changePassword(callerOf(request), {
+      currentPassword: current_password,
+      newPassword: new_password,
+      endsLongLived: end_long_lived,
+      address: callerAddress(request),
+      origin: await guessOriginOf(request),
+      from: request,
+    });
+    return { msg: 'password changed', ended };
+  });
+  done();
+};

@@ -1,0 +1,43 @@
+import Type, { type Static } from 'typebox';
+import type { Account } from '../../domain/users/account.ts';
+import { userBody, UserSchema } from '../token-pair-response.ts';
+import { IdText, parseId } from '../schemas.ts';
+
+export const Roles = Type.Array(Type.String(), {
+  description: 'At most 32 different strings of 1 to 64 of `a-z`, `0-9`, `:`, `_` and `-`',
+  examples: [['admin', 'billing:read']],
+});
+
+export const Disabled = Type.Boolean({
+  description: 'Whether the account’s logins are refused; its tokens have ended',
+  examples: [false],
+});
+
+export const EmailVerified = Type.Boolean({
+  description: 'Whether a service has found the e-mail address to be the user’s',
+  examples: [true],
+});
+
+/** What services see of an account. */
+export const AccountSchema = Type.Object(
+  {
+    ...UserSchema.properties,
+    disabled: Disabled,
+    email_verified: EmailVerified,
+    roles: Roles,
+  },
+  { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
+);
+
+export function accountBody(account: Account) {
+  const { disabled, emailVerified, roles } = account;
+  return { ...userBody(account), disabled, email_verified: emailVerified, roles };
+}
+
+/** The id in the path of an account's operations. */
+export const AccountParams = Type.Object({ id: IdText });
+
+/** @throws AuthError `validation_failed` beyond 2^53 - 1 */
+export function accountId({ id }: Static<typeof AccountParams>): number {
+  return parseId(id, 'params/id');
+}

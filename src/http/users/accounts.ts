@@ -1,0 +1,217 @@
+import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import Type, { type Static } from 'typebox';
+import { AuthError } from '../../domain/errors.ts';
+import type { AccountKey } from '../../domain/users/account.ts';
+import type { CreateAccount } from '../../domain/users/create-account.ts';
+import { parseLoginName } from '../../domain/users/identifiers.ts';
+import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
+import { callerAddress } from '../caller/address.ts';
+import { operation } from '../openapi/operation.ts';
+import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import {
+  closedBody,
+  Email,
+  Id,
+  IdText,
+  MessageSchema,
+  Name,
+  NewPassword,
+  parseId,
+  refuseBody,
+  Username,
+} from '../schemas.ts';
+import {
+  accountBody,
+  accountId,
+  AccountParams,
+  AccountSchema,
+  Disabled,
+  EmailVerified,
+  Roles,
+} from './account.ts';
+
+interface AccountsRoute {
+  createAccount: CreateAccount;
+  accounts: ManageAccounts;
+}
+
+/** Accounts per page, unless the request asks for fewer. */
+const PAGE = 100;
+
+const common = { tags: ['Users'], security: [{ serviceClient: [] }] } as const;
+
+const createSchema = operation({
+  ...common,
+  operationId: 'createUser',
+  summary: 'Create an account without a session, also while signup is off',
+  description:
+    'Needs the right `users.write`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account.',
+  refuses: ['username_taken', 'email_taken', 'password_refused', 'overloaded'],
+  body: closedBody('NewUser', {
+    username: Username,
+    name: Name,
+    email: Email,
+    password: Type.Optional(NewPassword),
+    roles: Type.Optional(Roles),
+  }),
+  response: { 200: AccountSchema },
+});
+
+const Query = Type.Object(
+  {
+    username: Type.Optional(Type.String({ description: 'The account of this username', examples: ['ada'] })),
+    email: Type.Optional(
+      Type.String({ description: 'The account of this e-mail address', examples: ['ada@example.com'] }),
+    ),
+    id: Type.Optional({ ...IdText, description: 'The account of this id' }),
+    after: Type.Optional(
+      Type.String({
+        description: 'Accounts with greater ids: the `next` of the previous page; 0 by default',
+        pattern: '^(0|[1-9][0-9]{0,15})$',
+        examples: ['7'],
+      }),
+    ),
+    limit: Type.Optional(
+      Type.String({
+        description: 'The most accounts of the page, 1 to 100; 100 by default',
+        pattern: '^([1-9][0-9]?|100)$',
+        examples: ['20'],
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const listSchema = operation({
+  ...common,
+  operationId: 'listUsers',
+  summary: 'Look an account up by username, e-mail address or id, or page through all of them',
+  description:
+    'Needs the right `users.read`. Takes one of `username`, `email` and `id`, or `after` and `limit`. A look-up returns a list of one account or none.',
+  refuses: [],
+  querystring: Query,
+  response: {
+    200: Type.Object(
+      {
+        users: Type.Array(AccountSchema, { description: 'In the order of ids' }),
+        next: Type.Union([Id, Type.Null()], {
+          description: 'Pass it as `after` for the next page; null on the last',
+          examples: [null],
+        }),
+      },
+      { title: 'Accounts', description: 'A page of accounts', additionalProperties: false },
+    ),
+  },
+});
+
+const getSchema = operation({
+  ...common,
+  operationId: 'getUser',
+  summary: 'An account',
+  description: 'Needs the right `users.read`.',
+  refuses: ['user_unknown'],
+  params: AccountParams,
+  response: { 200: AccountSchema },
+});
+
+const changeSchema = operation({
+  ...common,
+  operationId: 'changeUser',
+  summary: 'Change, disable or enable an account',
+  description:
+    'Needs the right `users.write`. What is absent stays. `disabled: true` ends every session and long-lived token; `false` lets the user log in again. That and a new e-mail address void a reset token. A new e-mail address is not verified, unless `email_verified` comes with it. `roles` replaces all of them. Verify and introspection have the change when it is answered. A repeat is safe.',
+  refuses: ['username_taken', 'email_taken', 'user_unknown'],
+  params: AccountParams,
+  body: closedBody('UserChange', {
+    name: Type.Optional(Name),
+    username: Type.Optional(Username),
+    email: Type.Optional(Email),
+    email_verified: Type.Optional(EmailVerified),
+    disabled: Type.Optional(Disabled),
+    roles: Type.Optional(Roles),
+  }),
+  response: { 200: AccountSchema },
+});
+
+const deleteSchema = operation({
+  ...common,
+  operationId: 'deleteUser',
+  summary: 'Delete an account, and end its sessions and long-lived tokens',
+  description:
+    'Needs the right `users.write`. Names, e-mail address and password are erased at once, and cannot be brought back. No other account gets the names for `DELETED_NAME_GRACE` (30 days).',
+  refuses: ['user_unknown'],
+  params: AccountParams,
+  response: { 200: MessageSchema },
+});
+
+/** Accounts, for registered services. */
+export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app, options, done) => {
+  const { createAccount, accounts } = options;
+  const { onRequest, preValidation } = app.auth.client('users.write');
+  const reads = app.auth.client('users.read');
+
+  app.post(
+    '/api/users',
+    { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull], preValidation },
+    async (request) => {
+      const [address, client] = [callerAddress(request), serviceClientOf(request)];
+      return accountBody(await createAccount(request.body, address, client, request));
+    },
+  );
+
+  app.get('/api/users', { schema: listSchema, ...reads }, async (request) => {
+    const { key, after, limit } = readQuery(request.query);
+    if (key !== undefined) {
+      const account = key && (await accounts.find(key));
+      return { users: account ? [accountBody(account)] : [], next: null };
+    }
+    // One more tells whether there is a next page.
+    const page = await accounts.page(after, limit + 1);
+    const users = page.slice(0, limit).map(accountBody);
+    return { users, next: page.length > limit ? (users.at(-1)?.id ?? null) : null };
+  });
+
+  app.get('/api/users/:id', { schema: getSchema, ...reads }, async (request) =>
+    accountBody(await accounts.get(accountId(request.params))),
+  );
+
+  app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {
+    const { email_verified: emailVerified, ...changes } = request.body;
+    const given = { ...changes, ...(emailVerified !== undefined && { emailVerified }) };
+    return accountBody(
+      await accounts.change(accountId(request.params), given, serviceClientOf(request), request),
+    );
+  });
+
+  app.delete('/api/users/:id', { schema: deleteSchema, onRequest, preValidation }, async (request) => {
+    refuseBody(request.body);
+    await accounts.delete(accountId(request.params), serviceClientOf(request), request);
+    return { msg: 'deleted' };
+  });
+  done();
+};
+
+/** @throws AuthError `validation_failed` */
+function readQuery({ after, limit, ...named }: Static<typeof Query>): Wanted {
+  const names = Object.keys(named).length;
+  if (names > 1 || (names === 1 && (after ?? limit) !== undefined)) {
+    const message = 'must hold one of username, email and id, or after and limit';
+    throw new AuthError('validation_failed', { errors: [{ path: 'query', message }] });
+  }
+  const page = { after: parseId(after ?? '0', 'query/after'), limit: Number(limit ?? PAGE) };
+  return names === 0 ? page : { ...page, key: keyOf(named) };
+}
+
+interface Wanted {
+  /** The account to look up; null if no account can have this name. Absent for a page. */
+  key?: AccountKey | null;
+  after: number;
+  limit: number;
+}
+
+function keyOf({ username, email, id }: Omit<Static<typeof Query>, 'after' | 'limit'>): AccountKey | null {
+  if (id !== undefined) return { id: parseId(id, 'query/id') };
+  const name = parseLoginName(username ?? email ?? '');
+  // A text without an @ is no e-mail address, and one with an @ no username.
+  return name && 'email' in name === (email !== undefined) ? name : null;
+}

@@ -1,0 +1,207 @@
+import type { HashCost } from '../../domain/passwords/ports.ts';
+import { hashMemory, isScryptCost } from './scrypt-hasher.ts';
+
+/** What a password hash of another system was computed with. */
+export type Recipe =
+  | { kind: 'argon2'; variant: Argon2; memory: number; passes: number; lanes: number; salt: Uint8Array }
+  | { kind: 'bcrypt'; rounds: number; salt: Uint8Array }
+  | { kind: 'pbkdf2'; digest: Digest; iterations: number; salt: Uint8Array }
+  | { kind: 'scrypt'; logN: number; r: number; p: number; salt: Uint8Array };
+
+export type Argon2 = 'argon2id' | 'argon2i' | 'argon2d';
+export type Digest = 'sha1' | 'sha256' | 'sha512';
+
+/** A password hash of another system: `key` is what the recipe makes of the password. */
+export type ForeignHash = Recipe & { key: Uint8Array };
+
+const DIGEST_BYTES: Readonly<Record<Digest, number>> = { sha1: 20, sha256: 32, sha512: 64 };
+
+const MIB = 1024 ** 2;
+
+/** A shorter key would open for too many passwords. */
+const SHORTEST_KEY = 16;
+const LONGEST_KEY = 128;
+const LONGEST_SALT = 1024;
+/** Memory in KiB times passes of argon2: some four seconds (docs/adr/0038 has the measurement). */
+const MAX_ARGON2_WORK = 1.75 * 1024 ** 2;
+/** Bytes times passes of scrypt. */
+const MAX_SCRYPT_WORK = 1.25 * 1024 ** 3;
+/** Some four seconds; each further round doubles them. */
+const MAX_ROUNDS = 15;
+/** Iterations times blocks of the key: some five seconds. */
+const MAX_PBKDF2_WORK = 10_000_000;
+const MAX_P = 16;
+
+type Read = (parts: string[]) => ForeignHash | null;
+
+const BASE64 = '[A-Za-z0-9+/]+';
+/** With `.` for `+`: passlib's. */
+const DOTTED = '[A-Za-z0-9./]+';
+/** Django's salts are text. */
+const TEXT = '[!-#%-~]+';
+const NUMBER = '[1-9]\\d{0,9}';
+
+const ARGON2 = `\\$(argon2id|argon2i|argon2d)\\$v=19\\$m=(${NUMBER}),t=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`;
+
+const readArgon2: Read = ([variant, memory, passes, lanes, salt = '', key = '']) => ({
+  kind: 'argon2',
+  variant: variant as Argon2,
+  memory: Number(memory),
+  passes: Number(passes),
+  lanes: Number(lanes),
+  salt: fromBase64(salt),
+  key: fromBase64(key),
+});
+
+/** The formats, by what a whole hash looks like. */
+const FORMATS: readonly [RegExp, Read][] = [
+  // The PHC string format, as argon2's reference implementation and every library of it writes it.
+  [whole(ARGON2), readArgon2],
+  [whole(`argon2${ARGON2}`), readArgon2],
+  [
+    whole(`\\$scrypt\\$ln=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`),
+    ([logN, r, p, salt = '', key = '']) => ({
+      ...{ kind: 'scrypt', logN: Number(logN), r: Number(r), p: Number(p) },
+      ...{ salt: fromBase64(salt), key: fromBase64(key) },
+    }),
+  ],
+  [
+    whole(`\\$2[aby]\\$(\\d\\d)\\$([./A-Za-z0-9]{22})([./A-Za-z0-9]{31})`),
+    ([rounds, salt = '', key = '']) => ({
+      kind: 'bcrypt',
+      ...{ rounds: Number(rounds), salt: fromBcrypt64(salt), key: fromBcrypt64(key) },
+    }),
+  ],
+  // passlib, without a suffix for SHA-1.
+  [
+    whole(`\\$pbkdf2(?:-(sha256|sha512))?\\$(${NUMBER})\\$(${DOTTED})\\$(${DOTTED})`),
+    ([digest = 'sha1', iterations, salt = '', key = '']) => ({
+      ...{ kind: 'pbkdf2', digest: digest as Digest, iterations: Number(iterations) },
+      ...{ salt: fromBase64(salt.replaceAll('.', '+')), key: fromBase64(key.replaceAll('.', '+')) },
+    }),
+  ],
+  [
+    whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${BASE64}={0,2})`),
+    ([iterations, salt = '', key = '']) => ({
+      ...{ kind: 'pbkdf2', digest: 'sha256', iterations: Number(iterations) },
+      ...{ salt: Buffer.from(salt), key: fromBase64(key) },
+    }),
+  ],
+  [
+    whole(`scrypt\\$(${NUMBER})\\$(${TEXT})\\$(${NUMBER})\\$(${NUMBER})\\$(${BASE64}={0,2})`),
+    ([n, salt = '', r, p, key = '']) => {
+      const logN = Math.log2(Number(n));
+      if (!Number.isInteger(logN)) return null;
+      return {
+        ...{ kind: 'scrypt', logN, r: Number(r), p: Number(p) },
+        ...{ salt: Buffer.from(salt), key: fromBase64(key) },
+      };
+    },
+  ],
+];
+
+/** Longer than any hash within the limits for salt and key. */
+const LONGEST_TEXT = 2048;
+
+/**
+ * Reads a hash of another system: PHC strings of argon2 and scrypt, bcrypt, Django's, and passlib's PBKDF2.
+ * @returns null if it has none of these formats, or a salt or key of an unusual length.
+ */
+export function parseForeignHash(text: string): ForeignHash | null {
+  if (text.length > LONGEST_TEXT) return null;
+  for (const [format, read] of FORMATS) {
+    const parts = format.exec(text);
+    const hash = parts && read(parts.slice(1));
+    if (hash) return hasUsualLengths(hash) ? hash : null;
+  }
+  return null;
+}
+
+function hasUsualLengths({ kind, salt, key }: ForeignHash): boolean {
+  const shortestSalt = kind === 'argon2' ? 8 : 1;
+  if (salt.length < shortestSalt || salt.length > LONGEST_SALT) return false;
+  return key.length >= SHORTEST_KEY && key.length <= LONGEST_KEY;
+}
+
+/** A thread that computes argon2 or bcrypt takes 20 MiB besides (docs/adr/0038). */
+const THREAD_MEMORY = 20 * MIB;
+
+/** Memory of one computation, in bytes. */
+export function memoryOfRecipe(recipe: Recipe): number {
+  switch (recipe.kind) {
+    case 'argon2':
+      return recipe.memory * 1024 + THREAD_MEMORY;
+    case 'bcrypt':
+      return THREAD_MEMORY;
+    case 'scrypt':
+      // The table, or the blocks if there are more of them.
+      return Math.max(hashMemory(recipe), 128 * recipe.r * recipe.p);
+    case 'pbkdf2':
+      return 0;
+  }
+}
+
+/**
+ * Why a hash takes too much of the service: one login with it would hold a place of the bulkhead for that long.
+ * @param maxMemory bytes.
+ * @returns null if it is within the limits.
+ */
+export function limitProblem(hash: ForeignHash, maxMemory: number): string | null {
+  if (hash.kind === 'scrypt' && !isScryptCost(hash)) return 'has parameters that scrypt does not take';
+  const memory = memoryOfRecipe(hash);
+  if (memory > maxMemory)
+    return `needs ${mib(memory)} MiB of memory for each login, and HASH_MEMORY allows ${Math.floor(maxMemory / MIB)} MiB`;
+  return isSlow(hash) ? 'has a cost that would take a login many seconds' : null;
+}
+
+function isSlow(hash: ForeignHash): boolean {
+  switch (hash.kind) {
+    case 'argon2':
+      // Each lane needs 8 KiB.
+      return hash.lanes > 64 || hash.memory < 8 * hash.lanes || hash.memory * hash.passes > MAX_ARGON2_WORK;
+    case 'bcrypt':
+      return hash.rounds < 4 || hash.rounds > MAX_ROUNDS;
+    case 'pbkdf2':
+      return workOf(hash) > MAX_PBKDF2_WORK;
+    case 'scrypt':
+      return hash.p > MAX_P || hashMemory(hash) * hash.p > MAX_SCRYPT_WORK;
+  }
+}
+
+/** PBKDF2 repeats its iterations for each block of the key. */
+function workOf({ digest, iterations, key }: Extract<ForeignHash, { kind: 'pbkdf2' }>): number {
+  return iterations * Math.ceil(key.length / DIGEST_BYTES[digest]);
+}
+
+/** Hashes of equal cost take equal work. An scrypt hash takes what one of ours takes. */
+export function costOfForeign(hash: ForeignHash): HashCost {
+  switch (hash.kind) {
+    case 'argon2':
+      return `${hash.variant} ${hash.memory}/${hash.passes}/${hash.lanes}`;
+    case 'bcrypt':
+      return `bcrypt ${hash.rounds}`;
+    case 'pbkdf2':
+      return `pbkdf2-${hash.digest} ${workOf(hash)}`;
+    case 'scrypt':
+      return `scrypt ${hash.logN}/${hash.r}/${hash.p}`;
+  }
+}
+
+function whole(pattern: string): RegExp {
+  return new RegExp(`^${pattern}$`);
+}
+
+function fromBase64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64');
+}
+
+const BCRYPT64 = './ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const USUAL64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+function fromBcrypt64(text: string): Uint8Array {
+  return fromBase64(text.replace(/./g, (character) => USUAL64.charAt(BCRYPT64.indexOf(character))));
+}
+
+function mib(bytes: number): number {
+  return Math.ceil(bytes / MIB);
+}

@@ -1,0 +1,19 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import hashWasm from 'hash-wasm';
+import type { WorkerTask } from './derive-key.ts';
+
+/** One computation of a thread: see derive-key.ts. */
+async function compute({ recipe, password, length }: WorkerTask): Promise<Uint8Array> {
+  if (recipe.kind === 'bcrypt') {
+    const { rounds: costFactor, salt } = recipe;
+    const key = await hashWasm.bcrypt({ password, salt, costFactor, outputType: 'binary' });
+    return key.subarray(0, length);
+  }
+  const { variant, memory: memorySize, passes: iterations, lanes: parallelism, salt } = recipe;
+  return hashWasm[variant]({
+    ...{ password, salt, memorySize, iterations, parallelism },
+    ...{ hashLength: length, outputType: 'binary' },
+  });
+}
+
+parentPort?.postMessage(await compute(workerData as WorkerTask));

@@ -1,0 +1,54 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+import type { KeyRing } from '../../domain/access-tokens/ports.ts';
+import { skeletonOf } from '../../domain/users/confusables.ts';
+import type { ChangedNames } from '../../domain/users/ports.ts';
+import { followSecrets } from './follow-secrets.ts';
+
+/** The reserved hashes of names, with what an account that has them lacks then. */
+export type NameHashes = ['username_taken' | 'email_taken', string][];
+
+/**
+ * Hashes the names of deleted accounts. Keyed, so that a copy of the database does not reveal who had an account.
+ * @param secret any secret that all replicas share.
+ */
+export function makeNameHash(secret: Buffer) {
+  const key = Buffer.from(hkdfSync('sha256', secret, '', 'latchkey name hash', 32));
+  const hash = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
+  return function nameHash({ username, email }: Pick<ChangedNames, 'username' | 'email'>): NameHashes {
+    return [
+      // All names that look alike are reserved together.
+      ...(username === undefined
+        ? []
+        : [['username_taken', hash(`username ${skeletonOf(username)}`)] as const]),
+      ...(email === undefined ? [] : [['email_taken', hash(`email ${email}`)] as const]),
+    ].map(([taken, text]) => [taken, text]);
+  };
+}
+
+export type NameHash = ReturnType<typeof makeNameHash>;
+
+/** The name hashes under the newest refresh secret, and under each secret in use. */
+export interface NameHashing {
+  newest: NameHash;
+  each: NameHash;
+}
+
+export function followNameHash(keyRing: KeyRing): NameHashing {
+  let [, all] = followSecrets(keyRing, makeNameHash, (hashes) => {
+    [, all] = hashes;
+  });
+  return hashingWith(() => all);
+}
+
+/** @param secrets the newest first, at least one. */
+export function nameHashingOf(secrets: Buffer[]): NameHashing {
+  const all = secrets.map(makeNameHash);
+  return hashingWith(() => all);
+}
+
+function hashingWith(all: () => NameHash[]): NameHashing {
+  return {
+    newest: (names) => all()[0]?.(names) ?? [],
+    each: (names) => all().flatMap((hash) => hash(names)),
+  };
+}

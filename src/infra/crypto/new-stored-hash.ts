@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { NewHash, ParsedHash } from '../../domain/users/import-line.ts';
+import { costOfForeign, limitProblem, parseForeignHash } from './foreign-hash.ts';
+import { readKeycloakHash } from './keycloak-hash.ts';
+import {
+  hashThatNothingOpens,
+  isIntactHash,
+  isOwnHash,
+  scryptCostOf,
+  type ScryptCost,
+} from './scrypt-hasher.ts';
+
+/** What the limits do not look at. */
+const NONE = new Uint8Array();
+
+const OWN = /^\$scrypt-kdf\$([A-Za-z0-9+/]{128})$/;
+
+/** A hash as `latchkey user export` writes it. */
+export function hashAsText(stored: Uint8Array): string {
+  const bytes = Buffer.from(stored);
+  return isOwnHash(stored) ? `$scrypt-kdf$${bytes.toString('base64')}` : bytes.toString();
+}
+
+/**
+ * Reads the `password_hash` of a line to import: text, or Keycloak's object.
+ * @param cost of the hashes that take an imported one's place.
+ * @param maxMemory of one login with it, in bytes.
+ */
+export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unknown) => ParsedHash {
+  function readOwn(base64: string): ParsedHash {
+    const hash = Buffer.from(base64, 'base64');
+    if (!isOwnHash(hash) || !isIntactHash(hash)) return bad('is damaged');
+    const problem = limitProblem({ kind: 'scrypt', ...scryptCostOf(hash), salt: NONE, key: NONE }, maxMemory);
+    return problem === null ? good({ passwordHash: hash }) : bad(problem);
+  }
+
+  return function readHash(value: unknown): ParsedHash {
+    if (typeof value === 'object' && value !== null) {
+      const text = readKeycloakHash(value);
+      return text === null ? bad('is not a PBKDF2 or argon2 password of Keycloak') : readHash(text);
+    }
+    if (typeof value !== 'string') return bad('is required');
+    const [, base64] = OWN.exec(value) ?? [];
+    if (base64 !== undefined) return readOwn(base64);
+    const foreign = parseForeignHash(value);
+    if (!foreign) return bad('has none of the formats that can be imported');
+    const problem = limitProblem(foreign, maxMemory);
+    if (problem) return bad(problem);
+    return good({
+      passwordHash: placeholderFor(value, cost),
+      imported: { hash: value, cost: costOfForeign(foreign) },
+    });
+  };
+}
+
+/**
+ * Stands in the place of our own hash. Replicas of a release before imports compute it like any other, and refuse the
+ * login. Its salt names the imported hash (infra/postgres/stored-hash.ts).
+ */
+function placeholderFor(imported: string, cost: ScryptCost): Buffer {
+  return hashThatNothingOpens(cost, createHash('sha256').update(imported).digest());
+}
+
+function good(value: NewHash): ParsedHash {
+  return { ok: true, value };
+}
+
+function bad(message: string): ParsedHash {
+  return { ok: false, message };
+}

@@ -1,0 +1,224 @@
+import { skeletonOf } from '../../domain/users/confusables.ts';
+import type { ImportedUser } from '../../domain/users/import-line.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { mapDatabaseErrors } from './errors.ts';
+import { findReserved, type ReservedHashes } from './names.ts';
+
+/** A line of the file and its account. Numbers begin at 1. */
+export interface UserLine {
+  line: number;
+  user: ImportedUser;
+}
+
+export interface RefusedLine {
+  line: number;
+  problem: string;
+}
+
+/** Consecutive lines that are handled in one transaction. */
+export interface ImportBatch {
+  /** Every line up to this one is done before the batch, so far as this run knows. */
+  doneBefore: number;
+  /** The last line of the batch. */
+  last: number;
+  users: UserLine[];
+  /** Lines that hold no account. */
+  refused: RefusedLine[];
+}
+
+/** How far an earlier run of a file has got, and the last unfinished one of another file. */
+export interface ImportProgress {
+  lines: number;
+  other: { lines: number; at: Date } | null;
+}
+
+/** Forgets files that were last imported 30 days ago. @throws AuthError `unavailable` */
+export async function purgeImports(prisma: PrismaClient): Promise<void> {
+  await mapDatabaseErrors(
+    () => prisma.$executeRaw`DELETE FROM user_imports WHERE updated_at < now() - interval '30 days'`,
+  );
+}
+
+/** @param fileHash SHA-256. @throws AuthError `unavailable` */
+export async function beginImport(prisma: PrismaClient, fileHash: Uint8Array): Promise<ImportProgress> {
+  return mapDatabaseErrors(async () => {
+    const hash = new Uint8Array(fileHash);
+    const [known] = await prisma.$queryRaw<{ lines: number }[]>`
+      SELECT lines FROM user_imports WHERE file_hash = ${hash}`;
+    if (known) return { lines: known.lines, other: null };
+    const [other] = await prisma.$queryRaw<{ lines: number; at: Date }[]>`
+      SELECT lines, updated_at AS at FROM user_imports WHERE finished_at IS NULL ORDER BY updated_at DESC LIMIT 1`;
+    await prisma.$executeRaw`
+      INSERT INTO user_imports (file_hash, updated_at) VALUES (${hash}, now()) ON CONFLICT DO NOTHING`;
+    return { lines: 0, other: other ?? null };
+  });
+}
+
+/** Which lines of these, all done before, were refused. @throws AuthError `unavailable` */
+export async function refusedBetween(
+  prisma: PrismaClient,
+  fileHash: Uint8Array,
+  [first, last]: [number, number],
+): Promise<Set<number>> {
+  const rows = await mapDatabaseErrors(
+    () => prisma.$queryRaw<{ line: number }[]>`
+      SELECT line FROM refused_import_lines
+      WHERE file_hash = ${new Uint8Array(fileHash)} AND line BETWEEN ${first} AND ${last}`,
+  );
+  return new Set(rows.map(({ line }) => line));
+}
+
+/**
+ * Adds the accounts of a batch and notes its progress, in one commit.
+ * @returns the refused lines, in order; null if another process imports the same file.
+ * @throws AuthError `unavailable`
+ */
+export async function importBatch(
+  prisma: PrismaClient,
+  fileHash: Uint8Array,
+  batch: ImportBatch,
+  reserved: ReservedHashes,
+): Promise<RefusedLine[] | null> {
+  const hash = new Uint8Array(fileHash);
+  return mapDatabaseErrors(() =>
+    prisma.$transaction(async (tx) => {
+      const [progress] = await tx.$queryRaw<{ lines: number }[]>`
+        SELECT lines FROM user_imports WHERE file_hash = ${hash} FOR UPDATE`;
+      if (progress?.lines !== batch.doneBefore) return null;
+      const taken = await addUsers(tx, batch.users, reserved);
+      const refused = [...batch.refused, ...taken].sort((one, other) => one.line - other.line);
+      await noteLines(tx, hash, batch, refused);
+      return refused;
+    }),
+  );
+}
+
+/** @throws AuthError `unavailable` */
+export async function finishImport(prisma: PrismaClient, fileHash: Uint8Array): Promise<void> {
+  await mapDatabaseErrors(
+    () => prisma.$executeRaw`
+      UPDATE user_imports SET finished_at = now() WHERE file_hash = ${new Uint8Array(fileHash)}`,
+  );
+}
+
+async function noteLines(
+  tx: Prisma.TransactionClient,
+  hash: Uint8Array<ArrayBuffer>,
+  { doneBefore, last, users }: ImportBatch,
+  refused: RefusedLine[],
+): Promise<void> {
+  const isRefused = new Set(refused.map(({ line }) => line));
+  const imported = users.map(({ line }) => line).filter((line) => !isRefused.has(line));
+  await tx.$executeRaw`
+    DELETE FROM refused_import_lines WHERE file_hash = ${hash} AND line = ANY(${imported}::int[])`;
+  await tx.$executeRaw`
+    INSERT INTO refused_import_lines (file_hash, line)
+    SELECT ${hash}, line FROM unnest(${[...isRefused]}::int[]) AS line ON CONFLICT DO NOTHING`;
+  await tx.$executeRaw`
+    UPDATE user_imports SET lines = ${Math.max(doneBefore, last)}, updated_at = now() WHERE file_hash = ${hash}`;
+}
+
+/** @returns the lines whose names are taken. */
+async function addUsers(
+  tx: Prisma.TransactionClient,
+  lines: UserLine[],
+  reserved: ReservedHashes,
+): Promise<RefusedLine[]> {
+  // An account of a release before skeletons conflicts with no index if it only looks alike.
+  const taken = await findTaken(tx, lines);
+  // Asked second: an account that is deleted between the two is found by one of them.
+  for (const line of await findReservedLines(tx, lines, reserved))
+    if (!taken.has(line)) taken.set(line, RESERVED);
+  const free = withoutRepeats(
+    lines.filter(({ line }) => !taken.has(line)),
+    taken,
+  );
+  const added = await insertUsers(tx, free);
+  const lost = free.filter(({ user }) => !added.has(user.username));
+  for (const [line, problem] of await findTaken(tx, lost)) taken.set(line, problem);
+  // The account with this name may have been deleted meanwhile.
+  for (const { line } of lost) if (!taken.has(line)) taken.set(line, TAKEN.username);
+  return [...taken].map(([line, problem]) => ({ line, problem }));
+}
+
+/** Lines with a name of an earlier line of the same batch are noted as taken. */
+function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine[] {
+  const [skeletons, emails] = [new Set<string>(), new Set<string>()];
+  return lines.filter(({ line, user }) => {
+    const skeleton = skeletonOf(user.username);
+    if (skeletons.has(skeleton)) taken.set(line, TAKEN.username);
+    else if (emails.has(user.email)) taken.set(line, TAKEN.email);
+    if (taken.has(line)) return false;
+    skeletons.add(skeleton);
+    emails.add(user.email);
+    return true;
+  });
+}
+
+const RESERVED = 'username or email is reserved: an account that had it was deleted not long ago';
+
+/** @returns the lines with a reserved name. */
+async function findReservedLines(
+  tx: Prisma.TransactionClient,
+  lines: UserLine[],
+  reserved: ReservedHashes,
+): Promise<number[]> {
+  const hashed = lines.map(({ line, user: { username, email } }) => ({
+    line,
+    hashes: reserved({ username, email }),
+  }));
+  const all = hashed.flatMap(({ hashes }) => hashes);
+  const held = all.length === 0 ? new Set<string>() : await findReserved(tx, all);
+  return hashed.filter(({ hashes }) => hashes.some(([, hash]) => held.has(hash))).map(({ line }) => line);
+}
+
+const TAKEN = {
+  username: 'username is taken, or looks like one that is, by an account or an earlier line',
+  email: 'email is taken, by an account or an earlier line',
+};
+
+/** @returns the problems of lines whose names an account has. */
+async function findTaken(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
+  if (lines.length === 0) return new Map();
+  const wanted = lines.map(({ line, user: { username, email } }) => ({
+    ...{ line, username, email, skeleton: skeletonOf(username) },
+  }));
+  const skeletons = wanted.map(({ skeleton }) => skeleton);
+  // An ASCII name is its own skeleton.
+  const names = [...wanted.map(({ username }) => username), ...skeletons];
+  const emails = wanted.map(({ email }) => email);
+  const holders = await tx.$queryRaw<{ username: string; skeleton: string | null; email: string }[]>`
+    SELECT username, username_skeleton AS skeleton, email FROM users WHERE username = ANY(${names}::text[])
+    UNION SELECT username, username_skeleton, email FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
+    UNION SELECT username, username_skeleton, email FROM users WHERE email = ANY(${emails}::text[])`;
+  const takenNames = new Set(holders.flatMap(({ username, skeleton }) => [username, skeleton ?? username]));
+  const takenEmails = new Set(holders.map(({ email }) => email));
+  const taken = new Map<number, string>();
+  for (const { line, username, skeleton, email } of wanted) {
+    if (takenNames.has(username) || takenNames.has(skeleton)) taken.set(line, TAKEN.username);
+    else if (takenEmails.has(email)) taken.set(line, TAKEN.email);
+  }
+  return taken;
+}
+
+/** @returns the usernames of the accounts that were added. */
+async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Set<string>> {
+  const rows = lines.map(({ line, user }) => ({
+    ...{ line, username: user.username, skeleton: skeletonOf(user.username), email: user.email },
+    ...{ name: user.name, hash: Buffer.from(user.hash.passwordHash).toString('base64') },
+    ...{ imported_hash: user.hash.imported?.hash, imported_cost: user.hash.imported?.cost },
+    ...{ created_at: user.createdAt === null ? null : new Date(user.createdAt).toISOString() },
+    ...{ roles: user.roles, disabled: user.disabled, email_verified: user.emailVerified },
+  }));
+  const added = await tx.$queryRaw<{ username: string }[]>`
+    INSERT INTO users (username, username_skeleton, email, name, password_hash, imported_hash, imported_cost,
+      created_at, roles, disabled_at, email_verified_at)
+    SELECT username, skeleton, email, name, decode(hash, 'base64'), imported_hash, imported_cost,
+      coalesce(created_at, now()), ARRAY(SELECT jsonb_array_elements_text(roles)),
+      CASE WHEN disabled THEN now() END, CASE WHEN email_verified THEN now() END
+    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
+      email text, name text, hash text, imported_hash text, imported_cost text, created_at timestamptz,
+      roles jsonb, disabled boolean, email_verified boolean)
+    ORDER BY line ON CONFLICT DO NOTHING RETURNING username`;
+  return new Set(added.map(({ username }) => username));
+}

@@ -1,0 +1,21 @@
+--[[
+  Stores a user whose names or roles have changed, if it stands here. A smaller version than the known one is an older
+  reading, so it is left out. If no user stands here, the next request reads the record. A rebuild that is under way may
+  have read it before the change, so a planted key (plant.lua) gets the version: put.lua leaves the older reading out.
+
+  Input:
+    KEYS[1] user
+    ARGV[1] seconds to keep it   ARGV[2] username   ARGV[3] name   ARGV[4] user's created (ms)   ARGV[5] disabled
+    ARGV[6] roles, comma-separated   ARGV[7] version
+  Output:
+    nothing
+  Errors: none of its own
+]]
+if redis.call('EXISTS', KEYS[1]) == 0 then return end
+local known = redis.call('HMGET', KEYS[1], 'username', 'version')
+if tonumber(known[2] or 0) > tonumber(ARGV[7]) then return end
+redis.call('HSET', KEYS[1], 'version', ARGV[7])
+if not known[1] then return end
+redis.call('HSET', KEYS[1], 'username', ARGV[2], 'name', ARGV[3], 'created', ARGV[4], 'disabled', ARGV[5],
+  'roles', ARGV[6])
+redis.call('EXPIRE', KEYS[1], ARGV[1])

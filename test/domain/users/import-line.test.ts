@@ -1,0 +1,87 @@
+import { test } from 'tap';
+import { makeReadLine } from '../../../src/domain/users/import-line.ts';
+import { makeNewNames } from '../../../src/domain/users/new-names.ts';
+
+const NOW = Date.parse('2026-01-02T03:04:05Z');
+const GOOD = { username: 'Ada', name: 'Ada L.', email: 'ADA@example.com', password_hash: 'good' };
+
+const readLine = makeReadLine({
+  newNames: makeNewNames(['admin']),
+  readHash: (value) =>
+    value === 'good'
+      ? { ok: true, value: { passwordHash: Buffer.from('hash') } }
+      : { ok: false, message: 'is not a hash' },
+  now: () => NOW,
+});
+const read = (line: unknown) => readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
+
+test('a line has the four fields, and the optional ones their defaults', (t) => {
+  t.strictSame(read(GOOD), {
+    ok: true,
+    user: {
+      ...{
+        username: 'ada',
+        name: 'Ada L.',
+        email: 'ada@example.com',
+        hash: { passwordHash: Buffer.from('hash') },
+      },
+      ...{ createdAt: null, roles: [], disabled: false, emailVerified: false },
+    },
+  });
+  const all = {
+    created_at: '2020-01-01T00:00:00.5+01:00',
+    roles: ['a'],
+    disabled: true,
+    email_verified: true,
+  };
+  t.match(read({ ...GOOD, ...all }), {
+    ok: true,
+    user: {
+      createdAt: Date.parse('2019-12-31T23:00:00.5Z'),
+      roles: ['a'],
+      disabled: true,
+      emailVerified: true,
+    },
+  });
+  t.match(read(`  ${JSON.stringify(GOOD)}\r`), { ok: true }, 'with white space and the line end of Windows');
+  t.match(read(`\ufeff${JSON.stringify(GOOD)}`), { ok: true }, 'with a byte order mark');
+  t.end();
+});
+
+test('every problem of a line is named by its field, without a value', (t) => {
+  const problems: [unknown, RegExp][] = [
+    [{}, /^username is required; name is required; email is required; password_hash is not a hash$/],
+    [{ ...GOOD, username: 5 }, /^username must be a string$/],
+    [{ ...GOOD, username: 'a d a' }, /^username must not hold whitespace/],
+    [{ ...GOOD, username: 'admin' }, /^username must not be, or look like, a reserved name$/],
+    [{ ...GOOD, username: 'p\u0430y' }, /^username must not mix letters of several scripts$/],
+    [{ ...GOOD, username: '\ud800' }, /^username must be well-formed Unicode$/],
+    [{ ...GOOD, name: ' ' }, /^name must not be blank$/],
+    [{ ...GOOD, name: 'x'.repeat(129) }, /^name must have at most 128 characters$/],
+    [{ ...GOOD, email: 'secret' }, /^email must be an e-mail address$/],
+    [{ ...GOOD, password_hash: 'secret' }, /^password_hash is not a hash$/],
+    [{ ...GOOD, password: 'secret' }, /^holds 1 unknown fields; known are username, /],
+    [{ ...GOOD, roles: 'a' }, /^roles must be a list$/],
+    [{ ...GOOD, roles: null, disabled: 1 }, /^disabled must be true or false$/],
+    [{ ...GOOD, disabled: 'no', email_verified: null }, /^disabled must .*; email_verified must/],
+    ...['2020-01-01', 'yesterday', 5, '2020-13-01T00:00:00Z', '2020-01-01T00:00:00'].map(
+      (created_at): [unknown, RegExp] => [
+        { ...GOOD, created_at },
+        /^created_at must be a time as in RFC 3339$/,
+      ],
+    ),
+    [{ ...GOOD, created_at: '2026-01-02T03:04:06Z' }, /^created_at must be a time from 1970 until now$/],
+    [{ ...GOOD, created_at: '1969-12-31T23:59:59Z' }, /^created_at must be a time from 1970 until now$/],
+    ...['secret', '', '[]', 'null', '"secret"', '{"a":', '{}{}'].map((line): [unknown, RegExp] => [
+      line,
+      line === '{}' ? /required/ : /^is not a JSON object$/,
+    ]),
+  ];
+  for (const [line, expected] of problems) {
+    const result = read(line);
+    t.match(result, { ok: false, problem: expected }, JSON.stringify(line));
+    t.notMatch(JSON.stringify(result), /secret/);
+  }
+  t.match(readLine(Buffer.from([0x7b, 0xff, 0x7d])), { ok: false, problem: 'is not UTF-8' });
+  t.end();
+});

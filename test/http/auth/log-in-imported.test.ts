@@ -1,0 +1,140 @@
+import { test, type Test } from 'tap';
+import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
+import { makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
+import { makeScryptHasher } from '../../../src/infra/crypto/scrypt-hasher.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { anAccount, call, logIn, signUp } from '../../support/client.ts';
+import { latchkey } from '../../support/latchkey.ts';
+import { testDatabase } from '../../support/postgres.ts';
+import { refused } from '../../support/problem.ts';
+import { workDone } from '../../support/spy.ts';
+import { disableUser, sql } from '../../support/sql.ts';
+import { cheapHashes, IMPORTED_PASSWORD, usersFile } from '../../support/users-file.ts';
+
+const ENV = { HASH_MEMORY: '21' };
+const COST = { logN: 4, r: 8, p: 1 };
+
+/** A database with the accounts `bcrypt`, `argon2` and `pbkdf2` of another system. */
+async function imported(t: Test): Promise<string> {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const hashes = { ...(await cheapHashes()), pbkdf2: '$pbkdf2-sha256$1000$c2FsdA$' + 'A'.repeat(43) };
+  const file = usersFile(
+    t,
+    Object.entries(hashes).map(([username, password_hash]) => ({
+      ...{ username, name: 'Ada', email: `${username}@example.com`, password_hash },
+    })),
+  );
+  const { code, stderr } = await latchkey(['user', 'import', file], {
+    DATABASE_URL,
+    SCRYPT_LOG_N: '4',
+    ...ENV,
+  });
+  t.equal(code, 0, stderr);
+  return DATABASE_URL;
+}
+
+interface Row extends Record<string, unknown> {
+  password_hash: Buffer;
+  imported_hash: string | null;
+  imported_cost: string | null;
+}
+
+async function rowOf(databaseUrl: string, username: string): Promise<Row> {
+  const [row] = await sql<Row>(databaseUrl, 'SELECT * FROM users WHERE username = $1', [username]);
+  if (!row) throw new Error('no such user');
+  return row;
+}
+
+test('an imported account logs in with its old password, and then has a hash of ours', async (t) => {
+  const target = await buildTestApp(t, { databaseUrl: await imported(t), env: ENV });
+  const { databaseUrl } = target;
+  for (const username of ['bcrypt', 'argon2']) {
+    const payload = { username, password: 'wrong' };
+    refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+    t.ok((await rowOf(databaseUrl, username)).imported_hash, 'a wrong password changes nothing');
+
+    t.equal((await logIn(target, `${username}@example.com`, IMPORTED_PASSWORD)).user.username, username);
+    const row = await rowOf(databaseUrl, username);
+    t.match(row, { imported_hash: null, imported_cost: null });
+    t.equal(await makeScryptHasher(COST).verify(row.password_hash, IMPORTED_PASSWORD), true);
+    await logIn(target, username, IMPORTED_PASSWORD);
+    refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+    t.strictSame((await rowOf(databaseUrl, username)).password_hash, row.password_hash, 'hashed anew once');
+  }
+});
+
+test('a failed login does the same work for imported accounts, own ones, disabled ones and unknown names', async (t) => {
+  const target = await buildTestApp(t, { databaseUrl: await imported(t), env: ENV });
+  const own = anAccount();
+  await signUp(target, own);
+  await disableUser(target.databaseUrl, 'argon2');
+  const work = async (username: string, password: string) => {
+    let threads = 0;
+    const note = () => {
+      threads++;
+    };
+    process.on('worker', note);
+    const steps = await workDone(t, async () => {
+      const payload = { username, password };
+      refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+    });
+    process.off('worker', note);
+    return { threads, scrypt: steps.filter((step) => step.includes('hash of')) };
+  };
+  const expected = { threads: 2, scrypt: ['verify a hash of 4/8/1'] };
+  t.match(target.log(), /"costs":\["scrypt 4\/8\/1","(bcrypt 4|argon2id 256\/1\/1|pbkdf2-sha256 1000)",/);
+  for (const username of ['unknown-user', own.username, 'bcrypt', 'argon2', 'pbkdf2'])
+    t.strictSame(await work(username, 'wrong'), expected, username);
+  t.strictSame(await work('argon2', IMPORTED_PASSWORD), expected, 'disabled, with the right password');
+});
+
+test('a replica of a release before imports refuses the login after a hash of ours', async (t) => {
+  const databaseUrl = await imported(t);
+  const { password_hash: placeholder } = await rowOf(databaseUrl, 'bcrypt');
+  const earlier = makeScryptHasher(COST);
+  t.equal(earlier.costOf(placeholder), earlier.cost, 'it takes the time of any other');
+  for (const password of [IMPORTED_PASSWORD, '']) t.equal(await earlier.verify(placeholder, password), false);
+});
+
+test('a write to password_hash ends the imported hash, also by a release that does not know it', async (t) => {
+  const target = await buildTestApp(t, { databaseUrl: await imported(t), env: ENV });
+  const renewed = await makeScryptHasher(COST).hash('a new password');
+  await sql(target.databaseUrl, "UPDATE users SET password_hash = $1 WHERE username = 'bcrypt'", [renewed]);
+  t.ok((await rowOf(target.databaseUrl, 'bcrypt')).imported_hash, 'it is still in the row');
+  const payload = { username: 'bcrypt', password: IMPORTED_PASSWORD };
+  refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+  t.equal((await logIn(target, 'bcrypt', 'a new password')).user.username, 'bcrypt');
+});
+
+test('a hash is replaced only if it is the one that was read', async (t) => {
+  const databaseUrl = await imported(t);
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const users = makeUserStore(postgres.prisma);
+  const found = await users.findForLogin({ username: 'bcrypt' });
+  t.ok(found);
+  const read = found?.passwordHash ?? new Uint8Array();
+  const userId = found?.user.id ?? 0;
+  t.match(Buffer.from(read).toString(), /^\$2a\$04\$/);
+  const hasher = makePasswordHasher(COST);
+  const [first, second] = [await hasher.hash('one'), await hasher.hash('two')];
+  // Two logins at once, and a change of password between the read and the write of one.
+  await users.replaceHash(userId, read, first);
+  await users.replaceHash(userId, read, second);
+  const row = await rowOf(databaseUrl, 'bcrypt');
+  t.strictSame(row.password_hash, Buffer.from(first));
+  t.equal(row.imported_hash, null);
+  await users.replaceHash(userId, first, second);
+  t.strictSame((await rowOf(databaseUrl, 'bcrypt')).password_hash, Buffer.from(second));
+});
+
+test('the walk through the stored hashes finds a sample of each imported cost', async (t) => {
+  const databaseUrl = await imported(t);
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  t.teardown(() => postgres.close());
+  const hasher = makePasswordHasher(COST, 21 * 1024 ** 2);
+  const samples = await makeUserStore(postgres.prisma).sampleHashes(0, 100);
+  const costs = samples.map(({ passwordHash }) => hasher.costOf(passwordHash)).sort();
+  t.strictSame(costs, ['argon2id 256/1/1', 'bcrypt 4', 'pbkdf2-sha256 1000']);
+});

@@ -1,0 +1,240 @@
+import { test } from 'tap';
+import { faultProxy } from '../../support/fault-proxy.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
+import { until } from '../../support/until.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { ALLOWED, exhaust, LIMITS, stranger } from '../../support/guessing.ts';
+import { refused } from '../../support/problem.ts';
+import { aReset, redeem } from '../../support/resets.ts';
+import { workDone } from '../../support/spy.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const ROUTE = 'POST /api/user/password';
+const OLD = 'difference engine';
+const NEW = 'an analytical engine';
+
+function change(target: TestApp, token: string | undefined, body: object = {}, headers = {}) {
+  const payload = { current_password: OLD, new_password: NEW, ...body };
+  return call(target, ROUTE, { token, payload, headers });
+}
+
+function attempt(target: TestApp, username: string, password: string) {
+  return call(target, 'POST /api/auth', { payload: { username, password } });
+}
+
+onEachStore('changing the password', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+
+  await t.test('replaces the password; the session that asks stays, and the others end', async (t) => {
+    const account = anAccount();
+    const asking = await signUp(target, account);
+    const others = [await logIn(target, account.username), await logIn(target, account.email)];
+    const { longlived_token: llt } = await createLongLived(target, asking.access_token);
+    const stranger = await signUp(target);
+
+    const response = await change(target, asking.access_token);
+    t.equal(response.statusCode, 200);
+    t.strictSame(response.json(), { msg: 'password changed', ended: 2 });
+    t.equal(response.headers['cache-control'], 'no-store');
+
+    refused(t, await attempt(target, account.username, OLD), 401, 'invalid_credentials');
+    refused(t, await attempt(target, account.email, OLD), 401, 'invalid_credentials');
+    for (const other of others) {
+      refused(t, await call(target, 'GET /api/user', { token: other.access_token }), 401, 'invalid_token');
+      refused(t, await refresh(target, other.refresh_token), 401, 'invalid_token');
+    }
+    t.equal((await verify(target, asking.access_token)).statusCode, 200);
+    t.equal((await verify(target, llt)).statusCode, 200, 'long-lived tokens stay by default');
+    t.equal((await verify(target, stranger.access_token)).statusCode, 200);
+    const next = pairOf(await refresh(target, asking.refresh_token));
+
+    const { access_token: token } = await logIn(target, account.username, NEW);
+    const list = (await call(target, 'GET /api/user/tokens', { token })).json<{
+      ended: { id: number; reason: string }[];
+    }>();
+    t.strictSame(
+      list.ended.map(({ id, reason }) => [id, reason]).sort(),
+      others.map(({ access_token }) => [claimsOf(access_token).sid, 'password']).sort(),
+    );
+    t.equal((await verify(target, next.access_token)).statusCode, 200);
+  });
+
+  await t.test('ends long-lived tokens too if it is asked to', async (t) => {
+    for (const [end_long_lived, status] of [
+      [true, 401],
+      [false, 200],
+    ] as const) {
+      const { access_token: token } = await signUp(target);
+      const { longlived_token: llt } = await createLongLived(target, token);
+      const response = await change(target, token, { end_long_lived });
+      t.match(response.json(), { ended: end_long_lived ? 1 : 0 });
+      t.equal((await verify(target, llt)).statusCode, status);
+      t.equal((await verify(target, token)).statusCode, 200);
+    }
+  });
+
+  await t.test('a wrong current password changes nothing', async (t) => {
+    const account = anAccount();
+    const { access_token: token, user } = await signUp(target, account);
+    const other = await logIn(target, account.username);
+    const response = await change(target, token, { current_password: 'a guess' });
+    refused(t, response, 401, 'invalid_credentials');
+    t.equal((await verify(target, other.access_token)).statusCode, 200);
+    await logIn(target, account.username, OLD);
+    t.match(target.audit().at(-2), {
+      event: 'password.wrong',
+      outcome: 'refused',
+      actor: { type: 'user', user_id: user.id },
+      details: { by: claimsOf(token).sid },
+    });
+  });
+
+  await t.test('the new password follows the policy, with the field that is wrong', async (t) => {
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    const own = [account.username, account.email, account.email.toUpperCase(), account.name];
+    for (const new_password of [...own, 'password1', '12345678', 'qwertyuiop'])
+      refused(t, await change(target, token, { new_password }), 400, 'password_refused', ['/new_password']);
+    for (const new_password of ['short', 'x'.repeat(1025), '        ', '\ud800 is half a character'])
+      refused(t, await change(target, token, { new_password }), 400, 'validation_failed', ['/new_password']);
+    for (const current_password of ['', 'x'.repeat(1025), '\ud800'])
+      refused(t, await change(target, token, { current_password }), 400, 'validation_failed', [
+        '/current_password',
+      ]);
+    const guess = { current_password: 'a guess', new_password: account.email };
+    refused(t, await change(target, token, guess), 401, 'invalid_credentials');
+    t.equal((await attempt(target, account.username, OLD)).statusCode, 200, 'nothing has changed');
+  });
+
+  await t.test('compares and stores passwords in normal form', async (t) => {
+    const account = anAccount({ password: 'la diff\u00e9rence' });
+    const { access_token: token } = await signUp(target, account);
+    const body = { current_password: 'la diffe\u0301rence', new_password: 'la me\u0301canique' };
+    t.equal((await change(target, token, body)).statusCode, 200);
+    t.equal((await attempt(target, account.username, 'la m\u00e9canique')).statusCode, 200);
+  });
+
+  await t.test('the body is closed, and no value is converted', async (t) => {
+    const { access_token: token } = await signUp(target);
+    const bodies: [object, string[]][] = [
+      [{ new_password: undefined }, ['/new_password']],
+      [{ current_password: undefined }, ['/current_password']],
+      [{ current_password: 5 }, ['/current_password']],
+      [{ new_password: null }, ['/new_password']],
+      [{ end_long_lived: 'true' }, ['/end_long_lived']],
+      [{ end_long_lived: null }, ['/end_long_lived']],
+      [{ user_id: 1 }, ['/user_id']],
+    ];
+    for (const [body, paths] of bodies)
+      refused(t, await change(target, token, body), 400, 'validation_failed', paths);
+    const empty = await call(target, ROUTE, { token, headers: { 'content-type': 'application/json' } });
+    refused(t, empty, 400, 'malformed_json');
+  });
+
+  await t.test('only an access token may do this', async (t) => {
+    const { access_token, refresh_token } = await signUp(target);
+    const { longlived_token: llt } = await createLongLived(target, access_token);
+    refused(t, await change(target, llt), 403, 'token_not_allowed');
+    refused(t, await change(target, llt, { current_password: 'a guess' }), 403, 'token_not_allowed');
+    refused(t, await change(target, refresh_token), 401, 'invalid_token');
+    refused(t, await change(target, undefined), 401, 'token_missing');
+    await call(target, 'DELETE /api/auth', { token: access_token });
+    refused(t, await change(target, access_token), 401, 'invalid_token');
+    refused(t, await change(target, access_token, { nonsense: 1 }), 401, 'invalid_token');
+  });
+
+  await t.test('voids a reset token', async (t) => {
+    const { access_token: token, user } = await signUp(target);
+    const reset = await aReset(target.databaseUrl, user.id);
+    t.equal((await change(target, token)).statusCode, 200);
+    refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
+  });
+
+  await t.test('holds no address and no password in the answer, the log and the audit trail', async (t) => {
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    const bodies = [await change(target, token), await change(target, token)].map(({ body }) => body);
+    for (const text of [...bodies, target.log(), JSON.stringify(target.audit())])
+      for (const secret of [account.email, OLD, NEW]) t.notOk(text.includes(secret));
+    const changed = target.audit().filter(({ event }) => event === 'password.changed');
+    t.match(changed.at(-1), { outcome: 'success', details: { count: 0, token_ids: [] } });
+  });
+
+  await t.test('counts the tokens that it ends', async (t) => {
+    const ended = async () =>
+      Number(/cause="password"} (\d+)/.exec(await target.composition.ops.metrics())?.[1]);
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    await logIn(target, account.username);
+    const before = await ended();
+    await change(target, token);
+    t.equal(await ended(), before + 1);
+  });
+});
+
+onEachStore('guesses at the current password', async (t, env) => {
+  await t.test('are limited for the session, whose owner strangers cannot lock out', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, ...LIMITS } });
+    const account = anAccount();
+    const { access_token: token, refresh_token } = await signUp(target, account);
+    const { access_token: another } = await logIn(target, account.username);
+    await exhaust(t, target, account.username);
+    const steps = await workDone(t, async () => {
+      for (let i = 0; i < ALLOWED; i++) {
+        const wrong = { current_password: `guess ${i}` };
+        refused(t, await change(target, token, wrong, stranger(i)), 401, 'invalid_credentials');
+      }
+      refused(t, await change(target, token), 429, 'rate_limited');
+    });
+    t.equal(steps.filter((step) => step.startsWith('verify a hash')).length, ALLOWED);
+    // The session's device is the same at login.
+    const headers = { authorization: `Bearer ${refresh_token}` };
+    const payload = { username: account.username, password: OLD };
+    refused(t, await call(target, 'POST /api/auth', { payload, headers }), 429, 'rate_limited');
+    t.equal((await change(target, another)).statusCode, 200, 'another session has an allowance of its own');
+  });
+
+  await t.test('a right one takes no slot', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, ...LIMITS } });
+    const { access_token: token } = await signUp(target);
+    for (let i = 0; i <= ALLOWED; i++) {
+      const body = { current_password: i === 0 ? OLD : `${NEW} ${i}`, new_password: `${NEW} ${i + 1}` };
+      t.equal((await change(target, token, body)).statusCode, 200);
+    }
+  });
+
+  await t.test('are limited by address, together with logins', async (t) => {
+    const target = await buildTestApp(t, { env: { ...env, RATE_LIMIT_LOGIN: '3/60' } });
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    await logIn(target, account.username);
+    for (let i = 0; i < 2; i++)
+      refused(t, await change(target, token, { current_password: 'a guess' }), 401, 'invalid_credentials');
+    refused(t, await change(target, token), 429, 'rate_limited');
+    refused(t, await attempt(target, account.username, OLD), 429, 'rate_limited');
+  });
+});
+
+test('while Redis is down, the password does not change', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const target = await buildTestApp(t, { env: { REDIS_URL: proxy.url, REDIS_PREFIX: prefix } });
+  const account = anAccount();
+  const { access_token: token } = await signUp(target, account);
+  proxy.set('refuse');
+  refused(t, await change(target, token), 503, 'unavailable');
+  proxy.set('pass');
+  await until(async () => (await verify(target, token)).statusCode === 200);
+  t.equal((await attempt(target, account.username, OLD)).statusCode, 200);
+});

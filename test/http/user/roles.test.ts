@@ -1,0 +1,111 @@
+import { makeTokenCodec } from '../../../src/http/token-codec.ts';
+import { systemClock } from '../../../src/runtime/system-clock.ts';
+import type { Claims } from '../../../src/domain/tokens/claims.ts';
+import { aManager } from '../../support/accounts.ts';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  claimsOf,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { assertRoles, changeRoles } from '../../support/roles.ts';
+import { introspect } from '../../support/service-client.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+const MANY = Array.from({ length: 32 }, (_, i) => `${i}`.padStart(64, 'a:_-'));
+
+onEachStore('roles', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const manager = await aManager(target.databaseUrl, target);
+  const service = manager.client;
+  const account = anAccount();
+  const pair = await signUp(target, account);
+  const { access_token: token, user } = pair;
+  const change = (roles: string[]) => changeRoles(manager, user.id, roles);
+  const { longlived_token: llt } = await createLongLived(target, token);
+
+  await t.test('a new account has none: its token lacks the claim, and every answer says so', async (t) => {
+    t.notOk('roles' in claimsOf(token));
+    for (const each of [token, llt]) {
+      await assertRoles(t, target, each, '');
+      t.strictSame((await introspect(target, service, each)).json<{ roles: unknown }>().roles, []);
+    }
+  });
+
+  await t.test('verify and introspection say the present roles, not those in the token', async (t) => {
+    for (const roles of [['editor', 'billing:read'], MANY, ['x_1-2'], []]) {
+      await change(roles);
+      for (const each of [token, llt]) {
+        await assertRoles(t, target, each, roles.join());
+        const { body } = await introspect(target, service, each);
+        t.match(JSON.parse(body), { active: true, sid: claimsOf(each).sid });
+        t.strictSame((JSON.parse(body) as { roles: unknown }).roles, roles);
+        t.equal(body.split('"roles"').length, 2, 'one member of this name');
+      }
+      t.notOk('roles' in claimsOf(token));
+    }
+  });
+
+  await t.test('a token with the most and longest roles is good', async (t) => {
+    await change(MANY);
+    const { access_token: large } = await logIn(target, account.username);
+    t.strictSame(claimsOf(large).roles, MANY);
+    await assertRoles(t, target, large, MANY.join());
+    const { body } = await introspect(target, service, large);
+    t.strictSame((JSON.parse(body) as { roles: unknown }).roles, MANY);
+  });
+
+  await t.test('an access token holds the roles of its issue; no other token holds any', async (t) => {
+    await change(['editor', 'billing:read']);
+    const next = await logIn(target, account.username);
+    t.strictSame(claimsOf(next.access_token).roles, ['editor', 'billing:read']);
+    await change(['editor']);
+    const refreshed = pairOf(await refresh(target, next.refresh_token));
+    t.strictSame(claimsOf(refreshed.access_token).roles, ['editor']);
+    const { longlived_token: other } = await createLongLived(target, refreshed.access_token);
+    for (const each of [other, refreshed.refresh_token]) t.notOk('roles' in claimsOf(each));
+    await assertRoles(t, target, other, 'editor');
+    t.notOk('roles' in refreshed.user, 'nor does the user of an answer');
+    const { active, username, roles, ...claims } = (
+      await introspect(target, service, refreshed.access_token)
+    ).json<Record<string, unknown>>();
+    t.strictSame([active, username, roles], [true, account.username, ['editor']]);
+    t.match(claimsOf(refreshed.access_token), { ...claims, token_type: undefined, token_use: undefined });
+  });
+
+  await t.test('a pair that is issued again has equal claims, except the roles', async (t) => {
+    const { refresh_token: used } = await logIn(target, account.username);
+    const first = pairOf(await refresh(target, used));
+    await change(['auditor']);
+    const again = pairOf(await refresh(target, used));
+    const { roles, ...claims } = claimsOf(first.access_token);
+    t.strictSame(roles, ['editor']);
+    t.strictSame(claimsOf(again.access_token), { ...claims, roles: ['auditor'] });
+    t.strictSame(claimsOf(again.refresh_token), claimsOf(first.refresh_token));
+  });
+
+  await t.test('a token of a release without roles is good', async (t) => {
+    const { keyRing, issuer, audience } = target.composition.app;
+    const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
+    const { sub, sid, gen, jti, iat, exp } = claimsOf((await logIn(target, account.username)).access_token);
+    const old = codec.sign('access', { sub, sid, gen, jti, iat, exp } as Claims);
+    t.notOk('roles' in claimsOf(old));
+    await assertRoles(t, target, old, 'auditor');
+    const { body } = await introspect(target, service, old);
+    t.match(JSON.parse(body), { active: true, sid, roles: ['auditor'] });
+  });
+
+  await t.test('a client cannot name its roles', async (t) => {
+    const headers = { 'x-auth-roles': 'admin', authorization: `Bearer ${token}` };
+    const response = await target.inject({ method: 'GET', url: '/api/auth/verify', headers });
+    t.equal(response.headers['x-auth-roles'], 'auditor');
+    const refused = await verify(target, 'x');
+    t.equal(refused.statusCode, 401);
+    t.notOk('x-auth-roles' in refused.headers);
+  });
+});

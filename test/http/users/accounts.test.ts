@@ -1,0 +1,357 @@
+import { test } from 'tap';
+import { ACCOUNT_RIGHTS } from '../../support/account-rights.ts';
+import { aManager, managerOf } from '../../support/accounts.ts';
+import { buildTestApp } from '../../support/app.ts';
+import {
+  anAccount,
+  call,
+  createLongLived,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { refused } from '../../support/problem.ts';
+import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
+import { redeem } from '../../support/resets.ts';
+import { aServiceClient, introspect } from '../../support/service-client.ts';
+import { sql } from '../../support/sql.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { Redis } from 'ioredis';
+
+interface Account {
+  id: number;
+  username: string;
+}
+
+interface Page {
+  users: Account[];
+  next: number | null;
+}
+
+const attempt = (target: Parameters<typeof call>[0], username: string, password = 'difference engine') =>
+  call(target, 'POST /api/auth', { payload: { username, password } });
+
+onEachStore('accounts for services', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
+  const { databaseUrl } = target;
+  const ask = await aManager(databaseUrl, target);
+  const create = async (account: object = anAccount()) => {
+    const response = await ask('POST /api/users', account);
+    if (response.statusCode !== 200) throw new Error(response.body);
+    return response.json<Account>();
+  };
+
+  await t.test('creates an account while signup is off, which the password opens', async (t) => {
+    const account = anAccount();
+    const response = await ask('POST /api/users', { ...account, roles: ['admin', 'billing:read'] });
+    t.equal(response.statusCode, 200, response.body);
+    const created = response.json<Account & { created_at: string }>();
+    t.strictSame(created, {
+      ...{ id: created.id, username: account.username, name: account.name, created_at: created.created_at },
+      ...{ disabled: false, email_verified: false, roles: ['admin', 'billing:read'] },
+    });
+    t.ok(Math.abs(Date.parse(created.created_at) - Date.now()) < 60_000);
+    t.notMatch(response.body, account.email);
+    t.equal((await logIn(target, account.email)).user.id, created.id);
+    t.match(
+      target.audit().filter(({ event }) => event === 'user.created_by_client'),
+      [{ actor: { type: 'service', client_id: ask.client.clientId }, subject: { user_id: created.id } }],
+    );
+  });
+
+  await t.test('without a password, only a reset opens it', async (t) => {
+    const account = { ...anAccount(), password: undefined };
+    const { id } = await create(account);
+    for (const tried of ['difference engine', 'undefined', 'null', ''])
+      t.not((await attempt(target, account.username, tried)).statusCode, 200);
+    const made = await ask(`POST /api/users/${id}/password-reset`);
+    t.equal(made.statusCode, 200, made.body);
+    const { reset_token, expires_at } = made.json<{ reset_token: string; expires_at: string }>();
+    t.ok(Math.abs(Date.parse(expires_at) - Date.now() - 1_800_000) < 60_000);
+    t.equal((await redeem(target, reset_token)).statusCode, 200);
+    t.equal((await attempt(target, account.username, 'an analytical engine')).statusCode, 200);
+    refused(t, await redeem(target, reset_token, 'another long engine'), 401, 'invalid_reset_token');
+    const trail = target.audit().filter(({ event }) => event === 'user.reset_by_client');
+    t.match(trail, [{ subject: { user_id: id } }]);
+    t.notMatch(target.log() + JSON.stringify(target.audit()), reset_token);
+  });
+
+  await t.test('a later reset token replaces an earlier one', async (t) => {
+    const { id } = await create();
+    const reset = async () =>
+      (await ask(`POST /api/users/${id}/password-reset`)).json<{ reset_token: string }>().reset_token;
+    const [first, second] = [await reset(), await reset()];
+    refused(t, await redeem(target, first), 401, 'invalid_reset_token');
+    t.equal((await redeem(target, second)).statusCode, 200);
+  });
+
+  await t.test('refuses what a signup refuses, and says which field', async (t) => {
+    const known = anAccount();
+    await create(known);
+    const post = (fields: object) => ask('POST /api/users', { ...anAccount(), ...fields });
+    for (const [fields, path] of [
+      [{ username: 'two words' }, '/username'],
+      [{ username: 'admin' }, '/username'],
+      [{ email: 'none' }, '/email'],
+      [{ name: ' ' }, '/name'],
+      [{ password: 'short' }, '/password'],
+      [{ roles: ['Admin'] }, '/roles'],
+      [{ roles: ['a', 'a'] }, '/roles'],
+      [{ roles: Array.from({ length: 33 }, (_, i) => `r${i}`) }, '/roles'],
+    ] as const)
+      refused(t, await post(fields), 400, 'validation_failed', [path]);
+    refused(t, await post({ password: 'password1' }), 400, 'password_refused', ['/password']);
+    refused(t, await post({ username: known.username.toUpperCase() }), 400, 'username_taken');
+    refused(t, await post({ username: known.username.replace('u', 'υ') }), 400, 'validation_failed');
+    refused(t, await post({ email: known.email }), 400, 'email_taken');
+    refused(t, await post({ id: 7 }), 400, 'validation_failed');
+    refused(t, await ask('POST /api/users', {}), 400, 'validation_failed');
+  });
+
+  await t.test('two services that create one name at once get one account', async (t) => {
+    const account = anAccount();
+    const both = await Promise.all([ask('POST /api/users', account), ask('POST /api/users', account)]);
+    t.strictSame(both.map(({ statusCode }) => statusCode).sort(), [200, 400]);
+    t.match(both.find(({ statusCode }) => statusCode === 400)?.body, '_taken"');
+  });
+
+  await t.test('looks an account up by username, e-mail address or id', async (t) => {
+    const account = anAccount();
+    const created = await create(account);
+    for (const query of [
+      `username=${account.username.toUpperCase()}`,
+      `email=${encodeURIComponent(account.email)}`,
+      `id=${created.id}`,
+    ]) {
+      const response = await ask(`GET /api/users?${query}`);
+      t.strictSame(response.json(), { users: [created], next: null }, query);
+      t.notMatch(response.body, account.email);
+    }
+    t.strictSame((await ask(`GET /api/users/${created.id}`)).json(), created);
+    for (const query of [
+      'username=no-such-name',
+      'email=x%40example.com',
+      'id=999999',
+      'username=a%40b',
+      'email=ada',
+    ])
+      t.strictSame((await ask(`GET /api/users?${query}`)).json(), { users: [], next: null }, query);
+    t.notMatch(target.log(), account.email, 'the log holds no e-mail address');
+    for (const query of [
+      `username=a&id=7`,
+      'username=a&email=b%40c',
+      'id=7&limit=1',
+      'id=7&after=0',
+      'limit=0',
+      'limit=101',
+      'limit=x',
+      'after=-1',
+      'after=x',
+      'id=0',
+      'name=a',
+      'username=a&username=b',
+    ])
+      refused(t, await ask(`GET /api/users?${query}`), 400, 'validation_failed');
+    refused(t, await ask('GET /api/users?id=9007199254740993'), 400, 'validation_failed');
+  });
+
+  await t.test('pages through all accounts in the order of ids', async (t) => {
+    for (let i = 0; i < 5; i++) await create();
+    const all = (await ask('GET /api/users')).json<Page>();
+    t.equal(all.next, null);
+    const found: Account[] = [];
+    for (let after: number | null = 0, pages = 0; after !== null; pages++) {
+      const response = await ask(`GET /api/users?limit=2&after=${after}`);
+      const page: Page = response.json();
+      t.ok(page.users.length <= 2 && pages < 50);
+      found.push(...page.users);
+      after = page.next;
+    }
+    t.strictSame(found, all.users);
+    t.strictSame(
+      found.map(({ id }) => id),
+      [...new Set(found.map(({ id }) => id))].sort((a, b) => a - b),
+    );
+  });
+
+  await t.test('changes names, and every answer has them at once', async (t) => {
+    const account = anAccount();
+    const created = await create(account);
+    const pair = await logIn(target, account.username);
+    await verify(target, pair.access_token);
+    const next = anAccount();
+    const body = { username: next.username, name: 'Countess', email: next.email };
+    const response = await ask(`PATCH /api/users/${created.id}`, body);
+    t.equal(response.statusCode, 200, response.body);
+    t.strictSame(response.json(), { ...created, username: next.username, name: 'Countess' });
+    t.equal((await verify(target, pair.access_token)).headers['x-auth-username'], next.username);
+    for (const name of [next.username, next.email]) t.equal((await attempt(target, name)).statusCode, 200);
+    for (const name of [account.username, account.email])
+      refused(t, await attempt(target, name), 401, 'invalid_credentials');
+    const events = () => target.audit().filter(({ event }) => event === 'user.changed_by_client');
+    const before = events().length;
+    t.match(events().at(-1), { subject: { user_id: created.id }, details: { disabled: false } });
+    t.notMatch(JSON.stringify(events()), next.username);
+    t.strictSame((await ask(`PATCH /api/users/${created.id}`, body)).json(), response.json());
+    t.equal(events().length, before, 'a repeat changes nothing');
+  });
+
+  await t.test('refuses names that are taken, and fields that it does not know', async (t) => {
+    const [one, other] = [anAccount(), anAccount()];
+    const { id } = await create(one);
+    await create(other);
+    const patch = (body: object) => ask(`PATCH /api/users/${id}`, body);
+    refused(t, await patch({ username: other.username }), 400, 'username_taken');
+    refused(t, await patch({ email: other.email }), 400, 'email_taken');
+    refused(t, await patch({ username: 'admin' }), 400, 'validation_failed', ['/username']);
+    refused(t, await patch({ roles: ['A'] }), 400, 'validation_failed', ['/roles']);
+    refused(t, await patch({}), 400, 'validation_failed');
+    refused(t, await patch({ password: 'difference engine 2' }), 400, 'validation_failed');
+    refused(t, await patch({ disabled: 'yes' }), 400, 'validation_failed');
+    t.equal((await patch({ username: one.username, email: one.email })).statusCode, 200, 'its own names');
+  });
+
+  await t.test('a verified address stays so until it changes', async (t) => {
+    const { id } = await create();
+    const patch = async (body: object) =>
+      (await ask(`PATCH /api/users/${id}`, body)).json<{ email_verified: boolean }>().email_verified;
+    t.equal(await patch({ email_verified: true }), true);
+    t.equal(await patch({ name: 'B' }), true);
+    t.equal(await patch({ email: anAccount().email }), false);
+    t.equal(await patch({ email: anAccount().email, email_verified: true }), true);
+    t.equal(await patch({ email_verified: false }), false);
+  });
+
+  await t.test('a new e-mail address voids a reset token', async (t) => {
+    const { id } = await create();
+    const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
+      reset_token: string;
+    }>();
+    await ask(`PATCH /api/users/${id}`, { email: anAccount().email });
+    refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
+  });
+
+  await t.test('disabling ends every token at once, and enabling lets the user log in again', async (t) => {
+    const account = anAccount();
+    const { id } = await create(account);
+    const pair = await logIn(target, account.username);
+    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+    const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
+      reset_token: string;
+    }>();
+    for (const token of [pair.access_token, llt]) t.equal((await verify(target, token)).statusCode, 200);
+    t.match((await ask(`PATCH /api/users/${id}`, { disabled: true })).json(), { disabled: true });
+    for (const token of [pair.access_token, llt]) {
+      t.equal((await verify(target, token)).statusCode, 401);
+      t.strictSame((await introspect(target, ask.client, token)).json(), { active: false });
+    }
+    t.equal((await refresh(target, pair.refresh_token)).statusCode, 401);
+    refused(t, await attempt(target, account.username), 401, 'invalid_credentials');
+    refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
+    t.match(
+      target.audit().findLast(({ event }) => event === 'user.changed_by_client'),
+      { details: { disabled: true, fields: 'disabled', token_ids: [Number, Number] } },
+    );
+    t.match((await ask(`GET /api/users/${id}`)).json(), { disabled: true });
+    t.match((await ask(`PATCH /api/users/${id}`, { disabled: false })).json(), { disabled: false });
+    t.equal((await verify(target, pair.access_token)).statusCode, 401, 'ended tokens stay ended');
+    const again = await logIn(target, account.username);
+    t.equal((await verify(target, again.access_token)).statusCode, 200);
+    const reasons = await sql(databaseUrl, 'SELECT DISTINCT end_reason FROM tokens WHERE user_id = $1', [id]);
+    t.strictSame(
+      reasons.filter(({ end_reason: reason }) => reason !== null),
+      [{ end_reason: 'admin' }],
+    );
+  });
+
+  await t.test('lists and ends the tokens of an account', async (t) => {
+    const account = anAccount();
+    const { id } = await create(account);
+    const pair = await logIn(target, account.username);
+    const llt = await createLongLived(target, pair.access_token);
+    const list = async () =>
+      (await ask(`GET /api/users/${id}/tokens`)).json<{ tokens: { id: number; type: string }[] }>().tokens;
+    t.match(await list(), [
+      { type: 'refresh', current: false },
+      { type: 'llt', id: llt.id, name: 'Kitchen tablet', current: false },
+    ]);
+    t.strictSame((await ask(`DELETE /api/users/${id}/tokens`)).json(), {
+      ...{ msg: 'logged out everywhere', ended: 2 },
+    });
+    for (const token of [pair.access_token, llt.longlived_token])
+      t.equal((await verify(target, token)).statusCode, 401);
+    t.strictSame(await list(), []);
+    t.match((await ask(`DELETE /api/users/${id}/tokens`)).json(), { ended: 0 }, 'a repeat is safe');
+    t.equal((await attempt(target, account.username)).statusCode, 200, 'the user may log in again');
+    refused(t, await ask(`DELETE /api/users/${id}/tokens`, { all: true }), 400, 'validation_failed');
+    t.match(
+      target.audit().filter(({ event }) => event === 'user.logged_out_by_client'),
+      [{ subject: { user_id: id } }],
+    );
+  });
+
+  await t.test('404 user_unknown for an account that there is not', async (t) => {
+    for (const line of [
+      'GET /api/users/999999',
+      'DELETE /api/users/999999',
+      'GET /api/users/999999/tokens',
+      'DELETE /api/users/999999/tokens',
+      'POST /api/users/999999/password-reset',
+    ])
+      refused(t, await ask(line), 404, 'user_unknown');
+    refused(t, await ask('PATCH /api/users/999999', { name: 'A' }), 404, 'user_unknown');
+    for (const id of ['0', '01', 'x', '1e3', '9007199254740993', '-1'])
+      refused(t, await ask(`GET /api/users/${id}`), 400, 'validation_failed');
+  });
+
+  await t.test('each operation needs its right; the refusal changes nothing', async (t) => {
+    const account = anAccount();
+    const { id } = await create(account);
+    for (const [right, lines] of Object.entries(ACCOUNT_RIGHTS(id))) {
+      const others = [
+        'introspect',
+        'revoke',
+        'revocations',
+        'users.read',
+        'users.write',
+        'users.reset',
+      ] as const;
+      const without = managerOf(
+        target,
+        await aServiceClient(
+          databaseUrl,
+          `all but ${right}`,
+          others.filter((each) => each !== right),
+        ),
+      );
+      for (const [line, body] of lines) {
+        const response = await without(line, body);
+        refused(t, response, 403, 'right_missing');
+        t.ok(response.json<{ detail: string }>().detail.includes(` ${right}.`), line);
+        refused(t, await call(target, line, body ? { payload: body } : {}), 401, 'invalid_client');
+      }
+    }
+    t.match((await ask(`GET /api/users/${id}`)).json(), { name: account.name, disabled: false });
+  });
+
+  await t.test('a user’s token is no registered service', async (t) => {
+    const account = anAccount();
+    await create(account);
+    const { access_token: token } = await logIn(target, account.username);
+    refused(t, await call(target, 'GET /api/users', { token }), 401, 'invalid_client');
+  });
+});
+
+test('a change takes effect at once after Redis was emptied', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+  const ask = await aManager(target.databaseUrl, target);
+  const { user, refresh_token: token } = await signUp(target);
+  const redis = new Redis(url);
+  t.teardown(() => redis.quit());
+  await deleteKeys(redis, prefix);
+  t.equal((await ask(`PATCH /api/users/${user.id}`, { name: 'B' })).statusCode, 200);
+  t.equal(pairOf(await refresh(target, token)).user.name, 'B');
+});

@@ -1,0 +1,147 @@
+import { test } from 'tap';
+import { aManager } from '../../support/accounts.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from '../../support/client.ts';
+import { latchkey } from '../../support/latchkey.ts';
+import { refused } from '../../support/problem.ts';
+import { redeem } from '../../support/resets.ts';
+import { introspect } from '../../support/service-client.ts';
+import { sql } from '../../support/sql.ts';
+import { onEachStore } from '../../support/stores.ts';
+
+onEachStore('deleting an account', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { databaseUrl } = target;
+  const ask = await aManager(databaseUrl, target);
+  const account = anAccount();
+  const pair = await signUp(target, account);
+  const { id } = pair.user;
+  const other = await logIn(target, account.email);
+  const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+  const { reset_token: reset } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
+    reset_token: string;
+  }>();
+  await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email_verified: true });
+  const tokens = [pair.access_token, other.access_token, llt];
+  for (const token of tokens) t.equal((await verify(target, token)).statusCode, 200);
+
+  const response = await ask(`DELETE /api/users/${id}`);
+  t.equal(response.statusCode, 200, response.body);
+  t.strictSame(response.json(), { msg: 'deleted' });
+
+  await t.test('ends every token', async (t) => {
+    for (const token of tokens) {
+      t.equal((await verify(target, token)).statusCode, 401);
+      t.strictSame((await introspect(target, ask.client, token)).json(), { active: false });
+    }
+    for (const { refresh_token } of [pair, other])
+      t.equal((await refresh(target, refresh_token)).statusCode, 401);
+    refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
+    t.match(
+      target.audit().filter(({ event }) => event === 'user.deleted_by_client'),
+      [{ subject: { user_id: id }, details: { token_ids: [Number, Number, Number] } }],
+    );
+  });
+
+  await t.test('no operation knows the account any more', async (t) => {
+    for (const line of [
+      `GET /api/users/${id}`,
+      `DELETE /api/users/${id}`,
+      `GET /api/users/${id}/tokens`,
+      `DELETE /api/users/${id}/tokens`,
+      `POST /api/users/${id}/password-reset`,
+    ])
+      refused(t, await ask(line), 404, 'user_unknown');
+    refused(t, await ask(`PATCH /api/users/${id}`, { disabled: false }), 404, 'user_unknown');
+    for (const query of [`id=${id}`, `username=${account.username}`, `email=${account.email}`, ''])
+      t.strictSame((await ask(`GET /api/users?${query}`)).json(), { users: [], next: null }, query);
+    for (const name of [account.username, account.email, `@${id}`])
+      refused(
+        t,
+        await call(target, 'POST /api/auth', { payload: { username: name, password: account.password } }),
+        401,
+        'invalid_credentials',
+      );
+    for (const words of [['show'], ['disable'], ['enable'], ['reset'], ['tokens']])
+      t.match(await latchkey(['user', ...words, '--id', String(id)], { DATABASE_URL: databaseUrl }), {
+        code: 1,
+      });
+    t.match(await latchkey(['user', 'export'], { DATABASE_URL: databaseUrl }), { code: 0, stdout: '' });
+  });
+
+  await t.test(
+    'erases names, e-mail address, hash, roles and known devices, and keeps the token rows',
+    async (t) => {
+      const [row] = await sql<{ row: Record<string, unknown> }>(
+        databaseUrl,
+        'SELECT to_jsonb(users) AS row FROM users WHERE id = $1',
+        [id],
+      );
+      t.match(row?.row, {
+        ...{
+          username: `@${id}`,
+          email: `@${id}`,
+          name: '',
+          password_hash: '\\x',
+          imported_hash: null,
+          roles: [],
+        },
+        ...{ email_verified_at: null, deleted_at: String, disabled_at: String },
+      });
+      t.notMatch(JSON.stringify(row), account.username);
+      for (const table of ['known_devices', 'password_resets'])
+        t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
+      const tokenRows = await sql(databaseUrl, 'SELECT name, client FROM tokens WHERE user_id = $1', [id]);
+      t.strictSame(tokenRows, Array(3).fill({ name: '', client: '' }), 'without the names of devices');
+      const names = await sql<{ name_hash: string }>(databaseUrl, 'SELECT name_hash FROM reserved_names');
+      t.equal(names.length, 2);
+      for (const { name_hash: hash } of names) t.match(hash, /^[\w-]{43}$/);
+    },
+  );
+
+  await t.test('no other account gets the names meanwhile', async (t) => {
+    const signup = (names: object) =>
+      call(target, 'POST /api/auth/signup', { payload: { ...anAccount(), ...names } });
+    const { username, email } = account;
+    refused(t, await signup({ username }), 400, 'username_taken');
+    refused(t, await signup({ username: username.replace('l', '1') }), 400, 'username_taken');
+    refused(t, await signup({ email: email.toUpperCase() }), 400, 'email_taken');
+    refused(t, await ask('POST /api/users', { ...anAccount(), username }), 400, 'username_taken');
+    const { access_token: token, user } = await signUp(target);
+    refused(t, await ask(`PATCH /api/users/${user.id}`, { email }), 400, 'email_taken');
+    const body = { username, current_password: 'difference engine' };
+    refused(t, await call(target, 'PATCH /api/user', { token, payload: body }), 400, 'username_taken');
+  });
+
+  await t.test('after DELETED_NAME_GRACE the names are free', async (t) => {
+    await sql(databaseUrl, "UPDATE reserved_names SET until = now() - interval '1 second'");
+    const heir = await signUp(target, account);
+    t.not(heir.user.id, id);
+    t.equal((await verify(target, heir.access_token)).headers['x-auth-username'], account.username);
+  });
+});
+
+test('purge removes a deleted account after its last token, and names that are free again', async (t) => {
+  const target = await buildTestApp(t);
+  const { databaseUrl } = target;
+  const ask = await aManager(databaseUrl, target);
+  const { user } = await signUp(target);
+  await signUp(target);
+  await ask(`DELETE /api/users/${user.id}`);
+  const users = () => sql<{ id: string }>(databaseUrl, 'SELECT id FROM users WHERE id = $1', [user.id]);
+  const purge = () => latchkey(['purge'], { DATABASE_URL: databaseUrl });
+  t.match(await purge(), { code: 0 });
+  t.equal((await users()).length, 1, 'the rows of its tokens are there');
+  t.equal((await sql(databaseUrl, 'SELECT 1 FROM reserved_names')).length, 2);
+  await sql(
+    databaseUrl,
+    `UPDATE tokens SET revoked_at = now() - interval '90 days', pending = false WHERE user_id = $1`,
+    [user.id],
+  );
+  await sql(databaseUrl, `UPDATE reserved_names SET until = now()`);
+  await sql(databaseUrl, `UPDATE users SET pending = false`);
+  t.match(await purge(), { code: 0, stdout: /purged 1 records/ });
+  t.strictSame(await users(), []);
+  t.strictSame(await sql(databaseUrl, 'SELECT 1 FROM reserved_names'), []);
+  t.equal((await sql(databaseUrl, 'SELECT 1 FROM users')).length, 1, 'other accounts stay');
+});

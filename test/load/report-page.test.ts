@@ -1,0 +1,153 @@
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { test, type Test } from 'tap';
+import { chromiumMissing, openPage } from '../support/browser.ts';
+import { listen } from '../support/listen.ts';
+import { readArguments, type RunArguments } from './arguments.ts';
+import type { HerdRound } from './herd.ts';
+import { makeJudge } from './judge.ts';
+import { pageOf } from './page.ts';
+import { makeReport, type Ran } from './report.ts';
+import { makeSamples } from './samples.ts';
+import { TIMED_OUT, TIMEOUT } from './wire.ts';
+
+const SECONDS = 60;
+
+/** A minute of load in which some requests fail. */
+function aRun(scenario: string, judge = makeJudge()): Ran {
+  const samples = makeSamples(0, SECONDS);
+  for (let i = 0; i < 100 * SECONDS; i++) {
+    const due = i * 10;
+    const took = 2 + 40 * Math.abs(Math.sin(i / 700)) + (i % 97);
+    const code = i % 211 === 0 ? '503 unavailable' : 'ok';
+    samples.record({ operation: i % 5 === 0 ? 'refresh' : 'verify', due, done: due + took, code });
+  }
+  samples.record({ operation: 'login', due: 30_000, done: 30_000 + TIMEOUT, code: TIMED_OUT });
+  return {
+    options: readArguments([scenario], {}) as RunArguments,
+    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge, samples, seconds: SECONDS },
+    ...{ ok: samples.all().ok, arrivals: 6001, not_begun: 0, generator: { late_p99_ms: 1.2, cpu: 0.3 } },
+  };
+}
+
+function aHerd(): Ran {
+  const rounds: HerdRound[] = [5, 9, 16].map((all, i) => ({
+    devices: 1000 * 2 ** i,
+    back: { p50: all / 2, p90: all * 0.8, p99: all * 0.95, all },
+    ...{ missing: 0, tries: 1.8, peak_per_second: 600 * 2 ** i },
+    curve: Array.from({ length: all * 10 + 1 }, (_, tenth) => tenth / (all * 10)),
+  }));
+  return { ...aRun('herd'), rounds };
+}
+
+/** Opens a report and collects what the browser complains about. */
+async function open(t: Test, ran: Ran) {
+  const html = pageOf(makeReport(ran));
+  const server = createServer((request, response) => {
+    // A browser asks for an icon by itself.
+    if (request.url !== '/') response.writeHead(204).end();
+    else response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(html);
+  });
+  const origin = await listen(t, server);
+  const { page, complaints } = await openPage(t, origin);
+  await page.goto(`${origin}/`);
+  return { page, complaints };
+}
+
+test('a report of load in a browser', { skip: chromiumMissing }, async (t) => {
+  const { page, complaints } = await open(t, aRun('mixed-day'));
+  t.equal(await page.locator('h1 .verdict').innerText(), 'passed');
+  t.strictSame(await cards(page), [
+    '0 Sign-outs',
+    '0 Duplicate ids',
+    '0 Ended tokens accepted',
+    '0 Wrong users',
+  ]);
+  t.strictSame(await page.locator('figure h2').allInnerTexts(), [
+    'Requests a second',
+    'Latency',
+    'Failed requests',
+  ]);
+  await checkCharts(t, page, [2, 3, 2]);
+  const first = page.locator('.scroll').first();
+  const width = (name: string) => page.evaluate(`document.querySelector('.scroll').${name}`);
+  t.equal(await width('scrollWidth'), await width('clientWidth'), 'no column is cut off');
+  const table = await first.innerText();
+  for (const word of ['refresh', 'verify', 'login', 'timeouts']) t.match(table, word);
+  t.match(await page.locator('body').innerText(), 'A timeout counts as 10 s or more');
+  await screenshot(page, 'load');
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'it fits a narrow window');
+  await screenshot(page, 'load-narrow');
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await screenshot(page, 'load-dark');
+  t.strictSame(complaints, [], 'no complaints');
+});
+
+test('a report of a herd in a browser', { skip: chromiumMissing }, async (t) => {
+  const { page, complaints } = await open(t, aHerd());
+  await checkCharts(t, page, [3]);
+  t.match(await page.locator('body').innerText(), /Growth: 0\.\d+, no worse than linear/);
+  await screenshot(page, 'herd');
+  t.strictSame(complaints, [], 'no complaints');
+});
+
+test('a broken promise is the first thing to see', { skip: chromiumMissing }, async (t) => {
+  const judge = makeJudge();
+  judge.triedEnded('the access token 7.9, which was logged out,', true);
+  judge.signedOut('load-device-1', '401 token_reused');
+  const { page, complaints } = await open(t, aRun('mixed-day', judge));
+  t.equal(await page.locator('h1 .verdict').innerText(), 'failed');
+  t.strictSame((await cards(page)).slice(0, 3), [
+    '1 Sign-outs',
+    '0 Duplicate ids',
+    '1 Ended tokens accepted',
+  ]);
+  t.equal(await page.locator('.card.bad').count(), 2);
+  const finding = page.locator('.findings li').first();
+  t.match(await finding.innerText(), 'was accepted');
+  const box = await finding.boundingBox();
+  t.ok(box && box.y + box.height < 900, 'without scrolling');
+  await screenshot(page, 'broken');
+  t.strictSame(complaints, [], 'no complaints');
+});
+
+/** The figures of the promises, each with its name. */
+async function cards(page: Page): Promise<string[]> {
+  const found = await page.locator('section.cards').first().locator('.card').all();
+  return Promise.all(
+    found.map(
+      async (card) => `${await card.locator('b').innerText()} ${await card.locator('span').innerText()}`,
+    ),
+  );
+}
+
+/** Each chart has its lines, drawn within the chart, and names that do not leave it. @param lines of each chart. */
+async function checkCharts(t: Test, page: Page, lines: readonly number[]): Promise<void> {
+  const charts = await page.locator('figure svg').all();
+  t.equal(charts.length, lines.length);
+  for (const [i, chart] of charts.entries()) {
+    const frame = await chart.boundingBox();
+    t.ok(frame && frame.width > 500 && frame.height > 150, 'a chart has its size');
+    t.equal(await chart.locator('path.line').count(), lines[i]);
+    for (const part of await chart.locator('path.line, text.name').all()) {
+      const box = await part.boundingBox();
+      const isWithin =
+        frame &&
+        box &&
+        box.x >= frame.x - 1 &&
+        box.x + box.width <= frame.x + frame.width + 1 &&
+        box.width > 5;
+      t.ok(isWithin, `within its chart: ${JSON.stringify({ box, frame })}`);
+    }
+  }
+}
+
+/** Saves a screenshot of the whole page if SCREENSHOTS names a folder. */
+async function screenshot(page: Page, name: string): Promise<void> {
+  const { SCREENSHOTS: folder } = process.env;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}

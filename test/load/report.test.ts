@@ -1,0 +1,45 @@
+import { test } from 'tap';
+import { readArguments, type RunArguments } from './arguments.ts';
+import type { HerdRound } from './herd.ts';
+import { makeJudge } from './judge.ts';
+import { pageOf } from './page.ts';
+import { failuresOf, makeReport } from './report.ts';
+import { makeSamples } from './samples.ts';
+
+/** The report of a herd whose rounds took these seconds. */
+function aHerdReport(seconds: readonly number[], missing = 0) {
+  const rounds: HerdRound[] = seconds.map((all, i) => ({
+    devices: 1000 * 2 ** i,
+    back: { p50: all / 2, p90: all, p99: all, all: missing > 0 ? null : all },
+    ...{ missing, tries: 2, peak_per_second: 500, curve: [0, 1] },
+  }));
+  const samples = makeSamples(0, 10);
+  samples.record({ operation: 'refresh', due: 0, done: 20, code: 'ok' });
+  return makeReport({
+    options: readArguments(['herd'], {}) as RunArguments,
+    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples, rounds },
+    ...{ seconds: 10, ok: 1, arrivals: 7000, not_begun: 0, generator: { late_p99_ms: null, cpu: 0.5 } },
+  });
+}
+
+test('a herd that recovers linearly passes', (t) => {
+  const report = aHerdReport([5, 10, 20]);
+  t.match(report.herd, { growth: 1, limit: 1.15, not_judged: null });
+  t.strictSame(failuresOf(report), []);
+  t.match(pageOf(report), /class="verdict good".*Growth: 1, no worse than linear/s);
+  t.end();
+});
+
+test('a recovery that grows faster than the devices fails the run, and the page says so', (t) => {
+  const report = aHerdReport([5, 20, 80]);
+  t.strictSame(failuresOf(report), ['recovery grows faster than the devices: growth 2, at most 1.15']);
+  t.match(pageOf(report), /class="verdict bad".*Growth: 2, worse than linear/s);
+  t.end();
+});
+
+test('a device that never comes back fails the run', (t) => {
+  const report = aHerdReport([5, 10, 20], 1);
+  t.strictSame(failuresOf(report), ['3 devices did not come back after the outage']);
+  t.match(pageOf(report), 'Growth: unknown, because a round did not recover');
+  t.end();
+});

@@ -1,0 +1,11 @@
+/** Each right over accounts, with the requests that need it. */
+export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?: object][]> => ({
+  'users.read': [['GET /api/users'], [`GET /api/users/${id}`], [`GET /api/users/${id}/tokens`]],
+  'users.write': [
+    ['POST /api/users', {}],
+    [`PATCH /api/users/${id}`, { name: 'B' }],
+    [`DELETE /api/users/${id}`],
+    [`DELETE /api/users/${id}/tokens`],
+  ],
+  'users.reset': [[`POST /api/users/${id}/password-reset`]],
+});
