@@ -546,7 +546,7 @@ export const mutations = [
     [
       'a disabled user acts',
       'if (!(await lockUser(tx, userId))) throw',
-      'if ((await lockUser(tx, userId)) === null) throw',
+      'if ((await lockUser(tx, userId)) === undefined) throw',
     ],
     ['the caller may end meanwhile', 'ORDER BY id FOR NO KEY UPDATE', 'ORDER BY id'],
   ),

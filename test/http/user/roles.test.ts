@@ -56,8 +56,10 @@ onEachStore('roles', async (t, env) => {
     const { access_token: large } = await logIn(target, account.username);
     t.strictSame(claimsOf(large).roles, MANY);
     await assertRoles(t, target, large, MANY.join());
+    await change(['editor']);
     const { body } = await introspect(target, service, large);
-    t.strictSame((JSON.parse(body) as { roles: unknown }).roles, MANY);
+    t.strictSame((JSON.parse(body) as { roles: unknown }).roles, ['editor']);
+    t.equal(body.split('"roles"').length, 2, 'the roles in the token are not told beside the present ones');
   });
 
   await t.test('an access token holds the roles of its issue; no other token holds any', async (t) => {

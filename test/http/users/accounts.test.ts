@@ -224,6 +224,24 @@ onEachStore('accounts for services', async (t, env) => {
     t.equal(await patch({ email_verified: false }), false);
   });
 
+  await t.test('what verify answers with gets a new version, which orders the copies in Redis', async (t) => {
+    const { id } = await create();
+    const versionAfter = async (body: object) => {
+      await ask(`PATCH /api/users/${id}`, body);
+      const [row] = await sql<{ version: number }>(databaseUrl, 'SELECT version FROM users WHERE id = $1', [
+        id,
+      ]);
+      return row?.version;
+    };
+    const { username } = anAccount();
+    t.equal(await versionAfter({ name: 'B' }), 1);
+    t.equal(await versionAfter({ username }), 2);
+    t.equal(await versionAfter({ roles: ['editor'] }), 3);
+    t.equal(await versionAfter({ disabled: true }), 4);
+    t.equal(await versionAfter({ disabled: true }), 4, 'a repeat');
+    t.equal(await versionAfter({ email: anAccount().email, email_verified: true }), 4, 'not in Redis');
+  });
+
   await t.test('a new e-mail address voids a reset token', async (t) => {
     const { id } = await create();
     const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
