@@ -107,14 +107,16 @@ function servingLine(line: string): Pick<ServerProcess, 'url' | 'tokens'> | null
   return msg === 'serving' ? { url, tokens: null } : null;
 }
 
-/** The CPU time of all threads: finer than the clock ticks of `stat`. */
-function cpuSecondsOf(pid: number): number {
+/** The CPU time of all threads, and of the processes that they started: finer than the clock ticks of `stat`. */
+export function cpuSecondsOf(pid: number): number {
   try {
-    const threads = readdirSync(`/proc/${pid}/task`);
-    const nanoseconds = threads.map((thread) =>
-      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]),
-    );
-    return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e9;
+    const seconds = readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const read = (name: string) => readFileSync(`/proc/${pid}/task/${thread}/${name}`, 'latin1').split(' ');
+      const children = read('children').filter((child) => child !== '');
+      const own = Number(read('schedstat')[0]) / 1e9;
+      return children.reduce((sum, child) => sum + cpuSecondsOf(Number(child)), own);
+    });
+    return seconds.reduce((sum, each) => sum + each, 0);
   } catch {
     return 0;
   }

@@ -63,7 +63,7 @@ export async function measure(
         replicas.run(
           callersOf(connections, () => source),
           operation === 'login' ? bench.hashSeconds : bench.seconds,
-          idle,
+          { idle },
         );
       // Not counted: connections, caches and the compiler, which need some requests of each replica.
       if (operation !== 'login')

@@ -28,15 +28,22 @@ export interface Round {
 /** Replicas of the service on the same stores. */
 export interface Replicas {
   count: number;
+  urls: readonly string[];
   /**
    * The connections take the replicas in turn. A round ends when write-behind has written everything: its work belongs to
    * these requests.
-   * @param idle is subtracted; by default, it counts.
    */
-  run(callers: readonly Caller[], seconds: number, idle?: Idle): Promise<Round>;
+  run(callers: readonly Caller[], seconds: number, options?: RunOptions): Promise<Round>;
   /** CPU seconds of all replicas so far, with all their threads. */
   cpuSeconds(): number;
   stop(): Promise<void>;
+}
+
+interface RunOptions {
+  /** Is subtracted; by default, idle work counts. */
+  idle?: Idle;
+  /** A proxy that gets all connections, and shares the requests among the replicas. */
+  through?: string;
 }
 
 /** Where servers and load share the cores, a store that answers late is not down. */
@@ -51,6 +58,7 @@ export async function startReplicas(
   meter: StoreMeter,
   count: number,
   changes: Record<string, string> = {},
+  script = SCRIPT,
 ): Promise<Replicas> {
   const servers: ServerProcess[] = [];
   const opsUrls: string[] = [];
@@ -61,7 +69,7 @@ export async function startReplicas(
     Array.from({ length: count }, async () => {
       const logFile = `${world.folder}/replica-${randomUUID()}.log`;
       const env = { ...world.unlimited, ...PATIENT, ...changes };
-      const server = await startServer({ script: SCRIPT, nodeOptions: [], env, logFile });
+      const server = await startServer({ script, nodeOptions: [], env, logFile });
       servers.push(server);
       await eventually(30, () => unreadiness(logFile));
       opsUrls.push(opsOf(logFile) ?? '');
@@ -73,16 +81,18 @@ export async function startReplicas(
     throw failed.reason;
   }
   const cpuSeconds = () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0);
+  const urls = servers.map(({ url }) => url);
   return {
-    count,
-    async run(callers, seconds, idle = NOTHING) {
+    ...{ count, urls },
+    async run(callers, seconds, { idle = NOTHING, through } = {}) {
+      const origins = through === undefined ? urls : [through];
       const since = performance.now();
       const before = { cpu: cpuSeconds(), ...(await meter.read()) };
       const results = await Promise.all(
-        servers.map(({ url }, i) =>
+        origins.map((origin, i) =>
           runLoad(
-            url,
-            callers.filter((_, at) => at % count === i),
+            origin,
+            callers.filter((_, at) => at % origins.length === i),
             seconds,
           ),
         ),

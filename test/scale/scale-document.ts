@@ -2,8 +2,9 @@ import os from 'node:os';
 import type { UserFigure } from './big-user.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
+import type { ProxiedFigure } from './proxied.ts';
 
-export const PARTS = ['replicas', 'connections', 'sessions', 'cold', 'tokens', 'mixed'] as const;
+export const PARTS = ['replicas', 'connections', 'sessions', 'cold', 'tokens', 'proxied', 'mixed'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Figures of a number of sessions in both stores. */
@@ -26,6 +27,7 @@ export interface ScaleDocument {
   sessions?: Measured<SessionsFigure>;
   cold?: Measured<Figure>;
   tokens?: Measured<UserFigure>;
+  proxied?: Measured<ProxiedFigure>;
   mixed?: Measured<MixedFigure>;
 }
 

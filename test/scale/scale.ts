@@ -2,7 +2,7 @@
  * `npm run scale`: how costs grow with replicas, connections, sessions, and the tokens of one user. The last part checks
  * the cost model of src/domain/sizing against mixes that it was not fitted to.
  *
- * Arguments: the parts to run, all by default: replicas connections sessions cold tokens mixed.
+ * Arguments: the parts to run, all by default: replicas connections sessions cold tokens proxied mixed.
  *
  * --json    one line of JSON
  * --save    writes these parts to docs/scaling.json, and the tables and charts of docs/scaling.md
@@ -15,6 +15,7 @@ import { measure, type Bench } from './measure.ts';
 import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
 import { saveFigures } from './page.ts';
 import { populate } from './population.ts';
+import { measureProxied } from './proxied.ts';
 import { machineNow, PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 import { amount, list } from './settings.ts';
 import { openStoreMeter } from './stores.ts';
@@ -106,6 +107,10 @@ async function measureAll(): Promise<ScaleDocument> {
     for (const tokens of lists('SCALE_TOKENS')) figures.push(...(await measureBigUser(bench, tokens)));
     return { figures, machine: machine() };
   });
+  await note('proxied', async () => ({
+    figures: await measureProxied(bench, await populate(world, FEW)),
+    machine: machine(),
+  }));
   await note('mixed', async () => {
     const figures = [];
     for (const setUp of flags.smoke ? [SMOKE_MIX] : MIXED)

@@ -5,12 +5,13 @@ import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
+import type { ProxiedFigure } from './proxied.ts';
 import { OPERATIONS } from './workloads.ts';
 import type { Part, ScaleDocument } from './scale-document.ts';
 
 /** The tables of each measured part. */
 export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[] }[] {
-  const { replicas, connections, sessions, cold, tokens, mixed } = document;
+  const { replicas, connections, sessions, cold, tokens, proxied, mixed } = document;
   return [
     ...(replicas
       ? [
@@ -47,6 +48,7 @@ export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[]
       ? [{ part: 'cold' as const, tables: [loadTable('Cold refreshes', 'replicas', cold.figures)] }]
       : []),
     ...(tokens ? [{ part: 'tokens' as const, tables: [tokensTable(tokens.figures)] }] : []),
+    ...(proxied ? [{ part: 'proxied' as const, tables: [proxiedTable(proxied.figures)] }] : []),
     ...(mixed ? [{ part: 'mixed' as const, tables: [mixedTable(mixed.figures), bytesCheck(sessions)] }] : []),
   ];
 }
@@ -99,6 +101,16 @@ function tokensTable(figures: NonNullable<ScaleDocument['tokens']>['figures']): 
     head: ['operation', 'tokens', 'ms', 'replica CPU ms', 'PostgreSQL CPU ms'],
     rows: figures.map(({ operation, tokens, took, cpu, postgres }) => [
       ...[operation, count(tokens), spread(took), spread(cpu), spread(postgres)],
+    ]),
+  };
+}
+
+function proxiedTable(figures: readonly ProxiedFigure[]): Table {
+  return {
+    title: 'Two event loops behind nginx',
+    head: ['operation', 'way', 'requests/s', 'CPU µs of both', 'nginx CPU µs'],
+    rows: figures.map(({ operation, way, perSecond, micros, proxyMicros }) => [
+      ...[operation, way, spread(perSecond), spread(micros), spread(proxyMicros)],
     ]),
   };
 }
