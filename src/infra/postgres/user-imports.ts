@@ -125,7 +125,7 @@ async function addUsers(
   reserved: ReservedHashes,
 ): Promise<RefusedLine[]> {
   // An account of a release before skeletons conflicts with no index if it only looks alike.
-  const taken = await findTaken(tx, lines);
+  const taken = await takenLines(tx, lines);
   // Asked second: an account that is deleted between the two is found by one of them.
   for (const line of await findReservedLines(tx, lines, reserved))
     if (!taken.has(line)) taken.set(line, RESERVED);
@@ -135,9 +135,9 @@ async function addUsers(
   );
   const added = await insertUsers(tx, free);
   const lost = free.filter(({ user }) => !added.has(user.username));
-  for (const [line, problem] of await findTaken(tx, lost)) taken.set(line, problem);
+  for (const [line, problem] of await takenLines(tx, lost)) taken.set(line, problem);
   // The account with this name may have been deleted meanwhile.
-  for (const { line } of lost) if (!taken.has(line)) taken.set(line, TAKEN.username);
+  for (const { line } of lost) if (!taken.has(line)) taken.set(line, TAKEN_TEXTS.username);
   return [...taken].map(([line, problem]) => ({ line, problem }));
 }
 
@@ -146,8 +146,8 @@ function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine
   const [skeletons, emails] = [new Set<string>(), new Set<string>()];
   return lines.filter(({ line, user }) => {
     const skeleton = skeletonOf(user.username);
-    if (skeletons.has(skeleton)) taken.set(line, TAKEN.username);
-    else if (emails.has(user.email)) taken.set(line, TAKEN.email);
+    if (skeletons.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
+    else if (emails.has(user.email)) taken.set(line, TAKEN_TEXTS.email);
     if (taken.has(line)) return false;
     skeletons.add(skeleton);
     emails.add(user.email);
@@ -172,13 +172,13 @@ async function findReservedLines(
   return hashed.filter(({ hashes }) => hashes.some(([, hash]) => held.has(hash))).map(({ line }) => line);
 }
 
-const TAKEN = {
+const TAKEN_TEXTS = {
   username: 'username is taken, or looks like one that is, by an account or an earlier line',
   email: 'email is taken, by an account or an earlier line',
 };
 
 /** @returns the problems of lines whose names an account has. */
-async function findTaken(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
+async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
   const wanted = lines.map(({ line, user: { username, email } }) => ({
     ...{ line, username, email, skeleton: skeletonOf(username) },
@@ -195,8 +195,8 @@ async function findTaken(tx: Prisma.TransactionClient, lines: UserLine[]): Promi
   const takenEmails = new Set(holders.map(({ email }) => email));
   const taken = new Map<number, string>();
   for (const { line, username, skeleton, email } of wanted) {
-    if (takenNames.has(username) || takenNames.has(skeleton)) taken.set(line, TAKEN.username);
-    else if (takenEmails.has(email)) taken.set(line, TAKEN.email);
+    if (takenNames.has(username) || takenNames.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
+    else if (takenEmails.has(email)) taken.set(line, TAKEN_TEXTS.email);
   }
   return taken;
 }
