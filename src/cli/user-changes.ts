@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
+import { liveIds } from '../domain/sessions/finish-endings.ts';
+import type { Lifetimes } from '../domain/tokens/claims.ts';
 import type { AccountChanges, AccountKey, AccountStore, ChangedAccount } from '../domain/users/account.ts';
 import { parseRoles } from '../domain/users/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
@@ -7,6 +9,7 @@ import { nameHashing, NEEDS_SECRET } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
+import { tokenLifetimes } from './token-lifetimes.ts';
 
 /** Milliseconds. Each running replica tells the fast store of pending changes every second, so this is ample. */
 const SETTLE_TIMEOUT = 10_000;
@@ -24,10 +27,11 @@ export const enable: Act = async (prisma, user) => {
  * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
  * this waits for that.
  */
-export const disable: Act = async (prisma, user, { note }) => {
+export const disable: Act = async (prisma, user, { env, note }) => {
+  const lifetimes = tokenLifetimes(env);
   const accounts = makeAccountStore(prisma, NO_NAMES);
   const changed = await change(accounts, user, { disabled: true });
-  return changed && settleEndings(accounts, changed, 'disabled', note);
+  return changed && settleEndings({ accounts, lifetimes, note }, changed, 'disabled');
 };
 
 /** Deletes the account in the record at once, and waits as `disable`. */
@@ -35,6 +39,7 @@ export const deleteUser: Act = async (prisma, user, { env, values, note }) => {
   requireConfirmation('user delete', values.yes);
   const { DELETED_NAME_GRACE } = env;
   const config = loadConfig({ ...databaseVariables(env), DELETED_NAME_GRACE }, NO_HASHES);
+  const lifetimes = tokenLifetimes(env);
   const hashing = nameHashing(env);
   if (!hashing) throw new CommandError(`to reserve the names, ${NEEDS_SECRET}`);
   const accounts = makeAccountStore(prisma, NO_NAMES);
@@ -45,7 +50,7 @@ export const deleteUser: Act = async (prisma, user, { env, values, note }) => {
     grace: config.DELETED_NAME_GRACE * 1000,
     hashes: (names) => hashing.newest(names).map(([, hash]) => hash),
   });
-  return deleted && settleEndings(accounts, deleted, 'deleted', note);
+  return deleted && settleEndings({ accounts, lifetimes, note }, deleted, 'deleted');
 };
 
 /** Replaces the roles in the record at once, and waits until a replica has told the fast store. */
@@ -76,19 +81,26 @@ function change(accounts: AccountStore, user: AccountKey, changes: AccountChange
   return accounts.change(user, changes, Date.now());
 }
 
+interface EndingParts {
+  accounts: AccountStore;
+  lifetimes: Lifetimes;
+  note: (facts: Facts) => void;
+}
+
 async function settleEndings(
-  accounts: AccountStore,
-  { account, ended }: ChangedAccount,
+  { accounts, lifetimes, note }: EndingParts,
+  { account, ended: records }: ChangedAccount,
   what: string,
-  note: (facts: Facts) => void,
 ): Promise<Outcome> {
   const userId = account.id;
-  note({ userId, ended: ended.length });
+  // Expired ones have ended in the record too, but were good for nothing.
+  const ended = liveIds(records, Date.now(), lifetimes).length;
+  note({ userId, ended });
   const done = await settled(async () => (await accounts.pending(userId)).revocations === 0);
   const doubt = done ? '' : '; no running replica has confirmed that they are refused';
   return {
-    result: { user: userId, ended: ended.length, done },
-    text: `${what}, ${ended.length} tokens ended${doubt}`,
+    result: { user: userId, ended, done },
+    text: `${what}, ${ended} tokens ended${doubt}`,
     isWell: done,
     audited: { done },
   };

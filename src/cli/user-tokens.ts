@@ -1,5 +1,5 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
+import type { Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
 import type { AccountKey } from '../domain/users/account.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
@@ -9,6 +9,7 @@ import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { systemClock } from '../runtime/system-clock.ts';
 import type { Outcome } from './command.ts';
+import { tokenLifetimes } from './token-lifetimes.ts';
 
 interface UserTokens {
   userId: number;
@@ -27,13 +28,7 @@ export async function showTokens(
   user: AccountKey,
   env: Environment,
 ): Promise<Outcome | null> {
-  const { REFRESH_TOKEN_TTL, SESSION_MAX_AGE } = env;
-  const config = loadConfig({ ...databaseVariables(env), REFRESH_TOKEN_TTL, SESSION_MAX_AGE }, NO_HASHES);
-  const lifetimes = {
-    accessToken: config.ACCESS_TOKEN_TTL,
-    refreshToken: config.REFRESH_TOKEN_TTL,
-    session: config.SESSION_MAX_AGE,
-  };
+  const lifetimes = tokenLifetimes(env);
   const account = await makeAccountStore(prisma, () => []).find(user);
   if (!account) return null;
   const userId = account.id;

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { buildTestApp } from '../support/app.ts';
-import { anAccount, call, createLongLived, signUp, verify } from '../support/client.ts';
+import { anAccount, call, createLongLived, logIn, signUp, verify } from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
@@ -47,6 +47,11 @@ test('user delete ends every token, erases the account and reserves its names', 
   t.match(await run(['delete', account.username, '--yes']), { code: 1, stderr: /REFRESH_TOKEN_SECRET/ });
   t.equal((await verify(target, token)).statusCode, 200, 'nothing has changed');
 
+  const { user: sameUser } = await logIn(target, account.username);
+  await sql(DATABASE_URL, 'UPDATE tokens SET latest = latest - $1 WHERE id = (SELECT max(id) FROM tokens)', [
+    40 * 86_400_000_000,
+  ]);
+  t.equal(sameUser.id, user.id, 'a session that has expired does not count');
   const deleted = await run(['delete', account.email, '--yes', '--json'], { REFRESH_TOKEN_SECRET });
   t.equal(deleted.code, 0, deleted.stderr);
   t.strictSame(JSON.parse(deleted.stdout), { user: user.id, ended: 2, done: true });
