@@ -11,7 +11,7 @@ export function readOrigins(value: string, context: z.RefinementCtx): string[] |
 
 /** Why an entry is not an origin as browsers send it; null if it is one. */
 function problemOf(entry: string): string | null {
-  if (entry === '*') return 'must name each origin: with * every website could call the API';
+  if (entry.includes('*')) return 'must name each origin: with * every website could call the API';
   if (entry === 'null') return 'must not hold null: sandboxed pages of every website send it';
   const url = URL.canParse(entry) ? new URL(entry) : null;
   if (url === null || !['http:', 'https:'].includes(url.protocol))

@@ -73,8 +73,7 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
 }
 
 function idHeader(description: string): JsonObject {
-  const { type, minimum, maximum, examples } = Id;
-  return { description, required: true, schema: { type, minimum, maximum, examples } };
+  return { description, required: true, schema: { ...Id, description: undefined, readOnly: undefined } };
 }
 
 function header(description: string, pattern: string, example: string): JsonObject {
