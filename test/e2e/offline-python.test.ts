@@ -12,7 +12,7 @@ import { signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { modulesMissing, python } from '../support/python.ts';
 import { ready, startService } from '../support/service.ts';
-import { forge } from '../support/token.ts';
+import { forge } from '../support/tokens.ts';
 import '../support/watch-leaks.ts';
 
 /** The Python code of docs/integrating.md. */
