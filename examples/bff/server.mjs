@@ -4,7 +4,11 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import fastify from 'fastify';
 
-const { LATCHKEY_URL = 'http://localhost:3000', ORIGIN = 'https://localhost:5000', PORT = '5000' } = process.env;
+const {
+  LATCHKEY_URL = 'http://localhost:3000',
+  ORIGIN = 'https://localhost:5000',
+  PORT = '5000',
+} = process.env;
 const COOKIE = '__Host-session';
 const IDLE = 30 * 86_400_000; // REFRESH_TOKEN_TTL of Latchkey
 const PATIENCE = 3; // seconds that a request waits for a retry

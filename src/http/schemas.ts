@@ -72,7 +72,11 @@ export const Device = Type.String({
  */
 export function integerText(
   pattern: string,
-  { description, example, ...bounds }: { description: string; minimum: number; maximum: number; example: number },
+  {
+    description,
+    example,
+    ...bounds
+  }: { description: string; minimum: number; maximum: number; example: number },
 ) {
   const shown = { type: 'integer', ...bounds, pattern: undefined, examples: [example] };
   return Type.String({ description, pattern, shown });

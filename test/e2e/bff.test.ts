@@ -59,7 +59,10 @@ test('the backend-for-frontend of examples/bff', async (t) => {
     const { browser } = await signIn();
     for (const headers of [{ 'x-requested-by': '' }, { origin: 'https://evil.example' }, { origin: 'null' }])
       for (const line of ['GET /bff/user', 'POST /bff/logout', 'POST /bff/login'])
-        t.equal((await browser.send(line, line.endsWith('login') ? account : undefined, headers)).status, 403);
+        t.equal(
+          (await browser.send(line, line.endsWith('login') ? account : undefined, headers)).status,
+          403,
+        );
     t.equal((await browser.send('GET /bff/user', undefined, { origin: ORIGIN })).status, 200);
   });
 

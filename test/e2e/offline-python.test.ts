@@ -57,16 +57,28 @@ for (const algorithm of ['ES256', 'EdDSA', 'RS256'] as const) {
     const cases: [name: string, token: string, outcome: string | RegExp][] = [
       ['an access token', access, String(user.id)],
       ['the same, signed by the test', forge(header, claims, pem), String(user.id)],
-      ['a token that expired within the leeway', forge(header, { ...claims, exp: now - 1 }, pem), String(user.id)],
+      [
+        'a token that expired within the leeway',
+        forge(header, { ...claims, exp: now - 1 }, pem),
+        String(user.id),
+      ],
       ['a long-lived token', llt, 'InvalidTokenError'],
       ['an expired token', forge(header, { ...claims, exp: now - 60 }, pem), 'ExpiredSignatureError'],
       ['a token without exp', forge(header, endless, pem), 'MissingRequiredClaimError'],
       ['another audience', forge(header, { ...claims, aud: 'orders' }, pem), 'InvalidAudienceError'],
-      ['another issuer', forge(header, { ...claims, iss: 'https://evil.example' }, pem), 'InvalidIssuerError'],
+      [
+        'another issuer',
+        forge(header, { ...claims, iss: 'https://evil.example' }, pem),
+        'InvalidIssuerError',
+      ],
       ['another type', forge({ ...header, typ: 'JWT' }, claims, pem), 'InvalidTokenError'],
       ['a refresh token', refresh, 'InvalidTokenError'],
       ['alg none', forge({ ...header, alg: 'none' }, claims), 'InvalidAlgorithmError'],
-      ['HS256 with the public key', forge({ ...header, alg: 'HS256' }, claims, publicPem), 'InvalidAlgorithmError'],
+      [
+        'HS256 with the public key',
+        forge({ ...header, alg: 'HS256' }, claims, publicPem),
+        'InvalidAlgorithmError',
+      ],
       ['another key under this id', forge(header, claims, KEYS[algorithm]()), 'InvalidSignatureError'],
       ['an unknown key', forge({ ...header, kid: 'other' }, claims, pem), 'InvalidTokenError'],
       ['no token', 'nonsense', 'DecodeError'],
@@ -86,13 +98,16 @@ for (const algorithm of ['ES256', 'EdDSA', 'RS256'] as const) {
   });
 }
 
-test('while Latchkey is away, the keys from before stay good, and without keys it is no refusal', { skip }, async (t) => {
-  const { issuer, stop } = await aService(t, 'ES256');
-  const { access_token: access, user } = await signUpOver(issuer);
-  const program = aProgram(t, planted(CODE, 'age > 300', 'age > 0'), issuer);
-  t.strictSame(program([access]), [String(user.id)]);
-  // The runner waits for its next line while the service stops.
-  const steps = `${RUNNER.replace('sys.stdin.read().split()', '[sys.argv[1]]')}
+test(
+  'while Latchkey is away, the keys from before stay good, and without keys it is no refusal',
+  { skip },
+  async (t) => {
+    const { issuer, stop } = await aService(t, 'ES256');
+    const { access_token: access, user } = await signUpOver(issuer);
+    const program = aProgram(t, planted(CODE, 'age > 300', 'age > 0'), issuer);
+    t.strictSame(program([access]), [String(user.id)]);
+    // The runner waits for its next line while the service stops.
+    const steps = `${RUNNER.replace('sys.stdin.read().split()', '[sys.argv[1]]')}
 import signal, os
 os.kill(int(sys.argv[2]), signal.SIGKILL)
 import urllib.request, urllib.error
@@ -103,11 +118,12 @@ while True:
         break
 print(verify(sys.argv[1])["sub"])
 `;
-  const folder = aFolder(t, planted(CODE, 'age > 300', 'age > 0'), issuer);
-  const { stdout, stderr } = python(['-c', steps, access, String(stop.pid), issuer], { modules: folder });
-  t.strictSame(stdout.trim().split('\n'), [String(user.id), String(user.id)], stderr);
-  t.strictSame(program([access]), ['URLError'], 'an OSError: 503, not 401');
-});
+    const folder = aFolder(t, planted(CODE, 'age > 300', 'age > 0'), issuer);
+    const { stdout, stderr } = python(['-c', steps, access, String(stop.pid), issuer], { modules: folder });
+    t.strictSame(stdout.trim().split('\n'), [String(user.id), String(user.id)], stderr);
+    t.strictSame(program([access]), ['URLError'], 'an OSError: 503, not 401');
+  },
+);
 
 /** A service with a key that the test knows. */
 async function aService(t: Test, algorithm: keyof typeof KEYS) {

@@ -22,7 +22,11 @@ export function collapseErrors() {
             React.createElement(
               'td',
               { className: 'response-col_description', colSpan: 2 },
-              React.createElement('button', { type: 'button', className: 'collapsed-error', onClick: open }, codes),
+              React.createElement(
+                'button',
+                { type: 'button', className: 'collapsed-error', 'aria-expanded': false, onClick: open },
+                codes,
+              ),
             ),
           );
         },

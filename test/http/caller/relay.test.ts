@@ -11,7 +11,10 @@ const FORWARDED = { 'x-forwarded-for': '203.0.113.7' };
 const HINT = /TRUST_PROXY does not list that relay/;
 const RELAYED = /a relay forwards an address that does not count/;
 
-function aRequest(ip: string, { headers = FORWARDED, ips = [ip] }: { headers?: object; ips?: string[] } = {}) {
+function aRequest(
+  ip: string,
+  { headers = FORWARDED, ips = [ip] }: { headers?: object; ips?: string[] } = {},
+) {
   const warnings: unknown[] = [];
   const log = { warn: (fields: unknown, message: string) => warnings.push([fields, message]) };
   return { request: { ip, ips, headers, log } as unknown as FastifyRequest, warnings };

@@ -9,7 +9,8 @@ import { aServiceClient, basic } from '../../support/service-client.ts';
 /** The reference shows limits that the domain enforces. Both must name the same ones. */
 const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as Document;
 
-const propertiesOf = (title: string) => document.components.schemas[title]?.properties as Record<string, JsonSchema>;
+const propertiesOf = (title: string) =>
+  document.components.schemas[title]?.properties as Record<string, JsonSchema>;
 
 /** A text of this length that is good otherwise. */
 const TEXTS: Record<string, (length: number) => string> = {
@@ -52,7 +53,9 @@ test('what a documented pattern refuses, a signup refuses', async (t) => {
     const pattern = new RegExp(String(propertiesOf('SignUp')[name]?.pattern), 'u');
     for (const value of wrong) {
       t.notMatch(value, pattern);
-      const answer = await call(target, 'POST /api/auth/signup', { payload: { ...anAccount(), [name]: value } });
+      const answer = await call(target, 'POST /api/auth/signup', {
+        payload: { ...anAccount(), [name]: value },
+      });
       refused(t, answer, 400, 'validation_failed', [`/${name}`]);
     }
     t.match(anAccount()[name as 'username' | 'email'], pattern);
@@ -64,7 +67,9 @@ test('a login tries every text within the documented limits', async (t) => {
   for (const name of ['username', 'password']) {
     const { minLength, maxLength } = propertiesOf('LogIn')[name] as { minLength: number; maxLength: number };
     const send = (length: number) =>
-      call(target, 'POST /api/auth', { payload: { username: 'u', password: 'p', [name]: 'x'.repeat(length) } });
+      call(target, 'POST /api/auth', {
+        payload: { username: 'u', password: 'p', [name]: 'x'.repeat(length) },
+      });
     for (const length of [minLength, maxLength]) refused(t, await send(length), 401, 'invalid_credentials');
     for (const length of [minLength - 1, maxLength + 1])
       refused(t, await send(length), 400, 'validation_failed', [`/${name}`]);
@@ -131,7 +136,10 @@ function idsIn({ paths, components }: Document): [where: string, schema: JsonSch
       Object.entries(operation.responses).flatMap(([, response]) =>
         Object.entries(resolve(document, response).headers ?? {})
           .filter(([name]) => isId(name))
-          .map(([name, header]): [string, JsonSchema] => [`${where} ${name}`, resolve(document, header).schema]),
+          .map(([name, header]): [string, JsonSchema] => [
+            `${where} ${name}`,
+            resolve(document, header).schema,
+          ]),
       ),
     ),
     ...Object.entries(components.schemas).flatMap(([title, { properties = {} }]) =>

@@ -9,7 +9,14 @@ import { refused } from '../../support/problem.ts';
 const APP = 'https://app.example';
 const OTHER = 'http://localhost:5173';
 const ORIGINS = `${APP}, ${OTHER}`;
-const STRANGERS = ['https://evil.example', `${APP}.evil.example`, `${APP}:8443`, 'http://app.example', 'null', ''];
+const STRANGERS = [
+  'https://evil.example',
+  `${APP}.evil.example`,
+  `${APP}:8443`,
+  'http://app.example',
+  'null',
+  '',
+];
 
 const preflight = (origin: string, method = 'POST') => ({
   origin,
@@ -57,14 +64,23 @@ test('errors can be read too: 400, 401, 403, 405, 415, 429 and 503', async (t) =
   const { longlived_token: llt } = await createLongLived(target, token);
   const full = await buildTestApp(t, {
     env,
-    override: (options) => ({ ...options, loadShedding: { ...options.loadShedding, lag: () => 9, maxLag: 1 } }),
+    override: (options) => ({
+      ...options,
+      loadShedding: { ...options.loadShedding, lag: () => 9, maxLag: 1 },
+    }),
   });
   const answers = [
     [400, await call(target, 'POST /api/auth', { headers, payload: {} })],
     [401, await call(target, 'GET /api/auth/refresh', { headers })],
     [403, await call(target, 'POST /api/auth/llt', { headers, token: llt, payload: { device: 'x' } })],
     [405, await call(target, 'PUT /api/user', { headers })],
-    [415, await call(target, 'POST /api/auth', { headers: { ...headers, 'content-type': 'text/x' }, payload: 'x' })],
+    [
+      415,
+      await call(target, 'POST /api/auth', {
+        headers: { ...headers, 'content-type': 'text/x' },
+        payload: 'x',
+      }),
+    ],
     [429, await call(target, 'POST /api/auth/signup', { headers, payload: {} })],
     [503, await call(full, 'POST /api/auth', { headers, payload: {} })],
   ] as const;
@@ -86,7 +102,12 @@ test('other origins get no permission', async (t) => {
   // Without an origin too: a cache must not give one origin the answer for another.
   t.strictSame(corsHeaders((await call(target, 'GET /api/auth/refresh')).headers), ['vary']);
   // OPTIONS that no browser asked.
-  refused(t, await call(target, 'OPTIONS /api/auth', { headers: { origin: APP } }), 405, 'method_not_allowed');
+  refused(
+    t,
+    await call(target, 'OPTIONS /api/auth', { headers: { origin: APP } }),
+    405,
+    'method_not_allowed',
+  );
 });
 
 test('verify and the operations of services stay closed to scripts', async (t) => {
@@ -96,12 +117,23 @@ test('verify and the operations of services stay closed to scripts', async (t) =
     const asked = await call(target, `OPTIONS ${path}`, { headers: preflight(APP, 'GET') });
     refused(t, asked, 401, 'token_missing');
     t.strictSame(corsHeaders(asked.headers), []);
-    const passed = await call(target, `OPTIONS ${path}`, { headers: { ...preflight(APP), ...bearer(token) } });
+    const passed = await call(target, `OPTIONS ${path}`, {
+      headers: { ...preflight(APP), ...bearer(token) },
+    });
     t.equal(passed.statusCode, 200, 'a proxy asks for its client');
     t.strictSame(corsHeaders(passed.headers), []);
   }
-  for (const path of ['/api/auth/introspect', '/api/auth/revoke', '/api/auth/revocations', '/api/users', '/nowhere'])
-    t.strictSame(corsHeaders((await call(target, `OPTIONS ${path}`, { headers: preflight(APP) })).headers), []);
+  for (const path of [
+    '/api/auth/introspect',
+    '/api/auth/revoke',
+    '/api/auth/revocations',
+    '/api/users',
+    '/nowhere',
+  ])
+    t.strictSame(
+      corsHeaders((await call(target, `OPTIONS ${path}`, { headers: preflight(APP) })).headers),
+      [],
+    );
 });
 
 test('without CORS_ORIGINS there are no CORS headers, and no hook', async (t) => {
@@ -121,9 +153,6 @@ test('the paths that are open are those that no service, proxy or key reader cal
         !security.some((scheme) => 'serviceClient' in scheme),
     ),
   );
-  t.strictSame(
-    [...BROWSER_PATHS].sort(),
-    ofUsers.map(([path]) => path.replace('{id}', ':id')).sort(),
-  );
+  t.strictSame([...BROWSER_PATHS].sort(), ofUsers.map(([path]) => path.replace('{id}', ':id')).sort());
   t.end();
 });
