@@ -16,6 +16,8 @@ const password = 'difference engine';
 type Pair = components['schemas']['Pair'];
 type Problem = components['schemas']['Problem'];
 
+const ownerOf = (answer: components['schemas']['Introspection']) => (answer.active ? answer.sub : null);
+
 function must<Data>({ data, error }: { data?: Data; error?: Problem }): Data {
   if (data === undefined) throw new Error(error?.code ?? 'no answer');
   return data;
@@ -52,6 +54,7 @@ console.log(
     types: profile.tokens.map(({ type }) => type),
     ended: ended.msg,
     code,
+    owner: ownerOf({ active: false }),
   }),
 );
 `;
@@ -71,5 +74,6 @@ export const MISTAKES: Mistake[] = [
   ['a member that no answer has', 'refreshed.access_token', 'refreshed.accessToken'],
   ['an e-mail address in an answer', 'signedUp.user.id', 'signedUp.user.email'],
   ['a code that there is not', "=== 'invalid_token'", "=== 'no_such_code'"],
+  ['an owner of a token that is not good', 'answer.active ? answer.sub : null', 'answer.sub'],
   ['a type of token that there is not', "type === 'refresh'", "type === 'access'"],
 ];

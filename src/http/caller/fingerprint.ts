@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { addressOf } from './address.ts';
-import { isHiddenByRelay } from './relay.ts';
+import { addressOf, isHiddenByRelay } from './address.ts';
 
 /** Keyed hash of an address and a User-Agent. */
 export type HashCaller = (address: string, userAgent: string) => string;

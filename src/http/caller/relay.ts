@@ -1,18 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
-import { addressOf } from './address.ts';
+import { addressOf, isHiddenByRelay } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
-
-/**
- * Whether a relay (a proxy or a backend) forwards an address that does not count, because TRUST_PROXY does not list the
- * relay. All its users then look like the relay itself. A client that makes the header up is taken for a relay too.
- */
-export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
-  if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;
-  // If the peer is trusted, `ips` lists the peer and the addresses before it.
-  return (ips?.length ?? 1) <= 1;
-}
 
 const FORWARDED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';
 
