@@ -3,14 +3,14 @@ import { collapseErrors } from '../../../src/http/openapi/page.ts';
 
 /** As much of React as the plugin needs; test/e2e/docs-page.test.ts runs it in a browser. */
 function render(code: string, description?: string) {
-  let isOpen: unknown = false;
+  let known: unknown;
   let click = (): void => undefined;
   const Original = () => null;
   const React = {
     useState: <State>(initial: State): [State, (state: State) => void] => [
-      (isOpen || initial) as State,
+      (known ?? initial) as State,
       (state) => {
-        isOpen = state;
+        known = state;
       },
     ],
     createElement: (type: unknown, props: { onClick?: () => void }, ...children: unknown[]) => {
