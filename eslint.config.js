@@ -63,6 +63,8 @@ export default tseslint.config(
         console: 'readonly',
         URL: 'readonly',
         Buffer: 'readonly',
+        AbortSignal: 'readonly',
+        fetch: 'readonly',
         setTimeout: 'readonly',
       },
     },

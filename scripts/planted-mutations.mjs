@@ -124,6 +124,37 @@ export const mutations = [
     ['recover assigns ids that Redis knows', 'if (missing > skip)', 'if (missing < 0)'],
   ),
   ...inFile(
+    'http/plugins/cors.ts',
+    ['http/plugins/cors'],
+    ['scripts of every origin may call', '!allowed.has(origin)', 'false'],
+    ['a cache may give one origin the answer for another', "reply.header('vary', 'Origin');", ''],
+    ['verify answers preflights', 'if (BROWSER_PATHS.has(route.url)) ', ''],
+    [
+      'authentication comes before the preflight',
+      '[allowOrigin, ...[route.onRequest ?? []].flat()]',
+      '[...[route.onRequest ?? []].flat(), allowOrigin]',
+    ],
+  ),
+  ...inFile(
+    'config/origins.ts',
+    ['config/origins'],
+    ['patterns are origins', "entry.includes('*')", 'false'],
+    ['an origin with a path never matches', 'url.origin === entry', 'true'],
+  ),
+  ...inFile(
+    'http/caller/address.ts',
+    ['http/caller/relay'],
+    ['a listed proxy counts as a relay', '(ips?.length ?? 1) <= 1', 'true'],
+  ),
+  ...inFile(
+    'http/caller/relay.ts',
+    ['http/caller/relay'],
+    ['the log names the public address of a relay', 'address && isPrivate(address) ?', 'address ?'],
+    ['forged relays flood the log', 'warned.size >= MAX_PEERS', 'false'],
+    ['a relay is named with each request', 'warned.has(peer) || ', ''],
+    ['a 429 does not name the relay', 'isHiddenByRelay(request) ? hint : null', 'false ? hint : null'],
+  ),
+  ...inFile(
     'http/caller/hidden-callers.ts',
     ['http/caller/hidden-callers'],
     ['every sample of hidden callers is reported', 'if (isFound && !wasFound)', 'if (isFound)'],

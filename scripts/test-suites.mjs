@@ -4,7 +4,7 @@
 export const SUITES = {
   fault: ['fault/'],
   container: ['container/'],
-  browser: ['e2e/docs-page', 'load/report-page'],
+  browser: ['e2e/cors-page', 'e2e/docs-page', 'load/report-page'],
   e2e: [
     'e2e/',
     'cli/',

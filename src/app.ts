@@ -24,15 +24,18 @@ import {
   type HashCallerEach,
 } from './http/caller/fingerprint.ts';
 import { makeHiddenCallers } from './http/caller/hidden-callers.ts';
+import { makeRelayWarning } from './http/caller/relay.ts';
 import { registerErrorHandler, sendError } from './http/error-handler.ts';
 import { makeGuessOriginOf } from './http/caller/guess-origin.ts';
 import { healthRoutes, type Readiness } from './http/ops/health.ts';
 import { OneWriteResponse } from './http/one-write-response.ts';
+import { SHOWN } from './http/openapi/shown.ts';
 import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
 import authenticate from './http/plugins/authenticate.ts';
 import { makeClientHooks } from './http/plugins/authenticate-client.ts';
+import cors from './http/plugins/cors.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/token-codec.ts';
 import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shedding.ts';
@@ -69,6 +72,8 @@ export interface AppOptions {
   fanOut: RevocationsRoute['fanOut'];
   /** Proxies whose X-Forwarded-For counts; null for none. */
   trustProxy: string[] | null;
+  /** CORS_ORIGINS: websites whose scripts may call the API; null for none. */
+  corsOrigins: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
   requestTimeout: number;
   /** Whether the reference is served at /docs. */
@@ -128,7 +133,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     // A draining replica keeps serving; Fastify would answer 503 in its own format.
     return503OnClosing: false,
     // Refuse unknown properties instead of removing them, and do not convert types: 5 is not a string.
-    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: true } },
+    ajv: {
+      customOptions: { removeAdditional: false, coerceTypes: false, allErrors: true, keywords: [SHOWN] },
+    },
     // An error before routing runs no hooks, so this handler does their work.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
@@ -142,13 +149,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     },
   });
   answerExpectations(app.server, { logger, logged: options.logged.other, observe });
-  registerErrorHandler(
-    app,
-    makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }),
-  );
+  const warnOfRelay = makeRelayWarning(clock);
+  registerErrorHandler(app, {
+    retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }),
+    warnOfRelay,
+  });
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
+  if (options.corsOrigins) await app.register(cors, { origins: options.corsOrigins });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
   await app.register(rateLimit, { ...options.rateLimit, observe });
@@ -168,11 +177,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
 
   const tokenPairResponse = makeTokenPairResponse(codec, lifetimes);
-  const callerFingerprint = makeCallerFingerprint(options.hashCaller, (request) => {
-    request.log.warn(
-      'X-Forwarded-For from a peer that TRUST_PROXY does not list: the address of clients is unknown',
-    );
-  });
+  const callerFingerprint = makeCallerFingerprint(options.hashCaller, warnOfRelay);
   const guessOriginOf = makeGuessOriginOf({
     codec,
     callerFingerprints: makeCallerFingerprints(options.hashCallerEach),

@@ -168,6 +168,7 @@ export async function compose(
       loadShedding: hashing.loadShedding,
       fanOut: feed.fanOut,
       trustProxy: config.TRUST_PROXY,
+      corsOrigins: config.CORS_ORIGINS,
       requestTimeout: config.REQUEST_TIMEOUT * 1000,
       docs: config.DOCS_ENABLED,
       isDraining: drain.isDraining,

@@ -15,6 +15,7 @@ import {
   wholeNumber,
 } from './field-kinds.ts';
 import { readNetworks, readProxies } from './networks.ts';
+import { readOrigins } from './origins.ts';
 import { readRequestLog } from './request-log.ts';
 import { TRACING_FIELDS } from './tracing.ts';
 
@@ -48,6 +49,17 @@ const SERVER_FIELDS = {
     shown: 'false',
     meaning: 'peers whose `X-Forwarded-For` counts ([values](operating.md#addresses-behind-proxies))',
   }),
+  CORS_ORIGINS: field(
+    z
+      .string()
+      .default('')
+      .transform((value, context) => readOrigins(value, context)),
+    {
+      type: 'list of origins',
+      shown: 'none',
+      meaning: 'websites whose scripts may call the API ([browsers](integrating.md#a-single-page-app))',
+    },
+  ),
   REQUEST_TIMEOUT: integer(1, 120, 10, 'seconds', 'time for a request to arrive completely'),
   DRAIN_DELAY: integer(0, 300, 5, 'seconds', 'after SIGTERM: time to keep serving while not ready'),
   SHUTDOWN_TIMEOUT: integer(1, 600, 25, 'seconds', 'after SIGTERM: time until open requests are cut off'),

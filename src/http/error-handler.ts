@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
+import { relayHint, type WarnOfRelay } from './caller/relay.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
-import { PROBLEMS, problemHeaders, problemOf } from './problem.ts';
+import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf } from './problem.ts';
 import type { RetrySpread } from './retry-spread.ts';
 
 /** Our codes for Fastify's own errors. */
@@ -16,13 +17,15 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_ASYNC_CONSTRAINT: 'bad_request',
 };
 
-/** Limits the errors in one answer: a client needs only the first few. */
-const MAX_FIELD_ERRORS = 10;
+interface ErrorOptions {
+  retrySpread?: RetrySpread;
+  warnOfRelay?: WarnOfRelay;
+}
 
 /** Registers the only place that turns errors into answers. */
-export function registerErrorHandler(app: FastifyInstance, retrySpread?: RetrySpread): void {
+export function registerErrorHandler(app: FastifyInstance, options: ErrorOptions = {}): void {
   app.setErrorHandler<FastifyError | AuthError>((error, request, reply) =>
-    sendError(error, request, reply, retrySpread),
+    sendError(error, request, reply, options),
   );
   app.setNotFoundHandler((request, reply) => sendError(new AuthError('not_found'), request, reply));
 }
@@ -32,7 +35,7 @@ export function sendError(
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,
-  retrySpread: RetrySpread = () => 0,
+  { retrySpread = () => 0, warnOfRelay }: ErrorOptions = {},
 ): FastifyReply {
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
@@ -41,15 +44,18 @@ export function sendError(
     request.log.warn({ reason: reasonOf(refusal.cause) }, 'a dependency failed');
   }
   request.errorCode = refusal.code;
+  const problem = problemOf(refusal.code, request.id, refusal.errors, refusal.right);
+  const hint = relayHint(refusal.code, request);
+  if (hint !== null) {
+    problem.detail += ` ${hint}`;
+    warnOfRelay?.(request);
+  }
   return reply
     .code(status)
     .headers(problemHeaders(refusal, retrySpread(refusal.code)))
     .type(errorType(request))
     .serializer(JSON.stringify)
-    .send({
-      ...problemOf(refusal.code, request.id, refusal.errors, refusal.right),
-      ...oauthMembers(request, refusal),
-    });
+    .send({ ...problem, ...oauthMembers(request, refusal) });
 }
 
 function translate(error: FastifyError | Error): AuthError {

@@ -85,6 +85,9 @@ export const PROBLEMS = {
   ],
 } as const satisfies Record<ErrorCode, readonly [status: number, title: string, detail: string]>;
 
+/** Limits the errors in one answer: a client needs only the first few. */
+export const MAX_FIELD_ERRORS = 10;
+
 /** The schema of a problem, for the reference. */
 export const ProblemSchema = Type.Object(
   {
@@ -108,7 +111,7 @@ export const ProblemSchema = Type.Object(
           },
           { title: 'FieldError', additionalProperties: false },
         ),
-        { description: 'The fields that were refused, at most ten' },
+        { description: 'The fields that were refused', maxItems: MAX_FIELD_ERRORS },
       ),
     ),
   },

@@ -23,48 +23,70 @@ export const MessageSchema = Type.Object(
   { title: 'Message', description: 'The request was carried out', additionalProperties: false },
 );
 
+/**
+ * The domain checks form, length and characters after normalisation, and a validator would check them before it. So the
+ * limits of texts are shown in the reference only (openapi/shown.ts).
+ */
 export const Name = Type.String({
-  description: 'The user’s name, 1 to 128 characters, not blank, without invisible characters',
+  description: 'The user’s name, not blank, without invisible characters',
+  shown: { minLength: 1, maxLength: 128 },
   examples: ['Ada Lovelace'],
 });
 export const Email = Type.String({
-  description: 'At most 254 characters, with one `@`, without invisible characters',
+  description: 'With one `@`, without whitespace and invisible characters',
+  shown: { minLength: 3, maxLength: 254, pattern: '^[^@\\s]+@[^@\\s]+$' },
   writeOnly: true,
   examples: ['ada@example.com'],
 });
 export const NewPassword = Type.String({
   description:
-    '8 (`PASSWORD_MIN_LENGTH`) to 1,024 characters of any kind, not blank, not one of the most common passwords, and not the user’s own name or address',
+    'Characters of any kind, at least `PASSWORD_MIN_LENGTH` (8); not blank, not one of the most common passwords, and not the user’s own name or address',
+  shown: { minLength: 8, maxLength: 1024 },
   writeOnly: true,
   examples: ['a longer difference engine'],
 });
 
-/** The domain checks form, length and characters after normalisation; a schema would check before it. */
 export const Username = Type.String({
   description:
-    '1 to 64 characters, without whitespace, invisible characters or `@`, in one script; `Ada` and `ada` are one username',
+    'Without whitespace, invisible characters or `@`, in one script; `Ada` and `ada` are one username',
+  shown: { minLength: 1, maxLength: 64, pattern: '^[^@\\s]+$' },
   examples: ['ada'],
 });
 export const Password = Type.String({
-  description:
-    'At signup 8 (`PASSWORD_MIN_LENGTH`) to 1,024 characters of any kind, not blank, not one of the most common passwords, and not the user’s own name or address',
+  description: 'The account’s password',
+  shown: { minLength: 1, maxLength: 1024 },
   writeOnly: true,
   examples: ['correct horse battery staple'],
 });
 export const Device = Type.String({
   description:
-    'The user’s name for the device, 1 to 128 characters, not blank. Invisible characters are removed. If it is omitted where optional, or nothing is left, a short form of the User-Agent is used',
+    'The user’s name for the device, not blank. Invisible characters are removed. If it is omitted where optional, or nothing is left, a short form of the User-Agent is used',
+  shown: { minLength: 1, maxLength: 128 },
   writeOnly: true,
   examples: ['Kitchen tablet'],
 });
 
 /**
- * An id in a path or query, as text: a validator that converts to numbers accepts `1e3`, `0x10` and a rounded 2^53 + 1.
+ * An integer in a path or query, shown as one. It is validated as text: a validator that converts to numbers accepts
+ * `1e3`, `0x10` and a rounded 2^53 + 1.
  */
-export const IdText = Type.String({
+export function integerText(
+  pattern: string,
+  {
+    description,
+    example,
+    ...bounds
+  }: { description: string; minimum: number; maximum: number; example: number },
+) {
+  const shown = { type: 'integer', ...bounds, pattern: undefined, examples: [example] };
+  return Type.String({ description, pattern, shown });
+}
+
+export const IdText = integerText('^[1-9][0-9]{0,15}$', {
   description: 'An id: a decimal from 1 to 2^53 - 1',
-  pattern: '^[1-9][0-9]{0,15}$',
-  examples: ['7'],
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+  example: 7,
 });
 
 /**

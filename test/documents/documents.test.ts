@@ -6,7 +6,7 @@ import { allDocuments, DOCUMENTS, NOT_RUN, readDocument, ROOT } from '../support
 import { readBlocks } from '../support/markdown.ts';
 
 /** Languages that GitHub highlights. A block without a language would hide a shell block from the tests. */
-const LANGUAGES = ['sh', 'sql', 'json', 'ts', 'mermaid', 'text', 'nginx', 'caddy', 'yaml'];
+const LANGUAGES = ['sh', 'sql', 'json', 'ts', 'mermaid', 'text', 'nginx', 'caddy', 'yaml', 'python', 'go'];
 
 /** Its table of promises contains whole sentences. */
 const WIDE_CELLS = ['docs/rotation.md'];

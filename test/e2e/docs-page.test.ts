@@ -18,9 +18,53 @@ test('the page at /docs', { skip: chromiumMissing }, async (t) => {
   await watched.page.goto(`${service.url}/docs`);
   await watched.page.locator('.opblock').first().waitFor();
 
+  await t.test('an operation unfolds without its errors', (t) => unfold(t, watched));
+  await t.test('the list can be filtered by tag and path', (t) => filter(t, watched));
   await t.test('all six operations can be tried by clicking', (t) => clickThrough(t, service, watched));
   await t.test('the test notices violations of the page’s policy', (t) => violatePolicy(t, watched));
 });
+
+/** Signup's errors took 6,000 pixels. */
+async function unfold(t: Test, { page, complaints }: Watched): Promise<void> {
+  const block = blockOf(page, 'signUp');
+  await block.locator('.opblock-summary-control').click();
+  const errors = block.locator('tr.response[data-code^="4"], tr.response[data-code^="5"]');
+  await errors.first().waitFor();
+  t.ok((await errors.count()) >= 8);
+  const { height = Infinity } = (await block.boundingBox()) ?? {};
+  t.ok(height < 2500, `${height} pixels`);
+  await screenshot(page, 'unfolded', true);
+
+  const limited = block.locator('tr.response[data-code="429"]');
+  t.equal((await limited.innerText()).replaceAll(/\s+/g, ' ').trim(), '429 rate_limited');
+  t.equal(await limited.locator('.microlight, .model-example').count(), 0);
+  await limited.locator('button').click();
+  await limited.locator('.model-example').waitFor();
+  t.match(await limited.innerText(), /Retry-After/, 'a click shows it all');
+  t.match(await block.locator('tr.response[data-code="200"]').innerText(), /access_token/, 'never collapsed');
+  await block.locator('.opblock-summary-control').click();
+  t.strictSame(complaints, []);
+}
+
+async function filter(t: Test, { page, complaints }: Watched): Promise<void> {
+  const [input, shown] = [page.locator('.operation-filter-input'), page.locator('.opblock')];
+  const all = await shown.count();
+  for (const [text, operations] of [
+    ['/api/users', 8],
+    ['discovery', 2],
+    ['nothing like it', 0],
+    ['', all],
+  ] as const) {
+    await input.fill(text);
+    await until(async () => (await shown.count()) === operations);
+    t.pass(`${text}: ${operations}`);
+  }
+  t.strictSame(complaints, []);
+}
+
+function blockOf(page: Page, operationId: string): Locator {
+  return page.locator(`[id$="-${operationId}"].opblock`);
+}
 
 async function clickThrough(t: Test, { url }: Service, { page, complaints }: Watched): Promise<void> {
   const account = anAccount();
@@ -84,9 +128,9 @@ async function violatePolicy(t: Test, { page, complaints }: Watched): Promise<vo
 }
 
 /** Saves a screenshot if SCREENSHOTS names a folder. */
-async function screenshot(page: Page, name: string): Promise<void> {
+async function screenshot(page: Page, name: string, fullPage = false): Promise<void> {
   const { SCREENSHOTS: folder } = process.env;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`) });
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
 }
 
 /** Schemas of the answers. */
@@ -99,7 +143,7 @@ interface Attempt {
 
 /** Opens an operation, fills in its fields, executes it, and reads the answer on the page. */
 async function tryIt(page: Page, operationId: string, { body, id }: Attempt = {}) {
-  const block = page.locator(`[id$="-${operationId}"].opblock`);
+  const block = blockOf(page, operationId);
   await block.locator('.opblock-summary-control').click();
   if (body) await block.locator('textarea.body-param__text').fill(JSON.stringify(body));
   if (id !== undefined) await block.locator('tr[data-param-name="id"] input').fill(String(id));

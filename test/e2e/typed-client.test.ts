@@ -19,6 +19,7 @@ test('a typed client that is generated from the document', async (t) => {
     types: ['refresh', 'refresh', 'llt'],
     ended: 'logged out',
     code: 'invalid_token',
+    owner: null,
   });
 });
 

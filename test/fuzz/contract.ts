@@ -79,7 +79,8 @@ export function makeContract(document: Document) {
       const { required, schema } = resolve<Header>(document, part);
       const value = answer.headers.get(name.toLowerCase());
       if (value === undefined) return required ? [`${name} is missing`] : [];
-      return validate(schema, value).map((problem) => `${name}: ${problem}`);
+      const isNumber = schema.type === 'integer' && /^\d+$/.test(value);
+      return validate(schema, isNumber ? Number(value) : value).map((problem) => `${name}: ${problem}`);
     });
   }
 

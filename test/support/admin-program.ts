@@ -24,13 +24,13 @@ function must<Data>({ data, error }: { data?: Data; error?: Problem }): Data {
 const email = \`\${username}@example.com\`;
 const created = must(await admin.POST('/api/users', { body: { username, name: 'Ada', email, roles: ['orders:read'] } }));
 const { id } = created;
-const path = { id: String(id) };
+const path = { id };
 
 // Look it up.
 const shown = must(await admin.GET('/api/users/{id}', { params: { path } }));
 const byName = must(await admin.GET('/api/users', { params: { query: { username } } }));
 const byEmail = must(await admin.GET('/api/users', { params: { query: { email } } }));
-const byId = must(await admin.GET('/api/users', { params: { query: { id: path.id } } }));
+const byId = must(await admin.GET('/api/users', { params: { query: path } }));
 
 // Page through all users.
 for (const suffix of ['b', 'c', 'd', 'e']) {
@@ -42,7 +42,7 @@ for (const suffix of ['b', 'c', 'd', 'e']) {
 const pages: number[][] = [];
 let after: number | null = null;
 do {
-  const query: { limit: string; after?: string } = { limit: '2', ...(after !== null && { after: String(after) }) };
+  const query: { limit: number; after?: number } = { limit: 2, ...(after !== null && { after }) };
   const page = must(await admin.GET('/api/users', { params: { query } }));
   pages.push(page.users.map((each) => each.id));
   after = page.next;

@@ -1,27 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { skipReason } from './environment.ts';
-import { PYTHON_MODULES } from './tools.ts';
+import { cannotImport, modulesMissing, python } from './python.ts';
 
 const SCRIPT = new URL('../../../test/support/foreign-hashes.py', import.meta.url).pathname;
 
-/** Debian's packages belong to Debian's interpreter, which may not be the first in PATH. */
-const PATH = `/usr/bin:${process.env.PATH ?? ''}`;
-
-function python(args: string[], { input = '', modules = '' } = {}) {
-  const env = { PATH, ...(modules && { PYTHONPATH: modules }) };
-  return spawnSync('python3', args, { env, input, encoding: 'utf8' });
-}
-
-function cannotImport(what: string, modules = ''): boolean {
-  return python(['-c', what], { modules }).status !== 0;
-}
-
 /** Why no hashes can be made here, or false. */
 export function hashersMissing(): false | string {
-  const missing = Object.entries(PYTHON_MODULES).filter(([name]) => cannotImport(`import ${name}`));
-  if (missing.length === 0) return false;
-  const packages = missing.map(([, debian]) => debian).join(' ');
-  return skipReason(`Python lacks ${missing.map(([name]) => name).join(', ')} (apt-get install ${packages})`);
+  return modulesMissing('argon2', 'bcrypt', 'django', 'passlib');
 }
 
 /** TEST_DJANGO: a folder with a newer Django than Debian 12's, which has no scrypt. */

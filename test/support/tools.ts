@@ -44,13 +44,16 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
 };
 
 /**
- * The Python libraries whose hashes we import, by module and Debian package. `.ci/run` installs them too, and Django 4 or
- * later besides: Debian 12's is older.
+ * The Python libraries that suites use, by module and Debian package. `.ci/run` installs them too, and Django 4 or later
+ * besides: Debian 12's is older.
  */
 export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   argon2: 'python3-argon2',
+  authlib: 'python3-authlib',
   bcrypt: 'python3-bcrypt',
+  cryptography: 'python3-cryptography',
   django: 'python3-django',
+  jwt: 'python3-jwt',
   passlib: 'python3-passlib',
 };
 

@@ -16,6 +16,8 @@ const password = 'difference engine';
 type Pair = components['schemas']['Pair'];
 type Problem = components['schemas']['Problem'];
 
+const ownerOf = (answer: components['schemas']['Introspection']) => (answer.active ? answer.sub : null);
+
 function must<Data>({ data, error }: { data?: Data; error?: Problem }): Data {
   if (data === undefined) throw new Error(error?.code ?? 'no answer');
   return data;
@@ -32,14 +34,14 @@ const created = must(
 const verified = await client.GET('/api/auth/verify', as(created.longlived_token));
 const profile = must(await client.GET('/api/user', as(token)));
 must(
-  await client.DELETE('/api/auth/llt/{id}', { ...as(token), params: { path: { id: String(created.id) } } }),
+  await client.DELETE('/api/auth/llt/{id}', { ...as(token), params: { path: { id: created.id } } }),
 );
 must(await client.DELETE('/api/auth', as(token)));
 const [first] = profile.tokens.filter(({ type, current }) => type === 'refresh' && !current);
 const ended = must(
   await client.DELETE('/api/auth/{id}', {
     ...as(signedUp.access_token),
-    params: { path: { id: String(first?.id) } },
+    params: { path: { id: first?.id ?? 0 } },
   }),
 );
 const refusal = await client.GET('/api/user', as(token));
@@ -52,6 +54,7 @@ console.log(
     types: profile.tokens.map(({ type }) => type),
     ended: ended.msg,
     code,
+    owner: ownerOf({ active: false }),
   }),
 );
 `;
@@ -66,9 +69,11 @@ export const MISTAKES: Mistake[] = [
   ],
   ['a property that is missing', '{ username, password, device', '{ username, device'],
   ['a property of another type', "name: 'Ada'", 'name: 5'],
-  ['a parameter that is missing', 'params: { path: { id: String(created.id) } }', 'params: {}'],
+  ['a parameter that is missing', 'params: { path: { id: created.id } }', 'params: {}'],
+  ['an id as text', 'path: { id: created.id }', 'path: { id: String(created.id) }'],
   ['a member that no answer has', 'refreshed.access_token', 'refreshed.accessToken'],
   ['an e-mail address in an answer', 'signedUp.user.id', 'signedUp.user.email'],
   ['a code that there is not', "=== 'invalid_token'", "=== 'no_such_code'"],
+  ['an owner of a token that is not good', 'answer.active ? answer.sub : null', 'answer.sub'],
   ['a type of token that there is not', "type === 'refresh'", "type === 'access'"],
 ];

@@ -30,7 +30,11 @@ const schema = operation({
   security: [],
   refuses: ['invalid_credentials', 'rate_limited', 'overloaded', 'unavailable'],
   body: closedBody('LogIn', {
-    username: Type.String({ description: 'The username, or the e-mail address', examples: ['ada'] }),
+    username: Type.String({
+      description: 'The username, or the e-mail address',
+      shown: { minLength: 1, maxLength: 254 },
+      examples: ['ada'],
+    }),
     password: Password,
     device: Type.Optional(Device),
   }),

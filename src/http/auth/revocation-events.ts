@@ -1,12 +1,14 @@
 import Type, { type TSchema } from 'typebox';
 import type { JsonObject } from '../openapi/json.ts';
+import { Id } from '../schemas.ts';
 
 /** The feed's answer in the reference. OpenAPI 3.1 cannot describe a stream, so `x-events` holds each event's data. */
 
-const id = (description: string) => Type.Integer({ description, minimum: 1, examples: [7] });
+const id = (description: string) => ({ ...Id, description });
 const before = Type.Integer({
   description: 'Every token of the user whose id is at most this is revoked',
   minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
   examples: [12],
 });
 

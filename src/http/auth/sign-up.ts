@@ -7,7 +7,7 @@ import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
 import type { TokenPairResponse } from '../token-pair-response.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
-import { closedBody, Device, Email, Name, Password, Username } from '../schemas.ts';
+import { closedBody, Device, Email, Name, NewPassword, Username } from '../schemas.ts';
 import { PairSchema } from '../token-pair-response.ts';
 
 interface SignUpRoute {
@@ -37,7 +37,7 @@ const schema = operation({
     username: Username,
     name: Name,
     email: Email,
-    password: Password,
+    password: NewPassword,
     device: Type.Optional(Device),
   }),
   response: { 200: PairSchema },

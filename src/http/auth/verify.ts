@@ -3,6 +3,7 @@ import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { ALL_METHODS } from '../plugins/method-not-allowed.ts';
+import { Id } from '../schemas.ts';
 
 const schema = operation({
   operationId: 'verify',
@@ -17,7 +18,7 @@ const schema = operation({
     200: {
       description: 'The token is good; the headers name its user',
       headers: {
-        'X-Auth-User': header('The user’s id', '^[1-9][0-9]{0,15}$', '7'),
+        'X-Auth-User': idHeader('The user’s id'),
         'X-Auth-Username': header(
           'The username in ASCII: other characters and `%` are percent-encoded UTF-8',
           '^[!-~]+$',
@@ -28,11 +29,7 @@ const schema = operation({
           '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
           'editor,billing:read',
         ),
-        'X-Auth-Session': header(
-          'The id of the token: a session’s or a long-lived token’s',
-          '^[1-9][0-9]{0,15}$',
-          '7',
-        ),
+        'X-Auth-Session': idHeader('The id of the token: a session’s or a long-lived token’s'),
         'X-Auth-Token-Type': header('`access` or `llt`', '^(access|llt)$', 'access'),
       },
     },
@@ -73,6 +70,10 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
     .header('x-auth-session', tokenId)
     .header('x-auth-token-type', type)
     .send('');
+}
+
+function idHeader(description: string): JsonObject {
+  return { description, required: true, schema: { ...Id, description: undefined, readOnly: undefined } };
 }
 
 function header(description: string, pattern: string, example: string): JsonObject {

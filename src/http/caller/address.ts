@@ -36,6 +36,16 @@ export function addressOf({ ip }: FastifyRequest): Address | null {
 }
 
 /**
+ * Whether a relay (a proxy or a backend) forwards an address that does not count, because TRUST_PROXY does not list the
+ * relay. All its users then look like the relay itself. A client that makes the header up is taken for a relay too.
+ */
+export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
+  if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;
+  // If the peer is trusted, `ips` lists the peer and the addresses before it.
+  return (ips?.length ?? 1) <= 1;
+}
+
+/**
  * The key by which callers take turns and requests are counted: an IPv4 address, or the /64 of an IPv6 address, since
  * privacy extensions change the rest. All unreadable addresses share one key.
  */

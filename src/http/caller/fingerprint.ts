@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { addressOf } from './address.ts';
+import { addressOf, isHiddenByRelay } from './address.ts';
 
 /** Keyed hash of an address and a User-Agent. */
 export type HashCaller = (address: string, userAgent: string) => string;
@@ -12,12 +12,13 @@ export type HashCallerEach = (address: string, userAgent: string) => string[];
  * clients look like that peer. Then the fingerprint is empty, and no two requests count as the same client's. It is
  * also empty if the address cannot be read.
  */
-export function makeCallerFingerprint(hashCaller: HashCaller, warn: (request: FastifyRequest) => void) {
-  let warned = false;
+export function makeCallerFingerprint(
+  hashCaller: HashCaller,
+  warnOfRelay: (request: FastifyRequest) => void,
+) {
   return function callerFingerprint(request: FastifyRequest): string {
-    if (isForwardedByStranger(request)) {
-      if (!warned) warn(request);
-      warned = true;
+    if (isHiddenByRelay(request)) {
+      warnOfRelay(request);
       return '';
     }
     const address = addressOf(request);
@@ -30,7 +31,7 @@ export type CallerFingerprint = ReturnType<typeof makeCallerFingerprint>;
 /** The caller's fingerprints under every secret in use. An empty list if `callerFingerprint` returns ''. */
 export function makeCallerFingerprints(hashCallerEach: HashCallerEach) {
   return function callerFingerprints(request: FastifyRequest): string[] {
-    const address = isForwardedByStranger(request) ? null : addressOf(request);
+    const address = isHiddenByRelay(request) ? null : addressOf(request);
     return address ? hashCallerEach(address.text, userAgentOf(request)) : [];
   };
 }
@@ -39,10 +40,4 @@ export type CallerFingerprints = ReturnType<typeof makeCallerFingerprints>;
 
 function userAgentOf({ headers }: FastifyRequest): string {
   return headers['user-agent'] ?? '';
-}
-
-/** If the peer is trusted, `ips` lists the peer and the addresses before it. */
-function isForwardedByStranger({ headers, ips }: FastifyRequest): boolean {
-  if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;
-  return (ips?.length ?? 1) <= 1;
 }

@@ -30,7 +30,7 @@ export function completeDocument(
 ): JsonObject {
   const responses: JsonObject = {};
   const schemas: JsonObject = {};
-  const described = withoutUnsafe(generated.paths ?? {}) as Record<string, Record<string, JsonObject>>;
+  const described = (generated.paths ?? {}) as Record<string, Record<string, JsonObject>>;
   const paths = Object.entries(described)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([path, operations]) => [path, completePath(path, operations, schemaOf, responses)] as const);
@@ -49,14 +49,6 @@ export function completeDocument(
       securitySchemes: SECURITY_SCHEMES,
     },
   };
-}
-
-/** `format: 'unsafe'` tells only our serializer something: this text needs no escapes. */
-function withoutUnsafe(paths: unknown): unknown {
-  const text = JSON.stringify(paths, (key, value: unknown) =>
-    key === 'format' && value === 'unsafe' ? undefined : value,
-  );
-  return JSON.parse(text) as unknown;
 }
 
 /**

@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from './json.ts';
  * @throws Error that names the first property without an example
  */
 export function exampleOf(schema: JsonObject, path = ''): unknown {
-  const { examples, properties, items, anyOf } = schema;
+  const { examples, properties, items, anyOf, oneOf = anyOf } = schema;
   if (Array.isArray(examples) && examples.length > 0) return examples[0];
   if ('const' in schema) return schema.const;
   if (isObject(properties)) {
@@ -17,6 +17,6 @@ export function exampleOf(schema: JsonObject, path = ''): unknown {
     );
   }
   if (isObject(items)) return [exampleOf(items, path)];
-  if (Array.isArray(anyOf)) return exampleOf(anyOf[0] as JsonObject, path);
+  if (Array.isArray(oneOf)) return exampleOf(oneOf[0] as JsonObject, path);
   throw new Error(`${path} has no example`);
 }

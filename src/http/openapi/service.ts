@@ -57,7 +57,7 @@ valid HTTP is refused in the same format. For OAuth libraries, some operations a
 **Requests** with a body send JSON in UTF-8, of at most 16 KiB; a property that is not listed here is refused, and no
 value is converted. In a form, parameters that are not listed are ignored, and repeated ones are refused. If there is
 no body, \`Content-Type: application/json\` with an empty body is accepted. Text is compared and measured in code
-points, after Unicode normalisation and trimming: this is why no schema here limits its length.
+points, after Unicode normalisation and trimming, and the limits of texts in these schemas hold for that form.
 
 **Every answer** carries \`X-Request-Id\`, which is also in the service’s log, and \`Cache-Control: no-store\` unless
 it is a public document.`;

@@ -3,6 +3,8 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { completeDocument, type RouteSchema } from '../openapi/document.ts';
+import { COLLAPSED_STYLE, collapseErrors } from '../openapi/page.ts';
+import { asShown } from '../openapi/shown.ts';
 import { SECURITY_SCHEMES, SERVICE } from '../openapi/service.ts';
 
 /** The page loads everything from this service, runs no injected script, and cannot be framed. */
@@ -29,9 +31,10 @@ async function openapi(app: FastifyInstance): Promise<void> {
     convertConstToEnum: false,
     transform: ({ schema, url, route }) => {
       const { oauthErrors = false } = (route.config ?? {}) as { oauthErrors?: boolean };
-      if (schema.operationId !== undefined)
-        schemas.set(schema.operationId, { ...(schema as RouteSchema), oauthErrors });
-      return { schema, url };
+      const shown = asShown(schema) as typeof schema;
+      if (shown.operationId !== undefined)
+        schemas.set(shown.operationId, { ...(shown as RouteSchema), oauthErrors });
+      return { schema: shown, url };
     },
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('not an OpenAPI document');
@@ -49,10 +52,13 @@ async function page(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: POLICY,
-    theme: { title: 'Latchkey' },
+    theme: { title: 'Latchkey', css: [{ filename: 'collapsed-errors.css', content: COLLAPSED_STYLE }] },
     uiConfig: {
       layout: 'BaseLayout',
       docExpansion: 'list',
+      // By tag or path.
+      filter: true,
+      plugins: [collapseErrors],
       tryItOutEnabled: true,
       displayRequestDuration: true,
       defaultModelsExpandDepth: 0,

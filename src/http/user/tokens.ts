@@ -4,7 +4,7 @@ import Type from 'typebox';
 import type { Bearer } from '../../domain/access-tokens/principal.ts';
 import type { LogOutEverywhere } from '../../domain/sessions/log-out-everywhere.ts';
 import { SHOWN_REASONS, type EndedPosition, type EndedToken } from '../../domain/tokens/ended-token.ts';
-import type { ListTokens } from '../../domain/users/list-tokens.ts';
+import { ENDED_PAGE, type ListTokens } from '../../domain/users/list-tokens.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { Id, refuseBody, Timestamp, timestamp } from '../schemas.ts';
@@ -56,7 +56,7 @@ const listSchema = operation({
     200: Type.Object(
       {
         tokens: Type.Array(TokenSchema, { description: 'The tokens that may act for the user' }),
-        ended: Type.Array(EndedSchema, { description: 'The newest first, 100 per page' }),
+        ended: Type.Array(EndedSchema, { description: 'The newest first', maxItems: ENDED_PAGE }),
         ended_next: Type.Union([Type.String(), Type.Null()], {
           description: 'Pass it as `ended_before` for the next page; null on the last',
           examples: [null],

@@ -3,8 +3,10 @@ import type { Account } from '../../domain/users/account.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 import { IdText, parseId } from '../schemas.ts';
 
-export const Roles = Type.Array(Type.String(), {
-  description: 'At most 32 different strings of 1 to 64 of `a-z`, `0-9`, `:`, `_` and `-`',
+/** Shown only: the domain's errors do not repeat a role that was sent. */
+export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
+  description: 'The roles, whose meaning your services choose',
+  shown: { maxItems: 32, uniqueItems: true },
   examples: [['admin', 'billing:read']],
 });
 

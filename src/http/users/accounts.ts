@@ -13,6 +13,7 @@ import {
   Email,
   Id,
   IdText,
+  integerText,
   MessageSchema,
   Name,
   NewPassword,
@@ -65,17 +66,19 @@ const Query = Type.Object(
     ),
     id: Type.Optional({ ...IdText, description: 'The account of this id' }),
     after: Type.Optional(
-      Type.String({
+      integerText('^(0|[1-9][0-9]{0,15})$', {
         description: 'Accounts with greater ids: the `next` of the previous page; 0 by default',
-        pattern: '^(0|[1-9][0-9]{0,15})$',
-        examples: ['7'],
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        example: 7,
       }),
     ),
     limit: Type.Optional(
-      Type.String({
-        description: 'The most accounts of the page, 1 to 100; 100 by default',
-        pattern: '^([1-9][0-9]?|100)$',
-        examples: ['20'],
+      integerText('^([1-9][0-9]?|100)$', {
+        description: 'The most accounts of the page; 100 by default',
+        minimum: 1,
+        maximum: PAGE,
+        example: 20,
       }),
     ),
   },
@@ -93,7 +96,7 @@ const listSchema = operation({
   response: {
     200: Type.Object(
       {
-        users: Type.Array(AccountSchema, { description: 'In the order of ids' }),
+        users: Type.Array(AccountSchema, { description: 'In the order of ids', maxItems: PAGE }),
         next: Type.Union([Id, Type.Null()], {
           description: 'Pass it as `after` for the next page; null on the last',
           examples: [null],

@@ -42,8 +42,16 @@ const schema = operation({
           'How services say who they are',
           'client_secret_basic',
         ),
-        response_types_supported: list('None: there is no authorization endpoint'),
+        response_types_supported: list('`none`: there is no authorization endpoint', 'none'),
         grant_types_supported: list('None: there is no token endpoint'),
+        latchkey_verify_endpoint: uri(
+          'Ours: is a token good right now? For proxies',
+          'https://auth.example.com/api/auth/verify',
+        ),
+        latchkey_revocations_endpoint: uri(
+          'Ours: the feed of revocations',
+          'https://auth.example.com/api/auth/revocations',
+        ),
       },
       { title: 'Metadata', description: 'The endpoints and their features', additionalProperties: false },
     ),
@@ -51,8 +59,7 @@ const schema = operation({
 });
 
 /**
- * RFC 8414's metadata. Latchkey has no authorization and no token endpoint: the lists of grants and response types are
- * empty. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
+ * RFC 8414's metadata. Latchkey has no authorization endpoint. Members that begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
  * both, since a proxy may strip the issuer's path.
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
@@ -91,7 +98,10 @@ function metadataOf(issuer: string) {
     introspection_endpoint_auth_methods_supported: methods,
     revocation_endpoint: `${base}/api/auth/revoke`,
     revocation_endpoint_auth_methods_supported: methods,
-    response_types_supported: [],
+    // RFC 8414 demands the member, and a list may not be empty (section 2 and 3.2).
+    response_types_supported: ['none'],
     grant_types_supported: [],
+    latchkey_verify_endpoint: `${base}/api/auth/verify`,
+    latchkey_revocations_endpoint: `${base}/api/auth/revocations`,
   };
 }

@@ -143,7 +143,7 @@ test('every code of an error is documented by some operation', (t) => {
 test('secret properties are write-only and in no response schema', (t) => {
   const { schemas } = read().components;
   for (const [title, schema] of Object.entries(schemas)) {
-    const properties = schema.properties as Record<string, JsonSchema>;
+    const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
     for (const name of ['email', 'password', 'device']) {
       if (name in properties) t.equal(properties[name]?.writeOnly, true, `${title} ${name}`);
     }
@@ -271,7 +271,9 @@ function gapsInSchema(document: Document, part: JsonSchema, path = ''): string[]
       ),
       ...gapsInSchema(document, property, `${path}/${name}`),
     ]),
-    ...((schema.allOf ?? []) as JsonSchema[]).flatMap((each) => gapsInSchema(document, each, path)),
+    ...((schema.allOf ?? schema.oneOf ?? []) as JsonSchema[]).flatMap((each) =>
+      gapsInSchema(document, each, path),
+    ),
     ...(items ? gapsInSchema(document, items, path) : []),
   ];
 }

@@ -15,8 +15,10 @@ test('the metadata name every endpoint below the issuer', async (t) => {
     introspection_endpoint_auth_methods_supported: ['client_secret_basic'],
     revocation_endpoint: 'https://auth.example/api/auth/revoke',
     revocation_endpoint_auth_methods_supported: ['client_secret_basic'],
-    response_types_supported: [],
+    response_types_supported: ['none'],
     grant_types_supported: [],
+    latchkey_verify_endpoint: 'https://auth.example/api/auth/verify',
+    latchkey_revocations_endpoint: 'https://auth.example/api/auth/revocations',
   });
   const headers = { 'if-none-match': String(response.headers.etag) };
   t.equal((await call(target, `GET ${PATH}`, { headers })).statusCode, 304);

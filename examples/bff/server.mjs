@@ -1,0 +1,136 @@
+// A backend-for-frontend: the browser holds a cookie, and the tokens stay here. See docs/integrating.md,
+// "A backend-for-frontend". The sessions are in memory: several replicas need a store that they share.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import fastify from 'fastify';
+
+const {
+  LATCHKEY_URL = 'http://localhost:3000',
+  ORIGIN = 'https://localhost:5000',
+  PORT = '5000',
+} = process.env;
+const COOKIE = '__Host-session';
+const IDLE = 30 * 86_400_000; // REFRESH_TOKEN_TTL of Latchkey
+const PATIENCE = 3; // seconds that a request waits for a retry
+
+/** The pair of each session, by the value of its cookie. */
+const sessions = new Map();
+const app = fastify({ trustProxy: process.env.TRUST_PROXY || false });
+
+// Another site can make the browser send the cookie, but not this header: there is no CORS here.
+app.addHook('onRequest', async ({ headers }, reply) => {
+  reply.header('cache-control', 'no-store');
+  if (headers['x-requested-by'] !== 'page' || (headers.origin ?? ORIGIN) !== ORIGIN)
+    return reply.code(403).send({ code: 'cross_site' });
+});
+
+app.post('/bff/login', async (request, reply) => {
+  const { username, password } = request.body ?? {};
+  const answer = await ask(request, 'POST', '/api/auth', { body: { username, password } });
+  if (answer.status !== 200) return pass(reply, answer);
+  forgetIdle();
+  // A new id for each login: one that an attacker has planted is worth nothing.
+  const id = randomBytes(32).toString('base64url');
+  sessions.set(id, { ...pairOf(answer), usedAt: Date.now() });
+  setCookie(reply, id);
+  return { user: answer.body.user };
+});
+
+// Call your own services like this too, with their URL instead of Latchkey's.
+app.get('/bff/user', async (request, reply) => {
+  const { id, session } = sessionOf(request);
+  if (!session) return reply.code(401).send({ code: 'signed_out' });
+  const answer = await askAsUser(session, request, 'GET', '/api/user');
+  return answer.isSignedOut ? signOut(reply, id, 401) : pass(reply, answer);
+});
+
+app.post('/bff/logout', async (request, reply) => {
+  const { id, session } = sessionOf(request);
+  if (!session) return signOut(reply, id, 200);
+  const answer = await askAsUser(session, request, 'DELETE', '/api/auth');
+  // After a 503 the session stays, so that the browser can repeat the logout.
+  return answer.isSignedOut || answer.status === 200 ? signOut(reply, id, 200) : pass(reply, answer);
+});
+
+/** Asks Latchkey, with the user's address and User-Agent. A lost answer is like a 503: nothing is known. */
+async function ask(request, method, path, { token, body } = {}) {
+  const headers = {
+    'x-forwarded-for': request.ip,
+    'user-agent': request.headers['user-agent'] ?? '',
+    ...(token && { authorization: `Bearer ${token}` }),
+    ...(body && { 'content-type': 'application/json' }),
+  };
+  const options = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(5000) };
+  try {
+    const response = await fetch(LATCHKEY_URL + path, options);
+    const retryAfter = Number(response.headers.get('retry-after') ?? 1);
+    return { status: response.status, retryAfter, body: await response.json() };
+  } catch {
+    return { status: 503, retryAfter: 1, body: { code: 'unavailable' } };
+  }
+}
+
+/** Asks with the access token, and after a refresh if that has expired. */
+async function askAsUser(session, request, method, path) {
+  const { access } = session;
+  const answer = await ask(request, method, path, { token: access });
+  if (answer.status !== 401 || answer.body.code !== 'invalid_token') return answer;
+  // Another request may have refreshed meanwhile.
+  const refusal = session.access === access ? await refresh(session, request) : null;
+  return refusal ?? ask(request, method, path, { token: session.access });
+}
+
+/** One refresh at a time: all requests of the session wait for it. */
+function refresh(session, request) {
+  session.refreshing ??= tryRefresh(session, request).finally(() => (session.refreshing = null));
+  return session.refreshing;
+}
+
+/** Repeats a refresh that had no answer, with the same token. @returns null after a success, else the refusal. */
+async function tryRefresh(session, request) {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await ask(request, 'GET', '/api/auth/refresh', { token: session.refresh });
+    if (answer.status === 200) {
+      Object.assign(session, pairOf(answer)); // stored before it is used
+      return null;
+    }
+    // Only these two mean signed out. After any other answer the session stays.
+    if ([401, 403].includes(answer.status)) return { ...answer, isSignedOut: true };
+    if (attempt === PATIENCE || answer.retryAfter > PATIENCE) return answer;
+    await wait(answer.retryAfter * 1000);
+  }
+}
+
+function pairOf({ body }) {
+  return { access: body.access_token, refresh: body.refresh_token };
+}
+
+function sessionOf({ headers }) {
+  const cookies = (headers.cookie ?? '').split('; ');
+  const id = cookies.find((each) => each.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1);
+  const session = sessions.get(id);
+  if (session) session.usedAt = Date.now();
+  return { id, session };
+}
+
+function signOut(reply, id, status) {
+  sessions.delete(id);
+  setCookie(reply, '', '; Max-Age=0');
+  return reply.code(status).send({ code: 'signed_out' });
+}
+
+/** `__Host-`: only this host can have set it, over TLS. Scripts cannot read it, and other sites do not send it. */
+function setCookie(reply, value, more = '') {
+  reply.header('set-cookie', `${COOKIE}=${value}; Path=/; Secure; HttpOnly; SameSite=Strict${more}`);
+}
+
+function pass(reply, { status, retryAfter, body }) {
+  if (status === 429 || status === 503) reply.header('retry-after', retryAfter);
+  return reply.code(status).send(body);
+}
+
+function forgetIdle() {
+  for (const [id, { usedAt }] of sessions) if (usedAt < Date.now() - IDLE) sessions.delete(id);
+}
+
+await app.listen({ port: Number(PORT) });

@@ -1,0 +1,48 @@
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../../domain/clock.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { addressOf, isHiddenByRelay } from './address.ts';
+import { isPrivate } from './private-addresses.ts';
+
+const FORWARDED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';
+
+/** What a relay changes about a refusal. */
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  rate_limited: `${FORWARDED} all its users count as one.`,
+  refresh_overlap: `${FORWARDED} a retry does not get the same pair again.`,
+};
+
+/** What a refusal adds to its detail if a relay is a cause of it; null if none is. */
+export function relayHint(code: ErrorCode, request: FastifyRequest): string | null {
+  const hint = HINTS[code];
+  return hint !== undefined && isHiddenByRelay(request) ? hint : null;
+}
+
+/** Milliseconds after which the log names a relay again. */
+const QUIET = 3_600_000;
+/** Any peer can send the header, so the relays that are remembered have a limit. */
+const MAX_PEERS = 64;
+
+/** Names each relay in the log once an hour. A public address may be a client's own, so the log says only that much. */
+export function makeRelayWarning(clock: Pick<Clock, 'monotonic'>) {
+  const warned = new Set<string>();
+  let since = clock.monotonic();
+  return function warnOfRelay(request: FastifyRequest): void {
+    if (clock.monotonic() - since >= QUIET) {
+      warned.clear();
+      since = clock.monotonic();
+    }
+    const address = addressOf(request);
+    const peer = address && isPrivate(address) ? address.text : 'a public address';
+    if (warned.has(peer) || warned.size >= MAX_PEERS) return;
+    warned.add(peer);
+    request.log.warn(
+      { peer },
+      'a relay forwards an address that does not count, so its users share one rate limit, and a retried refresh may ' +
+        'be refused: list the relay in TRUST_PROXY, and have it send X-Forwarded-For and User-Agent ' +
+        '(docs/operating.md, "Addresses behind proxies")',
+    );
+  };
+}
+
+export type WarnOfRelay = ReturnType<typeof makeRelayWarning>;

@@ -1,0 +1,53 @@
+import { test } from 'tap';
+import { ConfigError, loadConfig } from '../../src/config/config.ts';
+
+function read(CORS_ORIGINS: string): string[] | readonly string[] | null {
+  try {
+    return loadConfig({ CORS_ORIGINS }, 2 ** 40).CORS_ORIGINS;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems;
+  }
+}
+
+test('CORS_ORIGINS is off by default', (t) => {
+  t.equal(loadConfig({}, 2 ** 40).CORS_ORIGINS, null);
+  t.equal(read(''), null);
+  t.equal(read(' , '), null);
+  t.end();
+});
+
+test('CORS_ORIGINS takes exact origins', (t) => {
+  t.strictSame(read('https://app.example, http://localhost:5173,https://[::1]:8443,https://app.example'), [
+    'https://app.example',
+    'http://localhost:5173',
+    'https://[::1]:8443',
+  ]);
+  t.end();
+});
+
+test('anything else is refused with what to write', (t) => {
+  const refused: [value: string, problem: RegExp][] = [
+    ['*', /^CORS_ORIGINS must name each origin: with \*/],
+    ['https://*.app.example', /^CORS_ORIGINS must name each origin/],
+    ['null', /^CORS_ORIGINS must not hold null/],
+    ['https://app.example/', /trailing slash: write https:\/\/app\.example$/],
+    ['https://app.example/login', /without path .*: write https:\/\/app\.example$/],
+    ['https://app.example?x=1', /write https:\/\/app\.example$/],
+    ['https://App.Example', /write https:\/\/app\.example$/],
+    ['https://app.example:443', /write https:\/\/app\.example$/],
+    ['https://ada:secret@app.example', /write https:\/\/app\.example$/],
+    ['app.example', /such as https:\/\/app\.example\.com/],
+    ['localhost:5173', /such as/],
+    ['file:///tmp/x', /such as/],
+    ['https://', /such as/],
+  ];
+  for (const [value, problem] of refused) {
+    const problems = read(`https://good.example,${value}`);
+    t.equal(problems?.length, 1, value);
+    t.match(problems?.[0], problem, value);
+    t.notMatch(problems?.[0], 'secret');
+  }
+  t.match(read('*,null'), [/must name each origin.*, must not hold null/], 'all of them at once');
+  t.end();
+});

@@ -1,0 +1,226 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { anAccount, type Pair } from '../support/client.ts';
+import { ROOT } from '../support/documents.ts';
+import { freePort } from '../support/free-port.ts';
+import { listen } from '../support/listen.ts';
+import { logLines } from '../support/log-lines.ts';
+import { signUpOver, verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { answersHttp, startServerProcess } from '../support/server-process.ts';
+import { ready, startService, type Service } from '../support/service.ts';
+import '../support/watch-leaks.ts';
+
+const ORIGIN = 'https://shop.example';
+const PROGRAM = join(ROOT, 'examples/bff/server.mjs');
+
+test('the backend-for-frontend of examples/bff', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
+  await ready(service);
+  const network = await aNetwork(t, service.url);
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  await startServerProcess(t, [process.execPath, PROGRAM], {
+    answers: () => answersHttp(url),
+    env: { LATCHKEY_URL: network.url, ORIGIN, PORT: String(port), TRUST_PROXY: 'loopback' },
+  });
+  const browserAt = (address?: string) => aBrowser(url, address);
+  const account = anAccount();
+  await signUpOver(service.url, account);
+  const signIn = async (address?: string) => {
+    const browser = browserAt(address);
+    const response = await browser.send('POST /bff/login', account);
+    return { browser, response, text: await response.text() };
+  };
+
+  await t.test('a login gives the browser a cookie and no token', async (t) => {
+    const { browser, response, text } = await signIn();
+    t.equal(response.status, 200, text);
+    t.match(JSON.parse(text), { user: { username: account.username } });
+    t.notMatch(text, /eyJ|token/);
+    const [cookie = '', ...attributes] = (response.headers.get('set-cookie') ?? '').split('; ');
+    t.match(cookie, /^__Host-session=[\w-]{43}$/);
+    t.strictSame(attributes.sort(), ['HttpOnly', 'Path=/', 'SameSite=Strict', 'Secure']);
+    t.equal(response.headers.get('cache-control'), 'no-store');
+    t.equal((await browser.send('GET /bff/user')).status, 200);
+    const again = await signIn();
+    t.not(again.browser.cookie(), browser.cookie(), 'each login has a new id');
+  });
+
+  await t.test('a refused login is passed on, without a cookie', async (t) => {
+    const response = await browserAt().send('POST /bff/login', { ...account, password: 'wrong' });
+    t.equal(response.status, 401);
+    t.equal(response.headers.get('set-cookie'), null);
+  });
+
+  await t.test('requests of other sites are refused', async (t) => {
+    const { browser } = await signIn();
+    for (const headers of [{ 'x-requested-by': '' }, { origin: 'https://evil.example' }, { origin: 'null' }])
+      for (const line of ['GET /bff/user', 'POST /bff/logout', 'POST /bff/login'])
+        t.equal(
+          (await browser.send(line, line.endsWith('login') ? account : undefined, headers)).status,
+          403,
+        );
+    t.equal((await browser.send('GET /bff/user', undefined, { origin: ORIGIN })).status, 200);
+  });
+
+  await t.test('Latchkey counts the address of the user', async (t) => {
+    await signIn('203.0.113.7');
+    const logins = logLines(service.log()).filter(({ event }) => event === 'session.created');
+    t.equal(logins.at(-1)?.address, '203.0.113.7');
+  });
+
+  await t.test('ten requests with an expired token share one refresh', async (t) => {
+    const { browser } = await signIn();
+    await browser.send('GET /bff/user');
+    network.expire();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => browser.send('GET /bff/user')));
+    t.strictSame(
+      answers.map(({ status }) => status),
+      Array.from({ length: 10 }, () => 200),
+    );
+    t.equal(network.refreshes(), 1);
+  });
+
+  await t.test('a refresh whose answer is lost is repeated with the same token', async (t) => {
+    const { browser } = await signIn();
+    await browser.send('GET /bff/user');
+    network.expire();
+    network.lose(2);
+    t.equal((await browser.send('GET /bff/user')).status, 200);
+    t.equal(network.refreshes(), 3);
+    t.equal(new Set(network.presented()).size, 1, 'one refresh token');
+    t.equal((await browser.send('GET /bff/user')).status, 200, 'the session lives on');
+  });
+
+  await t.test('while no answer arrives, the browser gets 503 and keeps its session', async (t) => {
+    const { browser } = await signIn();
+    await browser.send('GET /bff/user');
+    network.expire();
+    network.lose(1000);
+    const refused = await browser.send('GET /bff/user');
+    t.equal(refused.status, 503);
+    t.match(refused.headers.get('retry-after'), /^[1-9]\d*$/);
+    t.equal(refused.headers.get('set-cookie'), null);
+    t.equal((await browser.send('POST /bff/logout')).status, 503, 'a logout is not said to be done');
+    network.lose(0);
+    t.equal((await browser.send('GET /bff/user')).status, 200);
+  });
+
+  await t.test('a session that ended elsewhere ends here', async (t) => {
+    const { browser } = await signIn();
+    await browser.send('GET /bff/user');
+    await endAll(service, account);
+    const response = await browser.send('GET /bff/user');
+    t.equal(response.status, 401);
+    t.match(response.headers.get('set-cookie'), /^__Host-session=; .*Max-Age=0$/);
+    t.equal((await browser.send('GET /bff/user')).status, 401);
+  });
+
+  await t.test('a logout ends the session at Latchkey, also with an expired token', async (t) => {
+    for (const isExpired of [false, true]) {
+      const { browser } = await signIn();
+      await browser.send('GET /bff/user');
+      if (isExpired) network.expire();
+      const response = await browser.send('POST /bff/logout');
+      t.equal(response.status, 200);
+      t.match(response.headers.get('set-cookie'), /Max-Age=0$/);
+      t.equal(await verifyOver(service.url, network.lastAccess()), 401);
+      t.equal((await browser.send('GET /bff/user')).status, 401);
+      t.equal((await browser.send('POST /bff/logout')).status, 200, 'a repeat is safe');
+    }
+  });
+});
+
+/** A browser's cookie, and the headers of the page's requests. */
+function aBrowser(url: string, address = '192.0.2.1') {
+  let cookie = '';
+  return {
+    cookie: () => cookie,
+    async send(line: string, body?: object, more: Record<string, string> = {}): Promise<Response> {
+      const [method = '', path = ''] = line.split(' ');
+      const headers = {
+        'x-requested-by': 'page',
+        'x-forwarded-for': address,
+        'user-agent': 'Browser/1.0',
+        ...(cookie && { cookie }),
+        ...(body && { 'content-type': 'application/json' }),
+        ...more,
+      };
+      const response = await fetch(url + path, {
+        method,
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const [set] = response.headers.getSetCookie();
+      if (set !== undefined) [cookie = ''] = set.split(';');
+      return response;
+    },
+  };
+}
+
+/** The network between the backend and Latchkey: it can lose answers to refreshes, and let access tokens expire. */
+async function aNetwork(t: Test, target: string) {
+  const expired = new Set<string>();
+  let last = '';
+  let losses = 0;
+  let presented: string[] = [];
+
+  const server = http.createServer((request, response) => {
+    const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
+    const isRefresh = request.url === '/api/auth/refresh';
+    if (isRefresh) presented.push(token);
+    else if (token !== '') last = token;
+    if (expired.has(token)) {
+      // What Latchkey answers once `exp` has passed.
+      response.writeHead(401, { 'content-type': 'application/problem+json' });
+      response.end(JSON.stringify({ code: 'invalid_token' }));
+      return;
+    }
+    forward(target, request, response, isRefresh && losses > 0);
+    if (isRefresh && losses > 0) losses--;
+  });
+  const url = await listen(t, server);
+  return {
+    url,
+    /** The access token that was presented last has expired from now on. */
+    expire() {
+      expired.add(last);
+      presented = [];
+    },
+    /** Loses the answers of the next refreshes. */
+    lose(count: number) {
+      losses = count;
+    },
+    refreshes: () => presented.length,
+    presented: () => presented,
+    lastAccess: () => last,
+  };
+}
+
+function forward(target: string, request: IncomingMessage, response: ServerResponse, isLost: boolean): void {
+  const { method, url = '', headers } = request;
+  const onward = http.request(target + url, { method, headers }, (answer) => {
+    // Latchkey has done its work, and the backend does not hear of it.
+    if (isLost) {
+      answer.resume();
+      answer.on('end', () => response.destroy());
+      return;
+    }
+    response.writeHead(answer.statusCode ?? 500, answer.headers);
+    answer.pipe(response);
+  });
+  request.pipe(onward);
+}
+
+async function endAll({ url }: Service, { username, password }: { username: string; password: string }) {
+  const response = await fetch(`${url}/api/auth`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  });
+  const { access_token: access } = (await response.json()) as Pair;
+  await fetch(`${url}/api/user/tokens`, { method: 'DELETE', headers: { authorization: `Bearer ${access}` } });
+}
