@@ -138,7 +138,7 @@ export const mutations = [
   // Node 24 keeps the signal of a fetch, so this mistake has an effect on earlier versions only.
   ...(Number(process.versions.node.split('.')[0]) < 24
     ? inFile(
-        'verifier/feed.ts',
+        'packages/verifier/src/feed.ts',
         ['verifier/create-verifier'],
         [
           'only the fetch gets the abort signal',
@@ -741,7 +741,7 @@ export const mutations = [
     ['a session may be presented as an LLT', "bearer.type === 'llt'", "bearer.type !== 'llt'"],
   ),
   ...inFile(
-    'verifier/revocations.ts',
+    'packages/verifier/src/revocations.ts',
     ['verifier/revocations'],
     ['a heartbeat during a snapshot counts', ' && known && !began)', ' && known)'],
     ['half a snapshot counts as a whole', 'if (!snapshot.isLast) return;', ''],
@@ -749,13 +749,13 @@ export const mutations = [
     ['nothing is ever forgotten', 'buckets[0].until <= now', 'false'],
   ),
   ...inFile(
-    'verifier/read-jwt.ts',
+    'packages/verifier/src/read-jwt.ts',
     ['verifier/read-jwt'],
     ['the token decides on the algorithm', 'found?.algorithm !== alg', '!found'],
     ['long-lived tokens are taken anyway', "tokenType === 'llt' && !acceptLongLived", 'false'],
   ),
   ...inFile(
-    'verifier/create-verifier.ts',
+    'packages/verifier/src/create-verifier.ts',
     ['verifier/create-verifier'],
     [
       'long-lived tokens are taken unseen',
@@ -780,20 +780,20 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'verifier/long-lived-tokens.ts',
+    'packages/verifier/src/long-lived-tokens.ts',
     ['verifier/long-lived-tokens'],
     ['an answer from before a snapshot or a change is kept', '!request.isOutdated && ', ''],
     ['an answer from before a revocation is kept', ' && !revocations.includes(verified)', ''],
     ['a changed user keeps its roles', '        forgetUser(message.user);\n', ''],
   ),
   ...inFile(
-    'verifier/feed.ts',
+    'packages/verifier/src/feed.ts',
     ['verifier/feed'],
     ['a silent connection is kept', "connection.abort(new Error('the feed is silent'));", ''],
     ['a malformed event is skipped', '      lastEventId = null;\n      throw error;\n', ''],
   ),
   ...inFile(
-    'verifier/key-set.ts',
+    'packages/verifier/src/key-set.ts',
     ['verifier/key-set'],
     ['an outage is the token’s fault', 'if (hasFailed || !keys)', 'if (!keys)'],
     ['unknown keys are looked for each time', 'clock.monotonic() - lookedAt >= COOLDOWN', 'true'],
@@ -815,7 +815,7 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'verifier/latchkey.ts',
+    'packages/verifier/src/latchkey.ts',
     ['verifier/latchkey'],
     ['redirects are followed', "redirect: 'error', ", ''],
     ['another issuer’s metadata will do', 'if (found.issuer !== issuer)', 'if (false)'],

@@ -101,7 +101,7 @@ function project(t: Test, sources: Record<string, string>) {
       t.equal(status, 0, stderr);
     },
     report: () =>
-      spawnSync(process.execPath, [`${SCRIPTS}report.mjs`, coverage, `${root}/dist/src/`], {
+      spawnSync(process.execPath, [`${SCRIPTS}report.mjs`, coverage, `${root}/dist/`], {
         encoding: 'utf8',
       }),
   };

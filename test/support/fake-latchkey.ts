@@ -5,7 +5,7 @@ import type { Test } from 'tap';
 import { freePort } from './free-port.ts';
 
 /**
- * The public side of Latchkey that a verifier sees (docs/verifier.md): keys, metadata, introspection, and the feed with
+ * The public side of Latchkey that a verifier sees (packages/verifier/README.md): keys, metadata, introspection, and the feed with
  * its ids, epochs and snapshots. The test controls every part.
  */
 export interface FakeLatchkey {

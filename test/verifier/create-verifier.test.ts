@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { SYSTEM_CLOCK } from '../../src/verifier/clock.ts';
-import { createVerifier, makeVerifier } from '../../src/verifier/create-verifier.ts';
-import type { VerifierOptions } from '../../src/verifier/options.ts';
-import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
+import { createVerifier, makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
+import type { VerifierOptions } from '../../packages/verifier/src/options.ts';
+import { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
 import { listen } from '../support/listen.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
