@@ -13,6 +13,8 @@ export interface FakeLatchkey {
   client: { id: string; secret: string };
   /** Every request, as `GET /path`. */
   requests: string[];
+  /** Every token that introspection was asked about. */
+  introspected: string[];
   /** The Last-Event-ID of every connection to the feed, or null. */
   resumed: (string | null)[];
   /** The client’s port of every request for the feed. */
@@ -37,7 +39,7 @@ export interface FakeLatchkey {
   beats: boolean;
   /** The status for these paths, instead of 200. */
   refusals: Map<string, number>;
-  /** The answer of introspection. It may be slow. */
+  /** The answer of introspection about a JWT. It may be slow. */
   introspect: (token: string) => Promise<object> | object;
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -120,7 +122,9 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
     else if (path === '/api/auth/introspect' && method === 'POST') {
       let body = '';
       for await (const chunk of request) body += String(chunk);
-      json(await fake.introspect(new URLSearchParams(body).get('token') ?? ''));
+      const token = new URLSearchParams(body).get('token') ?? '';
+      fake.introspected.push(token);
+      json(token.startsWith('eyJ') ? await fake.introspect(token) : { active: false });
     } else response.writeHead(404).end();
   }
 
@@ -128,6 +132,7 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
     url,
     client,
     requests: [],
+    introspected: [],
     resumed: [],
     feedPorts: [],
     published: [],

@@ -90,7 +90,7 @@ test('names a missing right, and takes a refusal without our secret for an outag
   await t.rejects(latchkey.introspect('token'), { reason: 'configuration', message: /no right `introspect`/ });
   const feed = latchkey.feed(null, new AbortController().signal);
   await t.rejects(feed, { reason: 'configuration', message: /no right `revocations`/ });
-  await t.rejects(latchkey.keys(), { reason: 'unreachable', status: 403 });
+  await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
 });
 
 test('opens the feed on a new connection each time, to reach another replica', async (t) => {
