@@ -41,7 +41,11 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/infra/metrics/series.ts', `import '../redis/ask.ts';`, 'infra-metrics-imports'],
   ['src/infra/tracing/traced.ts', `import '@opentelemetry/api';`, 'opentelemetry-when-asked-for'],
   ['src/infra/tracing/open-tracing.ts', `import './open-telemetry.ts';`, 'opentelemetry-when-asked-for'],
-  ['packages/verifier/src/feed.ts', `import type { Clock } from '../../../src/domain/clock.ts';`, 'verifier-imports'],
+  [
+    'packages/verifier/src/feed.ts',
+    `import type { Clock } from '../../../src/domain/clock.ts';`,
+    'verifier-imports',
+  ],
   ['packages/verifier/src/bearer.ts', `import 'fastify-plugin';`, 'verifier-imports'],
   ['packages/verifier/src/fastify-verifier.ts', `import type { A } from 'fastify';`, 'verifier-imports'],
   ['packages/verifier/src/verifier-middleware.ts', `import 'node:http';`, 'verifier-imports-as-type-only'],

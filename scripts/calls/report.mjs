@@ -27,7 +27,9 @@ for (const line of lines.filter((line) => !isOwn(line))) {
 
 const files = ['src', 'packages/verifier/src']
   .filter((sources) => existsSync(join(build, sources)))
-  .flatMap((sources) => readdirSync(join(build, sources), { recursive: true }).map((name) => `${sources}/${name}`))
+  .flatMap((sources) =>
+    readdirSync(join(build, sources), { recursive: true }).map((name) => `${sources}/${name}`),
+  )
   .map((name) => name.replaceAll('\\', '/'))
   .filter((name) => name.endsWith('.js') && !name.startsWith('src/generated/') && hasCode(name))
   .sort();

@@ -78,7 +78,14 @@ function npm(cwd: string, ...args: string[]) {
 
 function installed(t: Test, folder: string, packages: string[]): void {
   writeFileSync(join(folder, 'package.json'), '{}');
-  const { status, stderr } = npm(folder, 'install', '--no-audit', '--no-fund', '--ignore-scripts', ...packages);
+  const { status, stderr } = npm(
+    folder,
+    'install',
+    '--no-audit',
+    '--no-fund',
+    '--ignore-scripts',
+    ...packages,
+  );
   t.equal(status, 0, status === 0 ? 'npm installs' : stderr);
 }
 

@@ -46,10 +46,7 @@ test('a missing token gets a bare challenge, a malformed one gets the reason', a
 
 test('an invalid token is 401 with its reason, an undecidable one 503 with Retry-After', async (t) => {
   const headers = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
-  const bad = await authenticate(
-    verifying(invalid('signature', 'secret reason')),
-    'Bearer abc',
-  );
+  const bad = await authenticate(verifying(invalid('signature', 'secret reason')), 'Bearer abc');
   t.match(bad, {
     refusal: { status: 401, headers: { ...headers, 'www-authenticate': 'Bearer error="invalid_token"' } },
   });

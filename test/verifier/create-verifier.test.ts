@@ -359,7 +359,11 @@ test('a wrong secret is a mistake: reported once, ready rejects, and nothing is 
   for (const whenStale of ['accept', 'introspect', 'refuse'] as const) {
     const client = { id: 'orders', secret: 'not-the-secret' };
     const stranger = verifierOf(t, { ...fake, client }, { whenStale });
-    const mistake = { code: 'unavailable', reason: 'configuration', message: /401: client.id or client.secret/ };
+    const mistake = {
+      code: 'unavailable',
+      reason: 'configuration',
+      message: /401: client.id or client.secret/,
+    };
     await t.rejects(stranger.verifier.ready(), mistake, whenStale);
     for (let i = 0; i < 3; i++) t.equal(await stranger.outcome(token), 'unavailable', whenStale);
     const reason = whenStale === 'refuse' ? 'not_ready' : 'configuration';
@@ -375,7 +379,10 @@ test('a wrong secret is a mistake: reported once, ready rejects, and nothing is 
 
 test('ready names a missing right and another issuer', async (t) => {
   const fake = await fakeLatchkey(t);
-  const lacks = (right: string) => ({ reason: 'configuration', message: new RegExp(`no right \`${right}\``) });
+  const lacks = (right: string) => ({
+    reason: 'configuration',
+    message: new RegExp(`no right \`${right}\``),
+  });
   fake.refusals.set('/api/auth/introspect', 403);
   const { verifier, errors, outcome } = verifierOf(t, fake);
   await t.rejects(verifier.ready(), { code: 'unavailable', ...lacks('introspect') });

@@ -87,7 +87,10 @@ test('names a missing right, and takes a refusal without our secret for an outag
   const latchkey = at(fake);
   for (const path of ['/api/auth/introspect', '/api/auth/revocations', '/.well-known/jwks.json'])
     fake.refusals.set(path, 403);
-  await t.rejects(latchkey.introspect('token'), { reason: 'configuration', message: /no right `introspect`/ });
+  await t.rejects(latchkey.introspect('token'), {
+    reason: 'configuration',
+    message: /no right `introspect`/,
+  });
   const feed = latchkey.feed(null, new AbortController().signal);
   await t.rejects(feed, { reason: 'configuration', message: /no right `revocations`/ });
   await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
@@ -146,5 +149,8 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
     fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
   });
   await t.rejects(page.keys(), { code: 'unavailable' });
-  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), { reason: 'unexpected_answer', message: /expected text\/event-stream, found text\/html/ });
+  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), {
+    reason: 'unexpected_answer',
+    message: /expected text\/event-stream, found text\/html/,
+  });
 });

@@ -17,7 +17,7 @@ import Fastify from 'fastify';
 const options: VerifierOptions = {
   issuer: 'http://127.0.0.1:1',
   audience: 'latchkey',
-  client: { id: 'orders', secret: process.env.NODE },
+  client: { id: 'orders', secret: process.env.HOME },
   whenStale: 'refuse',
   tokenCache: { size: 100 },
   onError: (error: Error) => error.message,
@@ -96,7 +96,10 @@ test('the packed verifier in another package', async (t) => {
   });
 
   await t.test('CommonJS can require it', (t) => {
-    writeFileSync(join(folder, 'service.cjs'), "console.log(typeof require('@latchkey/verifier').createVerifier)");
+    writeFileSync(
+      join(folder, 'service.cjs'),
+      "console.log(typeof require('@latchkey/verifier').createVerifier)",
+    );
     t.match(run(folder, 'service.cjs'), { stdout: 'function\n', stderr: '', status: 0 });
     t.end();
   });
@@ -108,7 +111,10 @@ test('the packed verifier in another package', async (t) => {
   });
 
   await t.test('can be published, holds the licence, and takes less than 1 MB with jose', (t) => {
-    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Record<string, unknown>;
+    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >;
     t.notOk('private' in manifest);
     t.strictSame(Object.keys(manifest.dependencies as object), ['jose']);
     t.strictSame(readdirSync(installed).sort(), ['LICENSE', 'README.md', 'dist', 'package.json']);
@@ -121,7 +127,8 @@ test('the packed verifier in another package', async (t) => {
 
   await t.test('its types need no framework', (t) => {
     link(folder, '@types/node', 'undici-types');
-    const source = "import { verifierMiddleware } from '@latchkey/verifier';\nexport default verifierMiddleware;\n";
+    const source =
+      "import { verifierMiddleware } from '@latchkey/verifier';\nexport default verifierMiddleware;\n";
     t.strictSame(compile(folder, 'alone.ts', source), []);
     t.end();
   });

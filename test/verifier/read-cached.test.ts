@@ -21,7 +21,9 @@ function reading(claims: object) {
     read(token) {
       world.reads.push(token);
       if (!world.isGood) return Promise.reject(invalid('expired', 'no'));
-      const times = Object.fromEntries(Object.entries(claims).map(([name, at]) => [name, start + Number(at)]));
+      const times = Object.fromEntries(
+        Object.entries(claims).map(([name, at]) => [name, start + Number(at)]),
+      );
       return Promise.resolve({ verified: { claims: times } as unknown as VerifiedToken, kid: 'a', key: KEY });
     },
   });
@@ -39,7 +41,8 @@ test('checks the signature once', async (t) => {
 test('keeps no token that is not good', async (t) => {
   const { world, readCached } = reading({ exp: 900 });
   world.isGood = false;
-  for (let i = 0; i < 2; i++) await t.rejects(readCached('token'), { code: 'invalid_token', reason: 'expired' });
+  for (let i = 0; i < 2; i++)
+    await t.rejects(readCached('token'), { code: 'invalid_token', reason: 'expired' });
   t.equal(world.reads.length, 2);
 });
 

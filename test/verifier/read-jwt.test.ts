@@ -103,7 +103,11 @@ test('a refusal says what was expected and found, where that is harmless', async
   t.match(await refusal({ aud: ['billing', AUDIENCE] }), { found: '["billing","latchkey"]' });
   t.match(await refusal({ aud: 7 }), { found: 'a value of type number' });
   t.match(await refusal({ iss: 'https://staging' }), { expected: fake.url, found: 'https://staging' });
-  t.match(await refusal({ iss: undefined }), { expected: fake.url, found: undefined, message: /found none$/ });
+  t.match(await refusal({ iss: undefined }), {
+    expected: fake.url,
+    found: undefined,
+    message: /found none$/,
+  });
   t.match(await refusal({}, { typ: 'rt+jwt' }), { expected: 'at+jwt or llt+jwt', found: 'rt+jwt' });
   const long = await refusal({ aud: 'line\nbreak é'.padEnd(500, 'x') });
   t.match(long?.found, /^line\?break \?x{88}…$/);
@@ -124,7 +128,8 @@ test('takes a token that was exchanged for the audience of this service, and no 
     await fake.sign({ ...exchanged, aud: ['orders', 'billing'] }),
     await fake.sign(...longLived(12)),
   ];
-  for (const token of others) await t.rejects(readJwt(token), { code: 'invalid_token', reason: 'audience', expected: 'orders' });
+  for (const token of others)
+    await t.rejects(readJwt(token), { code: 'invalid_token', reason: 'audience', expected: 'orders' });
 });
 
 test('the key chooses the algorithm, not the token', async (t) => {
@@ -155,7 +160,10 @@ test('the key chooses the algorithm, not the token', async (t) => {
 
 test('refuses long-lived tokens if they are turned off', async (t) => {
   const { fake, readJwt } = await reading(t, { acceptLongLived: false });
-  await t.rejects(readJwt(await fake.sign(...longLived(12))), { code: 'invalid_token', reason: 'long_lived' });
+  await t.rejects(readJwt(await fake.sign(...longLived(12))), {
+    code: 'invalid_token',
+    reason: 'long_lived',
+  });
   await readJwt(await fake.sign());
 });
 

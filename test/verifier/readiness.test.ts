@@ -42,7 +42,11 @@ test('a signal or the end of the verifier ends the wait, and the error says what
   readiness.failed('keys', OUTAGE);
   stopping.abort();
   await t.rejects(waiting, { reason: 'not_ready', message: /the time is over: ECONNREFUSED/, cause: OUTAGE });
-  await t.rejects(readiness.wait(stopping.signal), { code: 'unavailable', reason: 'not_ready' }, 'aborted before');
+  await t.rejects(
+    readiness.wait(stopping.signal),
+    { code: 'unavailable', reason: 'not_ready' },
+    'aborted before',
+  );
   readiness.close();
   await t.rejects(another, { reason: 'not_ready', message: /it is closed: ECONNREFUSED/ });
 });

@@ -36,7 +36,7 @@ export async function* readEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenera
         length = 0;
       }
     }
-    if (length + text.length > MAX_EVENT) 
+    if (length + text.length > MAX_EVENT)
       throw unavailable('unexpected_answer', 'the feed sent an event that is too long');
   }
 }

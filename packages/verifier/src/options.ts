@@ -103,8 +103,12 @@ type Check = (value: unknown) => string | null;
 
 /** Services in JavaScript may pass anything. */
 function problemsOf(options: VerifierOptions): string[] {
-  const { issuer, audience, client, url, longLived, tokenCache } = Object(options) as Partial<VerifierOptions>;
-  const { maxStaleness, whenStale, clockTolerance, fetch, onError } = Object(options) as Partial<VerifierOptions>;
+  const { issuer, audience, client, url, longLived, tokenCache } = Object(
+    options,
+  ) as Partial<VerifierOptions>;
+  const { maxStaleness, whenStale, clockTolerance, fetch, onError } = Object(
+    options,
+  ) as Partial<VerifierOptions>;
   const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
   const checks: [name: string, value: unknown, check: Check][] = [
     ['issuer', issuer, required(isHttpUrl, 'an http(s) URL')],

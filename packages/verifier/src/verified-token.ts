@@ -91,6 +91,7 @@ function isOptionalActor(value: unknown): value is Actor | undefined {
 }
 
 function deepFreeze<Value extends object>(value: Value): Value {
-  for (const each of Object.values(value)) if (typeof each === 'object' && each !== null) deepFreeze(each as object);
+  for (const each of Object.values(value))
+    if (typeof each === 'object' && each !== null) deepFreeze(each as object);
   return Object.freeze(value);
 }
