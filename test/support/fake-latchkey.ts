@@ -39,7 +39,7 @@ export interface FakeLatchkey {
   beats: boolean;
   /** The status for these paths, instead of 200. */
   refusals: Map<string, number>;
-  /** The answer of introspection about a JWT. It may be slow. */
+  /** The answer of introspection. It may be slow. */
   introspect: (token: string) => Promise<object> | object;
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -51,7 +51,7 @@ const REMEMBER = 905;
 const BEAT = 50;
 const FEED = '/api/auth/revocations';
 
-export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
+export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatchkey> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const client = { id: 'orders', secret: `s+${randomBytes(8).toString('base64')}` };
@@ -124,7 +124,7 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
       for await (const chunk of request) body += String(chunk);
       const token = new URLSearchParams(body).get('token') ?? '';
       fake.introspected.push(token);
-      json(token.startsWith('eyJ') ? await fake.introspect(token) : { active: false });
+      json(await fake.introspect(token));
     } else response.writeHead(404).end();
   }
 
@@ -215,8 +215,9 @@ export function longLived(sid: number, claims: object = {}): [claims: object, he
   return [{ sid, exp: undefined, gen: undefined, jti: String(sid), ...claims }, { typ: 'llt+jwt' }];
 }
 
-/** The introspection answer for a valid token. */
+/** The introspection answer for a valid token, and for a text that is none. */
 export function activeAnswer(token: string): object {
+  if (!token.startsWith('eyJ')) return { active: false };
   const [header, payload] = token
     .split('.', 2)
     .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>);

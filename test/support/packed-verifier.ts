@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type * as verifier from '@latchkey/verifier';
 import type { Test } from 'tap';
 import { testFolder } from './folder.ts';
 
@@ -32,7 +33,7 @@ export function aPackageWithVerifier(t: Test): string {
 }
 
 /** The packed verifier, loaded into this process. */
-export async function packedVerifier(t: Test): Promise<typeof import('@latchkey/verifier')> {
+export async function packedVerifier(t: Test): Promise<typeof verifier> {
   const main = join(aPackageWithVerifier(t), 'node_modules/@latchkey/verifier/dist/main.js');
-  return (await import(pathToFileURL(main).href)) as typeof import('@latchkey/verifier');
+  return (await import(pathToFileURL(main).href)) as typeof verifier;
 }

@@ -168,13 +168,15 @@ test('the service chooses what happens if the verifier knows too little', async 
   for (const whenStale of ['accept', 'introspect', 'refuse'] as const) {
     const { first, expected } = outcomes[whenStale];
     fake.refusals.set('/api/auth/revocations', 503);
-    const early = verifierOf(t, fake, { whenStale, maxStaleness: Infinity });
-    t.strictSame(
-      [await early.outcome(good), await early.outcome(over)],
-      first,
-      `${whenStale}, before the first snapshot`,
-    );
-    t.equal(await early.outcome(llt), first[0], `${whenStale}, a long-lived token`);
+    for (const maxStaleness of [60, Infinity]) {
+      const early = verifierOf(t, fake, { whenStale, maxStaleness });
+      t.strictSame(
+        [await early.outcome(good), await early.outcome(over)],
+        first,
+        `${whenStale}, before the first snapshot`,
+      );
+      t.equal(await early.outcome(llt), first[0], `${whenStale}, a long-lived token`);
+    }
     fake.refusals.clear();
     fake.beats = true;
     const late = verifierOf(t, fake, { whenStale, maxStaleness: 0.1 });

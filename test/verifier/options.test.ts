@@ -90,7 +90,7 @@ test('reports all mistakes at once, without secrets', (t) => {
 test('missing options are a mistake, not a crash', (t) => {
   const all = 'issuer is missing; audience is missing; client.id is missing; client.secret is missing';
   for (const nothing of [{}, undefined, null])
-    t.throws(() => readOptions(nothing as unknown as VerifierOptions), { message: `createVerifier: ${all}` });
+    t.throws(() => readOptions(nothing as VerifierOptions), { message: `createVerifier: ${all}` });
   // Like an environment variable that is not set.
   const client = { id: 'orders', secret: undefined };
   t.throws(() => readOptions({ ...GIVEN, client }), { message: 'createVerifier: client.secret is missing' });

@@ -60,7 +60,7 @@ test('an undecidable token is 503 with Retry-After', async (t) => {
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
   const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
-  const middleware = verifierMiddleware(faulty as Verifier);
+  const middleware = verifierMiddleware(faulty);
   const get = await listening(t, (request, response) => {
     middleware(request, response, (error) => response.writeHead(500).end((error as Error).message));
   });
