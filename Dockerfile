@@ -4,6 +4,7 @@ ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/verifier/package.json packages/verifier/
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=optional --no-audit --no-fund
 COPY tsconfig.json prisma.config.ts ./
 COPY prisma prisma
@@ -11,13 +12,15 @@ COPY scripts/build.mjs scripts/
 COPY src src
 RUN npm run build && find dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
-# Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Then without types, source maps,
-# and Prisma's query compilers for other databases: two thirds of what is left.
+# Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Then without the package for other
+# services and its library, types, source maps, and Prisma's query compilers for other databases: two thirds of what is
+# left.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/verifier/package.json packages/verifier/
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --omit=peer --no-audit --no-fund
-RUN rm -r node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/test \
+RUN rm -r node_modules/@latchkey node_modules/jose node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/test \
   node_modules/@fastify/swagger-ui/examples node_modules/@fastify/swagger-ui/static/swagger-ui.js \
   node_modules/@fastify/static/example node_modules/@fastify/static/test \
   && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \

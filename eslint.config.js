@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/**', '.stryker-tmp/**', 'src/generated/**', '.tap/**', 'coverage/**'] },
+  { ignores: ['**/dist/**', '.stryker-tmp/**', 'src/generated/**', '.tap/**', 'coverage/**'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

@@ -1,4 +1,4 @@
-// `npm run boundaries`: checks every import in src/ against the table in .dependency-cruiser.cjs.
+// `npm run boundaries`: checks every import in src/ and packages/verifier/src/ against the table in .dependency-cruiser.cjs.
 // Fails also if it read nothing: a tool that cannot parse this TypeScript finds no modules and no violations.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,8 +10,10 @@ const { layers, forbidden, options } = createRequire(import.meta.url)(
   join(process.cwd(), '.dependency-cruiser.cjs'),
 );
 
+const ROOTS = ['src', 'packages/verifier/src'];
+
 const { output } = await cruise(
-  ['src'],
+  ROOTS,
   { ...options, ruleSet: { forbidden }, validate: true },
   options.enhancedResolveOptions,
   { tsConfig: extractTSConfig(options.tsConfig.fileName) },
@@ -25,15 +27,16 @@ process.stdout.write(`boundaries: ${read.length} modules, ${imports} imports, ${
 if (problems.length > 0) process.exitCode = 1;
 
 function isOurs(path) {
-  return path.startsWith('src/') && path.endsWith('.ts') && !path.startsWith('src/generated/');
+  const isBelow = ROOTS.some((folder) => path.startsWith(`${folder}/`));
+  return isBelow && path.endsWith('.ts') && !path.startsWith('src/generated/');
 }
 
 /** Every file must have been read, every layer must exist, and files import each other. */
 function notRead(modules, count) {
   const seen = new Set(modules.map(({ source }) => source));
-  const files = readdirSync('src', { recursive: true })
-    .map((name) => join('src', name))
-    .filter(isOurs);
+  const files = ROOTS.flatMap((folder) =>
+    readdirSync(folder, { recursive: true }).map((name) => join(folder, name)),
+  ).filter(isOurs);
   return [
     ...files.filter((file) => !seen.has(file)).map((file) => `not checked: ${file}`),
     ...files

@@ -1,5 +1,5 @@
-// Builds dist/: the Prisma client, TypeScript, and what tsc does not copy: the Lua scripts and the breached passwords. Skips
-// a step if its inputs have not changed since the last build and its outputs exist.
+// Builds dist/: the Prisma client, TypeScript, and what tsc does not copy: the Lua scripts and the breached passwords.
+// Builds packages/verifier/dist, which other services install. Skips a step if its inputs have not changed since the last build and its outputs exist.
 // Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
 // types: those of some packages are missing.
 // `--if-missing` builds only if no finished build is newer than its sources.
@@ -21,7 +21,10 @@ const root = new URL('..', import.meta.url).pathname;
 const stamp = join(root, 'dist/.built');
 /** Folders that the compiled code reads as they are. */
 const COPIED = ['src/infra/redis/lua', 'src/infra/crypto/breached-passwords'];
-const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json'];
+/** The package for other services, and what its build reads. */
+const VERIFIER = 'packages/verifier';
+const VERIFIER_SOURCES = ['src', 'package.json', 'tsconfig.json'].map((name) => join(VERIFIER, name));
+const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...VERIFIER_SOURCES];
 
 if (!process.argv.includes('--if-missing') || isStale()) build();
 
@@ -68,13 +71,16 @@ function hasDevelopmentDependencies() {
 }
 
 function buildAll(packages) {
+  // Before the tests, which import the package. The image's build has only its package.json.
+  if (existsSync(join(root, VERIFIER, 'src'))) {
+    step('verifier', [...packages, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
+      rmSync(join(root, VERIFIER, 'dist'), { recursive: true, force: true });
+      run('tsc', ['-p', VERIFIER]);
+    });
+  }
   // tsc rewrites its build info whenever it writes output.
-  step('tsc', [...packages, 'src', 'test', 'prisma.config.ts'], 'dist/.tsbuildinfo', () => run('tsc', []));
-  // Type declarations for importers of latchkey/verifier.
-  step('verifier', [...packages, 'src/verifier'], 'dist/src/verifier/main.d.ts', () => {
-    rmSync(join(root, 'dist/.tsbuildinfo-verifier'), { force: true });
-    run('tsc', ['-p', 'src/verifier']);
-  });
+  const sources = [`${VERIFIER}/src`, 'src', 'test', 'prisma.config.ts'];
+  step('tsc', [...packages, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
 }
 
 function buildService(packages) {

@@ -76,7 +76,7 @@ function makeCopy() {
 /** Plants a mutation, runs its tests, restores the file. @returns the first test that failed. */
 async function plant(copy, { file, tests, ...mutation }) {
   const mutant = mutation.mutant ?? replaceOnce(file, mutation);
-  const target = join(copy, 'dist/src', file.replace(/\.ts$/, '.js'));
+  const target = join(copy, 'dist', pathOf(file).replace(/\.ts$/, '.js'));
   const original = readFileSync(target);
   writeFileSync(target, file.endsWith('.ts') ? compile(mutant) : mutant);
   let caughtBy;
@@ -89,8 +89,13 @@ async function plant(copy, { file, tests, ...mutation }) {
   return caughtBy;
 }
 
+/** Files are named below src/; those of the package for services by their whole path. */
+function pathOf(file) {
+  return file.startsWith('packages/') ? file : join('src', file);
+}
+
 function replaceOnce(file, { find, replace }) {
-  const source = readFileSync(join(root, 'src', file), 'utf8');
+  const source = readFileSync(join(root, pathOf(file)), 'utf8');
   if (source.split(find).length !== 2) fail(`${file} must hold this text once:\n${find}`);
   return source.replace(find, () => replace);
 }

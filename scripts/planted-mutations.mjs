@@ -169,7 +169,7 @@ export const mutations = [
   // Node 24 keeps the signal of a fetch, so this mistake has an effect on earlier versions only.
   ...(Number(process.versions.node.split('.')[0]) < 24
     ? inFile(
-        'verifier/feed.ts',
+        'packages/verifier/src/feed.ts',
         ['verifier/create-verifier'],
         [
           'only the fetch gets the abort signal',
@@ -772,7 +772,7 @@ export const mutations = [
     ['a session may be presented as an LLT', "bearer.type === 'llt'", "bearer.type !== 'llt'"],
   ),
   ...inFile(
-    'verifier/revocations.ts',
+    'packages/verifier/src/revocations.ts',
     ['verifier/revocations'],
     ['a heartbeat during a snapshot counts', ' && known && !began)', ' && known)'],
     ['half a snapshot counts as a whole', 'if (!snapshot.isLast) return;', ''],
@@ -780,25 +780,28 @@ export const mutations = [
     ['nothing is ever forgotten', 'buckets[0].until <= now', 'false'],
   ),
   ...inFile(
-    'verifier/read-jwt.ts',
+    'packages/verifier/src/read-jwt.ts',
     ['verifier/read-jwt'],
-    ['the token decides on the algorithm', 'found?.algorithm !== alg', '!found'],
+    ['the token decides on the algorithm', 'found && found.algorithm === alg', 'found'],
     ['long-lived tokens are taken anyway', "tokenType === 'llt' && !acceptLongLived", 'false'],
+    ['a token for several audiences is taken', ' && others.length === 0) return;', ') return;'],
   ),
   ...inFile(
-    'verifier/create-verifier.ts',
+    'packages/verifier/src/create-verifier.ts',
     ['verifier/create-verifier'],
     [
       'long-lived tokens are taken unseen',
-      'mayTrust ? longLived.known(verified) : null',
-      'mayTrust ? verified.roles : null',
+      'isTrusted ? longLived.known(verified) : null',
+      'isTrusted ? verified.roles : null',
     ],
     [
       'a request from before a lost epoch tells the roles',
       " || (message.type === 'snapshot' && message.isLast)",
       '',
     ],
-    ['maxStaleness Infinity admits any staleness', 'staleness === Infinity || ', ''],
+    ['tokens are accepted before the first snapshot', 'if (staleness === Infinity) return false;', ''],
+    ['a refused client accepts for ever', "'accept' && !isRefused", "'accept'"],
+    ['a wrong secret at introspection is silent', 'if (isMistake(error)) reportIntrospection(error);', ''],
     [
       'tokens older than the kept revocations are judged',
       'clock.now() / 1000 - iat <= revocations.kept()',
@@ -811,23 +814,53 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'verifier/long-lived-tokens.ts',
+    'packages/verifier/src/long-lived-tokens.ts',
     ['verifier/long-lived-tokens'],
     ['an answer from before a snapshot or a change is kept', '!request.isOutdated && ', ''],
     ['an answer from before a revocation is kept', ' && !revocations.includes(verified)', ''],
     ['a changed user keeps its roles', '        forgetUser(message.user);\n', ''],
+    ['the end of some tokens of a user ends all', 'if (sid <= before) forget(sid)', 'forget(sid)'],
+    ['an evicted token stays in the index', '    ids?.delete(sid);\n', ''],
   ),
   ...inFile(
-    'verifier/feed.ts',
+    'packages/verifier/src/token-cache.ts',
+    ['verifier/token-cache'],
+    ['a text that is no token is kept as one', 'token !== text || ', ''],
+    ['long tokens take any memory', ' && bytes <= most) return;', ') return;'],
+  ),
+  ...inFile(
+    'packages/verifier/src/read-cached.ts',
+    ['verifier/read-cached'],
+    ['a cached token never expires', 'exp > now - clockTolerance && ', ''],
+    ['a cached token outlives its key', ' && keys.loaded(kid) === key', ''],
+  ),
+  ...inFile(
+    'packages/verifier/src/verified-token.ts',
+    ['verifier/verified-token'],
+    ['a service can change a cached token', 'return Object.freeze(value);', 'return value;'],
+  ),
+  ...inFile(
+    'packages/verifier/src/readiness.ts',
+    ['verifier/readiness', 'verifier/create-verifier'],
+    ['a mistake keeps a service waiting', 'if (wrong) done(wrong);\n          else if', 'if'],
+    ['a service that waits ends by itself', 'setInterval(() => undefined, 60_000)', 'undefined'],
+  ),
+  ...inFile(
+    'packages/verifier/src/feed.ts',
     ['verifier/feed'],
-    ['a silent connection is kept', "connection.abort(new Error('the feed is silent'));", ''],
+    [
+      'a silent connection is kept',
+      "connection.abort(unavailable('unreachable', 'the feed is silent'));",
+      '',
+    ],
     ['a malformed event is skipped', '      lastEventId = null;\n      throw error;\n', ''],
   ),
   ...inFile(
-    'verifier/key-set.ts',
+    'packages/verifier/src/key-set.ts',
     ['verifier/key-set'],
-    ['an outage is the token’s fault', 'if (hasFailed || !keys)', 'if (!keys)'],
+    ['an outage is the token’s fault', 'if (failure || !keys)', 'if (!keys)'],
     ['unknown keys are looked for each time', 'clock.monotonic() - lookedAt >= COOLDOWN', 'true'],
+    ['a changed key under a known kid is not read', 'if (same?.source === source)', 'if (same)'],
   ),
   ...inFile(
     'composition/audit.ts',
@@ -846,9 +879,10 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'verifier/latchkey.ts',
+    'packages/verifier/src/latchkey.ts',
     ['verifier/latchkey'],
     ['redirects are followed', "redirect: 'error', ", ''],
     ['another issuer’s metadata will do', 'if (found.issuer !== issuer)', 'if (false)'],
+    ['a wrong secret is an outage', 'if (status === 401)', 'if (status === 418)'],
   ),
 ];

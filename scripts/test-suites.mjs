@@ -78,6 +78,7 @@ const LONGEST = [
     'attack/forged-tokens',
     'attack/guessing',
     'e2e/stores-away',
+    'e2e/verifier-package',
     'e2e/postgres-access',
     'documents/commands',
     'cli/client',

@@ -14,7 +14,9 @@ import { isIn, rank, readArguments, timeoutOf } from './test-suites.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const { suites, filters } = readArguments(process.argv.slice(2));
-const environment = testEnvironment(process.env, { network: suites.includes('container') });
+/** Suites that install packages. */
+const network = ['container', 'e2e', 'all'].some((suite) => suites.includes(suite));
+const environment = testEnvironment(process.env, { network });
 // This process must not see the other variables either: the database driver reads PGSSLMODE, for example.
 for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 

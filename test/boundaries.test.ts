@@ -41,11 +41,15 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/infra/metrics/series.ts', `import '../redis/ask.ts';`, 'infra-metrics-imports'],
   ['src/infra/tracing/traced.ts', `import '@opentelemetry/api';`, 'opentelemetry-when-asked-for'],
   ['src/infra/tracing/open-tracing.ts', `import './open-telemetry.ts';`, 'opentelemetry-when-asked-for'],
-  ['src/verifier/feed.ts', `import type { Clock } from '../domain/clock.ts';`, 'verifier-imports'],
-  ['src/verifier/bearer.ts', `import 'fastify-plugin';`, 'verifier-imports'],
-  ['src/verifier/fastify-verifier.ts', `import 'fastify';`, 'verifier-imports-as-type-only'],
-  ['src/verifier/verifier-middleware.ts', `import 'node:http';`, 'verifier-imports-as-type-only'],
-  ['src/http/caller/fingerprint.ts', `import '../../verifier/bearer.ts';`, 'http-imports'],
+  [
+    'packages/verifier/src/feed.ts',
+    `import type { Clock } from '../../../src/domain/clock.ts';`,
+    'verifier-imports',
+  ],
+  ['packages/verifier/src/bearer.ts', `import 'fastify-plugin';`, 'verifier-imports'],
+  ['packages/verifier/src/fastify-verifier.ts', `import type { A } from 'fastify';`, 'verifier-imports'],
+  ['packages/verifier/src/verifier-middleware.ts', `import 'node:http';`, 'verifier-imports-as-type-only'],
+  ['src/http/caller/fingerprint.ts', `import '../../../packages/verifier/src/bearer.ts';`, 'http-imports'],
   ['src/domain/audit/event.ts', `import '../use-cases.ts';`, 'no-circular'],
   ['src/domain/tokens/revoke.ts', `import '../sessions/rotation.ts';`, 'tokens-know-no-sessions'],
   ['src/http/ops/health.ts', `import '@fastify/type-provider-typebox';`, 'no-dev-dependencies'],
@@ -56,8 +60,8 @@ test('the sources follow the table, and the tool checks every file', (t) => {
   const { status, stdout, stderr } = boundaries(ROOT);
   t.equal(stderr, '');
   t.equal(status, 0);
-  const files = readdirSync(join(ROOT, 'src'), { recursive: true })
-    .map(String)
+  const files = ['src', 'packages/verifier/src']
+    .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true }).map(String))
     .filter((name) => name.endsWith('.ts') && !name.startsWith('generated'));
   t.match(stdout, new RegExp(`^boundaries: ${files.length} modules, [1-9]\\d+ imports, 0 problems`));
   t.end();
@@ -117,7 +121,7 @@ function copyOfTheProject(t: Test): string {
   t.teardown(() => {
     rmSync(root, { recursive: true, force: true });
   });
-  for (const name of ['src', 'package.json', 'tsconfig.json', '.dependency-cruiser.cjs']) {
+  for (const name of ['src', 'packages', 'package.json', 'tsconfig.json', '.dependency-cruiser.cjs']) {
     cpSync(join(ROOT, name), join(root, name), { recursive: true });
   }
   symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));

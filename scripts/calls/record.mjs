@@ -1,5 +1,5 @@
-// `node --import=…/record.mjs` with TEST_COVERAGE=FOLDER: writes to the folder which functions of dist/src this process,
-// or a thread of it, called, when it exits. NODE_V8_COVERAGE would write every package as well, some megabytes for each of a thousand
+// `node --import=…/record.mjs` with TEST_COVERAGE=FOLDER: writes to the folder which functions of dist/src and of
+// dist/packages/verifier/src this process, or a thread of it, called, when it exits. NODE_V8_COVERAGE would write every package as well, some megabytes for each of a thousand
 // processes.
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { threadId } from 'node:worker_threads';
 
-const SOURCES = '/dist/src/';
+const SOURCES = /^file:.*\/dist\/(?=(?:src|packages\/verifier\/src)\/)/;
 
 const session = new Session();
 session.connect();
@@ -24,14 +24,14 @@ process.on('exit', () => {
 });
 
 /**
- * One line for a function, with tabs between: folder of the sources, file, number of its first character, 1 if it was
+ * One line for a function, with tabs between: folder of the build, file, number of its first character, 1 if it was
  * called, name. The function of a module has no name.
  */
 function linesOf({ url, functions }) {
-  const at = url.lastIndexOf(SOURCES);
-  if (!url.startsWith('file:') || at === -1) return [];
-  const folder = fileURLToPath(url.slice(0, at + SOURCES.length));
-  const file = url.slice(at + SOURCES.length);
+  const [build] = SOURCES.exec(url) ?? [];
+  if (build === undefined) return [];
+  const folder = fileURLToPath(build);
+  const file = url.slice(build.length);
   return functions.map(({ functionName, ranges: [{ startOffset, count }] }) =>
     [folder, file, startOffset, count > 0 ? 1 : 0, functionName].join('\t'),
   );

@@ -1,12 +1,13 @@
-// `node scripts/calls/report.mjs FOLDER [SOURCES]`: reads what tests with TEST_COVERAGE=FOLDER recorded, and fails for
-// every compiled source file (below dist/src) whose functions the tests call too few of, or which no test loads.
-import { readFileSync, readdirSync } from 'node:fs';
+// `node scripts/calls/report.mjs FOLDER [BUILD]`: reads what tests with TEST_COVERAGE=FOLDER recorded, and fails for every
+// compiled source file (below dist/src and dist/packages) whose functions the tests call too few of, or which no test
+// loads.
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The part of a file's functions that tests must call. In a small file one uncalled error handler is a third of them. */
 const LEAST = 0.6;
 
-const [folder = '.', sources = new URL('../../dist/src/', import.meta.url).pathname] = process.argv.slice(2);
+const [folder = '.', build = new URL('../../dist/', import.meta.url).pathname] = process.argv.slice(2);
 
 /** @type {Map<string, Map<string, { name: string, isCalled: boolean }>>} */
 const functionsOf = new Map();
@@ -14,7 +15,7 @@ const lines = readdirSync(folder)
   .flatMap((record) => readFileSync(join(folder, record), 'utf8').split('\n'))
   .filter((line) => line !== '')
   .map((line) => line.split('\t'));
-const isOwn = ([root]) => root === sources;
+const isOwn = ([root]) => root === build;
 for (const line of lines.filter(isOwn)) define(line);
 // Tests also run copies of the build, and the previous release. Of a file that tests load from this build, they count only
 // for functions that it has.
@@ -24,15 +25,19 @@ for (const line of lines.filter((line) => !isOwn(line))) {
   else define(line);
 }
 
-const files = readdirSync(sources, { recursive: true })
-  .map((name) => String(name).replaceAll('\\', '/'))
-  .filter((name) => name.endsWith('.js') && !name.startsWith('generated/') && hasCode(name))
+const files = ['src', 'packages/verifier/src']
+  .filter((sources) => existsSync(join(build, sources)))
+  .flatMap((sources) =>
+    readdirSync(join(build, sources), { recursive: true }).map((name) => `${sources}/${name}`),
+  )
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => name.endsWith('.js') && !name.startsWith('src/generated/') && hasCode(name))
   .sort();
 const weak = files.map(judge).filter(({ part }) => part < LEAST);
 for (const { file, part, uncalled } of weak) {
   const what =
     uncalled === null ? 'no test loads it' : `tests call ${percent(part)} of its functions, not: ${uncalled}`;
-  process.stdout.write(`src/${file.replace(/\.js$/, '.ts')}: ${what}\n`);
+  process.stdout.write(`${file.replace(/\.js$/, '.ts')}: ${what}\n`);
 }
 process.stdout.write(
   `${files.length} source files, ${weak.length} with less than ${percent(LEAST)} of their functions called\n`,
@@ -62,7 +67,7 @@ function judge(file) {
 
 /** Whether a source contains more than types. */
 function hasCode(file) {
-  const compiled = readFileSync(join(sources, file), 'utf8');
+  const compiled = readFileSync(join(build, file), 'utf8');
   return compiled.replace(/^(?:export \{\};|\/\/.*|import ["'].*["'];)$/gm, '').trim() !== '';
 }
 

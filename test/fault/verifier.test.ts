@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Verifier, VerifierOptions } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
-import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/main.ts';
 import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
 import { valueOf } from '../support/exposition.ts';
 import { latchkey } from '../support/latchkey.ts';
+import { packedVerifier } from '../support/packed-verifier.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
@@ -57,6 +58,7 @@ async function startWorld(t: Test, stores: Environment) {
   const created = await latchkey(['client', 'create', 'orders', '--json'], { DATABASE_URL: database });
   const { client_id: id, client_secret: secret } = JSON.parse(created.stdout) as Record<string, string>;
   const url = await startServiceAddress(t, replicas);
+  const { createVerifier } = await packedVerifier(t);
   const verifier = (options: Partial<VerifierOptions> = {}) => {
     const client = { id: id ?? '', secret: secret ?? '' };
     const made = createVerifier({ issuer: ISSUER, audience: 'latchkey', client, url, ...options });
@@ -158,7 +160,7 @@ async function newEpochs({ service }: Replica): Promise<number> {
 
 test(
   'no revocation is missed while replicas are killed and Redis fails over',
-  { skip: toolsMissing('redis-server', 'redis-sentinel') },
+  { skip: toolsMissing('npm', 'redis-server', 'redis-sentinel', 'tar') },
   async (t) => {
     const sentinels = await startSentinels(t);
     const world = await startWorld(t, sentinels.env);
@@ -194,7 +196,7 @@ test(
 
 test(
   'no revocation is missed while the feed moves within a Redis Cluster',
-  { skip: toolsMissing('redis-server') },
+  { skip: toolsMissing('npm', 'redis-server', 'tar') },
   async (t) => {
     const cluster = await startCluster(t);
     const world = await startWorld(t, cluster.env);
@@ -254,7 +256,7 @@ test(
 
 test(
   'with Latchkey down, valid tokens stay valid and revoked ones stay refused',
-  { skip: toolsMissing('redis-server') },
+  { skip: toolsMissing('npm', 'redis-server', 'tar') },
   async (t) => {
     const redis = await startRedis(t);
     const { replicas, balancer, verifier: make } = await startWorld(t, { REDIS_URL: redis.url });

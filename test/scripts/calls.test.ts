@@ -46,6 +46,18 @@ test('a file whose functions tests load but do not call fails and is named', (t)
   t.end();
 });
 
+test('the package for other services is counted too', (t) => {
+  const { run, report } = project(t, {
+    'five.js': FIVE,
+    '../packages/verifier/src/one.js': 'export const one = () => 1;',
+  });
+  run("import { one, two, Four } from './dist/src/five.js'; one(); two(); new Four().four();");
+  t.match(report(), { status: 1, stdout: /^packages\/verifier\/src\/one\.ts: no test loads it\n/ });
+  run("import { one } from './dist/packages/verifier/src/one.js'; one();");
+  t.match(report(), { status: 0, stdout: /^2 source files, 0 / });
+  t.end();
+});
+
 test('types, Prisma’s generated files, and modules without functions need no test', (t) => {
   const { run, report } = project(t, {
     'types.js': '// What a token is.\nexport {};\n//# sourceMappingURL=types.js.map\n',
@@ -101,7 +113,7 @@ function project(t: Test, sources: Record<string, string>) {
       t.equal(status, 0, stderr);
     },
     report: () =>
-      spawnSync(process.execPath, [`${SCRIPTS}report.mjs`, coverage, `${root}/dist/src/`], {
+      spawnSync(process.execPath, [`${SCRIPTS}report.mjs`, coverage, `${root}/dist/`], {
         encoding: 'utf8',
       }),
   };

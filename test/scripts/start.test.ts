@@ -113,6 +113,7 @@ function withoutDevelopmentDependencies(t: Test): string {
   const folder = temporaryFolder(t);
   const parts = [
     'package.json',
+    'packages/verifier/package.json',
     'prisma',
     'prisma.config.ts',
     'scripts',

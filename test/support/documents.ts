@@ -6,7 +6,8 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 /** The README and the pages that it links to, in the order in which a newcomer reads. */
 export const DOCUMENTS = [
   'README.md',
-  ...['api', 'integrating', 'verifier', 'installing', 'keys', 'operating', 'configuration', 'observability'],
+  'packages/verifier/README.md',
+  ...['api', 'integrating', 'installing', 'keys', 'operating', 'configuration', 'observability'],
   ...['threat-model', 'asvs', 'audit', 'runbook', 'rotation', 'migrations', 'glossary', 'dependencies'],
   ...['load-testing', 'scaling', 'benchmarks', 'README'],
   ...['CONTRIBUTING.md', 'SECURITY.md'],
@@ -23,7 +24,7 @@ export function allDocuments(): string[] {
       .map((name) => join(folder, String(name)))
       .filter((name) => name.endsWith('.md'));
   const atTop = readdirSync(ROOT).filter((name) => name.endsWith('.md'));
-  return [...atTop, ...below('docs'), ...below('k8s')];
+  return [...atTop, 'packages/verifier/README.md', ...below('docs'), ...below('k8s')];
 }
 
 /** Why a shell block may be marked as not run, and what such a block must contain. */

@@ -5,7 +5,7 @@ import type { Test } from 'tap';
 import { freePort } from './free-port.ts';
 
 /**
- * The public side of Latchkey that a verifier sees (docs/verifier.md): keys, metadata, introspection, and the feed with
+ * The public side of Latchkey that a verifier sees (packages/verifier/README.md): keys, metadata, introspection, and the feed with
  * its ids, epochs and snapshots. The test controls every part.
  */
 export interface FakeLatchkey {
@@ -13,6 +13,8 @@ export interface FakeLatchkey {
   client: { id: string; secret: string };
   /** Every request, as `GET /path`. */
   requests: string[];
+  /** Every token that introspection was asked about. */
+  introspected: string[];
   /** The Last-Event-ID of every connection to the feed, or null. */
   resumed: (string | null)[];
   /** The client’s port of every request for the feed. */
@@ -49,7 +51,7 @@ const REMEMBER = 905;
 const BEAT = 50;
 const FEED = '/api/auth/revocations';
 
-export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
+export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatchkey> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const client = { id: 'orders', secret: `s+${randomBytes(8).toString('base64')}` };
@@ -120,7 +122,9 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
     else if (path === '/api/auth/introspect' && method === 'POST') {
       let body = '';
       for await (const chunk of request) body += String(chunk);
-      json(await fake.introspect(new URLSearchParams(body).get('token') ?? ''));
+      const token = new URLSearchParams(body).get('token') ?? '';
+      fake.introspected.push(token);
+      json(await fake.introspect(token));
     } else response.writeHead(404).end();
   }
 
@@ -128,6 +132,7 @@ export async function fakeLatchkey(t: Test): Promise<FakeLatchkey> {
     url,
     client,
     requests: [],
+    introspected: [],
     resumed: [],
     feedPorts: [],
     published: [],
@@ -210,8 +215,9 @@ export function longLived(sid: number, claims: object = {}): [claims: object, he
   return [{ sid, exp: undefined, gen: undefined, jti: String(sid), ...claims }, { typ: 'llt+jwt' }];
 }
 
-/** The introspection answer for a valid token. */
+/** The introspection answer for a valid token, and for a text that is none. */
 export function activeAnswer(token: string): object {
+  if (!token.startsWith('eyJ')) return { active: false };
   const [header, payload] = token
     .split('.', 2)
     .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>);

@@ -26,9 +26,9 @@ case $1 in
       case $name in
         -*) ;;
         *.tgz)
-          mkdir -p node_modules/latchkey
-          tar -xzf "$name" --strip-components=1 -C node_modules/latchkey
-          ln -s "$modules" node_modules/latchkey/node_modules
+          mkdir -p node_modules/@latchkey/verifier
+          tar -xzf "$name" --strip-components=1 -C node_modules/@latchkey/verifier
+          ln -s "$modules" node_modules/@latchkey/verifier/node_modules
           ;;
         *) mkdir -p node_modules && ln -s "$modules/$name" "node_modules/$name" ;;
       esac
@@ -148,7 +148,8 @@ function copyProject(folder: string): string {
     copyFileSync(join(ROOT, name), join(folder, name));
   }
   // Keeps times to the nanosecond: the build compares them. Node's own copy rounds them.
-  const copy = 'cp -a dist "$1" && cp -a src/generated "$1/src"';
+  const copy =
+    'cp -a dist "$1" && cp -a src/generated "$1/src" && cp -a packages/verifier/dist "$1/packages/verifier"';
   const { status } = spawnSync('bash', ['-c', copy, 'copy', folder], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) throw new Error('the build cannot be copied');
   return folder;

@@ -1,7 +1,7 @@
 import { test } from 'tap';
-import { authenticate, authOf } from '../../src/verifier/bearer.ts';
-import type { VerifiedToken } from '../../src/verifier/verified-token.ts';
-import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { authenticate, authOf } from '../../packages/verifier/src/bearer.ts';
+import type { VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
+import { invalid, unavailable } from '../../packages/verifier/src/verifier-error.ts';
 
 const AUTH = { userId: 7, sid: 11, tokenType: 'access' } as VerifiedToken;
 
@@ -46,14 +46,11 @@ test('a missing token gets a bare challenge, a malformed one gets the reason', a
 
 test('an invalid token is 401 with its reason, an undecidable one 503 with Retry-After', async (t) => {
   const headers = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' };
-  const bad = await authenticate(
-    verifying(new VerifierError('invalid_token', 'secret reason')),
-    'Bearer abc',
-  );
+  const bad = await authenticate(verifying(invalid('signature', 'secret reason')), 'Bearer abc');
   t.match(bad, {
     refusal: { status: 401, headers: { ...headers, 'www-authenticate': 'Bearer error="invalid_token"' } },
   });
-  const away = await authenticate(verifying(new VerifierError('unavailable', 'secret reason')), 'Bearer abc');
+  const away = await authenticate(verifying(unavailable('unreachable', 'secret reason')), 'Bearer abc');
   t.match(away, { refusal: { status: 503, headers: { ...headers, 'retry-after': '1' } } });
   if (!('refusal' in bad) || !('refusal' in away)) throw new Error('not refused');
   t.notOk('www-authenticate' in away.refusal.headers);
@@ -80,4 +77,16 @@ test('a route without a verifier fails closed', (t) => {
   for (const request of [{}, { auth: null }, { auth: undefined }])
     t.throws(() => authOf(request), /no verifier/);
   t.end();
+});
+
+test('tells the service why a token was refused, and nothing for a request without a token', async (t) => {
+  const heard: string[] = [];
+  const note = ({ reason }: { reason: string }) => heard.push(reason);
+  await authenticate(verifying(), 'Bearer abc', note);
+  await authenticate(verifying(), 'Basic abc', note);
+  t.strictSame(heard, []);
+  await authenticate(verifying(invalid('audience', 'no')), 'Bearer abc', note);
+  await authenticate(verifying(unavailable('configuration', 'no')), 'Bearer abc', note);
+  await authenticate(verifying(), 'Bearer a b', note);
+  t.strictSame(heard, ['audience', 'configuration', 'malformed']);
 });

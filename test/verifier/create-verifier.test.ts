@@ -1,10 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { SYSTEM_CLOCK } from '../../src/verifier/clock.ts';
-import { createVerifier, makeVerifier } from '../../src/verifier/create-verifier.ts';
-import type { VerifierOptions } from '../../src/verifier/options.ts';
-import { VerifierError } from '../../src/verifier/verifier-error.ts';
+import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
+import { createVerifier, makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
+import type { VerifierOptions } from '../../packages/verifier/src/options.ts';
+import { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
 import { listen } from '../support/listen.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
@@ -20,15 +21,19 @@ function verifierOf(t: Test, { url, client }: FakeLatchkey, overrides: Partial<V
     { now: () => Date.now() + ahead, monotonic: () => SYSTEM_CLOCK.monotonic() + ahead },
   );
   t.teardown(() => verifier.close());
-  const outcome = (token: string) =>
+  const refusal = (token: string) =>
     verifier.verify(token).then(
-      () => 'good',
-      (error: unknown) => (error instanceof VerifierError ? error.code : 'a fault'),
+      () => null,
+      (error: unknown) => (error instanceof VerifierError ? error : new Error('a fault')),
     );
+  const outcome = async (token: string) => {
+    const error = await refusal(token);
+    return error === null ? 'good' : error instanceof VerifierError ? error.code : error.message;
+  };
   const pass = (ms: number) => {
     ahead += ms;
   };
-  return { verifier, errors, outcome, pass };
+  return { verifier, errors, outcome, refusal, pass };
 }
 
 /** Latchkey stays reachable but sends nothing more. */
@@ -37,8 +42,9 @@ async function goSilent(fake: FakeLatchkey, staleness: () => number): Promise<vo
   await until(() => staleness() > 0.1);
 }
 
-const introspections = ({ requests }: FakeLatchkey) =>
-  requests.filter((line) => line.endsWith('introspect')).length;
+/** Without the verifier's own probe, which is no token. */
+const introspections = ({ introspected }: FakeLatchkey) =>
+  introspected.filter((token) => token.startsWith('eyJ')).length;
 
 test('verifies locally, and refuses tokens that the feed names', async (t) => {
   const fake = await fakeLatchkey(t);
@@ -153,20 +159,24 @@ test('the service chooses what happens if the verifier knows too little', async 
   fake.introspect = (token) => (token === over ? { active: false } : activeAnswer(token));
   const [good, over] = [await fake.sign(), await fake.sign({ sid: 12 })];
   const llt = await fake.sign(...longLived(13));
+  const asked = ['good', 'invalid_token'];
   const outcomes = {
-    accept: ['good', 'good'],
-    introspect: ['good', 'invalid_token'],
-    refuse: ['unavailable', 'unavailable'],
+    accept: { first: asked, expected: ['good', 'good'] },
+    introspect: { first: asked, expected: asked },
+    refuse: { first: ['unavailable', 'unavailable'], expected: ['unavailable', 'unavailable'] },
   };
-  for (const [whenStale, expected] of Object.entries(outcomes) as [keyof typeof outcomes, string[]][]) {
+  for (const whenStale of ['accept', 'introspect', 'refuse'] as const) {
+    const { first, expected } = outcomes[whenStale];
     fake.refusals.set('/api/auth/revocations', 503);
-    const early = verifierOf(t, fake, { whenStale, maxStaleness: Infinity });
-    t.strictSame(
-      [await early.outcome(good), await early.outcome(over)],
-      expected,
-      `${whenStale}, before the first snapshot`,
-    );
-    t.equal(await early.outcome(llt), expected[0], `${whenStale}, a long-lived token`);
+    for (const maxStaleness of [60, Infinity]) {
+      const early = verifierOf(t, fake, { whenStale, maxStaleness });
+      t.strictSame(
+        [await early.outcome(good), await early.outcome(over)],
+        first,
+        `${whenStale}, before the first snapshot`,
+      );
+      t.equal(await early.outcome(llt), first[0], `${whenStale}, a long-lived token`);
+    }
     fake.refusals.clear();
     fake.beats = true;
     const late = verifierOf(t, fake, { whenStale, maxStaleness: 0.1 });
@@ -337,16 +347,179 @@ test('reports each background failure once, without secrets', async (t) => {
   fake.refusals.set('/api/auth/revocations', 503);
   const { errors, verifier } = verifierOf(t, fake);
   await until(() => fake.requests.filter((line) => line.endsWith('revocations')).length >= 3);
-  t.strictSame(
-    errors.map(({ message }) => message),
-    ['/api/auth/revocations answered 503'],
-  );
+  t.match(errors, [
+    { name: 'VerifierError', reason: 'unreachable', message: '/api/auth/revocations answered 503' },
+  ]);
+  t.equal(errors.length, 1);
   fake.refusals.clear();
   await verifier.ready();
-  const stranger = verifierOf(t, { ...fake, client: { id: 'orders', secret: 'not-the-secret' } });
-  await until(() => stranger.errors.length > 0);
-  t.match(stranger.errors[0]?.message, /answered 401/);
-  t.notMatch(stranger.errors[0]?.message, /not-the-secret/);
+});
+
+test('a wrong secret is a mistake: reported once, ready rejects, and nothing is accepted', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const token = await fake.sign();
+  for (const whenStale of ['accept', 'introspect', 'refuse'] as const) {
+    const client = { id: 'orders', secret: 'not-the-secret' };
+    const stranger = verifierOf(t, { ...fake, client }, { whenStale });
+    const mistake = {
+      code: 'unavailable',
+      reason: 'configuration',
+      message: /401: client.id or client.secret/,
+    };
+    await t.rejects(stranger.verifier.ready(), mistake, whenStale);
+    for (let i = 0; i < 3; i++) t.equal(await stranger.outcome(token), 'unavailable', whenStale);
+    const reason = whenStale === 'refuse' ? 'not_ready' : 'configuration';
+    t.match(await stranger.refusal(token), { reason }, whenStale);
+    // One of the feed; and one of introspection, if it asks.
+    t.equal(stranger.errors.length, whenStale === 'refuse' ? 1 : 2);
+    for (const error of stranger.errors) {
+      t.match(error, mistake);
+      t.notMatch(error.message, /not-the-secret/);
+    }
+  }
+});
+
+test('ready names a missing right and another issuer', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const lacks = (right: string) => ({
+    reason: 'configuration',
+    message: new RegExp(`no right \`${right}\``),
+  });
+  fake.refusals.set('/api/auth/introspect', 403);
+  const { verifier, errors, outcome } = verifierOf(t, fake);
+  await t.rejects(verifier.ready(), { code: 'unavailable', ...lacks('introspect') });
+  t.match(errors, [lacks('introspect')]);
+  t.equal(await outcome(await fake.sign()), 'good', 'access tokens need no introspection');
+  t.equal(await outcome(await fake.sign(...longLived(12))), 'unavailable');
+  t.equal(errors.length, 1);
+  await t.resolves(
+    verifierOf(t, fake, { whenStale: 'refuse', longLived: { accept: false } }).verifier.ready(),
+    'without long-lived tokens it never introspects',
+  );
+  fake.refusals.set('/api/auth/introspect', 503);
+  await t.resolves(verifierOf(t, fake).verifier.ready(), 'an outage is no mistake');
+  fake.refusals.clear();
+  await t.resolves(verifier.ready(), 'the right was given');
+
+  fake.refusals.set('/api/auth/revocations', 403);
+  await t.rejects(verifierOf(t, fake).verifier.ready(), { code: 'unavailable', ...lacks('revocations') });
+  fake.refusals.clear();
+  const { verifier: elsewhere } = verifierOf(t, fake, { issuer: 'https://id.example.com', url: fake.url });
+  await t.rejects(elsewhere.ready(), {
+    ...{ code: 'unavailable', reason: 'configuration', expected: 'https://id.example.com', found: fake.url },
+  });
+});
+
+test('accepts while Latchkey is down, but not while Latchkey refuses this client', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = activeAnswer;
+  const { verifier, refusal, outcome, pass } = verifierOf(t, fake, { whenStale: 'accept', maxStaleness: 60 });
+  await verifier.ready();
+  const token = await fake.sign();
+  fake.refusals.set('/api/auth/revocations', 401);
+  fake.cutFeed();
+  await until(() =>
+    verifier.ready().then(
+      () => false,
+      () => true,
+    ),
+  );
+  t.equal(await outcome(token), 'good', 'what it knows counts for maxStaleness');
+  pass(61_000);
+  t.equal(await outcome(token), 'good');
+  t.equal(introspections(fake), 1, 'then it asks');
+  fake.refusals.set('/api/auth/introspect', 401);
+  t.match(await refusal(token), { code: 'unavailable', reason: 'configuration' });
+  await fake.stop();
+  t.equal(await outcome(token), 'unavailable', 'an outage does not make the refusal undone');
+});
+
+test('accepts no token unasked that is older than the kept revocations, unless Latchkey is down', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome, pass } = verifierOf(t, fake, { whenStale: 'accept', maxStaleness: 60 });
+  await verifier.ready();
+  const old = await fake.sign({ iat: Math.floor(Date.now() / 1000) - 915 });
+  t.equal(await outcome(old), 'invalid_token');
+  await fake.stop();
+  pass(61_000);
+  t.equal(await outcome(old), 'good');
+});
+
+test('started while Latchkey is down: unavailable and not ready, and both end', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const token = await fake.sign();
+  await fake.stop();
+  const verifiers = (['accept', 'introspect', 'refuse'] as const).map((whenStale) =>
+    verifierOf(t, fake, { whenStale }),
+  );
+  for (const { verifier, refusal } of verifiers) {
+    t.match(await refusal(token), { code: 'unavailable', reason: 'unreachable' });
+    t.equal(verifier.staleness(), Infinity);
+    await t.rejects(verifier.ready({ signal: AbortSignal.timeout(10) }), {
+      ...{ code: 'unavailable', reason: 'not_ready', message: /the time is over: .*ECONNREFUSED/ },
+    });
+  }
+  await fake.start();
+  await Promise.all(verifiers.map(({ verifier }) => verifier.ready()));
+  for (const { outcome } of verifiers) t.equal(await outcome(token), 'good');
+});
+
+test('a service that waits for it keeps running, and one that closes it ends the wait', async (t) => {
+  const fake = await fakeLatchkey(t);
+  await fake.stop();
+  const script = `
+    import { createVerifier } from ${JSON.stringify(new URL('../../packages/verifier/src/main.js', import.meta.url).href)};
+    const client = { id: 'orders', secret: 'secret' };
+    const verifier = createVerifier({ issuer: '${fake.url}', audience: 'latchkey', client, onError() {} });
+    await verifier.ready({ signal: AbortSignal.timeout(2500) }).catch(({ reason }) => console.log(reason));
+    setTimeout(() => verifier.close(), 10);
+    await verifier.ready().catch(({ message }) => console.log(message.slice(0, 28)));
+  `;
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    encoding: 'utf8',
+  });
+  t.equal(stderr, '');
+  t.equal(status, 0);
+  t.strictSame(stdout.split('\n'), ['not_ready', 'not ready, and it is closed:', '']);
+});
+
+test('checks a cached token’s revocation, expiry and key each time', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, refusal, outcome, pass } = verifierOf(t, fake);
+  await verifier.ready();
+  const [first, second] = [await fake.sign(), await fake.sign({ sid: 12 })];
+  t.equal((await verifier.verify(first)).claims, (await verifier.verify(first)).claims, 'cached');
+  fake.publish('revoked', { token: 11, user: 7 });
+  await until(async () => (await outcome(first)) === 'invalid_token');
+  t.match(await refusal(first), { reason: 'revoked' });
+  t.equal(await outcome(second), 'good');
+  fake.published.length = 0;
+  await fake.addKey();
+  pass(1000);
+  await verifier.verify(await fake.sign({ sid: 13 }));
+  t.match(await refusal(second), { reason: 'unknown_key' });
+  const third = await fake.sign({ sid: 14 });
+  t.equal(await outcome(third), 'good');
+  pass(906_000);
+  t.match(await refusal(third), { reason: 'expired' });
+});
+
+test('takes tokens for its own audience only, also when it asks', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.introspect = activeAnswer;
+  const { verifier, refusal, pass } = verifierOf(t, fake, { audience: 'orders', maxStaleness: 60 });
+  await verifier.ready();
+  const exchanged = await fake.sign({ aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' } });
+  t.match(await verifier.verify(exchanged), { clientId: 'lkc_shop', act: { sub: 'lkc_shop' } });
+  t.equal(introspections(fake), 0);
+  fake.refusals.set('/api/auth/revocations', 503);
+  fake.cutFeed();
+  pass(61_000);
+  t.match(await verifier.verify(exchanged), { clientId: 'lkc_shop', act: { sub: 'lkc_shop' } });
+  t.equal(introspections(fake), 1);
+  for (const token of [await fake.sign(), await fake.sign(...longLived(12))])
+    t.match(await refusal(token), { reason: 'audience', expected: 'orders', found: 'latchkey' });
+  t.equal(introspections(fake), 1, 'nothing else is asked about');
 });
 
 test('after close it disconnects and still verifies with what it knows', async (t) => {

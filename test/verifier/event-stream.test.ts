@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { readEvents, type StreamEvent } from '../../src/verifier/event-stream.ts';
+import { readEvents, type StreamEvent } from '../../packages/verifier/src/event-stream.ts';
 
 async function* bytes(...chunks: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const chunk of chunks) yield await Promise.resolve(Buffer.from(chunk));

@@ -1,8 +1,8 @@
 import Fastify from 'fastify';
 import { test, type Test } from 'tap';
-import { createVerifier } from '../../src/verifier/create-verifier.ts';
-import { authOf } from '../../src/verifier/bearer.ts';
-import { fastifyVerifier } from '../../src/verifier/fastify-verifier.ts';
+import { createVerifier } from '../../packages/verifier/src/create-verifier.ts';
+import { authOf } from '../../packages/verifier/src/bearer.ts';
+import { fastifyVerifier } from '../../packages/verifier/src/fastify-verifier.ts';
 import { fakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
 

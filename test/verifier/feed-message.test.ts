@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { readMessage } from '../../src/verifier/feed-message.ts';
+import { readMessage } from '../../packages/verifier/src/feed-message.ts';
 
 const read = (event: string, data: string) => readMessage({ event, data, id: undefined });
 

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
-import type { FeedMessage } from '../../src/verifier/feed-message.ts';
-import { followFeed } from '../../src/verifier/feed.ts';
-import { RefusedError } from '../../src/verifier/latchkey.ts';
+import type { FeedMessage } from '../../packages/verifier/src/feed-message.ts';
+import { followFeed } from '../../packages/verifier/src/feed.ts';
+import { RefusedError } from '../../packages/verifier/src/latchkey.ts';
 import { deferred } from '../support/deferred.ts';
 import { existing } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,7 @@
 import { test } from 'tap';
-import { makeIntrospect } from '../../src/verifier/introspect.ts';
-import { VerifierError } from '../../src/verifier/verifier-error.ts';
-import type { VerifiedToken } from '../../src/verifier/verified-token.ts';
+import { makeIntrospect } from '../../packages/verifier/src/introspect.ts';
+import { unavailable } from '../../packages/verifier/src/verifier-error.ts';
+import type { VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
 
 const TOKEN = { userId: 7, sid: 11, tokenType: 'access', claims: { sub: '7', sid: 11 } } as VerifiedToken;
 const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
@@ -40,7 +40,7 @@ test('sends one request for concurrent calls with one token, and a new one later
   const ask = async (token: string) => {
     asked.push(token);
     await new Promise((resolve) => setImmediate(resolve));
-    if (token === 'away') throw new VerifierError('unavailable', 'away');
+    if (token === 'away') throw unavailable('unreachable', 'away');
     return GOOD;
   };
   const introspect = makeIntrospect({ introspect: ask }, () => changes);

@@ -1,6 +1,7 @@
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { test, type Test } from 'tap';
-import { makeKeySet } from '../../src/verifier/key-set.ts';
+import { makeKeySet } from '../../packages/verifier/src/key-set.ts';
+import { unavailable } from '../../packages/verifier/src/verifier-error.ts';
 import { aClock } from '../support/clock.ts';
 import { until } from '../support/until.ts';
 
@@ -16,22 +17,24 @@ function keysOf(t: Test, jwks: unknown) {
   const errors: (Error | null)[] = [];
   const keys = makeKeySet({
     clock,
-    onError: (error) => errors.push(error),
+    onLoad: (error) => errors.push(error),
     load: async () => {
       server.asked++;
       await server.answer();
-      if (server.jwks === null) throw new Error('away');
+      if (server.jwks === null) throw unavailable('unreachable', 'away');
       return server.jwks;
     },
   });
   t.teardown(() => {
     keys.close();
   });
-  return { clock, server, errors, keys };
+  /** Resolves after the next load. */
+  const loaded = () => until(() => errors.length > 0);
+  return { clock, server, errors, keys, loaded };
 }
 
 test('reads the keys once at the start, and waits for them', async (t) => {
-  const { keys, server } = keysOf(t, {
+  const { keys, loaded, server } = keysOf(t, {
     keys: [await aKey('a'), await aKey('b', 'EdDSA'), await aKey('c', 'RS256')],
   });
   const found = await Promise.all(['a', 'b', 'c'].map((kid) => keys.find(kid)));
@@ -39,13 +42,13 @@ test('reads the keys once at the start, and waits for them', async (t) => {
     found.map((key) => key?.algorithm),
     ['ES256', 'EdDSA', 'RS256'],
   );
-  await keys.ready();
+  await loaded();
   t.equal(server.asked, 1);
 });
 
 test('fetches once for a new kid that concurrent calls ask for', async (t) => {
-  const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
-  await keys.ready();
+  const { keys, loaded, server, clock } = keysOf(t, { keys: [await aKey('a')] });
+  await loaded();
   server.jwks = { keys: [await aKey('a'), await aKey('b')] };
   clock.pass(1000);
   const found = await Promise.all([keys.find('b'), keys.find('b'), keys.find('a')]);
@@ -54,8 +57,8 @@ test('fetches once for a new kid that concurrent calls ask for', async (t) => {
 });
 
 test('unknown kids cost at most one fetch a second', async (t) => {
-  const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
-  await keys.ready();
+  const { keys, loaded, server, clock } = keysOf(t, { keys: [await aKey('a')] });
+  await loaded();
   for (let i = 0; i < 50; i++) t.equal(await keys.find(`unknown-${i}`), null);
   t.equal(server.asked, 1);
   clock.pass(999);
@@ -67,8 +70,8 @@ test('unknown kids cost at most one fetch a second', async (t) => {
 });
 
 test('while Latchkey is down, keys already read stay, and an unknown kid is unavailable', async (t) => {
-  const { keys, server, clock } = keysOf(t, { keys: [await aKey('a')] });
-  await keys.ready();
+  const { keys, loaded, server, clock } = keysOf(t, { keys: [await aKey('a')] });
+  await loaded();
   server.jwks = null;
   for (let hour = 0; hour < 3; hour++) {
     clock.pass(3_600_000);
@@ -79,8 +82,8 @@ test('while Latchkey is down, keys already read stay, and an unknown kid is unav
 
 test('an invalid key set does not replace a valid one', async (t) => {
   const good = { keys: [await aKey('a')] };
-  const { keys, server, clock } = keysOf(t, good);
-  await keys.ready();
+  const { keys, loaded, server, clock } = keysOf(t, good);
+  await loaded();
   for (const jwks of [
     {},
     { keys: [] },
@@ -96,8 +99,8 @@ test('an invalid key set does not replace a valid one', async (t) => {
 });
 
 test('the next fetch forgets a removed key', async (t) => {
-  const { keys, server, clock } = keysOf(t, { keys: [await aKey('a'), await aKey('b')] });
-  await keys.ready();
+  const { keys, loaded, server, clock } = keysOf(t, { keys: [await aKey('a'), await aKey('b')] });
+  await loaded();
   server.jwks = { keys: [await aKey('b')] };
   clock.pass(1000);
   await keys.find('unknown');
@@ -126,9 +129,7 @@ test('retries until Latchkey answers, and reports both', async (t) => {
   const { keys, server, errors } = keysOf(t, null);
   await t.rejects(keys.find('a'), { code: 'unavailable' });
   server.jwks = { keys: [await aKey('a')] };
-  let isReady = false;
-  void keys.ready().then(() => (isReady = true));
-  await until(() => isReady);
+  await until(() => errors.at(-1) === null);
   t.ok(await keys.find('a'));
   t.equal(server.asked, 2);
   t.match(errors, [{ message: 'away' }, null]);
@@ -136,8 +137,30 @@ test('retries until Latchkey answers, and reports both', async (t) => {
 
 test('an unreadable key does not hide the others', async (t) => {
   const broken = { ...(await aKey('broken')), x: 'no coordinate' };
-  const { keys } = keysOf(t, { keys: [broken, await aKey('good')] });
-  await keys.ready();
+  const { keys, loaded } = keysOf(t, { keys: [broken, await aKey('good')] });
+  await loaded();
   t.notSame(await keys.find('good'), null);
   t.equal(await keys.find('broken'), null);
+});
+
+test('a reload keeps the objects of keys that did not change, so that cached tokens stay', async (t) => {
+  const [stays, changes] = [await aKey('a'), await aKey('b')];
+  const { keys, loaded, server, clock } = keysOf(t, { keys: [stays, changes] });
+  await loaded();
+  const before = [keys.loaded('a'), keys.loaded('b')];
+  server.jwks = { keys: [{ ...stays }, await aKey('b')] };
+  clock.pass(1000);
+  await keys.find('unknown');
+  t.ok(before[0]);
+  t.equal(keys.loaded('a'), before[0]);
+  t.not(keys.loaded('b'), before[1], 'another key under the same kid');
+  t.equal(keys.loaded('unknown'), undefined);
+});
+
+test('the failure to load says why, and quotes no foreign message', async (t) => {
+  const { keys, server } = keysOf(t, null);
+  await t.rejects(keys.find('a'), { code: 'unavailable', reason: 'unreachable', message: 'no keys: away' });
+  server.answer = () => Promise.reject(new TypeError('https://user:secret@host'));
+  await until(async () => (await keys.find('a').then(String, String)).includes('TypeError'));
+  await t.rejects(keys.find('a'), { reason: 'fault', message: 'no keys: TypeError' });
 });

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { test } from 'tap';
-import { makeLatchkey } from '../../src/verifier/latchkey.ts';
+import { makeLatchkey } from '../../packages/verifier/src/latchkey.ts';
 import { listen } from '../support/listen.ts';
 import { activeAnswer, fakeLatchkey, type FakeLatchkey } from '../support/fake-latchkey.ts';
 
@@ -49,7 +49,7 @@ test('calls them at the configured URL, not at the issuer', async (t) => {
 test('rejects metadata of another issuer, and sends nothing to a foreign endpoint', async (t) => {
   const fake = await fakeLatchkey(t);
   await t.rejects(at(fake, { issuer: 'https://id.example.com' }).keys(), {
-    code: 'unavailable',
+    ...{ code: 'unavailable', reason: 'configuration', expected: 'https://id.example.com', found: fake.url },
     message: /another issuer/,
   });
   const asked: string[] = [];
@@ -77,8 +77,23 @@ test('authenticates at introspection and the feed as RFC 6749 says', async (t) =
   t.equal(response.status, 200);
   hangUp.abort();
   const stranger = at(fake, { client: { ...fake.client, secret: 'wrong' } });
-  await t.rejects(stranger.introspect('token'), { code: 'unavailable', status: 401 });
-  await t.rejects(stranger.feed(null, hangUp.signal), { code: 'unavailable' });
+  const wrong = { code: 'unavailable', reason: 'configuration', message: /401: client.id or client.secret/ };
+  await t.rejects(stranger.introspect('token'), { ...wrong, status: 401 });
+  await t.rejects(stranger.feed(null, new AbortController().signal), wrong);
+});
+
+test('names a missing right, and takes a refusal without our secret for an outage', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake);
+  for (const path of ['/api/auth/introspect', '/api/auth/revocations', '/.well-known/jwks.json'])
+    fake.refusals.set(path, 403);
+  await t.rejects(latchkey.introspect('token'), {
+    reason: 'configuration',
+    message: /no right `introspect`/,
+  });
+  const feed = latchkey.feed(null, new AbortController().signal);
+  await t.rejects(feed, { reason: 'configuration', message: /no right `revocations`/ });
+  await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
 });
 
 test('opens the feed on a new connection each time, to reach another replica', async (t) => {
@@ -134,5 +149,8 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
     fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
   });
   await t.rejects(page.keys(), { code: 'unavailable' });
-  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), { message: /not text\/event-stream/ });
+  await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), {
+    reason: 'unexpected_answer',
+    message: /expected text\/event-stream, found text\/html/,
+  });
 });

@@ -1,7 +1,7 @@
 import { test } from 'tap';
-import type { FeedMessage } from '../../src/verifier/feed-message.ts';
-import { makeLongLivedTokens } from '../../src/verifier/long-lived-tokens.ts';
-import type { VerifiedToken } from '../../src/verifier/verified-token.ts';
+import type { FeedMessage } from '../../packages/verifier/src/feed-message.ts';
+import { makeLongLivedTokens } from '../../packages/verifier/src/long-lived-tokens.ts';
+import type { VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
 import { deferred } from '../support/deferred.ts';
 
 const aToken = (sid: number, userId = 7) => ({ sid, userId, tokenType: 'llt' }) as VerifiedToken;
@@ -118,4 +118,35 @@ test('is bounded, and evicts the least recently used token', async (t) => {
   const none = tokens(0).longLived;
   await none.ask('token', aToken(11));
   t.notOk(none.known(aToken(11)));
+});
+
+test('an event about one user looks only at the tokens of this user', async (t) => {
+  const { longLived, learn } = tokens(1000);
+  for (let user = 1; user <= 300; user++) await longLived.ask('token', aToken(user, user));
+  let looks = 0;
+  const original = Map.prototype[Symbol.iterator];
+  Map.prototype[Symbol.iterator] = function (this: Map<unknown, unknown>) {
+    looks += this.size;
+    return original.call(this);
+  };
+  t.teardown(() => (Map.prototype[Symbol.iterator] = original));
+  learn({ type: 'user_changed', user: 7 });
+  learn({ type: 'user_revoked', user: 8, before: 90 });
+  Map.prototype[Symbol.iterator] = original;
+  t.ok(looks < 10, `${looks} entries`);
+  t.strictSame(
+    [6, 7, 8, 9].map((sid) => longLived.known(aToken(sid, sid)) !== null),
+    [true, false, false, true],
+  );
+});
+
+test('an evicted or replaced token leaves nothing behind for its user', async (t) => {
+  const { longLived, learn } = tokens(1);
+  await longLived.ask('token', aToken(11, 7));
+  await longLived.ask('token', aToken(12, 8));
+  learn({ type: 'user_changed', user: 7 });
+  t.ok(longLived.known(aToken(12, 8)));
+  await longLived.ask('token', aToken(12, 9));
+  learn({ type: 'user_changed', user: 8 });
+  t.ok(longLived.known(aToken(12, 9)), 'it is of another user now');
 });

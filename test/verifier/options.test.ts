@@ -1,5 +1,7 @@
 import { test } from 'tap';
-import { readOptions, type VerifierOptions } from '../../src/verifier/options.ts';
+import { readOptions, type VerifierOptions } from '../../packages/verifier/src/options.ts';
+import { unavailable } from '../../packages/verifier/src/verifier-error.ts';
+import { until } from '../support/until.ts';
 
 const GIVEN: VerifierOptions = {
   issuer: 'https://id.example.com',
@@ -14,6 +16,7 @@ test('three options are enough', (t) => {
     maxStaleness: 120,
     whenStale: 'introspect',
     clockTolerance: 5,
+    tokenCache: { size: 10_000, bytes: 33_554_432 },
     acceptLongLived: true,
     cacheSize: 10_000,
   });
@@ -27,6 +30,7 @@ test('uses the given options', (t) => {
     maxStaleness: 0,
     whenStale: 'refuse',
     clockTolerance: 0,
+    tokenCache: { size: 5, bytes: 9 },
     longLived: { accept: false, cacheSize: 0 },
   };
   t.match(readOptions(options), {
@@ -35,6 +39,7 @@ test('uses the given options', (t) => {
     maxStaleness: 0,
     whenStale: 'refuse',
     clockTolerance: 0,
+    tokenCache: { size: 5, bytes: 9 },
     acceptLongLived: false,
     cacheSize: 0,
   });
@@ -50,7 +55,10 @@ test('reports all mistakes at once, without secrets', (t) => {
     maxStaleness: '60',
     whenStale: 'ask',
     clockTolerance: 31,
-    longLived: { cacheSize: -1 },
+    tokenCache: { size: 1.5, bytes: Infinity },
+    longLived: { accept: 'no', cacheSize: -1 },
+    fetch: 'undici',
+    onError: 'log',
   };
   let message = '';
   try {
@@ -62,12 +70,17 @@ test('reports all mistakes at once, without secrets', (t) => {
   for (const name of [
     'issuer',
     'url',
-    'audience',
-    'client',
+    'audience is missing',
+    'client.secret must be a text',
     'maxStaleness',
     'whenStale',
     'clockTolerance',
-    'cacheSize',
+    'tokenCache.size',
+    'tokenCache.bytes',
+    'longLived.accept',
+    'longLived.cacheSize',
+    'fetch',
+    'onError',
   ])
     t.match(message, name);
   t.notMatch(message, '7777777');
@@ -75,7 +88,19 @@ test('reports all mistakes at once, without secrets', (t) => {
 });
 
 test('missing options are a mistake, not a crash', (t) => {
-  t.throws(() => readOptions({} as unknown as VerifierOptions), /issuer.*audience.*client/);
-  t.throws(() => readOptions({ ...GIVEN, client: undefined } as unknown as VerifierOptions), /client/);
+  const all = 'issuer is missing; audience is missing; client.id is missing; client.secret is missing';
+  for (const nothing of [{}, undefined, null])
+    t.throws(() => readOptions(nothing as VerifierOptions), { message: `createVerifier: ${all}` });
+  // Like an environment variable that is not set.
+  const client = { id: 'orders', secret: undefined };
+  t.throws(() => readOptions({ ...GIVEN, client }), { message: 'createVerifier: client.secret is missing' });
   t.end();
+});
+
+test('a service without onError gets a warning of the process', async (t) => {
+  const heard: Error[] = [];
+  process.once('warning', (warning) => heard.push(warning));
+  readOptions(GIVEN).onError(unavailable('configuration', 'client.secret is wrong'));
+  await until(() => heard.length > 0);
+  t.match(heard, [{ name: 'LatchkeyVerifier', message: 'client.secret is wrong' }]);
 });

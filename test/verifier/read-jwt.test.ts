@@ -2,8 +2,9 @@ import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { exportJWK, exportSPKI, generateKeyPair, importJWK, type CryptoKey } from 'jose';
 import { test, type Test } from 'tap';
-import { makeKeySet } from '../../src/verifier/key-set.ts';
-import { makeReadJwt } from '../../src/verifier/read-jwt.ts';
+import { makeKeySet } from '../../packages/verifier/src/key-set.ts';
+import { makeReadJwt } from '../../packages/verifier/src/read-jwt.ts';
+import type { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
 import { fakeLatchkey, longLived } from '../support/fake-latchkey.ts';
 
 const AUDIENCE = 'latchkey';
@@ -15,7 +16,7 @@ async function reading(t: Test, overrides: object = {}) {
     load: () => Promise.resolve({ keys: fake.published }),
     // Fetches again for every unknown kid.
     clock: { now: () => Date.now(), monotonic: () => (time += 2000) },
-    onError: () => undefined,
+    onLoad: () => undefined,
   });
   t.teardown(() => {
     keys.close();
@@ -28,7 +29,8 @@ async function reading(t: Test, overrides: object = {}) {
     acceptLongLived: true,
     ...overrides,
   };
-  return { fake, readJwt: makeReadJwt({ keys, settings, clock }) };
+  const read = makeReadJwt({ keys, settings, clock });
+  return { fake, readJwt: async (token: string) => (await read(token)).verified };
 }
 
 for (const algorithm of ['ES256', 'EdDSA', 'RS256']) {
@@ -52,35 +54,82 @@ test('refuses a wrong signature, issuer, audience, type or time', async (t) => {
   const good = await fake.sign();
   const [head = '', body = '', signature = ''] = good.split('.');
   const other = (await fake.sign({ sub: '8' })).split('.')[1] ?? '';
-  const wrong: Record<string, string> = {
-    'another key': await fake.sign({}, {}, stranger.privateKey),
-    'an unknown key': await fake.sign({}, { kid: 'unknown' }),
-    'no kid': await fake.sign({}, { kid: undefined }),
-    'another issuer': await fake.sign({ iss: 'https://id.example.com' }),
-    'no issuer': await fake.sign({ iss: undefined }),
-    'another audience': await fake.sign({ aud: 'another' }),
-    'no audience': await fake.sign({ aud: undefined }),
-    expired: await fake.sign({ exp: now - 6 }),
-    'not yet': await fake.sign({ nbf: now + 60 }),
-    'a refresh token': await fake.sign({}, { typ: 'rt+jwt' }),
-    'any JWT': await fake.sign({}, { typ: 'JWT' }),
-    'no type': await fake.sign({}, { typ: undefined }),
-    'an access token without an end': await fake.sign({ exp: undefined }),
-    'an end that is no number': await fake.sign({ exp: 'tomorrow' }),
-    'a long-lived token that has expired': await fake.sign(...longLived(12, { exp: now - 6 })),
-    'a long-lived token with an end that is no number': await fake.sign(...longLived(12, { exp: '9' })),
-    'no sid': await fake.sign({ sid: undefined }),
-    'the claims of another': [head, other, signature].join('.'),
-    'no signature': `${head}.${body}.`,
-    empty: '',
-    'no JWT': 'opaque',
-  };
+  const wrong: [name: string, token: string, reason: string][] = [
+    ['another key', await fake.sign({}, {}, stranger.privateKey), 'signature'],
+    ['an unknown key', await fake.sign({}, { kid: 'unknown' }), 'unknown_key'],
+    ['no kid', await fake.sign({}, { kid: undefined }), 'unknown_key'],
+    ['another issuer', await fake.sign({ iss: 'https://id.example.com' }), 'issuer'],
+    ['another installation', await fake.sign({ iss: 'https://id.example.com' }, { kid: 'x' }), 'issuer'],
+    ['no issuer', await fake.sign({ iss: undefined }), 'issuer'],
+    ['another audience', await fake.sign({ aud: 'another' }), 'audience'],
+    ['a second audience', await fake.sign({ aud: [AUDIENCE, 'another'] }), 'audience'],
+    ['no audience', await fake.sign({ aud: undefined }), 'audience'],
+    ['expired', await fake.sign({ exp: now - 6 }), 'expired'],
+    ['not yet', await fake.sign({ nbf: now + 60 }), 'not_yet_valid'],
+    ['a refresh token', await fake.sign({}, { typ: 'rt+jwt' }), 'type'],
+    ['any JWT', await fake.sign({}, { typ: 'JWT' }), 'type'],
+    ['no type', await fake.sign({}, { typ: undefined }), 'type'],
+    ['an access token without an end', await fake.sign({ exp: undefined }), 'malformed'],
+    ['an end that is no number', await fake.sign({ exp: 'tomorrow' }), 'malformed'],
+    ['a beginning that is no number', await fake.sign({ nbf: 'tomorrow' }), 'malformed'],
+    ['a long-lived token that has expired', await fake.sign(...longLived(12, { exp: now - 6 })), 'expired'],
+    ['a long-lived token with a wrong end', await fake.sign(...longLived(12, { exp: '9' })), 'malformed'],
+    ['no sid', await fake.sign({ sid: undefined }), 'malformed'],
+    ['an actor that is a text', await fake.sign({ act: 'orders' }), 'malformed'],
+    ['the claims of another', [head, other, signature].join('.'), 'signature'],
+    ['no signature', `${head}.${body}.`, 'signature'],
+    ['empty', '', 'malformed'],
+    ['no JWT', 'opaque', 'malformed'],
+  ];
   await readJwt(good);
-  for (const [name, token] of Object.entries(wrong))
-    await t.rejects(readJwt(token), { code: 'invalid_token' }, name);
+  for (const [name, token, reason] of wrong)
+    await t.rejects(readJwt(token), { code: 'invalid_token', reason }, name);
   await readJwt(await fake.sign({ exp: now - 3 }));
   t.match(await readJwt(await fake.sign(...longLived(12, { exp: now - 3 }))), { claims: { exp: now - 3 } });
   await t.rejects(readJwt(undefined as unknown as string), { code: 'invalid_token' });
+});
+
+test('a refusal says what was expected and found, where that is harmless', async (t) => {
+  const { fake, readJwt } = await reading(t);
+  const refusal = async (claims: object, header = {}) =>
+    readJwt(await fake.sign(claims, header)).then(
+      () => null,
+      (error: unknown) => error as VerifierError,
+    );
+  t.match(await refusal({ aud: 'billing' }), {
+    ...{ reason: 'audience', expected: AUDIENCE, found: 'billing' },
+    message: /for another audience: expected latchkey, found billing$/,
+  });
+  t.match(await refusal({ aud: ['billing', AUDIENCE] }), { found: '["billing","latchkey"]' });
+  t.match(await refusal({ aud: 7 }), { found: 'a value of type number' });
+  t.match(await refusal({ iss: 'https://staging' }), { expected: fake.url, found: 'https://staging' });
+  t.match(await refusal({ iss: undefined }), {
+    expected: fake.url,
+    found: undefined,
+    message: /found none$/,
+  });
+  t.match(await refusal({}, { typ: 'rt+jwt' }), { expected: 'at+jwt or llt+jwt', found: 'rt+jwt' });
+  const long = await refusal({ aud: 'line\nbreak é'.padEnd(500, 'x') });
+  t.match(long?.found, /^line\?break \?x{88}…$/);
+  t.match(await refusal({ exp: 1 }), { reason: 'expired', expected: undefined, found: undefined });
+});
+
+test('takes a token that was exchanged for the audience of this service, and no other', async (t) => {
+  const { fake, readJwt } = await reading(t, { audience: 'orders' });
+  const exchanged = { aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' }, roles: ['admin'] };
+  t.match(await readJwt(await fake.sign(exchanged)), {
+    ...{ userId: 7, sid: 11, tokenType: 'access', roles: ['admin'] },
+    ...{ clientId: 'lkc_shop', act: { sub: 'lkc_shop' }, claims: { aud: 'orders' } },
+  });
+  t.match(await readJwt(await fake.sign({ ...exchanged, aud: ['orders'] })), { sid: 11 });
+  const others = [
+    await fake.sign(),
+    await fake.sign({ ...exchanged, aud: 'billing' }),
+    await fake.sign({ ...exchanged, aud: ['orders', 'billing'] }),
+    await fake.sign(...longLived(12)),
+  ];
+  for (const token of others)
+    await t.rejects(readJwt(token), { code: 'invalid_token', reason: 'audience', expected: 'orders' });
 });
 
 test('the key chooses the algorithm, not the token', async (t) => {
@@ -93,7 +142,7 @@ test('the key chooses the algorithm, not the token', async (t) => {
   const mac = createHmac('sha256', pem).update(`${head}.${body}`).digest('base64url');
   await t.rejects(
     readJwt(`${head}.${body}.${mac}`),
-    { code: 'invalid_token' },
+    { code: 'invalid_token', reason: 'unknown_key' },
     'HS256 with the public key as its secret',
   );
   const none = encode({ alg: 'none', typ: 'at+jwt', kid: rsa.kid });
@@ -111,7 +160,10 @@ test('the key chooses the algorithm, not the token', async (t) => {
 
 test('refuses long-lived tokens if they are turned off', async (t) => {
   const { fake, readJwt } = await reading(t, { acceptLongLived: false });
-  await t.rejects(readJwt(await fake.sign(...longLived(12))), { code: 'invalid_token' });
+  await t.rejects(readJwt(await fake.sign(...longLived(12))), {
+    code: 'invalid_token',
+    reason: 'long_lived',
+  });
   await readJwt(await fake.sign());
 });
 

@@ -1,12 +1,12 @@
 import { test } from 'tap';
-import { reportOnce } from '../../src/verifier/report-once.ts';
+import { reportOnce } from '../../packages/verifier/src/report-once.ts';
 
 test('reports a failure when it begins, changes, or returns', (t) => {
   const heard: string[] = [];
   const report = reportOnce(({ message }) => heard.push(message));
-  for (const message of ['a', 'a', 'b', null, null, 'b', 'b'])
+  for (const message of ['a', 'a', 'b', 'a', null, null, 'b', 'b'])
     report(message === null ? null : new Error(message));
-  t.strictSame(heard, ['a', 'b', 'b']);
+  t.strictSame(heard, ['a', 'b', 'b'], 'replicas that fail in turns are one outage');
   t.end();
 });
 

@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import type { FeedMessage } from '../../src/verifier/feed-message.ts';
-import { makeRevocations } from '../../src/verifier/revocations.ts';
+import type { FeedMessage } from '../../packages/verifier/src/feed-message.ts';
+import { makeRevocations } from '../../packages/verifier/src/revocations.ts';
 import { aClock } from '../support/clock.ts';
 
 const REMEMBER = 900;

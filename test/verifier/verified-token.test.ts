@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { readToken, tokenTypeOf } from '../../src/verifier/verified-token.ts';
+import { readToken, tokenTypeOf } from '../../packages/verifier/src/verified-token.ts';
 
 const CLAIMS = { iss: 'i', aud: 'a', sub: '7', sid: 11, gen: 90, jti: '11.90', iat: 1, exp: 2 };
 
@@ -16,6 +16,11 @@ test('reads the claims', (t) => {
   t.strictSame(readToken(CLAIMS, 'access'), token);
   const withRoles = { ...CLAIMS, roles: ['editor', 'billing:read'] };
   t.strictSame(readToken(withRoles, 'access'), { ...token, roles: withRoles.roles, claims: withRoles });
+  const exchanged = { ...CLAIMS, client_id: 'shop', act: { sub: 'shop' } };
+  t.strictSame(readToken(exchanged, 'access'), {
+    ...{ ...token, clientId: 'shop', act: { sub: 'shop' } },
+    claims: exchanged,
+  });
   t.match(readToken({ ...CLAIMS, exp: undefined, gen: undefined }, 'llt'), {
     userId: 7,
     sid: 11,
@@ -40,8 +45,21 @@ test('refuses tokens that do not have Latchkey’s shape', (t) => {
     { roles: 'editor' },
     { roles: [7] },
     { roles: null },
+    { client_id: 7 },
+    { client_id: null },
+    { act: 'orders' },
+    { act: null },
+    { act: { sub: 7 } },
   ];
   for (const claims of wrong)
     t.equal(readToken({ ...CLAIMS, ...claims }, 'access'), null, JSON.stringify(claims));
+  t.end();
+});
+
+test('freezes the claims, because a later check returns them again', (t) => {
+  const read = readToken({ ...CLAIMS, roles: ['editor'], act: { sub: 'shop' } }, 'access');
+  t.throws(() => Object.assign(read?.claims ?? {}, { sub: '8' }), TypeError);
+  t.throws(() => (read?.roles as string[]).push('admin'), TypeError);
+  t.throws(() => Object.assign(read?.act ?? {}, { sub: 'billing' }), TypeError);
   t.end();
 });

@@ -2,9 +2,9 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import { test, type Test } from 'tap';
-import { authOf } from '../../src/verifier/bearer.ts';
-import { createVerifier, type Verifier } from '../../src/verifier/create-verifier.ts';
-import { verifierMiddleware } from '../../src/verifier/verifier-middleware.ts';
+import { authOf } from '../../packages/verifier/src/bearer.ts';
+import { createVerifier, type Verifier } from '../../packages/verifier/src/create-verifier.ts';
+import { verifierMiddleware } from '../../packages/verifier/src/verifier-middleware.ts';
 import { listen } from '../support/listen.ts';
 import { fakeLatchkey } from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
@@ -60,7 +60,7 @@ test('an undecidable token is 503 with Retry-After', async (t) => {
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
   const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
-  const middleware = verifierMiddleware(faulty as Verifier);
+  const middleware = verifierMiddleware(faulty);
   const get = await listening(t, (request, response) => {
     middleware(request, response, (error) => response.writeHead(500).end((error as Error).message));
   });

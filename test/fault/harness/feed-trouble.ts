@@ -1,4 +1,4 @@
-import { createVerifier, type Verifier } from '../../../src/verifier/main.ts';
+import { createVerifier, type Verifier } from '@latchkey/verifier';
 import { anAccount } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { until } from '../../support/until.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Verifier } from '../../../src/verifier/main.ts';
+import type { Verifier } from '@latchkey/verifier';
 import { anAccount, type Pair } from '../../support/client.ts';
 import type { Call } from '../../support/exchange.ts';
 import type { Answer, Balancer } from './balancer.ts';

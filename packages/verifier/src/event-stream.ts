@@ -1,3 +1,5 @@
+import { unavailable } from './verifier-error.ts';
+
 /** One event of a `text/event-stream` (WHATWG HTML, section 9.2). */
 export interface StreamEvent {
   event: string;
@@ -12,7 +14,7 @@ const MAX_EVENT = 4_000_000;
 /**
  * Reads events from a stream's bytes, as the standard says, for lines that end in LF or CRLF. Ignores `retry`: feed.ts
  * sets the pace of reconnecting.
- * @throws Error if one event is longer than any of Latchkey's.
+ * @throws VerifierError if one event is longer than any of Latchkey's.
  */
 export async function* readEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder();
@@ -34,7 +36,8 @@ export async function* readEvents(bytes: AsyncIterable<Uint8Array>): AsyncGenera
         length = 0;
       }
     }
-    if (length + text.length > MAX_EVENT) throw new Error('the feed sent an event that is too long');
+    if (length + text.length > MAX_EVENT)
+      throw unavailable('unexpected_answer', 'the feed sent an event that is too long');
   }
 }
 

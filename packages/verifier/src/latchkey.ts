@@ -1,5 +1,5 @@
 import type { Settings } from './options.ts';
-import { VerifierError } from './verifier-error.ts';
+import { unavailable, VerifierError, type OutageReason } from './verifier-error.ts';
 
 /** Requests to Latchkey. Each fails with `VerifierError` `unavailable`. */
 export interface Latchkey {
@@ -11,7 +11,7 @@ export interface Latchkey {
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
 }
 
-type Call = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string> };
+type Call = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; right?: string };
 
 interface Endpoints {
   keys: string;
@@ -34,8 +34,9 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
   /**
    * Refuses redirects, which could send the secret or a token to another server. Retries once, because the server may
    * have closed a keep-alive connection; all these requests only read.
+   * @param right what the client must be allowed to do, for requests with its secret.
    */
-  async function send(to: string, init: RequestInit): Promise<Response> {
+  async function send(to: string, init: RequestInit, right?: string): Promise<Response> {
     const { pathname } = new URL(to);
     const attempt = () => fetch(to, { redirect: 'error', ...init });
     const response = await attempt()
@@ -44,26 +45,24 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
         return attempt();
       })
       .catch((error: unknown) => {
-        throw new VerifierError('unavailable', `${pathname} did not answer: ${reasonOf(error)}`);
+        throw unavailable('unreachable', `${pathname} did not answer: ${reasonOf(error)}`);
       });
     if (response.status === 200) return response;
     await response.body?.cancel().catch(() => undefined);
     // The endpoint may have moved: discover again.
     if (response.status === 404) endpoints = null;
-    throw new RefusedError(response.status, pathname);
+    throw new RefusedError(response.status, pathname, right);
   }
 
-  async function json(to: string, { headers, ...init }: Call = {}): Promise<Record<string, unknown>> {
+  async function json(to: string, { headers, right, ...init }: Call = {}): Promise<Record<string, unknown>> {
     const accept = { accept: 'application/json' };
     const signal = AbortSignal.timeout(TIMEOUT);
-    const response = await send(to, { ...init, signal, headers: { ...accept, ...headers } });
+    const response = await send(to, { ...init, signal, headers: { ...accept, ...headers } }, right);
     try {
       return Object(await response.json()) as Record<string, unknown>;
     } catch (error) {
-      throw new VerifierError(
-        'unavailable',
-        `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`,
-      );
+      const reason: OutageReason = error instanceof SyntaxError ? 'unexpected_answer' : 'unreachable';
+      throw unavailable(reason, `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`);
     }
   }
 
@@ -71,7 +70,7 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
   function endpoint(name: string, value: unknown): string {
     const base = `${issuer.replace(/\/+$/, '')}/`;
     if (typeof value === 'string' && value.startsWith(base)) return `${url}/${value.slice(base.length)}`;
-    throw new VerifierError('unavailable', `${METADATA} names no ${name} of this issuer`);
+    throw unavailable('configuration', `${METADATA} names no ${name} of this issuer`);
   }
 
   /** Concurrent calls share one discovery. */
@@ -87,7 +86,11 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
   async function discover(): Promise<Endpoints> {
     const found = await json(url + METADATA);
     // RFC 8414, section 3.3: another issuer's metadata may not be used.
-    if (found.issuer !== issuer) throw new VerifierError('unavailable', `${METADATA} is of another issuer`);
+    if (found.issuer !== issuer) {
+      throw unavailable('configuration', `${METADATA} is of another issuer`, {
+        ...{ expected: issuer, found: found.issuer },
+      });
+    }
     return (endpoints = {
       keys: endpoint('jwks_uri', found.jwks_uri),
       introspection: endpoint('introspection_endpoint', found.introspection_endpoint),
@@ -101,7 +104,7 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     async introspect(token) {
       const { introspection } = await whereTo();
       const body = new URLSearchParams({ token });
-      return json(introspection, { method: 'POST', body, headers: { authorization } });
+      return json(introspection, { method: 'POST', body, headers: { authorization }, right: 'introspect' });
     },
     async feed(lastEventId, signal) {
       const headers = {
@@ -111,14 +114,13 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
         connection: 'close',
         ...(lastEventId !== null && { 'last-event-id': lastEventId }),
       };
-      const response = await send(url + FEED, { headers, signal });
+      const response = await send(url + FEED, { headers, signal }, 'revocations');
       const type = response.headers.get('content-type') ?? '';
       if (type.startsWith('text/event-stream')) return response;
       await response.body?.cancel().catch(() => undefined);
-      throw new VerifierError(
-        'unavailable',
-        `${FEED} returned content type ${type || 'none'}, not text/event-stream`,
-      );
+      throw unavailable('unexpected_answer', `${FEED} did not return what it should`, {
+        ...{ expected: 'text/event-stream', found: type },
+      });
     },
   };
 }
@@ -127,10 +129,20 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
 export class RefusedError extends VerifierError {
   readonly status: number;
 
-  constructor(status: number, path: string) {
-    super('unavailable', `${path} answered ${status}`);
+  /** @param right what the client must be allowed to do, if its secret was sent. */
+  constructor(status: number, path: string, right?: string) {
+    const mistake = right === undefined ? undefined : mistakeOf(status, right);
+    const reason: OutageReason = mistake === undefined ? 'unreachable' : 'configuration';
+    super('unavailable', reason, `${path} answered ${status}${mistake ?? ''}`);
     this.status = status;
   }
+}
+
+/** What is wrong with the client, and stays wrong until an operator or developer corrects it. */
+function mistakeOf(status: number, right: string): string | undefined {
+  if (status === 401) return ': client.id or client.secret is wrong';
+  if (status === 403) return `: the client has no right \`${right}\``;
+  return undefined;
 }
 
 /** RFC 6749, section 2.3.1: id and secret are form-encoded first. */
@@ -140,7 +152,7 @@ function basic({ id, secret }: Settings['client']): string {
 }
 
 /** The error code, for example of a refused connection. Not the message: it might contain a URL with a password. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { name, code, cause } = Object(error) as { name?: string; code?: string; cause?: { code?: string } };
   return cause?.code ?? (typeof code === 'string' ? code : undefined) ?? name ?? 'unknown';
 }

@@ -1,15 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { authenticate } from './bearer.ts';
+import { authenticate, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
+import type { VerifierError } from './verifier-error.ts';
 
 /** For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`. */
-export function verifierMiddleware(verifier: Verifier) {
+export function verifierMiddleware(
+  verifier: Pick<Verifier, 'verify'>,
+  { onRefused }: BearerOptions<IncomingMessage> = {},
+) {
   return function verifyBearer(
     request: IncomingMessage,
     response: ServerResponse,
     next: (error?: unknown) => void,
   ): void {
-    authenticate(verifier, request.headers.authorization).then((outcome) => {
+    const heard = (error: VerifierError) => onRefused?.(error, request);
+    authenticate(verifier, request.headers.authorization, heard).then((outcome) => {
       if ('auth' in outcome) {
         Object.assign(request, { auth: outcome.auth });
         next();

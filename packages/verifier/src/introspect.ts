@@ -1,7 +1,6 @@
 import type { Latchkey } from './latchkey.ts';
-import { invalid } from './read-jwt.ts';
 import { readRoles, type VerifiedToken } from './verified-token.ts';
-import { VerifierError } from './verifier-error.ts';
+import { invalid, unavailable } from './verifier-error.ts';
 
 /**
  * Asks Latchkey whether a token is good right now. Concurrent calls for the same token share one request.
@@ -25,11 +24,11 @@ export function makeIntrospect(
     const answer = asking.get(key) ?? ask(token).finally(() => asking.delete(key));
     asking.set(key, answer);
     const { active, ...said } = await answer;
-    if (active === false) throw invalid('Latchkey says that it is not active');
+    if (active === false) throw invalid('inactive', 'Latchkey says that it is not active');
     const isOfToken = said.sid === sid && said.sub === claims.sub && said.token_use === tokenType;
     const roles = readRoles(said.roles);
     if (active !== true || !isOfToken || !roles)
-      throw new VerifierError('unavailable', 'introspection returned a malformed answer');
+      throw unavailable('unexpected_answer', 'introspection returned a malformed answer');
     return roles;
   };
 }

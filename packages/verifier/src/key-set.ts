@@ -1,6 +1,6 @@
 import { importJWK, type CryptoKey, type JWK } from 'jose';
 import type { VerifierClock } from './clock.ts';
-import { VerifierError } from './verifier-error.ts';
+import { unavailable, VerifierError } from './verifier-error.ts';
 
 /** The algorithms of Latchkey's keys. A token's header cannot choose another. */
 export const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'];
@@ -14,50 +14,55 @@ export interface VerificationKey {
 export interface KeySet {
   /** Reloads for an unknown kid. @returns null if Latchkey has no such key. @throws VerifierError `unavailable` */
   find(kid: string): Promise<VerificationKey | null>;
-  /** Resolves when the keys have been loaded. */
-  ready(): Promise<void>;
+  /** The loaded key, without a request. It stays the same object as long as Latchkey publishes the same key. */
+  loaded(kid: string): VerificationKey | undefined;
   close(): void;
 }
 
 interface Parts {
   load: () => Promise<unknown>;
   clock: VerifierClock;
-  onError: (error: Error | null) => void;
+  /** Called with null after each load that works. */
+  onLoad: (error: VerifierError | null) => void;
 }
+
+interface LoadedKey extends VerificationKey {
+  /** What Latchkey published. */
+  source: string;
+}
+
+type Keys = ReadonlyMap<string, LoadedKey>;
 
 /** Milliseconds between two reloads; after a failed one; and between two reloads for unknown kids. */
 const [EVERY, RETRY, COOLDOWN] = [300_000, 1000, 1000];
 
-/** @param onError called with null when the keys can be loaded again. */
-export function makeKeySet({ load, clock, onError }: Parts): KeySet {
-  let keys: ReadonlyMap<string, VerificationKey> | null = null;
+export function makeKeySet({ load, clock, onLoad }: Parts): KeySet {
+  let keys: Keys | null = null;
   let loading: Promise<void> | null = null;
   let lookedAt = -Infinity;
-  let hasFailed = false;
+  let failure: VerifierError | null = null;
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
-  const waiting: (() => void)[] = [];
 
   async function look(): Promise<void> {
     clearTimeout(timer);
     try {
-      keys = await readKeys(await load());
-      hasFailed = false;
-      onError(null);
+      keys = await readKeys(await load(), keys);
+      failure = null;
     } catch (error) {
-      hasFailed = true;
-      onError(error as Error);
+      // The message of another error may contain data of the client.
+      failure = error instanceof VerifierError ? error : unavailable('fault', (error as Error).name);
     }
     lookedAt = clock.monotonic();
+    onLoad(failure);
     if (isClosed) return;
-    const pause = hasFailed ? RETRY : EVERY;
+    const pause = failure ? RETRY : EVERY;
     timer = setTimeout(() => void reload(), pause * (0.5 + Math.random() / 2)).unref();
   }
 
   function reload(): Promise<void> {
     return (loading ??= look().finally(() => {
       loading = null;
-      if (keys) for (const resolve of waiting.splice(0)) resolve();
     }));
   }
 
@@ -69,10 +74,13 @@ export function makeKeySet({ load, clock, onError }: Parts): KeySet {
       if (loading !== null || clock.monotonic() - lookedAt >= COOLDOWN) await reload();
       const found = keys?.get(kid);
       if (found) return found;
-      if (hasFailed || !keys) throw new VerifierError('unavailable', 'the keys cannot be loaded');
+      if (failure || !keys) {
+        const why = failure?.message ?? 'not loaded yet';
+        throw new VerifierError('unavailable', failure?.reason ?? 'not_ready', `no keys: ${why}`);
+      }
       return null;
     },
-    ready: () => (keys ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    loaded: (kid) => keys?.get(kid),
     close() {
       isClosed = true;
       clearTimeout(timer);
@@ -80,17 +88,26 @@ export function makeKeySet({ load, clock, onError }: Parts): KeySet {
   };
 }
 
-/** Skips keys of unknown kinds: a later version of Latchkey may add one. @throws VerifierError if no key is usable. */
-async function readKeys(jwks: unknown): Promise<ReadonlyMap<string, VerificationKey>> {
+/**
+ * Skips keys of unknown kinds: a later version of Latchkey may add one. Keeps the objects of keys that did not change.
+ * @throws VerifierError if no key is usable.
+ */
+async function readKeys(jwks: unknown, known: Keys | null): Promise<Keys> {
   const { keys } = Object(jwks) as { keys?: unknown };
-  const found = new Map<string, VerificationKey>();
+  const found = new Map<string, LoadedKey>();
   for (const jwk of Array.isArray(keys) ? (keys as unknown[]) : []) {
     const { kid, alg, kty, use, ...rest } = Object(jwk) as JWK;
     const isOurs = kid !== undefined && alg !== undefined && ALGORITHMS.includes(alg);
     if (!isOurs || (use ?? 'sig') !== 'sig' || kty === 'oct' || 'd' in rest) continue;
+    const source = JSON.stringify(jwk);
+    const same = known?.get(kid);
+    if (same?.source === source) {
+      found.set(kid, same);
+      continue;
+    }
     const key = await importJWK({ ...rest, kty } as JWK, alg).catch(() => null);
-    if (key && !(key instanceof Uint8Array)) found.set(kid, { algorithm: alg, key });
+    if (key && !(key instanceof Uint8Array)) found.set(kid, { algorithm: alg, key, source });
   }
-  if (found.size === 0) throw new VerifierError('unavailable', 'the key set contains no usable key');
+  if (found.size === 0) throw unavailable('unexpected_answer', 'the key set contains no usable key');
   return found;
 }

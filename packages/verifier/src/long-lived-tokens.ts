@@ -34,23 +34,36 @@ interface Parts {
 export function makeLongLivedTokens({ introspect, revocations, size }: Parts): LongLivedTokens {
   /** By token id, the least recently used first. */
   const good = new Map<number, Answer>();
+  /** The ids in `good` by user: an event about one user must not cost a look at all tokens. */
+  const ofUser = new Map<number, Set<number>>();
   /** Requests that Latchkey has not answered yet. */
   const asking = new Set<{ userId: number; isOutdated: boolean }>();
 
   function keep(sid: number, answer: Answer): void {
-    good.delete(sid);
+    forget(sid);
     good.set(sid, answer);
+    const ids = ofUser.get(answer.userId) ?? new Set();
+    ofUser.set(answer.userId, ids.add(sid));
     const [oldest] = good.keys();
-    if (good.size > size && oldest !== undefined) good.delete(oldest);
+    if (good.size > size && oldest !== undefined) forget(oldest);
+  }
+
+  function forget(sid: number): void {
+    const userId = good.get(sid)?.userId;
+    if (userId === undefined) return;
+    good.delete(sid);
+    const ids = ofUser.get(userId);
+    ids?.delete(sid);
+    if (ids?.size === 0) ofUser.delete(userId);
   }
 
   function forgetUser(user: number, before = Infinity): void {
-    for (const [sid, { userId }] of good) if (userId === user && sid <= before) good.delete(sid);
+    for (const sid of [...(ofUser.get(user) ?? [])]) if (sid <= before) forget(sid);
   }
 
   return {
     learn(message) {
-      if (message.type === 'revoked') good.delete(message.token);
+      if (message.type === 'revoked') forget(message.token);
       else if (message.type === 'user_revoked') forgetUser(message.user, message.before);
       else if (message.type === 'user_changed') {
         forgetUser(message.user);
@@ -59,6 +72,7 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
         // The verifier may have missed revocations, and the snapshot contains only those of tokens that can still
         // expire.
         good.clear();
+        ofUser.clear();
         for (const each of asking) each.isOutdated = true;
       }
     },

@@ -1,5 +1,6 @@
 import type { StreamEvent } from './event-stream.ts';
 import { isId } from './verified-token.ts';
+import { unavailable } from './verifier-error.ts';
 
 /** All tokens of the user with an id up to and including `before`. */
 export interface UserMark {
@@ -16,13 +17,13 @@ export type FeedMessage =
 
 /**
  * @returns null for an unknown event, which a later version of Latchkey may send.
- * @throws Error if a known event is malformed: skipping it could miss a revocation.
+ * @throws VerifierError if a known event is malformed: skipping it could miss a revocation.
  */
 export function readMessage({ event, data }: StreamEvent): FeedMessage | null {
   if (event === 'heartbeat') return { type: 'heartbeat' };
   if (!isKnown(event)) return null;
   const message = readData(event, data);
-  if (!message) throw new Error(`the feed sent a ${event} event that is malformed`);
+  if (!message) throw unavailable('unexpected_answer', `the feed sent a ${event} event that is malformed`);
   return message;
 }
 

@@ -1,6 +1,6 @@
 import type { Verifier } from './create-verifier.ts';
 import type { VerifiedToken } from './verified-token.ts';
-import { VerifierError } from './verifier-error.ts';
+import { invalid, VerifierError } from './verifier-error.ts';
 
 /** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
 export interface Refusal {
@@ -23,6 +23,12 @@ const REFUSALS = {
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
+/** What plugin and middleware are told besides the verifier. */
+export interface BearerOptions<Request> {
+  /** Called for each token that is refused or cannot be checked, for a log. The client does not learn the reason. */
+  onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
+}
+
 /**
  * Reads the token only from the Authorization header (RFC 6750, section 2.1).
  * @throws any error that is not a VerifierError
@@ -30,15 +36,17 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
 export async function authenticate(
   { verify }: Pick<Verifier, 'verify'>,
   authorization = '',
+  onRefused: (error: VerifierError) => void = () => undefined,
 ): Promise<{ auth: VerifiedToken } | { refusal: Refusal }> {
-  const token = BEARER.exec(authorization)?.[1];
-  if (token === undefined)
-    return { refusal: refuse(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing') };
+  if (!/^Bearer +\S/i.test(authorization)) return { refusal: refuse('token_missing') };
   try {
+    const token = BEARER.exec(authorization)?.[1];
+    if (token === undefined) throw invalid('malformed', 'the header holds more than a token');
     return { auth: await verify(token) };
   } catch (error) {
-    if (error instanceof VerifierError) return { refusal: refuse(error.code) };
-    throw error;
+    if (!(error instanceof VerifierError)) throw error;
+    onRefused(error);
+    return { refusal: refuse(error.code) };
   }
 }
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readEvents } from './event-stream.ts';
 import { readMessage, type FeedMessage } from './feed-message.ts';
-import { RefusedError } from './latchkey.ts';
+import { reasonOf, RefusedError } from './latchkey.ts';
+import { unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Feed {
   close(): Promise<void>;
@@ -13,7 +14,7 @@ interface Parts {
   onConnect: () => void;
   onMessage: (message: FeedMessage) => void;
   /** Called with null when the feed works again. */
-  onError: (error: Error | null) => void;
+  onError: (error: VerifierError | null) => void;
   /** Milliseconds. */
   times?: Partial<typeof TIMES>;
 }
@@ -38,14 +39,14 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
   const isClosed = () => closing.signal.aborted;
   let lastEventId: string | null = null;
 
-  /** @returns the reason why the connection ended. */
+  /** @returns why the connection ended; null if the server ended it, as a replica does that stops. */
   async function follow(): Promise<unknown> {
     const connection = new AbortController();
     const giveUp = () => {
-      connection.abort(new Error('the feed is silent'));
+      connection.abort(unavailable('unreachable', 'the feed is silent'));
     };
     const hangUp = () => {
-      connection.abort(new Error('the feed is closed'));
+      connection.abort(unavailable('unreachable', 'the feed is closed'));
     };
     closing.signal.addEventListener('abort', hangUp);
     const ended = (reason: unknown): unknown =>
@@ -53,13 +54,13 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
     const timer = setTimeout(giveUp, silence).unref();
     try {
       const response = await openOrAbort(lastEventId, connection.signal);
-      if (!response.body) return new Error('the feed is empty');
+      if (!response.body) return unavailable('unexpected_answer', 'the feed is empty');
       onConnect();
       for await (const event of readEvents(chunksOf(response.body, connection.signal))) {
         timer.refresh();
         take(event);
       }
-      return ended(new Error('the feed ended'));
+      return ended(null);
     } catch (error) {
       return ended(error);
     } finally {
@@ -105,8 +106,9 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       const since = performance.now();
       const error = await follow();
       if (isClosed()) return;
-      onError(error as Error);
       failures = performance.now() - since >= good ? 0 : failures + 1;
+      // A replica that stops ends a good connection, and another one answers at once: no outage.
+      if (error !== null || failures > 0) onError(asFailure(error));
       const longest = isRefusal(error) ? refusedPause : pauseAfter(failures);
       // Jitter, so that not all verifiers reconnect at once. Closing ends the pause.
       const options = { ref: false, signal: closing.signal };
@@ -125,6 +127,12 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       await running;
     },
   };
+}
+
+function asFailure(error: unknown): VerifierError {
+  if (error instanceof VerifierError) return error;
+  const what = error === null ? 'the feed ended' : `the feed broke off: ${reasonOf(error)}`;
+  return unavailable('unreachable', what);
 }
 
 /** Whether Latchkey refused this client. Other statuses may come from a proxy, and be temporary. */

@@ -1,0 +1,161 @@
+import type { VerifierError } from './verifier-error.ts';
+
+/** What to do if the feed has been unreachable for longer than `maxStaleness`. */
+export type WhenStale = 'accept' | 'introspect' | 'refuse';
+
+/** `undefined` stands for a missing environment variable: the TypeError of `createVerifier` names the option. */
+export interface VerifierOptions {
+  /** Latchkey's ISSUER, exactly as in its tokens. */
+  issuer: string | undefined;
+  /** Latchkey's AUDIENCE, or an audience of this service: the verifier takes tokens for exactly this one. */
+  audience: string | undefined;
+  /** This service's client credentials, for the feed and for introspection. */
+  client: { id: string | undefined; secret: string | undefined };
+  /** Latchkey's address, if it differs from the issuer: an address inside the cluster, for example. */
+  url?: string | undefined;
+  /** Seconds without contact to Latchkey for which the last known revocations are enough (default 120). */
+  maxStaleness?: number | undefined;
+  /**
+   * What to do after that time (default `introspect`). Known revoked tokens are always refused.
+   * - `accept`: while Latchkey is down, accepts access tokens until they expire, and long-lived tokens that were found
+   *   good before. Before the first contact, and if Latchkey refuses this client, it does as `introspect`.
+   * - `introspect`: asks Latchkey about each token; throws `unavailable` if it does not answer.
+   * - `refuse`: throws `unavailable`.
+   */
+  whenStale?: WhenStale | undefined;
+  /** Seconds by which this machine's clock may differ from Latchkey's (default 5, at most 30). */
+  clockTolerance?: number | undefined;
+  /** Access and long-lived tokens whose signature was checked, so that the next check costs less. */
+  tokenCache?:
+    | {
+        /** How many tokens to keep (default 10,000). 0 turns the cache off. */
+        size?: number | undefined;
+        /** How many bytes they may take (default 32 MiB). */
+        bytes?: number | undefined;
+      }
+    | undefined;
+  longLived?:
+    | {
+        /** `false` refuses long-lived tokens (default `true`). */
+        accept?: boolean | undefined;
+        /** How many good tokens to remember (default 10,000). Above that, the least recently used is checked again. */
+        cacheSize?: number | undefined;
+      }
+    | undefined;
+  /** Replaces the global `fetch`: for a proxy, a private CA or a client certificate. */
+  fetch?: typeof globalThis.fetch | undefined;
+  /**
+   * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Without it,
+   * each report is a warning of the process.
+   */
+  onError?: ((error: VerifierError) => void) | undefined;
+}
+
+export interface Settings {
+  issuer: string;
+  audience: string;
+  client: { id: string; secret: string };
+  url: string;
+  maxStaleness: number;
+  whenStale: WhenStale;
+  clockTolerance: number;
+  tokenCache: { size: number; bytes: number };
+  acceptLongLived: boolean;
+  cacheSize: number;
+  fetch: typeof globalThis.fetch;
+  onError: (error: VerifierError) => void;
+}
+
+/**
+ * Seconds. A snapshot of revocations looks back a minute further than the lifetime of access tokens. The tolerance
+ * counts twice, at the issue and at the expiry of a token, so it may be at most half of that minute.
+ */
+const MAX_TOLERANCE = 30;
+
+/** Fills in the defaults. @throws TypeError that lists what is wrong. */
+export function readOptions(options: VerifierOptions): Settings {
+  const problems = problemsOf(options);
+  if (problems.length > 0) throw new TypeError(`createVerifier: ${problems.join('; ')}`);
+  const { issuer = '', audience = '', client, longLived, tokenCache } = options;
+  return {
+    issuer,
+    audience,
+    client: { id: client.id ?? '', secret: client.secret ?? '' },
+    url: (options.url ?? issuer).replace(/\/+$/, ''),
+    maxStaleness: options.maxStaleness ?? 120,
+    whenStale: options.whenStale ?? 'introspect',
+    clockTolerance: options.clockTolerance ?? 5,
+    tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
+    acceptLongLived: longLived?.accept ?? true,
+    cacheSize: longLived?.cacheSize ?? 10_000,
+    // Read the global at each call, so that a service may replace it later.
+    fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
+    onError: options.onError ?? warn,
+  };
+}
+
+/** Node prints it with the process's id, and a service may listen to the event `warning`. */
+function warn({ message }: VerifierError): void {
+  process.emitWarning(message, 'LatchkeyVerifier');
+}
+
+type Check = (value: unknown) => string | null;
+
+/** Services in JavaScript may pass anything. */
+function problemsOf(options: VerifierOptions): string[] {
+  const { issuer, audience, client, url, longLived, tokenCache } = Object(
+    options,
+  ) as Partial<VerifierOptions>;
+  const { maxStaleness, whenStale, clockTolerance, fetch, onError } = Object(
+    options,
+  ) as Partial<VerifierOptions>;
+  const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
+  const checks: [name: string, value: unknown, check: Check][] = [
+    ['issuer', issuer, required(isHttpUrl, 'an http(s) URL')],
+    ['audience', audience, required(isText, 'a text')],
+    ['client.id', of(client, 'id'), required(isText, 'a text')],
+    ['client.secret', of(client, 'secret'), required(isText, 'a text')],
+    ['url', url, optional(isHttpUrl, 'an http(s) URL')],
+    ['maxStaleness', maxStaleness, optional(isNumberFrom(0), 'a number of seconds')],
+    ['whenStale', whenStale, optional(isWhenStale, 'accept, introspect or refuse')],
+    [
+      'clockTolerance',
+      clockTolerance,
+      optional(isNumberFrom(0, MAX_TOLERANCE), `from 0 to ${MAX_TOLERANCE} seconds`),
+    ],
+    ['tokenCache.size', of(tokenCache, 'size'), optional(isCount, 'a whole number from 0')],
+    ['tokenCache.bytes', of(tokenCache, 'bytes'), optional(isCount, 'a whole number from 0')],
+    ['longLived.accept', of(longLived, 'accept'), optional(isBoolean, 'true or false')],
+    ['longLived.cacheSize', of(longLived, 'cacheSize'), optional(isCount, 'a whole number from 0')],
+    ['fetch', fetch, optional(isFunction, 'a function')],
+    ['onError', onError, optional(isFunction, 'a function')],
+  ];
+  return checks.flatMap(([name, value, check]) => {
+    const problem = check(value);
+    return problem === null ? [] : [`${name} ${problem}`];
+  });
+}
+
+type Test = (value: unknown) => boolean;
+
+function required(isRight: Test, what: string): Check {
+  return (value) => (value === undefined || value === '' ? 'is missing' : optional(isRight, what)(value));
+}
+
+function optional(isRight: Test, what: string): Check {
+  return (value) => (value === undefined || isRight(value) ? null : `must be ${what}`);
+}
+
+const isText: Test = (value) => typeof value === 'string';
+const isBoolean: Test = (value) => typeof value === 'boolean';
+const isFunction: Test = (value) => typeof value === 'function';
+const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isWhenStale: Test = (value) => ['accept', 'introspect', 'refuse'].includes(value as string);
+
+function isNumberFrom(least: number, most = Infinity): Test {
+  return (value) => typeof value === 'number' && value >= least && value <= most;
+}
+
+function isHttpUrl(text: unknown): boolean {
+  return typeof text === 'string' && /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '');
+}

@@ -1,0 +1,100 @@
+import { decodeJwt, errors, jwtVerify } from 'jose';
+import type { VerifierClock } from './clock.ts';
+import { ALGORITHMS, type KeySet, type VerificationKey } from './key-set.ts';
+import type { Settings } from './options.ts';
+import type { ReadToken } from './token-cache.ts';
+import { EXPECTED_TYPES, readToken, tokenTypeOf, type VerifiedToken } from './verified-token.ts';
+import { invalid, unavailable, VerifierError } from './verifier-error.ts';
+
+interface Parts {
+  keys: Pick<KeySet, 'find'>;
+  settings: Pick<Settings, 'issuer' | 'audience' | 'clockTolerance' | 'acceptLongLived'>;
+  clock: Pick<VerifierClock, 'now'>;
+}
+
+/** Verifies signature, type, issuer, audience and times of a token. Does not check revocation. */
+export function makeReadJwt({ keys, settings, clock }: Parts) {
+  const { issuer, audience, clockTolerance, acceptLongLived } = settings;
+
+  async function keyOf(kid: unknown, alg: unknown, token: string): Promise<VerificationKey> {
+    const found = typeof kid === 'string' ? await keys.find(kid) : null;
+    // The key decides on the algorithm, not the token.
+    if (found && found.algorithm === alg) return found;
+    const iss = unverifiedIssuer(token);
+    if (iss !== undefined && iss !== issuer) throw ofAnotherIssuer(issuer, iss);
+    throw invalid('unknown_key', 'it is signed with an unknown key');
+  }
+
+  function typeOf(typ: unknown): VerifiedToken['tokenType'] {
+    const tokenType = tokenTypeOf(typ);
+    if (tokenType === null)
+      throw invalid('type', 'its type is wrong', { expected: EXPECTED_TYPES, found: typ });
+    if (tokenType === 'llt' && !acceptLongLived)
+      throw invalid('long_lived', 'this service does not accept long-lived tokens');
+    return tokenType;
+  }
+
+  /** @throws VerifierError `invalid_token`, `unavailable` */
+  return async function readJwt(token: string): Promise<ReadToken> {
+    let signedWith: VerificationKey | undefined;
+    try {
+      const { payload, protectedHeader } = await jwtVerify(
+        token,
+        async ({ typ, kid, alg }) => {
+          typeOf(typ);
+          signedWith = await keyOf(kid, alg, token);
+          return signedWith.key;
+        },
+        { algorithms: ALGORITHMS, issuer, clockTolerance, currentDate: new Date(clock.now()) },
+      );
+      checkAudience(payload.aud, audience);
+      const verified = readToken(payload, typeOf(protectedHeader.typ));
+      const { kid } = protectedHeader;
+      if (!verified || !signedWith || kid === undefined)
+        throw invalid('malformed', 'its claims are not those of a Latchkey token');
+      return { verified, kid, key: signedWith };
+    } catch (error) {
+      throw asVerifierError(error, issuer);
+    }
+  };
+}
+
+/** Only tokens for exactly this audience: a token for several would be good at each of them. */
+function checkAudience(aud: unknown, audience: string): void {
+  const [only, ...others] = Array.isArray(aud) ? (aud as unknown[]) : [aud];
+  if (only === audience && others.length === 0) return;
+  const found = others.length === 0 ? only : JSON.stringify(aud);
+  throw invalid('audience', 'it is for another audience', { expected: audience, found });
+}
+
+/** Uses no message of jose and no `cause`: both may contain data from the token. */
+function asVerifierError(error: unknown, issuer: string): VerifierError {
+  if (error instanceof VerifierError) return error;
+  if (error instanceof errors.JWTExpired) return invalid('expired', 'it has expired');
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const { claim, payload } = error;
+    if (claim === 'iss') return ofAnotherIssuer(issuer, payload.iss);
+    if (claim === 'nbf' && typeof payload.nbf === 'number')
+      return invalid('not_yet_valid', 'it is not valid yet');
+    return invalid('malformed', 'its claims are not those of a Latchkey token');
+  }
+  if (error instanceof errors.JWSSignatureVerificationFailed)
+    return invalid('signature', 'its signature is wrong');
+  if (error instanceof errors.JOSEAlgNotAllowed)
+    return invalid('unknown_key', 'it is signed with an algorithm that Latchkey does not use');
+  if (error instanceof errors.JOSEError) return invalid('malformed', error.code);
+  return unavailable('fault', `the signature could not be checked: ${(error as Error).name}`);
+}
+
+function ofAnotherIssuer(expected: string, found: unknown): VerifierError {
+  return invalid('issuer', 'it is of another issuer', { expected, found });
+}
+
+/** For the message only: a token of another installation has an unknown key, and its issuer says more. */
+function unverifiedIssuer(token: string): unknown {
+  try {
+    return decodeJwt(token).iss;
+  } catch {
+    return undefined;
+  }
+}

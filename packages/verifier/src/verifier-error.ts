@@ -1,0 +1,97 @@
+/**
+ * `invalid_token`: the token is malformed, forged, expired, revoked or not meant for this service. Answer 401.
+ * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
+ */
+export type VerifierErrorCode = 'invalid_token' | 'unavailable';
+
+/** Why a token is not good. */
+export type RefusalReason =
+  /** It is no JWT, or its claims are not those of a Latchkey token. */
+  | 'malformed'
+  /** It is a JWT of another type, such as a refresh token. */
+  | 'type'
+  /** It is a long-lived token, and `longLived.accept` is false. */
+  | 'long_lived'
+  /** It is signed with a key or an algorithm that Latchkey does not publish. */
+  | 'unknown_key'
+  /** Its signature is wrong: it was changed or forged. */
+  | 'signature'
+  /** Latchkey signed it as another issuer. */
+  | 'issuer'
+  /** It is for another audience. */
+  | 'audience'
+  /** It has expired. */
+  | 'expired'
+  /** It is not valid yet: this machine's clock is behind. */
+  | 'not_yet_valid'
+  /** The feed has reported its end. */
+  | 'revoked'
+  /** Latchkey was asked, and says that it has ended. */
+  | 'inactive';
+
+/** Why a token cannot be checked. */
+export type OutageReason =
+  /** The keys or the first snapshot of revocations have not arrived yet. */
+  | 'not_ready'
+  /** The feed has been silent for longer than `maxStaleness`, and `whenStale` is `refuse`. */
+  | 'stale'
+  /** Latchkey does not answer, or answers that it cannot. */
+  | 'unreachable'
+  /** An answer is not Latchkey's: `url` may be the address of another server. */
+  | 'unexpected_answer'
+  /** It stays like this until an operator or developer corrects the options, or the client's rights. */
+  | 'configuration'
+  /** An error within the verifier or Node's cryptography. */
+  | 'fault';
+
+export type VerifierErrorReason = RefusalReason | OutageReason;
+
+interface Details {
+  expected?: string | undefined;
+  found?: unknown;
+  cause?: unknown;
+}
+
+/** The most characters of a value that a client or server sent. */
+const MAX_FOUND = 100;
+
+/**
+ * The error of `verify` and `ready`. Rely on `code` and `reason`; the message is for logs. It contains no part of the
+ * token besides a wrong issuer, audience or type.
+ */
+export class VerifierError extends Error {
+  override readonly name = 'VerifierError';
+  readonly code: VerifierErrorCode;
+  readonly reason: VerifierErrorReason;
+  /** The configured issuer or audience, or the types that are accepted; undefined for other reasons. */
+  readonly expected: string | undefined;
+  /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */
+  readonly found: string | undefined;
+
+  constructor(code: VerifierErrorCode, reason: VerifierErrorReason, message: string, details: Details = {}) {
+    const { expected, cause } = details;
+    const found = printable(details.found);
+    const difference = expected === undefined ? '' : `: expected ${expected}, found ${found ?? 'none'}`;
+    super(message + difference, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.reason = reason;
+    this.expected = expected;
+    this.found = found;
+  }
+}
+
+export function invalid(reason: RefusalReason, message: string, details?: Details): VerifierError {
+  return new VerifierError('invalid_token', reason, `the token is not good: ${message}`, details);
+}
+
+export function unavailable(reason: OutageReason, message: string, details?: Details): VerifierError {
+  return new VerifierError('unavailable', reason, message, details);
+}
+
+/** One line of visible ASCII: the text goes into logs. */
+function printable(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const text = typeof value === 'string' ? value : `a value of type ${typeof value}`;
+  const visible = text.slice(0, MAX_FOUND).replaceAll(/[^\x20-\x7e]/g, '?');
+  return text.length > MAX_FOUND ? `${visible}…` : visible;
+}
