@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { Introspect } from '../../domain/access-tokens/introspect.ts';
 import { operation } from '../openapi/operation.ts';
+import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
@@ -22,7 +23,7 @@ const schema = operation({
   operationId: 'introspect',
   summary: 'What is this token good for right now? (RFC 7662)',
   description:
-    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. A request counts as a use of the token, like any other.',
+    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. For a service with an audience, only a token that was exchanged for it is active. A request counts as a use of the token, like any other.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],
@@ -42,9 +43,22 @@ const schema = operation({
           }),
         ),
         iss: text('`ISSUER`', 'https://auth.example.com'),
-        aud: text('`AUDIENCE`', 'latchkey'),
+        aud: text('`AUDIENCE`, or the audience that it was exchanged for', 'latchkey'),
         sub: text('The user’s id', '7'),
-        client_id: text('Always `latchkey`: users sign in to the service itself', 'latchkey'),
+        client_id: text(
+          '`latchkey`: users sign in to the service itself; of an exchanged token the service that asked for it',
+          'latchkey',
+        ),
+        act: Type.Optional(
+          Type.Object(
+            { sub: Type.String({ description: 'Its `client_id`', examples: ['lkc_n2Kx0pQ'] }) },
+            {
+              title: 'Actor',
+              description: 'The service that asked for an exchanged token, if one did',
+              additionalProperties: false,
+            },
+          ),
+        ),
         username: text('The username', 'ada'),
         sid: id('The id of the session or the long-lived token', 7),
         gen: id('The generation of the session’s pair; absent in a long-lived token', 1),
@@ -78,8 +92,12 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   };
   app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
+    const { audience } = serviceClientOf(request);
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
-    const bearer = await codec.verify(token, 'access', 'llt');
+    const bearer =
+      audience === null
+        ? await codec.verify(token, 'access', 'llt')
+        : await codec.verifyExchanged(token, audience);
     const principal = await introspect(bearer, request);
     if (!principal) return { active: false };
     // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the check.

@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import { TOKEN_EXCHANGE } from '../auth/exchange.ts';
 import { operation } from '../openapi/operation.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
@@ -42,8 +43,10 @@ const schema = operation({
           'How services say who they are',
           'client_secret_basic',
         ),
+        token_endpoint: uri('RFC 8693: token exchange', 'https://auth.example.com/api/auth/exchange'),
+        token_endpoint_auth_methods_supported: list('How services say who they are', 'client_secret_basic'),
         response_types_supported: list('None: there is no authorization endpoint'),
-        grant_types_supported: list('None: there is no token endpoint'),
+        grant_types_supported: list('Token exchange (RFC 8693)', TOKEN_EXCHANGE),
       },
       { title: 'Metadata', description: 'The endpoints and their features', additionalProperties: false },
     ),
@@ -51,8 +54,8 @@ const schema = operation({
 });
 
 /**
- * RFC 8414's metadata. Latchkey has no authorization and no token endpoint: the lists of grants and response types are
- * empty. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
+ * RFC 8414's metadata. Latchkey has no authorization endpoint: the list of response types is empty. Its token endpoint
+ * only exchanges tokens. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
  * both, since a proxy may strip the issuer's path.
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
@@ -91,7 +94,9 @@ function metadataOf(issuer: string) {
     introspection_endpoint_auth_methods_supported: methods,
     revocation_endpoint: `${base}/api/auth/revoke`,
     revocation_endpoint_auth_methods_supported: methods,
+    token_endpoint: `${base}/api/auth/exchange`,
+    token_endpoint_auth_methods_supported: methods,
     response_types_supported: [],
-    grant_types_supported: [],
+    grant_types_supported: [TOKEN_EXCHANGE],
   };
 }
