@@ -128,8 +128,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     const type = types.find((candidate) => candidate === found);
     if (!type) return 'wrong_audience';
     const identity = readClaims(claims, type);
-    if (!identity) return 'malformed';
-    const verified = { ...identity, type, ...(type === 'exchanged' && { audience: String(claims.aud) }) };
+    if (!identity || typeof claims.aud !== 'string') return 'malformed';
+    const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };
     if (type !== 'refresh') codecs.verified.add(token, verified);
     return verified;
   }

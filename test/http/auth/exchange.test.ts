@@ -14,7 +14,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
-import { KEYS } from '../../support/keys.ts';
+import { KEYS, withKeys } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
@@ -157,8 +157,10 @@ onEachStore('AUDIENCE and audiences that no client has are 400 invalid_target', 
 });
 
 test('an audience that was just registered is known at once, that of a deleted client ends', async (t) => {
-  const { url: databaseUrl } = await testDatabase(t);
-  const [one, other] = [await buildTestApp(t, { databaseUrl }), await buildTestApp(t, { databaseUrl })];
+  const { target: one, folder, secretFile } = await withKeys(t);
+  const { databaseUrl } = one;
+  const env = { SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile };
+  const other = await buildTestApp(t, { databaseUrl, env });
   other.composition.start();
   const { access_token: subject } = await signUp(one);
   refused(t, await exchange(one, subject), 400, 'invalid_target', undefined, 'invalid_target');
