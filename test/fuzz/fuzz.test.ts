@@ -32,6 +32,7 @@ test(`${COUNT} valid, invalid and hostile requests get documented answers`, asyn
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
   const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
+  await aServiceClient(databaseUrl, 'orders', [], 'orders');
   const document = JSON.parse(DOCUMENT) as Document;
   const { seen, problems } = await fuzz({ url: service.url, document, count: COUNT, seed: SEED, client });
   t.strictSame(problems, []);
@@ -51,6 +52,7 @@ test('finds an undocumented answer', async (t) => {
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
   const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
+  await aServiceClient(databaseUrl, 'orders', [], 'orders');
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
     ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
     [

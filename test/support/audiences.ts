@@ -43,9 +43,7 @@ export function audiencePaths(audience = 'orders'): string[] {
 /** The statuses at all of them. */
 export async function verifyFor(target: Target, token: string, audience = 'orders'): Promise<number[]> {
   const paths = audiencePaths(audience);
-  return Promise.all(
-    paths.map(async (path) => (await call(target, `GET ${path}`, { token })).statusCode),
-  );
+  return Promise.all(paths.map(async (path) => (await call(target, `GET ${path}`, { token })).statusCode));
 }
 
 /** The client of the audience `orders`, and one that may exchange tokens. */
