@@ -2,7 +2,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { bearer, call, type Target } from './client.ts';
 import { aServiceClient, postForm, type TestClient } from './service-client.ts';
 
-const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 export const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
 /** The form of an exchange. A parameter that is '' counts as missing. */
