@@ -23,7 +23,9 @@ export const run: Command = async ({ env, words, values }) => {
   const command = parseClientCommand(words, values);
   if (typeof command === 'string') throw new UsageError(command);
   if (command.audience !== undefined && command.audience === audienceOf(env))
-    throw new UsageError(`${command.audience} is AUDIENCE, which all tokens are for; choose another audience`);
+    throw new UsageError(
+      `${command.audience} is AUDIENCE, which all tokens are for; choose another audience`,
+    );
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
     const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });

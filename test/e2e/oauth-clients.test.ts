@@ -137,13 +137,7 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
   // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
   const options = { algorithm: 'oauth2' as const, execute: [openid.allowInsecureRequests] };
   const discover = ({ client_id, client_secret }: Registered) =>
-    openid.discovery(
-      new URL(issuer),
-      client_id,
-      undefined,
-      openid.ClientSecretBasic(client_secret),
-      options,
-    );
+    openid.discovery(new URL(issuer), client_id, undefined, openid.ClientSecretBasic(client_secret), options);
   const asGateway = await discover(gateway);
   const server = asGateway.serverMetadata();
   t.match(server, { token_endpoint: `${issuer}/api/auth/exchange`, grant_types_supported: [TOKEN_EXCHANGE] });
@@ -168,7 +162,11 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
     [byGateway, gateway.client_id],
     [byUser, 'latchkey'],
   ] as const) {
-    t.match(await openid.tokenIntrospection(asOrders, token), { active: true, aud: 'orders', client_id: client });
+    t.match(await openid.tokenIntrospection(asOrders, token), {
+      active: true,
+      aud: 'orders',
+      client_id: client,
+    });
     t.match(await openid.tokenIntrospection(asGateway, token), { active: false });
     const request = new Request('http://localhost/orders', { headers: bearer(token) });
     // RFC 9068
@@ -187,8 +185,14 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
     ['x', 'orders', 'invalid_request'],
     [byGateway.access_token, 'orders', 'invalid_request'],
   ] as const)
-    await t.rejects(openid.genericGrantRequest(asGateway, TOKEN_EXCHANGE, form(of, audience)), withError(error));
-  await t.rejects(openid.genericGrantRequest(asOrders, TOKEN_EXCHANGE, form(subject, 'orders')), withError('unauthorized_client'));
+    await t.rejects(
+      openid.genericGrantRequest(asGateway, TOKEN_EXCHANGE, form(of, audience)),
+      withError(error),
+    );
+  await t.rejects(
+    openid.genericGrantRequest(asOrders, TOKEN_EXCHANGE, form(subject, 'orders')),
+    withError('unauthorized_client'),
+  );
   await t.rejects(openid.clientCredentialsGrant(asGateway), withError('unsupported_grant_type'));
 });
 

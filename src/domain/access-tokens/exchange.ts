@@ -6,7 +6,12 @@ import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { ExchangeOutcome } from '../metrics/outcomes.ts';
-import { CLIENT_ID, EXCHANGED_JTI_BYTES, type ExchangedClaims, type PresentedIdentity } from '../tokens/claims.ts';
+import {
+  CLIENT_ID,
+  EXCHANGED_JTI_BYTES,
+  type ExchangedClaims,
+  type PresentedIdentity,
+} from '../tokens/claims.ts';
 import type { Principal } from './principal.ts';
 import type { Verify } from './verify.ts';
 

@@ -31,10 +31,7 @@ export function makeVerify(ports: VerifyPorts) {
   const ask = (bearer: Bearer | ExchangedBearer) =>
     bearer.type === 'llt'
       ? tokenStates.checkLongLived(bearer)
-      : tokenStates.checkAccess(
-          bearer,
-          bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation,
-        );
+      : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
   return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
     const { type, userId, tokenId, generation } = bearer;

@@ -27,12 +27,14 @@ type Refusal = 'invalid_client' | 'right_missing';
  * again first: the client, its secret or its right may be new. If the database is down, the answer is therefore
  * `unavailable`, not a refusal.
  */
-export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 'hasAudience' | 'refresh'>): ServiceClients {
+export function makeServiceClients(
+  directory: Pick<ClientDirectory, 'find' | 'hasAudience' | 'refresh'>,
+): ServiceClients {
   function check(clientId: string, secretHash: Uint8Array, right: Right): ServiceIdentity | Refusal {
     const client = directory.find(clientId);
     if (!isHashOf(client, secretHash) || !client) return 'invalid_client';
-    const { name, rights, audience } = client;
-    return rights.includes(right) ? { clientId, name, secretHash, audience } : 'right_missing';
+    const { name, audience } = client;
+    return client.rights.includes(right) ? { clientId, name, secretHash, audience } : 'right_missing';
   }
 
   return {

@@ -7,7 +7,22 @@ test('an audience can stand in a path, a query and a configuration as it is', (t
     t.equal(encodeURI(good), good);
     t.equal(new URL(`http://x/${good}/verify`).pathname, `/${good}/verify`);
   }
-  for (const bad of ['', '.', '..', '-a', ':a', 'a b', 'a/b', 'a?', 'a#', 'a%20', 'a,b', 'é', 'a\n', 'x'.repeat(65)])
+  for (const bad of [
+    '',
+    '.',
+    '..',
+    '-a',
+    ':a',
+    'a b',
+    'a/b',
+    'a?',
+    'a#',
+    'a%20',
+    'a,b',
+    'é',
+    'a\n',
+    'x'.repeat(65),
+  ])
     t.equal(isAudience(bad), false, JSON.stringify(bad));
   t.end();
 });

@@ -1,12 +1,6 @@
 import { Redis } from 'ioredis';
 import { test } from 'tap';
-import {
-  audienceClients,
-  audiencePaths,
-  exchange,
-  exchanged,
-  verifyFor,
-} from '../../support/audiences.ts';
+import { audienceClients, audiencePaths, exchange, exchanged, verifyFor } from '../../support/audiences.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { ALL_METHODS } from '../../../src/http/plugins/method-not-allowed.ts';
 import {
@@ -155,12 +149,7 @@ onEachStore('every other operation refuses it with 401', async (t, env) => {
     ['GET /api/user/tokens'],
     ['DELETE /api/user/tokens'],
   ] as const)
-    refused(
-      t,
-      await call(target, line, { token, ...(payload && { payload }) }),
-      401,
-      'invalid_token',
-    );
+    refused(t, await call(target, line, { token, ...(payload && { payload }) }), 401, 'invalid_token');
   for (const line of [
     'POST /api/auth/introspect',
     'POST /api/auth/revoke',
@@ -265,7 +254,10 @@ onEachStore('a changed password ends it, except of the session that changes it',
   await audienceClients(target.databaseUrl);
   const asking = await signUp(target);
   const other = await logIn(target, asking.user.username);
-  const [kept, ended] = [await exchanged(target, asking.access_token), await exchanged(target, other.access_token)];
+  const [kept, ended] = [
+    await exchanged(target, asking.access_token),
+    await exchanged(target, other.access_token),
+  ];
   const payload = { current_password: 'difference engine', new_password: 'analytical engine' };
   const token = asking.access_token;
   t.equal((await call(target, 'POST /api/user/password', { token, payload })).statusCode, 200);
@@ -310,22 +302,26 @@ onEachStore('a check takes one round trip and no query', async (t, env) => {
   t.strictSame(done, []);
 });
 
-test('a session that Redis has lost is rebuilt for it, and an ended one stays ended', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
-  await audienceClients(target.databaseUrl);
-  const redis = new Redis(url);
-  t.teardown(() => {
-    redis.disconnect();
-  });
-  for (const isEnded of [false, true]) {
-    const { access_token: subject } = await signUp(target);
-    const token = await exchanged(target, subject);
-    if (isEnded) await call(target, 'DELETE /api/auth', { token: subject });
-    await deleteKeys(redis, prefix);
-    t.strictSame(await verifyFor(target, token), isEnded ? BAD : GOOD);
-  }
-});
+test(
+  'a session that Redis has lost is rebuilt for it, and an ended one stays ended',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+    await audienceClients(target.databaseUrl);
+    const redis = new Redis(url);
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    for (const isEnded of [false, true]) {
+      const { access_token: subject } = await signUp(target);
+      const token = await exchanged(target, subject);
+      if (isEnded) await call(target, 'DELETE /api/auth', { token: subject });
+      await deleteKeys(redis, prefix);
+      t.strictSame(await verifyFor(target, token), isEnded ? BAD : GOOD);
+    }
+  },
+);
 
 test('with Redis away a check is 503, never 401', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
@@ -353,7 +349,11 @@ test('a token of another kind never passes for it, whatever its audience', async
   const { access_token: subject } = await signUp(target);
   const token = await exchanged(target, subject);
   const [header, claims, own] = [headerOf(token), claimsOf(token), claimsOf(subject)];
-  t.strictSame(await verifyFor(target, forge(header, claims, pem)), GOOD, 'a forgery with the right key passes');
+  t.strictSame(
+    await verifyFor(target, forge(header, claims, pem)),
+    GOOD,
+    'a forgery with the right key passes',
+  );
   const bad: Record<string, string> = {
     // As an access token of a service whose AUDIENCE was `orders` once.
     'an access token for that audience': forge(header, { ...own, aud: 'orders' }, pem),

@@ -109,7 +109,10 @@ onEachStore('the roles are the present ones', async (t, env) => {
   const { pair, manage, user } = await aUserWithRoles(target, ['admin']);
   t.strictSame(claimsOf(await exchanged(target, pair.access_token)).roles, ['admin']);
   await manage(`PATCH /api/users/${user.id}`, { roles: [] });
-  t.notOk('roles' in claimsOf(await exchanged(target, pair.access_token)), 'the removed role is not passed on');
+  t.notOk(
+    'roles' in claimsOf(await exchanged(target, pair.access_token)),
+    'the removed role is not passed on',
+  );
 });
 
 onEachStore('a subject token that is not good is 400 invalid_request', async (t, env) => {
@@ -228,18 +231,18 @@ test('a malformed request is refused with the fields that OAuth clients read', a
     ];
     for (const change of wrong) {
       const [name] = Object.keys(change);
-      refused(t, await ask({ ...good, ...change }), 400, 'validation_failed', [`/${name}`], 'invalid_request');
+      refused(
+        t,
+        await ask({ ...good, ...change }),
+        400,
+        'validation_failed',
+        [`/${name}`],
+        'invalid_request',
+      );
     }
     for (const type of ['client_credentials', 'refresh_token', 'password', 'x']) {
       for (const form of [{ ...good, grant_type: type }, { grant_type: type }])
-        refused(
-          t,
-          await ask(form),
-          400,
-          'unsupported_grant_type',
-          undefined,
-          'unsupported_grant_type',
-        );
+        refused(t, await ask(form), 400, 'unsupported_grant_type', undefined, 'unsupported_grant_type');
     }
     const twice = `${new URLSearchParams(good).toString()}&audience=shop`;
     refused(t, await ask(twice), 400, 'validation_failed', [''], 'invalid_request');
