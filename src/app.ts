@@ -6,6 +6,7 @@ import type { UseCases } from './domain/use-cases.ts';
 import type { LoggedRequests, RequestGroup } from './telemetry/request-lines.ts';
 import type { Tracer } from './telemetry/tracer.ts';
 import type { Lifetimes } from './domain/tokens/claims.ts';
+import { exchangeRoute } from './http/auth/exchange.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -105,7 +106,8 @@ const BODY_LIMIT = 16 * 1024;
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { keyRing, lifetimes, clock, logger, observe } = options;
-  const { signUp, logIn, refresh, verify, introspect, logOut, endToken, revokeToken } = options.useCases;
+  const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
+  const { introspect, exchange, revokeToken } = options.useCases;
   const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
   const endRequest = makeEndRequest({ clock, observe, logged: options.logged });
@@ -213,6 +215,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec });
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
+  await app.register(exchangeRoute, { exchange, codec });
   await app.register(introspectRoute, { introspect, codec });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {

@@ -31,11 +31,13 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
   user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
   user skeletons                      after an upgrade: find old usernames that look alike
-  client create NAME [--may RIGHTS]   register a service; shows its secret once
+  client create NAME [--may RIGHTS] [--audience AUDIENCE]
+                                      register a service; shows its secret once
                                       RIGHTS is a list of introspect, revoke, revocations (these three by default),
                                       users.read, users.write, users.reset and exchange, separated by commas
+                                      AUDIENCE is the "aud" of tokens that are exchanged for this service
   client allow NAME RIGHTS            replace the service's rights
-  client list                         the registered services and their rights
+  client list                         the registered services, their rights and audiences
   client rotate NAME                  add a new secret; the one in use stays good
   client rotate NAME --again          replace the new secret, if it was lost
   client rotate NAME --finish         end the older secret
@@ -67,6 +69,7 @@ const OPTIONS = {
   finish: { type: 'boolean', default: false },
   id: { type: 'string' },
   may: { type: 'string' },
+  audience: { type: 'string' },
   after: { type: 'string', default: '0' },
   limit: { type: 'string', default: '100' },
   'display-name': { type: 'string' },

@@ -2,6 +2,7 @@ import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { toEntry } from '../domain/audit/entry.ts';
 import { EVENTS, type AuditEvent, type Definition, type EventOf } from '../domain/audit/event.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
+import { isAudience } from '../domain/clients/audience.ts';
 import { parseRights } from '../domain/clients/rights.ts';
 import { operator, writeCommandLine } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
@@ -99,7 +100,11 @@ function isUserCommand(event: string): event is UserCommand {
 function clientEvent([action, given, list]: readonly (string | undefined)[], values: Values): Begun | null {
   // Never an e-mail address, even if an operator has named a service so.
   const clientName = (given ?? '').replace(/\S*@\S*/g, '[removed]').slice(0, 64);
-  if (action === 'create') return { event: 'client.create', clientName, ...rightsOf(values.may) };
+  if (action === 'create') {
+    const { may, audience = '' } = values;
+    const named = isAudience(audience) ? { audience } : {};
+    return { event: 'client.create', clientName, ...rightsOf(may), ...named };
+  }
   if (action === 'allow') return { event: 'client.allow', clientName, ...rightsOf(list) };
   if (action === 'delete') return { event: 'client.delete', clientName };
   if (action !== 'rotate') return null;

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { audienceOf } from '../config/config.ts';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
+import { isAudience } from '../domain/clients/audience.ts';
 import { parseRights, type Right } from '../domain/clients/rights.ts';
 import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
@@ -12,30 +14,39 @@ export interface ClientCommand {
   name: string;
   /** For `create` and `allow`; `create` has defaults. */
   rights?: readonly Right[];
+  /** For `create`. */
+  audience?: string;
 }
 
 /** `latchkey client …`. Replicas see new clients and secrets at once, and other changes within seconds. */
 export const run: Command = async ({ env, words, values }) => {
   const command = parseClientCommand(words, values);
   if (typeof command === 'string') throw new UsageError(command);
+  if (command.audience !== undefined && command.audience === audienceOf(env))
+    throw new UsageError(
+      `${command.audience} is AUDIENCE, which all tokens are for; choose another audience`,
+    );
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
     const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });
-    return ACTIONS[command.action](registry, command.name, command.rights);
+    return ACTIONS[command.action](registry, command);
   });
 };
 
 /**
- * Reads `create NAME`, `create NAME --may RIGHTS`, `allow NAME RIGHTS`, `list`, `rotate NAME`, `rotate NAME --again`,
+ * Reads `create NAME [--may RIGHTS] [--audience AUDIENCE]`, `allow NAME RIGHTS`, `list`, `rotate NAME`, `rotate NAME --again`,
  * `rotate NAME --finish` and `delete NAME`.
  * @returns an error message for any other arguments.
  */
 export function parseClientCommand(
   words: readonly string[],
-  { again, finish, may }: Pick<Values, 'again' | 'finish' | 'may'>,
+  { again, finish, may, audience }: Pick<Values, 'again' | 'finish' | 'may' | 'audience'>,
 ): ClientCommand | string {
   const [action = '', rawName, ...rest] = words;
   if (may !== undefined && action !== 'create') return '--may is an option of client create only';
+  if (audience !== undefined && action !== 'create') return '--audience is an option of client create only';
+  if (audience !== undefined && !isAudience(audience))
+    return 'an audience has 1 to 64 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit';
   if ((again || finish) && action !== 'rotate')
     return '--again and --finish are options of client rotate only';
   if (again && finish) return 'use either --again or --finish, not both';
@@ -49,18 +60,26 @@ export function parseClientCommand(
   const list = action === 'allow' ? rest[0] : may;
   const rights = list === undefined ? undefined : parseRights(list);
   if (typeof rights === 'string') return rights;
-  return { action: finish ? 'finish' : again ? 'again' : action, name, ...(rights && { rights }) };
+  return {
+    action: finish ? 'finish' : again ? 'again' : action,
+    name,
+    ...(rights && { rights }),
+    ...(audience !== undefined && { audience }),
+  };
 }
 
-type Act = (registry: ClientRegistry, name: string, rights?: readonly Right[]) => Promise<Outcome>;
+type Act = (registry: ClientRegistry, command: ClientCommand) => Promise<Outcome>;
 
 const ACTIONS: Record<ClientCommand['action'], Act> = {
-  async create(registry, name, rights) {
-    const created = await registry.create(name, rights);
-    if (!created) throw new CommandError('a client with this name exists already');
+  async create(registry, { name, rights, audience }) {
+    const created = await registry.create(name, rights, audience);
+    if (!created) {
+      const what = audience === undefined ? 'this name' : 'this name or this audience';
+      throw new CommandError(`a client with ${what} exists already`);
+    }
     return shown(name, created);
   },
-  async allow(registry, name, rights = []) {
+  async allow(registry, { name, rights = [] }) {
     const client = await registry.allow(name, rights);
     if (!client) throw notFound();
     return {
@@ -69,17 +88,17 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
       audited: { clientId: client.clientId },
     };
   },
-  async rotate(registry, name) {
+  async rotate(registry, { name }) {
     const rotated = await registry.rotate(name).catch(orTold);
     if (!rotated) throw notFound();
     return shown(name, rotated);
   },
-  async again(registry, name) {
+  async again(registry, { name }) {
     const rotated = await registry.rotate(name, true);
     if (!rotated) throw notFound();
     return shown(name, rotated);
   },
-  async finish(registry, name) {
+  async finish(registry, { name }) {
     const client = await registry.finishRotation(name);
     if (!client) throw notFound();
     return {
@@ -88,13 +107,13 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
       audited: { clientId: client.clientId },
     };
   },
-  async delete(registry, name) {
+  async delete(registry, { name }) {
     if (!(await registry.remove(name))) throw notFound();
     return { result: { deleted: name }, text: `deleted ${name}` };
   },
   async list(registry) {
     const clients = (await registry.list()).map(described);
-    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights }) =>
+    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights, audience }) =>
       [
         name,
         client_id,
@@ -102,6 +121,7 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
         created_at,
         rotated_at ?? 'never rotated',
         rights.join(','),
+        ...(audience === null ? [] : [`audience ${audience}`]),
       ].join('\t'),
     );
     return { result: { clients }, text: lines.length === 0 ? 'there are no clients' : lines.join('\n') };
@@ -127,7 +147,7 @@ function shown(name: string, { clientId, secret }: Credentials): Outcome {
   };
 }
 
-function described({ name, clientId, previousHash, createdAt, rotatedAt, rights }: ServiceClient) {
+function described({ name, clientId, previousHash, createdAt, rotatedAt, rights, audience }: ServiceClient) {
   return {
     name,
     client_id: clientId,
@@ -135,5 +155,6 @@ function described({ name, clientId, previousHash, createdAt, rotatedAt, rights 
     created_at: new Date(createdAt).toISOString(),
     rotated_at: rotatedAt === null ? null : new Date(rotatedAt).toISOString(),
     rights,
+    audience,
   };
 }

@@ -3,6 +3,7 @@ import type { Durability } from './durability.ts';
 import type { Hashing } from './hashing.ts';
 import type { Config } from '../config/config.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
+import { makeExchange } from '../domain/access-tokens/exchange.ts';
 import { makeIntrospect } from '../domain/access-tokens/introspect.ts';
 import { makeVerify } from '../domain/access-tokens/verify.ts';
 import type { Audit, AuditLimit } from '../domain/audit/event.ts';
@@ -187,6 +188,13 @@ export function makeUseCases(parts: Parts): UseCases {
     }),
     resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),
     introspect: makeIntrospect({ verify, observe }),
+    exchange: makeExchange({
+      verify,
+      clients: parts.clients,
+      ownAudience: config.AUDIENCE,
+      ttl: config.EXCHANGED_TOKEN_TTL,
+      ...{ clock, randomBytes, observe },
+    }),
     verify,
   };
 }

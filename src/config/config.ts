@@ -144,6 +144,11 @@ export function databaseVariables(env: Environment): Environment {
   return { DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA, DATABASE_CA_FILE, DATABASE_TIMEOUT };
 }
 
+/** AUDIENCE, for a command that needs nothing else of the configuration. */
+export function audienceOf(env: Environment): string {
+  return FIELDS.AUDIENCE.schema.parse(readVariable(env, 'AUDIENCE', []));
+}
+
 function isMissing(env: Environment, name: string): boolean {
   return !env[name] && !env[`${name}_FILE`];
 }

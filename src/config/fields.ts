@@ -238,6 +238,13 @@ const ACCOUNT_FIELDS = {
     meaning: 'names that signup refuses, as well as lookalikes; `none` for no such list',
   }),
   PASSWORD_MIN_LENGTH: integer(1, 128, 8, 'characters', 'shortest new password'),
+  EXCHANGED_TOKEN_TTL: integer(
+    10,
+    86_400,
+    300,
+    'seconds',
+    'lifetime of a token for one audience, which ends with the token that it was exchanged for',
+  ),
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),
   DELETED_NAME_GRACE: integer(
     0,

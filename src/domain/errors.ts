@@ -13,6 +13,9 @@ export const ERROR_CODES = [
   'email_taken',
   'password_refused',
   'too_many_tokens',
+  'unsupported_grant_type',
+  'invalid_subject_token',
+  'invalid_target',
   // 401
   'token_missing',
   'invalid_token',

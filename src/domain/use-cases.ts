@@ -1,3 +1,4 @@
+import type { Exchange } from './access-tokens/exchange.ts';
 import type { Introspect } from './access-tokens/introspect.ts';
 import type { Verify } from './access-tokens/verify.ts';
 import type { ServiceClients } from './clients/authenticate.ts';
@@ -34,5 +35,6 @@ export interface UseCases {
   createAccount: CreateAccount;
   accounts: ManageAccounts;
   introspect: Introspect;
+  exchange: Exchange;
   revokeToken: RevokeToken;
 }

@@ -26,6 +26,17 @@ export const PROBLEMS = {
     'Too many tokens',
     'The account has reached its limit of long-lived tokens; delete one first.',
   ],
+  unsupported_grant_type: [
+    400,
+    'Unsupported grant type',
+    'The only grant_type is urn:ietf:params:oauth:grant-type:token-exchange.',
+  ],
+  invalid_subject_token: [
+    400,
+    'Invalid subject token',
+    'The subject token is malformed, expired, revoked, superseded or not an access token for this service.',
+  ],
+  invalid_target: [400, 'Invalid target', 'No token is issued for this audience.'],
   token_missing: [401, 'Token missing', 'The request carries no bearer token.'],
   invalid_token: [
     401,

@@ -2,10 +2,13 @@ import { createHmac, createPrivateKey, createSecretKey, sign, timingSafeEqual } 
 import fastify from 'fastify';
 import fastifyJwt from '@fastify/jwt';
 import {
+  CLIENT_ID,
   hasExpired,
   readClaims,
   type Claims,
+  type ExchangedClaims,
   type PresentedIdentity,
+  type PresentedType,
   type TokenType,
 } from '../domain/tokens/claims.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -26,6 +29,7 @@ export interface TokenCodecOptions {
 /** Signs and verifies our JWTs. The domain checks their sessions. */
 export interface TokenCodec {
   sign(type: TokenType, claims: Claims): string;
+  signExchanged(claims: ExchangedClaims): string;
   /** The key that signs this type now. The returned signer keeps this key, even if the current key changes. */
   signer(type: TokenType): Signer;
   /** @returns the identity in a valid token of one of these types; null for any other. */
@@ -35,6 +39,11 @@ export interface TokenCodec {
   ): Promise<(PresentedIdentity & { type: Type }) | null>;
   /** As `verify`, but also accepts expired tokens: enough to end their session. */
   verifySigned: TokenCodec['verify'];
+  /** @returns the identity in a valid token that was exchanged for exactly this audience; null for any other. */
+  verifyExchanged(
+    token: string,
+    audience: string,
+  ): Promise<(PresentedIdentity & { type: 'exchanged' }) | null>;
   /** The claims of a token that `verify` has just accepted: a JSON object, as we wrote it. */
   payloadOf(token: string): string;
 }
@@ -46,12 +55,6 @@ export interface Signer {
 
 const TYP: Record<TokenType, string> = { access: 'at+jwt', refresh: 'rt+jwt', llt: 'llt+jwt' };
 
-/**
- * RFC 9068, section 2.2, asks for the client that a token was issued to. Users sign in to Latchkey itself, so all
- * tokens share this id. User ids are numbers, so it cannot be mistaken for one.
- */
-const CLIENT_ID = 'latchkey';
-
 /** The members of our headers. A token with others (`b64`, an embedded key) is not ours. */
 const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 
@@ -59,16 +62,20 @@ const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
 
 /** The claims of a token, not yet read. */
-type RawClaims = Partial<Record<keyof Claims, unknown>>;
+type RawClaims = Partial<Record<keyof ExchangedClaims, unknown>>;
 
-/** One key for one type of token. */
+/** One key for one type of token. That of access tokens is for exchanged ones too: they have the same header. */
 interface KeyCodec extends Signer {
   type: TokenType;
   algorithm: Algorithm;
+  signExchanged(claims: ExchangedClaims): string;
   check: CheckToken;
 }
 
-/** Checks signature, issuer and audience, but not the expiry. The token has this key's header. */
+/**
+ * Checks signature and issuer, but not the expiry. The token has this key's header. Checks the audience of all but access
+ * tokens: there it tells them from exchanged ones.
+ */
 type CheckToken = (token: string) => RawClaims | TokenRefusal;
 
 type Algorithm = SigningKey['algorithm'] | 'HS256';
@@ -79,15 +86,19 @@ interface Codecs {
   all: KeyCodec[];
   /** By the token's first segment, which is the same for all tokens of one key and type. */
   byHeader: Map<string, KeyCodec>;
-  /** Access tokens and LLTs that these keys have signed. New keys begin with none. */
+  /** Access tokens, exchanged tokens and LLTs that these keys have signed. New keys begin with none. */
   verified: VerifiedCredentials<Identity>;
 }
 
-type Identity = PresentedIdentity & { type: TokenType };
+type Identity<Type extends PresentedType = PresentedType> = PresentedIdentity & {
+  type: Type;
+  /** `aud`; only of an exchanged token. */
+  audience?: string;
+};
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { observe = UNOBSERVED, clock } = options;
+  const { audience, observe = UNOBSERVED, clock } = options;
   const refuse = (reason: TokenRefusal) => {
     observe.tokenRefused(reason);
     return null;
@@ -98,32 +109,34 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   });
 
   /** A refresh token is presented once, so none is in the cache. */
-  function recall<Type extends TokenType>(token: string, types: readonly Type[]) {
-    const isRefresh = (types as readonly TokenType[]).includes('refresh');
+  function recall<Type extends PresentedType>(token: string, types: readonly Type[]) {
+    const isRefresh = (types as readonly PresentedType[]).includes('refresh');
     const known = isRefresh ? undefined : codecs.verified.get(token);
     return known && isOf(known, types) ? known : undefined;
   }
 
-  function read<Type extends TokenType>(
+  function read<Type extends PresentedType>(
     token: string,
     types: readonly Type[],
-  ): (PresentedIdentity & { type: Type }) | TokenRefusal {
+  ): Identity<Type> | TokenRefusal {
     const codec = find(codecs, token);
     if (!codec) return codec === null ? 'malformed' : 'unknown_key';
-    const type = types.find((candidate) => candidate === codec.type);
-    if (!type) return 'wrong_type';
+    if (!types.some((candidate) => keyTypeOf(candidate) === codec.type)) return 'wrong_type';
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
+    const found = codec.type === 'access' && claims.aud !== audience ? 'exchanged' : codec.type;
+    const type = types.find((candidate) => candidate === found);
+    if (!type) return 'wrong_audience';
     const identity = readClaims(claims, type);
-    if (!identity) return 'malformed';
-    const verified = { ...identity, type };
+    if (!identity || typeof claims.aud !== 'string') return 'malformed';
+    const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };
     if (type !== 'refresh') codecs.verified.add(token, verified);
     return verified;
   }
 
   const verifier =
-    (acceptsExpired: boolean): TokenCodec['verify'] =>
-    async <Type extends TokenType>(token: string, ...types: Type[]) => {
+    (acceptsExpired: boolean) =>
+    async <Type extends PresentedType>(token: string, ...types: Type[]): Promise<Identity<Type> | null> => {
       let found = recall(token, types) ?? read(token, types);
       if (found === 'unknown_key') {
         // Another replica may have loaded a new key before this one.
@@ -134,11 +147,19 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
       return acceptsExpired || !hasExpired(found, clock.now()) ? found : refuse('expired');
     };
 
+  const verify = verifier(false);
+
   return {
     sign: (type, claims) => codecs.signers[type].sign(claims),
+    signExchanged: (claims) => codecs.signers.access.signExchanged(claims),
     signer: (type) => codecs.signers[type],
-    verify: verifier(false),
+    verify,
     verifySigned: verifier(true),
+    async verifyExchanged(token, wanted) {
+      const identity = await verify(token, 'exchanged');
+      if (identity && identity.audience !== wanted) return refuse('wrong_audience');
+      return identity;
+    },
     payloadOf,
   };
 }
@@ -182,20 +203,20 @@ async function openCodec(
 ): Promise<KeyCodec> {
   const { issuer, audience } = options;
   const header = encode(JSON.stringify({ alg: algorithm, typ: TYP[type], kid }));
-  const fixed = JSON.stringify({
-    iss: issuer,
-    aud: audience,
-    ...(type === 'access' && { client_id: CLIENT_ID }),
-  });
   const signature = makeSignature(algorithm, Buffer.isBuffer(secret) ? secret : secret.private);
+  const signWith = (fixed: object) => {
+    const members = JSON.stringify(fixed).slice(1);
+    return (claims: Claims) => {
+      const input = `${header}.${encode(`${JSON.stringify(claims).slice(0, -1)},${members}`)}`;
+      return `${input}.${signature(input)}`;
+    };
+  };
   return {
     kid,
     type,
     algorithm,
-    sign: (claims) => {
-      const input = `${header}.${encode(`${JSON.stringify(claims).slice(0, -1)},${fixed.slice(1)}`)}`;
-      return `${input}.${signature(input)}`;
-    },
+    sign: signWith({ iss: issuer, aud: audience, ...(type === 'access' && { client_id: CLIENT_ID }) }),
+    signExchanged: signWith({ iss: issuer }),
     check: Buffer.isBuffer(secret)
       ? makeHmacCheck(signature, options)
       : await makePublicKeyCheck(secret.public, algorithm, type, options),
@@ -237,7 +258,7 @@ async function makePublicKeyCheck(
     verify: {
       algorithms: [algorithm],
       allowedIss: issuer,
-      allowedAud: audience,
+      ...(type !== 'access' && { allowedAud: audience }),
       checkTyp: TYP[type],
       requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
       ignoreExpiration: true,
@@ -275,11 +296,16 @@ function makeSignature(algorithm: Algorithm, key: string | Buffer): (input: stri
   return (input) => sign(digest, Buffer.from(input), options).toString('base64url');
 }
 
-function isOf<Type extends TokenType>(
+function isOf<Type extends PresentedType>(
   identity: Identity,
   types: readonly Type[],
-): identity is PresentedIdentity & { type: Type } {
-  return (types as readonly TokenType[]).includes(identity.type);
+): identity is Identity<Type> {
+  return (types as readonly PresentedType[]).includes(identity.type);
+}
+
+/** The type of the keys that sign such tokens. */
+function keyTypeOf(type: PresentedType): TokenType {
+  return type === 'exchanged' ? 'access' : type;
 }
 
 /** The codec for a token's header, by key id and type; undefined for an unknown key, null for a foreign header. */

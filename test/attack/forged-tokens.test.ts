@@ -27,7 +27,10 @@ import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
 /** How many operations get each forgery. All operations read tokens in one place, so they share the forgeries. */
 const SHARE = 2;
 
-/** Sends forgeries to the operations of this scheme. @returns those that were not refused with 401. */
+/**
+ * Sends forgeries to the operations of this scheme. @returns those that were not refused with 401. An exchange takes the
+ * bearer as its subject too, and answers 400 (RFC 8693, section 2.2.2).
+ */
 async function presentEverywhere(
   target: Target,
   scheme: string,
@@ -42,10 +45,19 @@ async function presentEverywhere(
       .map((operation) => ({ what, token, operation })),
   );
   await inParallel(attempts, async ({ what, token, operation }) => {
-    const status = await present(target, operation, { authorization: `Bearer ${token}` });
-    if (status !== 401) taken.push(`${what}: ${operation.name} answers ${status}`);
+    const status = await present(target, withSubject(operation, token), { authorization: `Bearer ${token}` });
+    if (!isRefusal(operation, status)) taken.push(`${what}: ${operation.name} answers ${status}`);
   });
   return taken;
+}
+
+function isRefusal({ name }: Attacked, status: number): boolean {
+  return status === 401 || (name === 'exchange' && status === 400);
+}
+
+function withSubject(operation: Attacked, token: string): Attacked {
+  if (operation.name !== 'exchange') return operation;
+  return { ...operation, body: { ...operation.body, subject_token: token } };
 }
 
 async function present(
@@ -146,6 +158,9 @@ test('every operation refuses claims that we never issue, even with a valid sign
     200,
     'the forger signs as the service does',
   );
+  const exchanging = operationsWith('bearerAuth').find(({ name }) => name === 'exchange');
+  const good = pair.access_token;
+  t.equal(exchanging && (await present(target, withSubject(exchanging, good), bearer(good))), 200);
   await assertRefused(t, target, {
     access: {
       ...neverIssued(pair.access_token, key),
@@ -283,7 +298,8 @@ test('a token is read only from a single Authorization header', async (t) => {
     for (const operation of operationsWith(scheme)) {
       for (const headers of elsewhere) {
         const status = await present(target, operation, headers);
-        if (status !== 401) taken.push(`${operation.name}: ${JSON.stringify(headers)} answers ${status}`);
+        if (!isRefusal(operation, status))
+          taken.push(`${operation.name}: ${JSON.stringify(headers)} answers ${status}`);
       }
       for (const name of ['access_token', 'token', 'authorization', 'bearer', 'refresh_token']) {
         const path = `${operation.path}?${name}=${token}`;

@@ -5,6 +5,7 @@ import { test, type Test } from 'tap';
 import { RIGHTS } from '../../src/domain/clients/rights.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
+import { audienceClients, exchangeForm } from '../support/audiences.ts';
 import { call } from '../support/client.ts';
 import {
   aShiftedClock,
@@ -58,7 +59,7 @@ const OTHERS = [
   'POST /api/auth',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
-  ...['POST /api/auth/introspect', 'POST /api/auth/revoke'],
+  ...['POST /api/auth/introspect', 'POST /api/auth/revoke', 'POST /api/auth/exchange'],
   ...['POST /api/users', 'PATCH /api/users/:id', 'DELETE /api/users/:id'],
   ...['DELETE /api/users/:id/tokens', 'POST /api/users/:id/password-reset'],
 ];
@@ -70,7 +71,7 @@ test('every route that changes something is attacked here', async (t) => {
   if (!target) throw new Error('no app was built');
   const changing: string[] = [];
   for (const { method, url } of routes) {
-    if (['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method) || url.startsWith('/api/auth/verify')) continue;
+    if (['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method) || /\/verify(\/\*)?$/.test(url)) continue;
     const response = await call(target, `${method} ${url.replace(':id', '1')}`);
     if (response.statusCode !== 405) changing.push(`${method} ${url}`);
   }
@@ -105,6 +106,43 @@ onEachStore('a held-back body', async (t, env) => {
       });
     }
   }
+});
+
+onEachStore(
+  'an exchange whose body is held back gives no token once the subject has ended',
+  async (t, env) => {
+    const { target, clock } = await listening(t, env);
+    const { gateway } = await audienceClients(target.databaseUrl);
+    for (const [name, end] of Object.entries({ ...RECORDED_ENDINGS, ...TOKEN_ENDINGS })) {
+      if (name === 'disabling the user') continue; // Only the sweep of a running replica learns of it.
+      for (const by of [null, gateway]) {
+        const victim = await aVictim(target);
+        const subject = victim.caller.access_token;
+        const authorization = by ? basic(by).authorization : `Bearer ${subject}`;
+        const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
+        const hold = () => holdRaw(target, 'POST /api/auth/exchange', authorization, form);
+        t.equal((await (await hold()).send()).status, 200);
+        const held = await hold();
+        await end(target, victim, clock);
+        const { status, body } = await held.send();
+        clock.shift = 0;
+        t.equal(status, 400, `${name}: ${body}`);
+        t.match(JSON.parse(body), { code: 'invalid_subject_token' });
+      }
+    }
+  },
+);
+
+test('a service that loses its right while it holds its body back gets no token', async (t) => {
+  const { target } = await listening(t, {});
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const subject = (await aVictim(target)).caller.access_token;
+  const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
+  const held = await holdRaw(target, 'POST /api/auth/exchange', basic(gateway).authorization, form);
+  await withRegistry(target.databaseUrl, (registry) => registry.allow('gateway', ['introspect']));
+  // An unknown secret makes the directory load again.
+  await call(target, 'POST /api/auth/introspect', { headers: basic({ ...gateway, secret: 'lks_unknown' }) });
+  t.equal((await held.send()).status, 403);
 });
 
 test('a service that is deleted while it holds its body back ends no token', async (t) => {

@@ -49,6 +49,8 @@ export async function aTarget(t: Test, env: Environment = {}): Promise<Target> {
   });
   const llt = (await created.json()) as Target['llt'];
   const client = await aServiceClient(app.databaseUrl, 'billing', RIGHTS);
+  // The audience in the reference's example of an exchange.
+  await aServiceClient(app.databaseUrl, 'orders', [], 'orders');
   // The service notes the first use of a pair; do it now, so that it does not look like an attack's change.
   await fetch(`${url}/api/auth/verify`, { headers: bearer(llt.longlived_token) });
   return { ...app, url, account, pair, llt, client, pem, keyFolder, refreshSecret };

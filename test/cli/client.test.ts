@@ -75,6 +75,33 @@ test('client gives rights, shows them, and replaces them', async (t) => {
   t.match(stdout, /^may revoke;/);
 });
 
+test('client registers an audience, shows it, and gives it to one client only', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = async (args: string[], env: Record<string, string> = {}) => {
+    const { code, stdout, stderr } = await latchkey(['client', ...args, '--json'], { DATABASE_URL, ...env });
+    return { code, answer: JSON.parse(stdout || stderr) as { clients?: unknown; error?: string } };
+  };
+  t.match(await run(['create', 'orders', '--audience', 'orders']), { code: 0 });
+  t.match(await run(['create', 'desk']), { code: 0 });
+  t.match((await run(['list'])).answer.clients, [
+    { name: 'desk', audience: null },
+    { name: 'orders', audience: 'orders', rights: ['introspect', 'revoke', 'revocations'] },
+  ]);
+  t.match(await run(['create', 'other', '--audience', 'orders']), {
+    code: 1,
+    answer: { error: 'a client with this name or this audience exists already' },
+  });
+  const isAudience = /is AUDIENCE/;
+  t.match(await run(['create', 'a', '--audience', 'latchkey']), { code: 2, answer: { error: isAudience } });
+  const env = { AUDIENCE: 'shop.example' };
+  const named = ['create', 'a', '--audience', 'shop.example'];
+  t.match(await run(named, env), { code: 2, answer: { error: isAudience } });
+  t.match(await run(named), { code: 0 });
+  const { stdout } = await latchkey(['client', 'list'], { DATABASE_URL });
+  t.match(stdout, /^orders\t.*\taudience orders$/m);
+  t.match(stdout, /^desk\t.*\tintrospect,revoke,revocations$/m);
+});
+
 test('client prints the same for people', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const run = (...args: string[]) => latchkey(['client', ...args], { DATABASE_URL });
@@ -119,6 +146,19 @@ test('client answers bad usage with exit code 2, and an outage with 1 and no det
   for (const action of ['allow', 'rotate', 'delete', 'list'])
     t.match(
       parseClientCommand([action, 'a'], { again: false, finish: false, may: 'revoke' }),
+      /client create/,
+    );
+  for (const audience of ['', ' ', 'a b', 'a/b', '-a', '.', '..', 'é', 'a,b', 'a?', 'a%20', 'x'.repeat(65)])
+    t.match(
+      parseClientCommand(['create', 'a'], { again: false, finish: false, audience }),
+      /^an audience has/,
+      audience,
+    );
+  for (const audience of ['a', '7', 'orders.example', 'urn:orders', 'A_b-c', 'x'.repeat(64)])
+    t.match(parseClientCommand(['create', 'a'], { again: false, finish: false, audience }), { audience });
+  for (const action of ['allow', 'rotate', 'delete', 'list'])
+    t.match(
+      parseClientCommand([action, 'a'], { again: false, finish: false, audience: 'a' }),
       /client create/,
     );
   t.strictSame(parseClientCommand(['rotate', ' a '], { again: false, finish: false }), {

@@ -10,6 +10,7 @@ const aClient = (name: string, byte = 1) => ({
   secretHash: hash(byte),
   createdAt: CREATED,
   rights: ['introspect', 'users.read'] as const,
+  audience: null,
 });
 
 /** The contract of every store of registered services. */
@@ -32,6 +33,25 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.equal(await store.add(aClient('a')), true);
     t.equal(await store.add({ ...aClient('a', 2), clientId: 'another' }), false);
     t.same((await store.list()).map(plain), [plain(stored('a'))]);
+  });
+
+  void holds('keeps the audience of a client, and gives it to no other', async (t, store) => {
+    const orders = { ...aClient('a'), audience: 'orders' };
+    t.equal(await store.add(orders), true);
+    t.equal(await store.add({ ...aClient('b'), audience: 'orders' }), false);
+    for (const [name, audience] of [
+      ['b', 'Orders'],
+      ['c', null],
+      ['d', null],
+    ] as const)
+      t.equal(await store.add({ ...aClient(name), audience }), true, name);
+    const audiences = (await store.list()).map(({ audience }) => audience);
+    t.strictSame(audiences, ['orders', 'Orders', null, null]);
+    t.equal((await store.rotate('a', hash(2), { at: CREATED, again: false }))?.audience, 'orders');
+    t.equal((await store.finishRotation('a'))?.audience, 'orders');
+    t.equal((await store.allow('a', []))?.audience, 'orders');
+    t.equal(await store.remove('a'), true);
+    t.equal(await store.add({ ...aClient('e'), audience: 'orders' }), true, 'it is free again');
   });
 
   void holds('keeps the old secret good during a rotation, until it is finished', async (t, store) => {

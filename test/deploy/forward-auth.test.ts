@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { test, type Test } from 'tap';
 import { startApplication, type Seen } from '../support/application.ts';
+import { exchangeForm } from '../support/audiences.ts';
 import { anAccount, bearer, claimsOf } from '../support/client.ts';
 import { startDeployedCaddy } from '../support/deployed-caddy.ts';
 import { startDeployedNginx } from '../support/deployed-nginx.ts';
@@ -12,6 +13,7 @@ import { listen } from '../support/listen.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { aServiceClient } from '../support/service-client.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 
@@ -62,7 +64,12 @@ interface Proxy {
   upgrades: boolean;
   /** The proxy can select headers by a pattern. */
   dropsOthers: boolean;
-  start(t: Test, upstreams: Record<string, string>): Promise<{ url: string }>;
+  /** @param edit changes the configuration. */
+  start(
+    t: Test,
+    upstreams: Record<string, string>,
+    edit?: (text: string) => string,
+  ): Promise<{ url: string }>;
 }
 
 const PROXIES: Proxy[] = [
@@ -72,7 +79,7 @@ const PROXIES: Proxy[] = [
     unreachable: 503,
     upgrades: true,
     dropsOthers: false,
-    start: (t, upstreams) => startDeployedNginx(t, 'nginx.conf', upstreams),
+    start: (t, upstreams, edit) => startDeployedNginx(t, 'nginx.conf', upstreams, edit),
   },
   {
     name: 'Caddy',
@@ -80,10 +87,11 @@ const PROXIES: Proxy[] = [
     unreachable: 503,
     upgrades: true,
     dropsOthers: true,
-    start: (t, upstreams) =>
+    start: (t, upstreams, edit) =>
       startDeployedCaddy(
         t,
         Object.fromEntries(Object.entries(upstreams).map(([from, to]) => [new URL(from).host, to])),
+        edit,
       ),
   },
   // The proxy's documentation offers no other status here.
@@ -266,6 +274,60 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
   }
 });
 
+test('forward-auth for one audience', async (t) => {
+  const DATABASE_URL = (await testDatabase(t)).url;
+  await aServiceClient(DATABASE_URL, 'orders', [], 'orders');
+  const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
+  await ready(service);
+  const seen: Seen[] = [];
+  const upstreams = {
+    'http://latchkey:3000': service.url,
+    'http://app:8081': await startApplication(t, seen),
+  };
+  const { user, access_token: subject } = await signUpOver(service.url, anAccount());
+  const exchanged = await fetch(`${service.url}/api/auth/exchange`, {
+    method: 'POST',
+    headers: bearer(subject),
+    body: new URLSearchParams(exchangeForm(subject, 'orders')),
+  });
+  const { access_token: token } = (await exchanged.json()) as { access_token: string };
+  const identity = [String(user.id), user.username, String(claimsOf(subject).sid), 'access', ''];
+  // A client may try to choose the audience itself.
+  const targets = ['/', '/items/7?page=2', '/items?audience=orders', '/?audience=latchkey', '/?audience='];
+
+  for (const proxy of PROXIES)
+    await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
+      const ofAudience = await proxy.start(t, upstreams, withAudience);
+      const plain = await proxy.start(t, upstreams);
+      for (const target of targets)
+        for (const [how, lines] of Object.entries({ not: [], ...FORGED }))
+          for (const [{ url }, good, bad] of [
+            [ofAudience, token, subject],
+            [plain, subject, token],
+          ] as const) {
+            seen.length = 0;
+            const title = `${target}, forged ${how}`;
+            const line = `GET ${target}`;
+            t.equal(await status(url, line, [`Authorization: Bearer ${bad}`, ...lines]), '401', title);
+            t.equal(await status(url, line, lines), '401', title);
+            t.equal(seen.length, 0);
+            t.equal(await status(url, line, [`Authorization: Bearer ${good}`, ...lines]), '201', title);
+            isIdentity(t, seen[0], identity, title);
+          }
+    });
+
+  const caddy = PROXIES.find(({ name }) => name === 'Caddy');
+  const { skip = true } = caddy ?? {};
+  await t.test('Caddy’s file of earlier releases lets no client choose the audience', { skip }, async (t) => {
+    const before = (text: string) => text.replace('uri /api/auth/verify/\n', 'uri /api/auth/verify\n');
+    const { url } = (await caddy?.start(t, upstreams, before)) ?? { url: '' };
+    for (const query of ['?audience=orders', '?page=2&audience=orders', '?audience=orders&'])
+      t.equal(await status(url, `GET /items${query}`, [`Authorization: Bearer ${token}`]), '401', query);
+    t.equal(await status(url, 'GET /items?page=2', [`Authorization: Bearer ${subject}`]), '201');
+    t.equal(await status(url, 'GET /items?page=2', [`Authorization: Bearer ${token}`]), '401');
+  });
+});
+
 test('the roles in the answer of verify reach the application, and no others', async (t) => {
   let answered: string | null = null;
   const verify = createServer((_request, response) => {
@@ -299,6 +361,13 @@ test('the roles in the answer of verify reach the application, and no others', a
     });
   }
 });
+
+/** Takes the line that the file has in a comment for this, in place of the one below it. */
+function withAudience(text: string): string {
+  const changed = text.replace(/^[ \t]*# Instead, .*\n([ \t]*)# (.*\n).*\n/m, '$1$2');
+  if (changed === text) throw new Error('the file has no line for an audience');
+  return changed;
+}
 
 /**
  * The identity headers that the application got, in any spelling and in trailers too, equal the expected ones.

@@ -1,8 +1,10 @@
 import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
 import { test, type Test } from 'tap';
+import { ACCESS_TOKEN, TOKEN_EXCHANGE } from '../support/audiences.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { claimsOf } from '../support/client.ts';
+import { bearer, claimsOf } from '../support/client.ts';
+import { freePort } from '../support/free-port.ts';
 import { signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
@@ -24,6 +26,9 @@ async function aServiceWithClient(t: Test) {
   const { stdout } = await latchkey(['client', 'create', 'billing', '--json'], { DATABASE_URL });
   return { url: service.url, DATABASE_URL, client: JSON.parse(stdout) as Registered };
 }
+
+/** As the library reports it. */
+const withError = (error: string) => ({ name: 'ResponseBodyError', error });
 
 function serverAt(url: string): oauth.AuthorizationServer & openid.ServerMetadata {
   return {
@@ -116,6 +121,79 @@ test('openid-client introspects and revokes, with both secrets during a rotation
       () => true,
     ),
   );
+});
+
+test('openid-client finds the token endpoint and exchanges tokens, and oauth4webapi checks them', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  await ready(await startService(t, { DATABASE_URL, ISSUER: issuer, PORT: String(port) }));
+  const registered = async (...args: string[]) => {
+    const { stdout } = await latchkey(['client', 'create', ...args, '--json'], { DATABASE_URL });
+    return JSON.parse(stdout) as Registered;
+  };
+  const orders = await registered('orders', '--audience', 'orders');
+  const gateway = await registered('gateway', '--may', 'exchange,introspect');
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+  const options = { algorithm: 'oauth2' as const, execute: [openid.allowInsecureRequests] };
+  const discover = ({ client_id, client_secret }: Registered) =>
+    openid.discovery(new URL(issuer), client_id, undefined, openid.ClientSecretBasic(client_secret), options);
+  const asGateway = await discover(gateway);
+  const server = asGateway.serverMetadata();
+  t.match(server, { token_endpoint: `${issuer}/api/auth/exchange`, grant_types_supported: [TOKEN_EXCHANGE] });
+
+  const { access_token: subject } = await signUpOver(issuer);
+  const form = (of: string, audience: string) => ({
+    subject_token: of,
+    subject_token_type: ACCESS_TOKEN,
+    audience,
+  });
+  const byGateway = await openid.genericGrantRequest(asGateway, TOKEN_EXCHANGE, form(subject, 'orders'));
+  t.match(byGateway, { token_type: 'bearer', issued_token_type: ACCESS_TOKEN, expires_in: 300 });
+
+  // The user's client has no secret: its subject token is the bearer.
+  const asUser = await openid.discovery(new URL(issuer), 'app', undefined, openid.None(), options);
+  asUser[openid.customFetch] = (target, { headers, ...request }) =>
+    fetch(target, { ...request, headers: { ...headers, ...bearer(subject) } } as RequestInit);
+  const byUser = await openid.genericGrantRequest(asUser, TOKEN_EXCHANGE, form(subject, 'orders'));
+
+  const asOrders = await discover(orders);
+  for (const [{ access_token: token }, client] of [
+    [byGateway, gateway.client_id],
+    [byUser, 'latchkey'],
+  ] as const) {
+    t.match(await openid.tokenIntrospection(asOrders, token), {
+      active: true,
+      aud: 'orders',
+      client_id: client,
+    });
+    t.match(await openid.tokenIntrospection(asGateway, token), { active: false });
+    const request = new Request('http://localhost/orders', { headers: bearer(token) });
+    // RFC 9068
+    const checked = (audience: string) =>
+      // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
+      oauth.validateJwtAccessToken(server, request, audience, { [oauth.allowInsecureRequests]: true });
+    t.match(await checked('orders'), { sub: claimsOf(subject).sub, client_id: client });
+    await t.rejects(checked('latchkey'));
+    await openid.tokenRevocation(asOrders, token);
+    t.match(await openid.tokenIntrospection(asOrders, token), { active: true }, 'RFC 7009: without effect');
+  }
+
+  for (const [of, audience, error] of [
+    [subject, 'shop', 'invalid_target'],
+    [subject, 'latchkey', 'invalid_target'],
+    ['x', 'orders', 'invalid_request'],
+    [byGateway.access_token, 'orders', 'invalid_request'],
+  ] as const)
+    await t.rejects(
+      openid.genericGrantRequest(asGateway, TOKEN_EXCHANGE, form(of, audience)),
+      withError(error),
+    );
+  await t.rejects(
+    openid.genericGrantRequest(asOrders, TOKEN_EXCHANGE, form(subject, 'orders')),
+    withError('unauthorized_client'),
+  );
+  await t.rejects(openid.clientCredentialsGrant(asGateway), withError('unsupported_grant_type'));
 });
 
 test(

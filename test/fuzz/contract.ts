@@ -138,9 +138,9 @@ function pathOf(target: string): string | null {
 }
 
 function fits({ path: template, operation }: Known, path: string): boolean {
-  if (operation['x-any-path-below'] && path.startsWith(`${template}/`)) return true;
   const [wanted, given] = [template.split('/'), path.split('/')];
-  if (wanted.length !== given.length) return false;
+  const isBelow = operation['x-any-path-below'] === true && given.length > wanted.length;
+  if (wanted.length !== given.length && !isBelow) return false;
   // A path that ends in an empty id reaches the operation, which refuses it like any invalid id.
   const last = wanted.length - 1;
   return wanted.every((part, i) =>

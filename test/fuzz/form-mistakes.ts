@@ -9,7 +9,9 @@ export const IN_FORM: Record<string, Mistake> = {
     return { body: Buffer.from(`token_type_hint=x&${token}`), expects: 'refusal' };
   },
   'a parameter twice': (request, dice) => {
-    const again = dice.pick([textOf(request), 'token=x', 'token=', 't%6fken=x']);
+    const [name = ''] = new URLSearchParams(textOf(request)).keys();
+    const escaped = `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`;
+    const again = dice.pick([textOf(request), `${name}=x`, `${name}=`, `${escaped}=x`]);
     return { body: Buffer.from(`${textOf(request)}&${again}`), expects: 'refusal' };
   },
   'an unknown parameter': (request, dice) => {

@@ -1,4 +1,5 @@
-import type { Pair } from '../support/client.ts';
+import { exchangeForm } from '../support/audiences.ts';
+import { claimsOf, type Pair } from '../support/client.ts';
 import type { Operation } from '../support/openapi.ts';
 import type { Contract, Known } from './contract.ts';
 import type { Dice } from './dice.ts';
@@ -40,7 +41,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
   if (borrowed && !session) world.giveBack(borrowed);
   const { method, path, operation } = known;
   const isForm = isFormOf(operation);
-  const form = isForm && session ? formOf(dice, session) : null;
+  const form = isForm && session ? formOf(dice, operation, session) : null;
   const values = isForm ? null : bodyOf(dice, operation, world, session);
   const credentials = credentialsFor(operation, session, world, dice);
   const { target, isKnown } = targetOf(dice, path, session);
@@ -64,7 +65,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
       expects: isKnown && operation.operationId in EFFECTS ? 'success' : 'anything',
       secrets: [
         ...[values?.password, values?.new_password, values?.email, values?.reset_token],
-        ...[form?.get('token'), world.client.secret],
+        ...[form?.get('token'), form?.get('subject_token'), world.client.secret],
       ].filter((value) => typeof value === 'string'),
       session,
       succeed: (answer, sent) => {
@@ -136,6 +137,12 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
     if (!session || [session.access, session.refresh, ...session.stale].includes(token)) return null;
     return { ...session, longLived: session.longLived.filter((llt) => llt.token !== token) };
   },
+  exchange({ answer, session }) {
+    const { aud, sid } = claimsOf((answer as Pair).access_token);
+    if (aud !== 'orders' || sid !== session?.id)
+      throw new Error(`a token of ${String(sid)} for ${String(aud)}`);
+    return session;
+  },
   revocations: ({ session }) => session,
   getJwks: ({ session }) => session,
   getMetadata: ({ session }) => session,
@@ -169,8 +176,13 @@ function credentialsFor(
   return `Bearer ${llt && isEnough && dice.chance(0.5) ? llt.token : session.access}`;
 }
 
-/** Any token of a session, or none. */
-function formOf(dice: Dice, { access, refresh, stale, longLived }: Session): URLSearchParams {
+/** An exchange of the access token. Else any token of a session, or none. */
+function formOf(
+  dice: Dice,
+  { operationId }: Operation,
+  { access, refresh, stale, longLived }: Session,
+): URLSearchParams {
+  if (operationId === 'exchange') return new URLSearchParams(exchangeForm(access, 'orders'));
   const tokens = [access, access, refresh, ...stale, ...longLived.map(({ token }) => token), dice.word(40)];
   const hints = ['access_token', 'refresh_token', 'llt', dice.word(5)];
   return new URLSearchParams({

@@ -6,6 +6,7 @@ import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
 import { readTable } from '../support/markdown.ts';
 import { answersIn, exchange } from '../support/raw.ts';
+import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aServiceClient, basic, introspect } from '../support/service-client.ts';
 import { aStoredSession } from '../support/tokens.ts';
 
@@ -94,6 +95,12 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['POST /api/auth/introspect'],
     ['POST /api/auth/password-reset', { payload: { reset_token: 'x', password: 'x' } }],
   ];
+  for (const [subject, audience, other] of [
+    [token, 'orders', { grant_type: 'password' }],
+    ['x', 'orders', {}],
+    [token, 'latchkey', {}],
+  ] as const)
+    note((await tokenExchange(target, subject, { audience }, other)).body);
   for (const [line, options] of requests) note((await call(target, line, options)).body);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);

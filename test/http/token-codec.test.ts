@@ -63,6 +63,7 @@ test('accepts only tokens that are correct in every respect', async (t) => {
     'another issuer': forge(header, { ...claims, iss: 'http://localhost:3001' }, pem),
     'no issuer': forge(header, { ...claims, iss: undefined }, pem),
     'another audience': forge(header, { ...claims, aud: 'latchkey2' }, pem),
+    'a list of audiences': forge(header, { ...claims, aud: [claims.aud] }, pem),
     'no audience': forge(header, { ...claims, aud: undefined }, pem),
     expired: forge(header, { ...claims, exp: now - 6 }, pem),
     'no expiry': forge(header, { ...claims, exp: undefined }, pem),

@@ -14,10 +14,11 @@ const FILE = new URL('../../../deploy/caddy/Caddyfile', import.meta.url).pathnam
 export async function startDeployedCaddy(
   t: Test,
   upstreams: Readonly<Record<string, string>>,
+  edit: (text: string) => string = (text) => text,
 ): Promise<{ url: string }> {
   const folder = testFolder(t);
   const port = await freePort();
-  let text = readFileSync(FILE, 'utf8');
+  let text = edit(readFileSync(FILE, 'utf8'));
   const replace = (from: string, to: string) => {
     if (!text.includes(from)) throw new Error(`there is no ${from} in the Caddyfile`);
     text = text.replaceAll(from, to);

@@ -16,12 +16,13 @@ export async function startDeployedNginx(
   t: Test,
   file: string,
   upstreams: Readonly<Record<string, string>> = {},
+  edit: (text: string) => string = (text) => text,
 ): Promise<{ url: string; log(): string }> {
   const folder = testFolder(t);
   chmodSync(folder, 0o777);
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  let text = readFileSync(join(ROOT, 'deploy/nginx', file), 'utf8');
+  let text = edit(readFileSync(join(ROOT, 'deploy/nginx', file), 'utf8'));
   const replace = (from: string | RegExp, to: string) => {
     const replaced = text.replaceAll(from, to);
     if (replaced === text) throw new Error(`there is no ${String(from)} in ${file}`);

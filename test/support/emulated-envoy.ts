@@ -17,8 +17,12 @@ const STATUS: Record<string, number> = { ServiceUnavailable: 503, Forbidden: 403
  * Envoy is not available here. This emulates its documented behaviour for the options of deploy/envoy/ext-authz.yaml:
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/filters/http/ext_authz/v3/ext_authz.proto
  */
-export async function startEmulatedEnvoy(t: Test, upstreams: Readonly<Record<string, string>>) {
-  const { manager, extAuthz, routes, addressOf } = readEnvoyFile();
+export async function startEmulatedEnvoy(
+  t: Test,
+  upstreams: Readonly<Record<string, string>>,
+  edit?: (text: string) => string,
+) {
+  const { manager, extAuthz, routes, addressOf } = readEnvoyFile(edit);
   const clusterAt = (name: string): string => {
     const url = upstreams[addressOf(name)];
     if (url === undefined) throw new Error(`there is no ${addressOf(name)}`);

@@ -51,10 +51,16 @@ interface Static {
  * https://doc.traefik.io/traefik/reference/routing-configuration/http/middlewares/forwardauth/ and, for names that
  * alias others, https://doc.traefik.io/traefik/security/header-aliases/. It refuses options that it does not know.
  */
-export async function startEmulatedTraefik(t: Test, upstreams: Readonly<Record<string, string>>) {
+export async function startEmulatedTraefik(
+  t: Test,
+  upstreams: Readonly<Record<string, string>>,
+  edit: (text: string) => string = (text) => text,
+) {
   const { entryPoints } = parse(readFileSync(`${FOLDER}traefik.yaml`, 'utf8')) as Static;
   const { http: entryPoint } = entryPoints.web;
-  const { http } = parse(addressed(readFileSync(`${FOLDER}latchkey.yaml`, 'utf8'), upstreams)) as Dynamic;
+  const { http } = parse(
+    addressed(edit(readFileSync(`${FOLDER}latchkey.yaml`, 'utf8')), upstreams),
+  ) as Dynamic;
   const routers = Object.values(http.routers).sort((a, b) => b.priority - a.priority);
   for (const middleware of Object.values(http.middlewares)) checkKnown(middleware);
 

@@ -66,8 +66,8 @@ interface Bootstrap {
 }
 
 /** The parts of deploy/envoy/ext-authz.yaml that decide about a request. */
-export function readEnvoyFile() {
-  const { static_resources: resources } = parse(readFileSync(FILE, 'utf8')) as Bootstrap;
+export function readEnvoyFile(edit: (text: string) => string = (text) => text) {
+  const { static_resources: resources } = parse(edit(readFileSync(FILE, 'utf8'))) as Bootstrap;
   const manager = resources.listeners[0]?.filter_chains[0]?.filters[0]?.typed_config;
   const [extAuthz, router] = manager?.http_filters ?? [];
   if (!manager || extAuthz?.name !== 'envoy.filters.http.ext_authz')

@@ -14,7 +14,9 @@ export function makeMemoryClientStore(): ClientStore {
   return {
     list: () => Promise.resolve([...clients.values()].sort((a, b) => (a.name < b.name ? -1 : 1))),
     add(client) {
-      if (clients.has(client.name)) return Promise.resolve(false);
+      const { name, audience } = client;
+      const isTaken = [...clients.values()].some((other) => audience !== null && other.audience === audience);
+      if (clients.has(name) || isTaken) return Promise.resolve(false);
       clients.set(client.name, { ...client, previousHash: null, rotatedAt: null });
       return Promise.resolve(true);
     },

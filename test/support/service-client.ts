@@ -30,8 +30,9 @@ export async function aServiceClient(
   databaseUrl: string,
   name = 'billing',
   rights?: readonly Right[],
+  audience?: string,
 ): Promise<TestClient> {
-  const created = await withRegistry(databaseUrl, (registry) => registry.create(name, rights));
+  const created = await withRegistry(databaseUrl, (registry) => registry.create(name, rights, audience));
   if (!created) throw new Error(`the client ${name} already exists`);
   return created;
 }

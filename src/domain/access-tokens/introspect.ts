@@ -1,7 +1,7 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
-import type { Bearer, Principal } from './principal.ts';
+import type { Bearer, ExchangedBearer, Principal } from './principal.ts';
 import type { Verify } from './verify.ts';
 
 interface IntrospectPorts {
@@ -11,13 +11,16 @@ interface IntrospectPorts {
 
 /**
  * Tells another service whether a token that it received is good (RFC 7662). This counts as a use of the token, like
- * any other: it confirms the token's pair and does not query the record.
- * @param bearer null if we did not sign the token, it has expired, or it is not for a resource.
+ * any other: that of an access token confirms its pair. It does not query the record.
+ * @param bearer null if we did not sign the token, it has expired, or it is not for this service.
  * @returns null if the token is not good now, for any reason.
  * @throws AuthError `unavailable`
  */
 export function makeIntrospect({ verify, observe = UNOBSERVED }: IntrospectPorts) {
-  return async function introspect(bearer: Bearer | null, from: Sourced): Promise<Principal | null> {
+  return async function introspect(
+    bearer: Bearer | ExchangedBearer | null,
+    from: Sourced,
+  ): Promise<Principal | null> {
     // Inactive unless the check below succeeds.
     let principal: Principal | null = null;
     try {

@@ -6,11 +6,17 @@ export interface Bearer extends TokenIdentity {
   type: 'access' | 'llt';
 }
 
+/** A token for one audience, verified as a `Bearer` is. It is bound to its session, and to none of its pairs. */
+export interface ExchangedBearer extends TokenIdentity {
+  type: 'exchanged';
+}
+
 /** The owner of a bearer token that was good when it was checked. Only `makeVerify` makes one. */
 export interface Principal {
   user: User;
   /** The token record's id. */
   tokenId: number;
+  /** An exchanged token counts as an access token. */
   type: Bearer['type'];
   /** The presented token's; 0 on an LLT. */
   generation: number;

@@ -6,8 +6,9 @@ import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
 import type { TokenStates } from '../tokens/read-through.ts';
+import { ANY_GENERATION } from '../sessions/rotation.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
-import type { Bearer, Principal } from './principal.ts';
+import type { Bearer, ExchangedBearer, Principal } from './principal.ts';
 
 interface VerifyPorts {
   tokenStates: Pick<TokenStates, 'checkAccess' | 'checkLongLived'>;
@@ -20,19 +21,19 @@ interface VerifyPorts {
 }
 
 /**
- * Checks that the session of an access token, or an LLT, is good now. The token's signature and claims have been
+ * Checks that the session of an access token or an exchanged one, or an LLT, is good now. The token's signature and claims have been
  * verified before. Takes one round trip to the fast store, and more only if the token's key is missing there.
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {
   const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe = UNOBSERVED } = ports;
 
-  const ask = (bearer: Bearer) =>
+  const ask = (bearer: Bearer | ExchangedBearer) =>
     bearer.type === 'llt'
       ? tokenStates.checkLongLived(bearer)
-      : tokenStates.checkAccess(bearer, bearer.generation);
+      : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
-  return async function verify(bearer: Bearer, from: Sourced): Promise<Principal> {
+  return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
     const { type, userId, tokenId, generation } = bearer;
     let answer: Awaited<ReturnType<typeof ask>>;
     try {
@@ -51,10 +52,10 @@ export function makeVerify(ports: VerifyPorts) {
     const { user, createdAt, confirmed, usedAt } = answer;
     if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
-    const isOver = type === 'access' && sessionEnd(createdAt, lifetimes) <= clock.now();
+    const isOver = type !== 'llt' && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, isOver ? 'expired' : 'good');
     if (isOver) throw new AuthError('invalid_token');
-    return { user, tokenId, type, generation, createdAt };
+    return { user, tokenId, type: type === 'exchanged' ? 'access' : type, generation, createdAt };
   };
 }
 

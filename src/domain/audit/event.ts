@@ -236,7 +236,11 @@ export const EVENTS = {
     filled: Type.Optional(Count('Accounts that got a skeleton', 4)),
     colliding: Type.Optional(Count('Accounts that look like an older one', 0)),
   }),
-  'client.create': command('`latchkey client create`', { ...CLIENT, ...RIGHTS }),
+  'client.create': command('`latchkey client create`', {
+    ...CLIENT,
+    ...RIGHTS,
+    audience: Type.Optional(Text('Its audience, if the command named one', 'orders')),
+  }),
   'client.allow': command('`latchkey client allow`', { ...CLIENT, ...RIGHTS }),
   'client.rotate': command('`latchkey client rotate`', {
     ...CLIENT,

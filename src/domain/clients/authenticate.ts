@@ -16,20 +16,25 @@ export interface ServiceClients {
    * @returns null if it may, otherwise why not.
    */
   refusalOf(identity: ServiceIdentity, right: Right): Refusal | null;
+  /** Whether a registered service has this audience. @throws AuthError `unavailable` */
+  hasAudience(audience: string): Promise<boolean>;
 }
 
 type Refusal = 'invalid_client' | 'right_missing';
 
 /**
- * Authenticates a service by its secret, from memory. If that fails, or the service lacks the right, the directory is
- * loaded again first: the client, its secret or its right may be new. If the database is down, the answer is therefore
+ * Answers from memory. If a secret or an audience is unknown, or the service lacks the right, the directory is loaded
+ * again first: the client, its secret or its right may be new. If the database is down, the answer is therefore
  * `unavailable`, not a refusal.
  */
-export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 'refresh'>): ServiceClients {
+export function makeServiceClients(
+  directory: Pick<ClientDirectory, 'find' | 'hasAudience' | 'refresh'>,
+): ServiceClients {
   function check(clientId: string, secretHash: Uint8Array, right: Right): ServiceIdentity | Refusal {
     const client = directory.find(clientId);
     if (!isHashOf(client, secretHash) || !client) return 'invalid_client';
-    return client.rights.includes(right) ? { clientId, name: client.name, secretHash } : 'right_missing';
+    const { name, audience } = client;
+    return client.rights.includes(right) ? { clientId, name, secretHash, audience } : 'right_missing';
   }
 
   return {
@@ -45,6 +50,11 @@ export function makeServiceClients(directory: Pick<ClientDirectory, 'find' | 're
     refusalOf({ clientId, secretHash }, right) {
       const found = check(clientId, secretHash, right);
       return typeof found === 'string' ? found : null;
+    },
+    async hasAudience(audience) {
+      if (directory.hasAudience(audience)) return true;
+      await directory.refresh();
+      return directory.hasAudience(audience);
     },
   };
 }

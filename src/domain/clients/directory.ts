@@ -18,6 +18,7 @@ const MIN_INTERVAL = 1000;
  */
 export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
   let clients: ReadonlyMap<string, ServiceClient> = new Map();
+  let audiences: ReadonlySet<string> = new Set();
   let lastBegun = -MIN_INTERVAL;
   let next: Promise<void> | null = null;
   let loads = 0;
@@ -32,6 +33,7 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
     if (number < loaded) return;
     loaded = number;
     clients = new Map(found.map((client) => [client.clientId, client]));
+    audiences = new Set(found.flatMap(({ audience }) => audience ?? []));
   }
 
   async function waitForTurn(): Promise<void> {
@@ -43,6 +45,9 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
     load,
 
     find: (clientId: string): ServiceClient | undefined => clients.get(clientId),
+
+    /** Whether a client has this audience. */
+    hasAudience: (audience: string): boolean => audiences.has(audience),
 
     /**
      * Resolves once every client is loaded that was on record at the call. Concurrent calls share one load, at most one

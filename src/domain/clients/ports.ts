@@ -6,9 +6,9 @@ export interface ClientStore {
   /** All clients, sorted by name: a handful. */
   list(): Promise<ServiceClient[]>;
 
-  /** @returns false when the name is taken. */
+  /** @returns false when the name or the audience is taken. */
   add(
-    client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt' | 'rights'>,
+    client: Pick<ServiceClient, 'clientId' | 'name' | 'secretHash' | 'createdAt' | 'rights' | 'audience'>,
   ): Promise<boolean>;
 
   /**

@@ -18,8 +18,15 @@ export interface Credentials {
 /** Manages registered services. Names are in the form of `parseClientName`. @throws AuthError `unavailable` */
 export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts) {
   return {
-    /** @returns null when the name is taken. */
-    async create(name: string, rights: readonly Right[] = DEFAULT_RIGHTS): Promise<Credentials | null> {
+    /**
+     * @param audience one that `isAudience` accepts, or null for none.
+     * @returns null when the name or the audience is taken.
+     */
+    async create(
+      name: string,
+      rights: readonly Right[] = DEFAULT_RIGHTS,
+      audience: string | null = null,
+    ): Promise<Credentials | null> {
       const [clientId, secret] = [newClientId(randomBytes), newSecret(randomBytes)];
       const isNew = await store.add({
         clientId,
@@ -27,6 +34,7 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
         secretHash: hashSecret(secret),
         createdAt: clock.now(),
         rights,
+        audience,
       });
       return isNew ? { clientId, secret } : null;
     },

@@ -15,6 +15,8 @@ export interface ServiceClient {
   rotatedAt: number | null;
   /** What it may do. */
   rights: readonly Right[];
+  /** The `aud` of tokens that are exchanged for it; unique. null for none. It never changes. */
+  audience: string | null;
 }
 
 /** A client has two secrets already: another one would replace a secret that may be in use. */
@@ -28,6 +30,7 @@ export interface ServiceIdentity {
   name: string;
   /** Of the secret that it authenticated with. */
   secretHash: Uint8Array;
+  audience: string | null;
 }
 
 /**

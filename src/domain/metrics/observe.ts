@@ -1,5 +1,6 @@
 import type { AuditEvent } from '../audit/event.ts';
 import type {
+  ExchangeOutcome,
   FeedEnd,
   FeedSnapshotReason,
   HashRejection,
@@ -22,8 +23,9 @@ export interface Observe {
   audited(event: AuditEvent): void;
   signUpRefused(reason: SignUpRefusal): void;
   refresh(outcome: RefreshOutcome): void;
-  verification(type: 'access' | 'llt', outcome: VerifyOutcome): void;
+  verification(type: 'access' | 'llt' | 'exchanged', outcome: VerifyOutcome): void;
   introspection(outcome: IntrospectionOutcome): void;
+  exchange(outcome: ExchangeOutcome): void;
   tokenRefused(reason: TokenRefusal): void;
   readThrough(outcome: ReadThroughOutcome): void;
 
@@ -47,6 +49,7 @@ export const UNOBSERVED: Observe = {
   refresh: nothing,
   verification: nothing,
   introspection: nothing,
+  exchange: nothing,
   tokenRefused: nothing,
   readThrough: nothing,
   hashBegan: nothing,

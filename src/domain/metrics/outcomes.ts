@@ -39,8 +39,18 @@ export type VerifyOutcome = (typeof VERIFY_OUTCOMES)[number];
 export const INTROSPECTION_OUTCOMES = ['active', 'inactive', 'unavailable'] as const;
 export type IntrospectionOutcome = (typeof INTROSPECTION_OUTCOMES)[number];
 
+export const EXCHANGE_OUTCOMES = ['issued', 'subject', 'target', 'unavailable'] as const;
+export type ExchangeOutcome = (typeof EXCHANGE_OUTCOMES)[number];
+
 /** Why a token was refused before its session was looked up. */
-export const TOKEN_REFUSALS = ['expired', 'signature', 'unknown_key', 'wrong_type', 'malformed'] as const;
+export const TOKEN_REFUSALS = [
+  'expired',
+  'signature',
+  'unknown_key',
+  'wrong_type',
+  'wrong_audience',
+  'malformed',
+] as const;
 export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 
 export const REVOCATION_CAUSES = [

@@ -20,6 +20,12 @@ export const MAX_LEAD_FOR_RECENT = 1_000_000;
 /** If `latest` is ahead of the clock by more than this, nothing is issued. */
 export const MAX_LEAD = 60_000_000;
 
+/**
+ * Newer than every pair. As an access token's generation it asks only whether the session lives: `checkAccess` then
+ * neither compares pairs nor confirms one.
+ */
+export const ANY_GENERATION = Number.MAX_SAFE_INTEGER;
+
 /** The state of a session that has just been created, in microseconds of the state store's clock. */
 export function initialState(generation: number, client: string): SessionState {
   return { latest: generation, parent: 0, first: generation, confirmed: false, client };

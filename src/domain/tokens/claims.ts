@@ -72,6 +72,26 @@ export interface PresentedIdentity extends TokenIdentity {
 
 export type TokenType = 'access' | 'refresh' | 'llt';
 
+/** A token that is presented: one of ours, or one that was exchanged for an audience. */
+export type PresentedType = TokenType | 'exchanged';
+
+/**
+ * RFC 9068, section 2.2, asks for the client that a token was issued to. Users sign in to Latchkey itself, so all their
+ * tokens share this id. User ids are numbers, so it cannot be mistaken for one.
+ */
+export const CLIENT_ID = 'latchkey';
+
+/** The claims of a token for one audience. The signer adds `iss` only. Its `jti` differs in form from a pair's. */
+export interface ExchangedClaims extends Claims {
+  gen: number;
+  exp: number;
+  aud: string;
+  /** The service that asked for it; CLIENT_ID if the user did. */
+  client_id: string;
+  /** RFC 8693, section 4.1: the service that acts for the user. */
+  act?: { sub: string };
+}
+
 /**
  * The claims of both tokens of a pair. The generation alone determines them, so that a pair that is issued again has
  * the same claims, except the roles.
@@ -129,7 +149,7 @@ export function longLivedClaims(
  */
 export function readClaims(
   claims: Partial<Record<keyof Claims, unknown>>,
-  type: TokenType,
+  type: PresentedType,
 ): PresentedIdentity | null {
   const { sub, sid, gen, jti, iat, exp } = claims;
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
@@ -141,8 +161,18 @@ export function readClaims(
     if (gen !== undefined || jti !== String(sid)) return null;
     return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null };
   }
-  if (!isId(gen) || jti !== `${sid}.${gen}` || exp === undefined) return null;
+  if (!isId(gen) || exp === undefined) return null;
+  const isOwnJti = type === 'exchanged' ? isExchangedJti(jti) : jti === `${sid}.${gen}`;
+  if (!isOwnJti) return null;
   return { userId, tokenId: sid, generation: gen, expiresAt: exp };
+}
+
+/** Random, and so unique. */
+export const EXCHANGED_JTI_BYTES = 16;
+
+/** No pair and no LLT has such a `jti`, so their tokens stay of another kind even if AUDIENCE changes. */
+function isExchangedJti(jti: unknown): boolean {
+  return typeof jti === 'string' && /^[A-Za-z0-9_-]{22}$/.test(jti);
 }
 
 /** Whether a token has expired, by the same rule as in signature verification. @param now ms since 1970. */

@@ -4,6 +4,7 @@ import type { Introspect } from '../../domain/access-tokens/introspect.ts';
 import { exampleOf } from '../openapi/example.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
+import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
@@ -26,12 +27,22 @@ const ActiveToken = Type.Object(
       description: 'An access token, or a long-lived one',
     }),
     iss: text('`ISSUER`', 'https://auth.example.com'),
-    aud: text('`AUDIENCE`', 'latchkey'),
+    aud: text('`AUDIENCE`, or the audience that it was exchanged for', 'latchkey'),
     sub: text('The user’s id, as text: JWTs demand that', '7'),
     client_id: Type.Optional(
       text(
-        'Always `latchkey`: users sign in to the service itself. Absent in a long-lived token',
+        '`latchkey`: users sign in to the service itself. Of an exchanged token, the service that asked for it, if one did. Absent in a long-lived token',
         'latchkey',
+      ),
+    ),
+    act: Type.Optional(
+      Type.Object(
+        { sub: Type.String({ description: 'Its `client_id`', examples: ['lkc_n2Kx0pQ'] }) },
+        {
+          title: 'Actor',
+          description: 'The service that asked for an exchanged token, if one did',
+          additionalProperties: false,
+        },
       ),
     ),
     username: text('The username', 'ada'),
@@ -70,7 +81,7 @@ const schema = operation({
   operationId: 'introspect',
   summary: 'What is this token good for right now? (RFC 7662)',
   description:
-    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. A request counts as a use of the token, like any other.',
+    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. For a service with an audience, only a token that was exchanged for it is active. A request counts as a use of the token, like any other.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],
@@ -94,8 +105,12 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   };
   app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
+    const { audience } = serviceClientOf(request);
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
-    const bearer = await codec.verify(token, 'access', 'llt');
+    const bearer =
+      audience === null
+        ? await codec.verify(token, 'access', 'llt')
+        : await codec.verifyExchanged(token, audience);
     const principal = await introspect(bearer, request);
     reply.type('application/json; charset=utf-8');
     if (!principal) return INACTIVE;

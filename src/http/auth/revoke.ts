@@ -15,7 +15,7 @@ const schema = operation({
   operationId: 'revoke',
   summary: 'End the session or long-lived token that this token belongs to (RFC 7009)',
   description:
-    'A valid signature is enough: the token may have expired or been superseded. For an invalid or ended token the answer is 200 too.',
+    'A valid signature is enough: the token may have expired or been superseded. For an invalid or ended token the answer is 200 too, and for a token that was exchanged for an audience: it ends with its session.',
   tags: ['Registered services'],
   security: [{ serviceClient: [] }],
   refuses: [],

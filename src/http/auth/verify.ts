@@ -1,64 +1,117 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifySchema,
+  onRequestAsyncHookHandler,
+} from 'fastify';
+import Type from 'typebox';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { ALL_METHODS } from '../plugins/method-not-allowed.ts';
 import { Id } from '../schemas.ts';
 
+const ANSWERS = {
+  200: {
+    description: 'The token is good; the headers name its user',
+    headers: {
+      'X-Auth-User': idHeader('The user’s id'),
+      'X-Auth-Username': header(
+        'The username in ASCII: other characters and `%` are percent-encoded UTF-8',
+        '^[!-~]+$',
+        'ada',
+      ),
+      'X-Auth-Roles': header(
+        'The user’s present roles, separated by commas; empty for none',
+        '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
+        'editor,billing:read',
+      ),
+      'X-Auth-Session': idHeader('The id of the token: a session’s or a long-lived token’s'),
+      'X-Auth-Token-Type': header('`access` or `llt`', '^(access|llt)$', 'access'),
+    },
+  },
+};
+
+const Audience = Type.String({ description: 'A registered audience', examples: ['orders'] });
+
 const schema = operation({
   operationId: 'verify',
   summary: 'Is this access token or long-lived token good right now?',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path. With `audience`, only a token that was exchanged for it is good.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],
+  querystring: Type.Object({ audience: Type.Optional(Audience) }),
+  isValidated: false,
   'x-any-path-below': true,
-  answers: {
-    200: {
-      description: 'The token is good; the headers name its user',
-      headers: {
-        'X-Auth-User': idHeader('The user’s id'),
-        'X-Auth-Username': header(
-          'The username in ASCII: other characters and `%` are percent-encoded UTF-8',
-          '^[!-~]+$',
-          'ada',
-        ),
-        'X-Auth-Roles': header(
-          'The user’s present roles, separated by commas; empty for none',
-          '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
-          'editor,billing:read',
-        ),
-        'X-Auth-Session': idHeader('The id of the token: a session’s or a long-lived token’s'),
-        'X-Auth-Token-Type': header('`access` or `llt`', '^(access|llt)$', 'access'),
-      },
-    },
-  },
+  answers: ANSWERS,
 });
 
-/** Envoy appends its client's path and query; they are ignored. */
-const ROUTES = [
-  { url: '/api/auth/verify', schema },
-  // The same operation: OpenAPI has no parameter for the rest of a path.
-  { url: '/api/auth/verify/*', schema: { operationId: 'verifyForPath', hide: true } },
-];
+const audienceSchema = operation({
+  operationId: 'verifyForAudience',
+  summary: 'Is this a good token for one audience?',
+  description:
+    'As verify with `audience`: only a token that was exchanged for exactly this audience is good. For proxies that append their client’s path and query, as Envoy does: nothing of them is read.',
+  tags: ['Verification'],
+  security: [{ bearerAuth: [] }],
+  refuses: [],
+  params: Type.Object({ audience: Audience }),
+  isValidated: false,
+  'x-any-path-below': true,
+  answers: ANSWERS,
+});
 
 /**
  * The hottest path. A proxy calls it with its client's own method, headers and perhaps body, so it answers without
  * reading a body.
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
-  for (const { url, schema } of ROUTES) {
+  const { principal, exchanged } = app.auth;
+  const forQuery = exchanged(audienceOfQuery);
+  const forPath = exchanged(({ params }) => (params as { audience: string }).audience);
+  const add = (url: string, schema: FastifySchema, authenticate: onRequestAsyncHookHandler) =>
     app.route({
       method: ALL_METHODS,
       url,
       schema,
       config: { group: 'verify' },
-      onRequest: [app.auth.principal, answer],
+      onRequest: [authenticate, answer],
       handler: answer,
     });
-  }
+
+  add('/api/auth/verify', schema, function authenticate(request, reply) {
+    const { audience } = request.query as { audience?: unknown };
+    return (audience === undefined ? principal : forQuery).call(this, request, reply);
+  });
+  add('/api/auth/audiences/:audience/verify', audienceSchema, forPath);
+  // Envoy appends its client's path and query, which are ignored. The operations are the same: OpenAPI has no parameter
+  // for the rest of a path.
+  add('/api/auth/verify/*', { operationId: 'verifyForPath', hide: true }, principal);
+  add(
+    '/api/auth/audiences/:audience/verify/*',
+    { operationId: 'verifyForAudienceAndPath', hide: true },
+    forPath,
+  );
   done();
+}
+
+/**
+ * The audience that the proxy has set. Some proxies pass their client's query on, Caddy unless its `uri` has one. Then the
+ * client would choose the audience, so none counts: X-Forwarded-Uri shows the client's query.
+ * @returns null if it is repeated, or the client's.
+ */
+function audienceOfQuery({ url, query, headers }: FastifyRequest): string | null {
+  const { audience } = query as { audience: unknown };
+  const forwarded = headers['x-forwarded-uri'];
+  const isClients = typeof forwarded === 'string' && queryOf(forwarded) === queryOf(url);
+  return typeof audience === 'string' && !isClients ? audience : null;
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start === -1 ? '' : url.slice(start);
 }
 
 function answer(request: FastifyRequest, reply: FastifyReply): void {

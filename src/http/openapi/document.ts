@@ -87,7 +87,8 @@ function completeOperation(
   shared: JsonObject,
 ): JsonObject {
   const { operationId, security, refuses, answers = {}, oauthErrors = false } = schema;
-  const isValidated = ['body', 'querystring', 'params'].some((part) => part in schema);
+  const isValidated =
+    schema.isValidated !== false && ['body', 'querystring', 'params'].some((part) => part in schema);
   const consumes = schema.consumes as string[] | undefined;
   const codes = codesOf({ method, consumes, isValidated, security, refuses });
   const parameters = ((operation.parameters ?? []) as JsonObject[]).map(withoutOptionalExample);

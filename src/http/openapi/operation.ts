@@ -16,6 +16,8 @@ export interface Described {
   refuses: readonly ErrorCode[];
   /** OpenAPI response objects by status, for answers that a Fastify schema cannot describe. */
   answers?: Readonly<Record<number, JsonObject>>;
+  /** The route answers before Fastify validates: its parameters are only described. */
+  isValidated?: false;
   /** All longer paths are the same operation; OpenAPI cannot express that. */
   'x-any-path-below'?: true;
 }
@@ -30,6 +32,7 @@ declare module 'fastify' {
     refuses?: readonly ErrorCode[];
     consumes?: readonly string[];
     answers?: Readonly<Record<number, JsonObject>>;
+    isValidated?: false;
     /** Left out of the reference. */
     hide?: boolean;
   }

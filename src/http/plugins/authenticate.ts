@@ -38,6 +38,11 @@ declare module 'fastify' {
     auth: {
       /** For routes that only read: an access token or LLT that is good. Sets `bearer` and `principal`. */
       principal: onRequestAsyncHookHandler;
+      /**
+       * For routes that only read: a token that was exchanged for exactly this audience, and whose session lives. Sets
+       * `principal`. @param audienceOf null if the request names none: no token is for it.
+       */
+      exchanged(audienceOf: (request: FastifyRequest) => string | null): onRequestAsyncHookHandler;
       /** For routes that change something: an access token or LLT that is good. Sets `bearer` and `caller`. */
       change: ChangeHooks;
       /** As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts). */
@@ -49,6 +54,8 @@ declare module 'fastify' {
       changeOrDone(isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>): ChangeHooks;
       /** A registered service that has the right. Sets `serviceClient`. */
       client: ClientHooksFor;
+      /** As `client`, but admits every request with a bearer token: the route's use case has to check that. */
+      clientOrBearer: ClientHooksFor;
     };
   }
 }
@@ -70,13 +77,17 @@ export async function readBearer<Type extends TokenType>(
   request: FastifyRequest,
   ...types: Type[]
 ): Promise<PresentedIdentity & { type: Type }> {
-  const token = bearerTokenOf(request);
-  const { authorization = '' } = request.headers;
-  if (token === undefined)
-    throw new AuthError(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing');
-  const identity = await codec.verify(token, ...types);
+  const identity = await codec.verify(presentedTokenOf(request), ...types);
   if (!identity) throw new AuthError('invalid_token');
   return identity;
+}
+
+/** @throws AuthError `token_missing`, `invalid_token` */
+function presentedTokenOf(request: FastifyRequest): string {
+  const token = bearerTokenOf(request);
+  if (token !== undefined) return token;
+  const { authorization = '' } = request.headers;
+  throw new AuthError(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing');
 }
 
 function authenticate(
@@ -108,6 +119,13 @@ function authenticate(
       request.bearer = await readBearer(codec, request, 'access', 'llt');
       request.principal = await verify(request.bearer, request);
     },
+    exchanged: (audienceOf) => async (request) => {
+      const token = presentedTokenOf(request);
+      const audience = audienceOf(request);
+      const bearer = audience === null ? null : await codec.verifyExchanged(token, audience);
+      if (!bearer) throw new AuthError('invalid_token');
+      request.principal = await verify(bearer, request);
+    },
     change: changeHooks(admitCaller),
     changeUnless: (endsOwnToken) =>
       changeHooks(async (request, bearer) => {
@@ -123,6 +141,17 @@ function authenticate(
         }
       }),
     client,
+    clientOrBearer(right) {
+      const hooks = client(right);
+      return {
+        async onRequest(request, reply) {
+          if (bearerTokenOf(request) === undefined) await hooks.onRequest.call(this, request, reply);
+        },
+        async preValidation(request, reply) {
+          if (bearerTokenOf(request) === undefined) await hooks.preValidation.call(this, request, reply);
+        },
+      };
+    },
   });
   done();
 }

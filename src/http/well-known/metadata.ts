@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import { TOKEN_EXCHANGE } from '../auth/exchange.ts';
 import { operation } from '../openapi/operation.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
@@ -42,8 +43,10 @@ const schema = operation({
           'How services say who they are',
           'client_secret_basic',
         ),
+        token_endpoint: uri('RFC 8693: token exchange', 'https://auth.example.com/api/auth/exchange'),
+        token_endpoint_auth_methods_supported: list('How services say who they are', 'client_secret_basic'),
         response_types_supported: list('`none`: there is no authorization endpoint', 'none'),
-        grant_types_supported: list('None: there is no token endpoint'),
+        grant_types_supported: list('Token exchange (RFC 8693)', TOKEN_EXCHANGE),
         latchkey_verify_endpoint: uri(
           'Ours: is a token good right now? For proxies',
           'https://auth.example.com/api/auth/verify',
@@ -59,8 +62,9 @@ const schema = operation({
 });
 
 /**
- * RFC 8414's metadata. Latchkey has no authorization endpoint. Members that begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that (section 3.1); it is served under
- * both, since a proxy may strip the issuer's path.
+ * RFC 8414's metadata. Latchkey has no authorization endpoint, and its token endpoint only exchanges tokens. Members that
+ * begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that (section
+ * 3.1); it is served under both, since a proxy may strip the issuer's path.
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
   const document = makePublicDocument(metadataOf(issuer));
@@ -98,9 +102,11 @@ function metadataOf(issuer: string) {
     introspection_endpoint_auth_methods_supported: methods,
     revocation_endpoint: `${base}/api/auth/revoke`,
     revocation_endpoint_auth_methods_supported: methods,
+    token_endpoint: `${base}/api/auth/exchange`,
+    token_endpoint_auth_methods_supported: methods,
     // RFC 8414 demands the member, and a list may not be empty (section 2 and 3.2).
     response_types_supported: ['none'],
-    grant_types_supported: [],
+    grant_types_supported: [TOKEN_EXCHANGE],
     latchkey_verify_endpoint: `${base}/api/auth/verify`,
     latchkey_revocations_endpoint: `${base}/api/auth/revocations`,
   };

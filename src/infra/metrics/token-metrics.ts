@@ -1,6 +1,7 @@
 import type { AuditEvent } from '../../domain/audit/event.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import {
+  EXCHANGE_OUTCOMES,
   INTROSPECTION_OUTCOMES,
   LOGIN_OUTCOMES,
   READ_THROUGH_OUTCOMES,
@@ -26,17 +27,24 @@ export function makeTokenMetrics(registry: Registry) {
   );
   const verifications = registry.counters(
     'latchkey_verifications_total',
-    'Access tokens and LLTs checked against the session store',
+    'Access tokens, exchanged tokens and LLTs checked against the session store',
   );
   const verified = {
     access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
     llt: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'llt' }),
+    exchanged: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'exchanged' }),
   };
   const introspections = count(
     'latchkey_introspections_total',
     'Tokens that a registered service asked about',
     'outcome',
     INTROSPECTION_OUTCOMES,
+  );
+  const exchanges = count(
+    'latchkey_exchanges_total',
+    'Tokens for one audience, asked for in exchange for an access token',
+    'outcome',
+    EXCHANGE_OUTCOMES,
   );
   const refused = count(
     'latchkey_tokens_refused_total',
@@ -69,6 +77,9 @@ export function makeTokenMetrics(registry: Registry) {
     },
     introspection: (outcome) => {
       introspections[outcome].inc();
+    },
+    exchange: (outcome) => {
+      exchanges[outcome].inc();
     },
     tokenRefused: (reason) => {
       refused[reason].inc();

@@ -12,7 +12,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
         (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' } })).map(toServiceClient),
       ),
 
-    add: ({ clientId, name, secretHash, createdAt, rights }) =>
+    add: ({ clientId, name, secretHash, createdAt, rights, audience }) =>
       mapDatabaseErrors(async () => {
         const data = {
           clientId,
@@ -20,6 +20,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
           secretHash: new Uint8Array(secretHash),
           createdAt: new Date(createdAt),
           rights: [...rights],
+          audience,
         };
         return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
       }),
@@ -32,7 +33,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
             secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
           WHERE name = ${name} AND (${again} OR previous_hash IS NULL)
           RETURNING client_id AS "clientId", name, secret_hash AS "secretHash", previous_hash AS "previousHash",
-            created_at AS "createdAt", rotated_at AS "rotatedAt", rights`;
+            created_at AS "createdAt", rotated_at AS "rotatedAt", rights, audience`;
         if (row) return toServiceClient(row);
         if ((await prisma.serviceClient.count({ where: { name } })) > 0) throw new TwoSecretsError();
         return null;
@@ -66,5 +67,6 @@ function toServiceClient(row: Row): ServiceClient {
     createdAt: row.createdAt.getTime(),
     rotatedAt: row.rotatedAt?.getTime() ?? null,
     rights: RIGHTS.filter((right) => row.rights.includes(right)),
+    audience: row.audience,
   };
 }

@@ -1,4 +1,4 @@
-import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { ANY_GENERATION, initialState } from '../../../src/domain/sessions/rotation.ts';
 import { aLongLived, aSession, aUser } from '../../support/token.ts';
 import type { Contract } from '../token-states.ts';
 
@@ -47,6 +47,23 @@ export function checkAccessContract(contract: Contract): void {
       'a refused token confirms nothing',
     );
   });
+
+  contract(
+    'answers whether a session lives, without a pair and without a change',
+    async (t, { tokenStates }) => {
+      const now = await tokenStates.preparePut(7);
+      const state = { ...initialState(now - HOUR, 'home'), parent: now - 2 * HOUR };
+      t.match(await tokenStates.checkAccess(key, ANY_GENERATION), { outcome: 'missing' });
+      await tokenStates.put(aSession(state), user, now);
+      const good = { outcome: 'good', user, createdAt };
+      t.strictSame(await tokenStates.checkAccess(key, ANY_GENERATION), good);
+      const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
+      t.match(await tokenStates.rotate(key, presented), { row: 'unconfirmed' }, 'it has confirmed nothing');
+      t.strictSame(await tokenStates.checkAccess(key, ANY_GENERATION), good, 'after a refresh too');
+      await tokenStates.revoke(key);
+      t.strictSame(await tokenStates.checkAccess(key, ANY_GENERATION), { outcome: 'revoked' });
+    },
+  );
 
   contract('accepts an access token newer than its state, without a change', async (t, { tokenStates }) => {
     const now = await tokenStates.preparePut(7);

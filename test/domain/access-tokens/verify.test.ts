@@ -37,8 +37,10 @@ async function aService({ maxAge = 0 } = {}) {
     audit,
   });
   const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access' } as const;
+  const exchanged = { ...access, type: 'exchanged' } as const;
   const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt' } as const;
-  return { clock, user, createdAt, tokens, tokenStates, verify, access, longLived, endForReuse, events };
+  const bearers = { access, exchanged, longLived };
+  return { clock, user, createdAt, tokens, tokenStates, verify, ...bearers, endForReuse, events };
 }
 
 const invalid = { name: 'AuthError', code: 'invalid_token' };
@@ -93,6 +95,24 @@ test('revoked tokens and those of a disabled user are refused', async (t) => {
   );
 });
 
+test('an exchanged token is good for as long as its session, and confirms no pair', async (t) => {
+  const { user, createdAt, tokenStates, verify, access, exchanged } = await aService();
+  const { tokenId, generation } = exchanged;
+  const principal = { user, tokenId, type: 'access', generation, createdAt };
+  t.strictSame(await verify(exchanged, NO_REQUEST), principal);
+  const presented = { generation, elapsed: 0, window: 0, client: 'home' };
+  t.match(await tokenStates.rotate(access, presented), { row: 'current' });
+  t.strictSame(await verify(exchanged, NO_REQUEST), principal, 'a refresh does not end it');
+  t.match(await tokenStates.rotate(access, presented), { row: 'unconfirmed' });
+  for (const bearer of [
+    { ...exchanged, userId: 2 },
+    { ...exchanged, tokenId: 99 },
+  ])
+    await t.rejects(verify(bearer, NO_REQUEST), invalid);
+  await tokenStates.revoke(exchanged);
+  await t.rejects(verify(exchanged, NO_REQUEST), invalid);
+});
+
 test('a theft missing from the record is refused, reported once and queued', async (t) => {
   const { clock, tokens, tokenStates, verify, access, endForReuse, events } = await aService();
   const { userId, tokenId } = access;
@@ -113,10 +133,10 @@ test('a theft missing from the record is refused, reported once and queued', asy
 });
 
 test('a session ends at its greatest age; a long-lived token has none', async (t) => {
-  const { clock, verify, access, longLived } = await aService({ maxAge: 600 });
+  const { clock, verify, access, exchanged, longLived } = await aService({ maxAge: 600 });
   clock.pass(599_999);
-  t.match(await verify(access, NO_REQUEST), { type: 'access' });
+  for (const bearer of [access, exchanged]) t.match(await verify(bearer, NO_REQUEST), { type: 'access' });
   clock.pass(1);
-  await t.rejects(verify(access, NO_REQUEST), invalid);
+  for (const bearer of [access, exchanged]) await t.rejects(verify(bearer, NO_REQUEST), invalid);
   t.match(await verify(longLived, NO_REQUEST), { type: 'llt' });
 });

@@ -16,6 +16,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
       createdAt: 1,
       rotatedAt: null,
       rights,
+      audience: null,
     });
   for (const [clientId, secret] of secrets) add(clientId, secret);
   let refreshes = 0;
@@ -23,6 +24,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
     add,
     refreshes: () => refreshes,
     find: (clientId: string) => clients.get(clientId),
+    hasAudience: (audience: string) => [...clients.values()].some((client) => client.audience === audience),
     refresh: () => {
       refreshes++;
       return Promise.resolve();
@@ -38,12 +40,19 @@ test('a known client is admitted without a query of the record', async (t) => {
     clientId: 'a',
     name: 'name of a',
     secretHash,
+    audience: null,
   });
   t.equal(directory.refreshes(), 0);
-  t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash }, 'revoke'), null);
-  t.equal(clients.refusalOf({ clientId: 'b', name: '', secretHash }, 'revoke'), 'invalid_client');
+  t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash, audience: null }, 'revoke'), null);
   t.equal(
-    clients.refusalOf({ clientId: 'a', name: '', secretHash: hashSecret('another') }, 'revoke'),
+    clients.refusalOf({ clientId: 'b', name: '', secretHash, audience: null }, 'revoke'),
+    'invalid_client',
+  );
+  t.equal(
+    clients.refusalOf(
+      { clientId: 'a', name: '', secretHash: hashSecret('another'), audience: null },
+      'revoke',
+    ),
     'invalid_client',
   );
 });
@@ -113,4 +122,28 @@ test('a missing right is not refused while the database is down', async (t) => {
   const refresh = () => Promise.reject(new AuthError('unavailable'));
   const clients = makeServiceClients({ ...directory, refresh });
   await t.rejects(clients.authenticate('a', 'secret', 'users.read'), { code: 'unavailable' });
+});
+
+test('an audience is known from memory; an unknown one is looked up, and an outage is no answer', async (t) => {
+  const directory = aDirectory(['a', 'secret']);
+  const audiences = new Set(['orders']);
+  const hasAudience = (audience: string) => audiences.has(audience);
+  const clients = makeServiceClients({
+    ...directory,
+    hasAudience,
+    refresh: () => {
+      audiences.add('new');
+      return directory.refresh();
+    },
+  });
+  t.equal(await clients.hasAudience('orders'), true);
+  t.equal(directory.refreshes(), 0);
+  t.equal(await clients.hasAudience('new'), true);
+  t.equal(await clients.hasAudience('unknown'), false);
+  t.equal(directory.refreshes(), 2);
+
+  const refresh = () => Promise.reject(new AuthError('unavailable'));
+  const away = makeServiceClients({ ...directory, hasAudience, refresh });
+  t.equal(await away.hasAudience('orders'), true);
+  await t.rejects(away.hasAudience('unknown'), { code: 'unavailable' });
 });

@@ -14,6 +14,7 @@ function aClient(clientId: string): ServiceClient {
     createdAt: 1,
     rotatedAt: null,
     rights: [],
+    audience: `audience of ${clientId}`,
   };
 }
 
@@ -115,6 +116,7 @@ test('known clients stay while the record is down; changes show after the outage
   asked[1]?.fail();
   await failed;
   t.match(directory.find('a'), { clientId: 'a' });
+  t.equal(directory.hasAudience('audience of a'), true);
   const refused = t.rejects(directory.refresh(), { code: 'unavailable' });
   await settle();
   asked[2]?.fail();
@@ -125,4 +127,5 @@ test('known clients stay while the record is down; changes show after the outage
   await again;
   t.equal(directory.find('a'), undefined);
   t.match(directory.find('b'), { clientId: 'b' });
+  t.strictSame(['audience of a', 'audience of b'].map(directory.hasAudience), [false, true]);
 });

@@ -79,7 +79,7 @@ function aReader(clientId = 'shop') {
   let backlog = 0;
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
-    client: { clientId, name: clientId, secretHash: new Uint8Array(32) },
+    client: { clientId, name: clientId, secretHash: new Uint8Array(32), audience: null },
     send: (messages) => {
       for (const message of messages) {
         if (message.type === 'event') told.push(eventText(message.event));

@@ -21,6 +21,7 @@ function aRoute(
       return authenticate(clientId, secret, right);
     },
     refusalOf,
+    hasAudience: () => Promise.resolve(false),
   })('users.read');
   app.get('/', { ...hooks }, (request) => serviceClientOf(request));
   app.get('/open', (request) => serviceClientOf(request));
@@ -30,7 +31,7 @@ function aRoute(
 }
 
 const anyone = (clientId: string) =>
-  Promise.resolve({ clientId, name: 'billing', secretHash: new Uint8Array() });
+  Promise.resolve({ clientId, name: 'billing', secretHash: new Uint8Array(), audience: null });
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
 
 test('id and secret come from Basic, each form-encoded', async (t) => {

@@ -30,6 +30,12 @@ const FOR_SERVICES = [
   ...['GET /api/users/:id/tokens', 'DELETE /api/users/:id/tokens'],
 ];
 
+/** For users and registered services. With a bearer token, only the body says whether it is good. */
+const FOR_EITHER = ['POST /api/auth/exchange'];
+
+/** For any method. */
+const VERIFY = / \/api\/auth\/(audiences\/:audience\/)?verify(\/\*)?$/;
+
 test('every route that is not listed as public refuses a request without a token', async (t) => {
   let target: TestApp | undefined;
   const routes = await routesOf(async () => {
@@ -39,11 +45,11 @@ test('every route that is not listed as public refuses a request without a token
   const { open, guarded } = await sortOut(target, routes);
   t.strictSame(open, [...PUBLIC].sort());
   t.strictSame(
-    guarded.filter((route) => !/ \/api\/auth\/verify(\/\*)?$/.test(route)),
-    [...GUARDED, ...FOR_SERVICES].sort(),
+    guarded.filter((route) => !VERIFY.test(route)),
+    [...GUARDED, ...FOR_SERVICES, ...FOR_EITHER].sort(),
   );
-  t.ok(guarded.includes('GET /api/auth/verify'));
-  t.ok(guarded.includes('GET /api/auth/verify/*'));
+  for (const url of ['/api/auth/verify', '/api/auth/audiences/:audience/verify'])
+    for (const rest of ['', '/*']) t.ok(guarded.includes(`GET ${url}${rest}`));
 });
 
 test('finds a new route that forgot its hook', async (t) => {

@@ -15,8 +15,10 @@ test('the metadata name every endpoint below the issuer', async (t) => {
     introspection_endpoint_auth_methods_supported: ['client_secret_basic'],
     revocation_endpoint: 'https://auth.example/api/auth/revoke',
     revocation_endpoint_auth_methods_supported: ['client_secret_basic'],
+    token_endpoint: 'https://auth.example/api/auth/exchange',
+    token_endpoint_auth_methods_supported: ['client_secret_basic'],
     response_types_supported: ['none'],
-    grant_types_supported: [],
+    grant_types_supported: ['urn:ietf:params:oauth:grant-type:token-exchange'],
     latchkey_verify_endpoint: 'https://auth.example/api/auth/verify',
     latchkey_revocations_endpoint: 'https://auth.example/api/auth/revocations',
   });

@@ -20,7 +20,8 @@ test('an unreachable database is an outage', async (t) => {
   const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
-  const client = { clientId: 'a', name: 'a', secretHash: new Uint8Array(32), createdAt: 1, rights: [] };
+  const secretHash = new Uint8Array(32);
+  const client = { clientId: 'a', name: 'a', secretHash, createdAt: 1, rights: [], audience: null };
   const calls: Promise<unknown>[] = [
     store.list(),
     store.add(client),

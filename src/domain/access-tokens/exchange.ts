@@ -1,0 +1,111 @@
+import type { Sourced } from '../audit/source.ts';
+import { isAudience } from '../clients/audience.ts';
+import type { ServiceClients } from '../clients/authenticate.ts';
+import type { RandomBytes } from '../clients/secret.ts';
+import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { ExchangeOutcome } from '../metrics/outcomes.ts';
+import {
+  CLIENT_ID,
+  EXCHANGED_JTI_BYTES,
+  type ExchangedClaims,
+  type PresentedIdentity,
+} from '../tokens/claims.ts';
+import type { Principal } from './principal.ts';
+import type { Verify } from './verify.ts';
+
+interface ExchangePorts {
+  verify: Verify;
+  clients: Pick<ServiceClients, 'hasAudience'>;
+  /** AUDIENCE. */
+  ownAudience: string;
+  /** EXCHANGED_TOKEN_TTL in seconds. */
+  ttl: number;
+  clock: Pick<Clock, 'now'>;
+  randomBytes: RandomBytes;
+  observe?: Pick<Observe, 'exchange'>;
+}
+
+/** An access token whose signature, type, issuer, audience and expiry are verified. */
+export type Subject = PresentedIdentity & { type: 'access' };
+
+interface Target {
+  audience: string;
+  /** The service that asks; null if the user's own client does. */
+  clientId: string | null;
+}
+
+/**
+ * Makes the claims of a token for one audience (RFC 8693). Like any use of an access token, an exchange confirms its
+ * pair. It writes nothing: the new token is bound to the session, and every check of it asks whether that lives.
+ * @throws AuthError `invalid_subject_token`, `invalid_target`, `unavailable`
+ */
+export function makeExchange(ports: ExchangePorts) {
+  const { verify, clients, ownAudience, ttl, clock, randomBytes, observe = UNOBSERVED } = ports;
+
+  /** @param subject null if the token is not ours, not an access token for AUDIENCE, or has expired. */
+  async function principalOf(subject: Subject | null, from: Sourced): Promise<Principal> {
+    if (!subject) throw new AuthError('invalid_subject_token');
+    try {
+      return await verify(subject, from);
+    } catch (error) {
+      const isEnded = error instanceof AuthError && error.code === 'invalid_token';
+      throw isEnded ? new AuthError('invalid_subject_token') : error;
+    }
+  }
+
+  async function checkTarget(audience: string): Promise<void> {
+    const isPossible = audience !== ownAudience && isAudience(audience);
+    if (!isPossible || !(await clients.hasAudience(audience))) throw new AuthError('invalid_target');
+  }
+
+  async function claimsFor(
+    subject: Subject | null,
+    { audience, clientId }: Target,
+    from: Sourced,
+  ): Promise<ExchangedClaims> {
+    const { user, tokenId, generation } = await principalOf(subject, from);
+    await checkTarget(audience);
+    const iat = Math.floor(clock.now() / 1000);
+    const exp = Math.min(subject?.expiresAt ?? 0, iat + ttl);
+    // A check accepts a token for some seconds after its expiry. A new token has to live for one at least.
+    if (exp <= iat) throw new AuthError('invalid_subject_token');
+    return {
+      sub: String(user.id),
+      sid: tokenId,
+      gen: generation,
+      jti: randomBytes(EXCHANGED_JTI_BYTES).toString('base64url'),
+      iat,
+      exp,
+      aud: audience,
+      client_id: clientId ?? CLIENT_ID,
+      ...(clientId !== null && { act: { sub: clientId } }),
+      // The present ones: a role that was taken away since the subject token was issued is not passed on.
+      ...(user.roles.length > 0 && { roles: user.roles }),
+    };
+  }
+
+  return async function exchange(
+    subject: Subject | null,
+    target: Target,
+    from: Sourced,
+  ): Promise<ExchangedClaims> {
+    try {
+      const claims = await claimsFor(subject, target, from);
+      observe.exchange('issued');
+      return claims;
+    } catch (error) {
+      observe.exchange(outcomeOf(error));
+      throw error;
+    }
+  };
+}
+
+function outcomeOf(error: unknown): ExchangeOutcome {
+  const code = error instanceof AuthError ? error.code : undefined;
+  if (code === 'invalid_subject_token') return 'subject';
+  return code === 'invalid_target' ? 'target' : 'unavailable';
+}
+
+export type Exchange = ReturnType<typeof makeExchange>;

@@ -1,0 +1,377 @@
+import { Redis } from 'ioredis';
+import { test } from 'tap';
+import { audienceClients, audiencePaths, exchange, exchanged, verifyFor } from '../../support/audiences.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { ALL_METHODS } from '../../../src/http/plugins/method-not-allowed.ts';
+import {
+  bearer,
+  call,
+  claimsOf,
+  createLongLived,
+  headerOf,
+  logIn,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { aShiftedClock, aVictim, ENDINGS_ENVIRONMENT, RECORDED_ENDINGS } from '../../support/endings.ts';
+import { faultProxy } from '../../support/fault-proxy.ts';
+import { withKeys } from '../../support/keys.ts';
+import { refused } from '../../support/problem.ts';
+import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
+import { aServiceClient, introspect, revoke } from '../../support/service-client.ts';
+import { workDone } from '../../support/spy.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { forge } from '../../support/tokens.ts';
+import { until } from '../../support/until.ts';
+
+const INACTIVE = '{"active":false}';
+const GOOD = [200, 200, 200, 200];
+const BAD = [401, 401, 401, 401];
+
+onEachStore('verify for an audience names the owner, for any method, path and body', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject, user } = await signUp(target);
+  const token = await exchanged(target, subject);
+  for (const path of audiencePaths()) {
+    for (const method of ALL_METHODS.filter((each) => each !== 'CONNECT')) {
+      const response = await call(target, `${method} ${path}`, {
+        token,
+        headers: { 'content-type': 'application/json' },
+        ...(['POST', 'PUT'].includes(method) && { payload: '{' }),
+      });
+      t.equal(response.statusCode, 200, `${method} ${path}`);
+      t.equal(response.body, '');
+      t.match(response.headers, {
+        'x-auth-user': String(user.id),
+        'x-auth-username': user.username,
+        'x-auth-roles': '',
+        'x-auth-session': String(claimsOf(subject).sid),
+        'x-auth-token-type': 'access',
+        'cache-control': 'no-store',
+      });
+    }
+    refused(t, await call(target, `GET ${path}`), 401, 'token_missing');
+  }
+});
+
+onEachStore('only a token with exactly that audience passes', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  await aServiceClient(target.databaseUrl, 'shop', [], 'shop');
+  const { access_token: subject, refresh_token } = await signUp(target);
+  const { longlived_token: llt } = await createLongLived(target, subject);
+  const [orders, shop] = [
+    await exchanged(target, subject),
+    await exchanged(target, subject, { audience: 'shop' }),
+  ];
+  // Twice, since a verified token is remembered.
+  for (let i = 0; i < 2; i++) {
+    t.strictSame(await verifyFor(target, orders, 'orders'), GOOD);
+    t.strictSame(await verifyFor(target, shop, 'shop'), GOOD);
+    t.strictSame(await verifyFor(target, orders, 'shop'), BAD);
+    t.strictSame(await verifyFor(target, shop, 'orders'), BAD);
+    for (const other of [subject, llt, refresh_token, 'x'])
+      for (const audience of ['orders', 'latchkey', 'unknown'])
+        t.strictSame(await verifyFor(target, other, audience), BAD);
+    for (const audience of ['Orders', 'order', 'orderss', 'latchkey', 'unknown', 'orders%00'])
+      t.strictSame(await verifyFor(target, orders, audience), BAD, audience);
+    t.equal((await verify(target, subject)).statusCode, 200);
+    for (const token of [orders, shop]) refused(t, await verify(target, token), 401, 'invalid_token');
+  }
+});
+
+test('the audience is read on the exact path only, and never guessed', async (t) => {
+  const target = await buildTestApp(t);
+  await audienceClients(target.databaseUrl);
+  await aServiceClient(target.databaseUrl, 'shop', [], 'shop');
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  const status = async (path: string, of: string, headers: Record<string, string> = {}) =>
+    (await call(target, `GET ${path}`, { token: of, headers })).statusCode;
+  for (const path of ['/api/auth/verify/?audience=orders', '/api/auth/verify/x?audience=orders']) {
+    t.equal(await status(path, token), 401, path);
+    t.equal(await status(path, subject), 200, path);
+  }
+  for (const path of [
+    '/api/auth/verify?audience=',
+    '/api/auth/verify?audience',
+    '/api/auth/verify?audience=orders&audience=shop',
+    '/api/auth/verify?audience=orders&audience=orders',
+    '/api/auth/verify?audience=orders,shop',
+    '/api/auth/audiences/orders%2Fverify/verify',
+  ])
+    for (const of of [token, subject]) t.equal(await status(path, of), 401, path);
+  t.equal(await status('/api/auth/verify?other=1&audience=orders', token), 200);
+  t.equal(await status('/api/auth/verify?other=orders', subject), 200, 'other parameters are ignored');
+  t.equal(await status('/api/auth/audiences/shop/verify?audience=orders', token), 401);
+  t.equal((await call(target, 'GET /api/auth/audiences//verify', { token })).statusCode, 401);
+  refused(t, await call(target, 'GET /api/auth/audiences/orders', { token }), 404, 'not_found');
+});
+
+test('a query that a proxy has taken from its client names no audience', async (t) => {
+  const target = await buildTestApp(t);
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  const status = async (of: string, query: string, uri: string) => {
+    const headers = { 'x-forwarded-uri': uri };
+    return (await call(target, `GET /api/auth/verify${query}`, { token: of, headers })).statusCode;
+  };
+  for (const query of ['?audience=orders', '?a=b&audience=orders', '?audience=orders&x'])
+    for (const of of [token, subject]) t.equal(await status(of, query, `/items${query}`), 401, query);
+  for (const uri of ['/items', '/items?audience=shop', '/items?page=2', '/items?x&audience=orders'])
+    t.equal(await status(token, '?audience=orders', uri), 200, uri);
+  t.equal(await status(subject, '?page=2', '/items?page=2'), 200);
+});
+
+onEachStore('every other operation refuses it with 401', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject, refresh_token } = await signUp(target);
+  const { id } = await createLongLived(target, subject);
+  const token = await exchanged(target, subject);
+  const sid = String(claimsOf(subject).sid);
+  for (const [line, payload] of [
+    ['DELETE /api/auth'],
+    [`DELETE /api/auth/${sid}`],
+    [`DELETE /api/auth?id=${sid}`],
+    ['POST /api/auth/llt', { device: 'of a thief' }],
+    [`DELETE /api/auth/llt/${id}`],
+    ['GET /api/auth/refresh'],
+    ['GET /api/auth/verify'],
+    ['GET /api/auth/verify/orders'],
+    ['GET /api/user'],
+    ['PATCH /api/user', { name: 'A thief' }],
+    ['POST /api/user/password', { current_password: 'difference engine', new_password: 'of a thief, long' }],
+    ['GET /api/user/tokens'],
+    ['DELETE /api/user/tokens'],
+  ] as const)
+    refused(t, await call(target, line, { token, ...(payload && { payload }) }), 401, 'invalid_token');
+  for (const line of [
+    'POST /api/auth/introspect',
+    'POST /api/auth/revoke',
+    'GET /api/auth/revocations',
+    'GET /api/users',
+    'POST /api/users',
+    'GET /api/users/1',
+  ])
+    t.equal((await call(target, line, { token })).statusCode, 401, line);
+  const again = await exchange(target, token);
+  refused(t, again, 400, 'invalid_subject_token', undefined, 'invalid_request');
+  t.equal((await verify(target, subject)).statusCode, 200, 'nothing happened');
+  t.equal((await refresh(target, refresh_token)).statusCode, 200);
+});
+
+onEachStore('only the client of its audience learns of it, and of no other token', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { orders, gateway } = await audienceClients(target.databaseUrl);
+  const shop = await aServiceClient(target.databaseUrl, 'shop', ['introspect'], 'shop');
+  const { access_token: subject, user } = await signUp(target);
+  const { longlived_token: llt } = await createLongLived(target, subject);
+  const token = await exchanged(target, subject, { by: gateway });
+  const own = await introspect(target, orders, token);
+  t.strictSame(own.json(), {
+    ...claimsOf(token),
+    active: true,
+    token_type: 'Bearer',
+    token_use: 'access',
+    username: user.username,
+    roles: [],
+  });
+  t.match(own.json(), { aud: 'orders', client_id: gateway.clientId, act: { sub: gateway.clientId } });
+  for (const other of [shop, gateway]) t.equal((await introspect(target, other, token)).body, INACTIVE);
+  for (const other of [subject, llt]) {
+    t.equal((await introspect(target, orders, other)).body, INACTIVE);
+    t.match((await introspect(target, gateway, other)).json(), { active: true });
+  }
+});
+
+onEachStore('revocation of it is 200 without effect', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { orders, gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject, refresh_token } = await signUp(target);
+  const token = await exchanged(target, subject);
+  for (const client of [orders, gateway]) {
+    const response = await revoke(target, client, token);
+    t.strictSame([response.statusCode, response.body], [200, '']);
+  }
+  t.strictSame(await verifyFor(target, token), GOOD);
+  t.equal((await verify(target, subject)).statusCode, 200);
+  t.equal((await refresh(target, refresh_token)).statusCode, 200);
+  t.equal(target.audit().filter(({ event }) => event === 'token.revoked_by_client').length, 0);
+});
+
+onEachStore('a refresh does not end it', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { orders } = await audienceClients(target.databaseUrl);
+  const first = await signUp(target);
+  const token = await exchanged(target, first.access_token);
+  let { refresh_token } = first;
+  for (let i = 0; i < 3; i++) {
+    ({ refresh_token } = pairOf(await refresh(target, refresh_token)));
+    t.strictSame(await verifyFor(target, token), GOOD);
+    t.match((await introspect(target, orders, token)).json(), { active: true });
+  }
+  refused(t, await verify(target, first.access_token), 401, 'invalid_token');
+});
+
+onEachStore('its use confirms no pair', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
+  const { orders } = await audienceClients(target.databaseUrl);
+  const first = await signUp(target);
+  const token = await exchanged(target, first.access_token);
+  await refresh(target, first.refresh_token);
+  // The answer with the second pair was lost. If a use confirmed it, the retry would count as theft.
+  t.strictSame(await verifyFor(target, token), GOOD);
+  t.match((await introspect(target, orders, token)).json(), { active: true });
+  const third = pairOf(await refresh(target, first.refresh_token));
+  t.strictSame(await verifyFor(target, token), GOOD);
+  t.equal((await verify(target, third.access_token)).statusCode, 200);
+});
+
+onEachStore('it ends with its session', async (t, env) => {
+  const clock = aShiftedClock();
+  const target = await buildTestApp(t, { env: { ...ENDINGS_ENVIRONMENT, ...env } });
+  target.composition.start();
+  const { orders } = await audienceClients(target.databaseUrl);
+  for (const [name, end] of Object.entries(RECORDED_ENDINGS)) {
+    const victim = await aVictim(target);
+    const token = await exchanged(target, victim.caller.access_token);
+    t.strictSame(await verifyFor(target, token), GOOD, name);
+    await end(target, victim, clock);
+    // Disabling by the operator's command reaches the replicas within a second.
+    if (name === 'disabling the user') await until(async () => (await verifyFor(target, token))[0] === 401);
+    t.strictSame(await verifyFor(target, token), BAD, name);
+    t.equal((await introspect(target, orders, token)).body, INACTIVE, name);
+  }
+});
+
+onEachStore('a changed password ends it, except of the session that changes it', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  const asking = await signUp(target);
+  const other = await logIn(target, asking.user.username);
+  const [kept, ended] = [
+    await exchanged(target, asking.access_token),
+    await exchanged(target, other.access_token),
+  ];
+  const payload = { current_password: 'difference engine', new_password: 'analytical engine' };
+  const token = asking.access_token;
+  t.equal((await call(target, 'POST /api/user/password', { token, payload })).statusCode, 200);
+  t.strictSame(await verifyFor(target, ended), BAD);
+  t.strictSame(await verifyFor(target, kept), GOOD);
+});
+
+test('it expires', async (t) => {
+  const clock = aShiftedClock();
+  const target = await buildTestApp(t, { override: (options) => ({ ...options, clock }) });
+  const { orders } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  clock.shift = 299_000;
+  t.strictSame(await verifyFor(target, token), GOOD);
+  clock.shift = 306_000;
+  t.strictSame(await verifyFor(target, token), BAD);
+  t.equal((await introspect(target, orders, token)).body, INACTIVE);
+  t.equal((await verify(target, subject)).statusCode, 200, 'its subject lives longer');
+});
+
+test('a session ends at SESSION_MAX_AGE for it too', async (t) => {
+  const target = await buildTestApp(t, { env: { SESSION_MAX_AGE: '60' } });
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const { exp, iat } = claimsOf(await exchanged(target, subject)) as { exp: number; iat: number };
+  t.equal(exp, claimsOf(subject).exp);
+  t.ok(exp <= iat + 60);
+});
+
+onEachStore('a check takes one round trip and no query', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { orders } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  await verifyFor(target, token);
+  await introspect(target, orders, token);
+  const done = await workDone(t, async () => {
+    t.strictSame(await verifyFor(target, token), GOOD);
+    t.match((await introspect(target, orders, token)).json(), { active: true });
+  });
+  t.strictSame(done, []);
+});
+
+test(
+  'a session that Redis has lost is rebuilt for it, and an ended one stays ended',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const target = await buildTestApp(t, { env: { REDIS_URL: url, REDIS_PREFIX: prefix } });
+    await audienceClients(target.databaseUrl);
+    const redis = new Redis(url);
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    for (const isEnded of [false, true]) {
+      const { access_token: subject } = await signUp(target);
+      const token = await exchanged(target, subject);
+      if (isEnded) await call(target, 'DELETE /api/auth', { token: subject });
+      await deleteKeys(redis, prefix);
+      t.strictSame(await verifyFor(target, token), isEnded ? BAD : GOOD);
+    }
+  },
+);
+
+test('with Redis away a check is 503, never 401', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
+  const target = await buildTestApp(t, { env });
+  const { orders } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  for (const fault of ['refuse', 'hang'] as const) {
+    proxy.set(fault);
+    for (const path of audiencePaths())
+      refused(t, await call(target, `GET ${path}`, { token }), 503, 'unavailable');
+    const asked = await introspect(target, orders, token);
+    refused(t, asked, 503, 'unavailable', undefined, 'temporarily_unavailable');
+    t.strictSame(await verifyFor(target, subject), BAD, 'a wrong token needs no look-up');
+  }
+  proxy.set('pass');
+  await until(async () => (await verifyFor(target, token))[0] === 200);
+});
+
+test('a token of another kind never passes for it, whatever its audience', async (t) => {
+  const { target, pem } = await withKeys(t);
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const token = await exchanged(target, subject);
+  const [header, claims, own] = [headerOf(token), claimsOf(token), claimsOf(subject)];
+  t.strictSame(
+    await verifyFor(target, forge(header, claims, pem)),
+    GOOD,
+    'a forgery with the right key passes',
+  );
+  const bad: Record<string, string> = {
+    // As an access token of a service whose AUDIENCE was `orders` once.
+    'an access token for that audience': forge(header, { ...own, aud: 'orders' }, pem),
+    'a list of audiences': forge(header, { ...claims, aud: ['orders'] }, pem),
+    'AUDIENCE too': forge(header, { ...claims, aud: ['orders', 'latchkey'] }, pem),
+    'no audience': forge(header, { ...claims, aud: undefined }, pem),
+    'an audience that is no text': forge(header, { ...claims, aud: { toString: 'orders' } }, pem),
+    'no expiry': forge(header, { ...claims, exp: undefined }, pem),
+    'no generation': forge(header, { ...claims, gen: undefined }, pem),
+    'the typ of a long-lived token': forge({ ...header, typ: 'llt+jwt' }, claims, pem),
+    'another issuer': forge(header, { ...claims, iss: 'http://localhost:3001' }, pem),
+    'a changed signature': `${token.slice(0, -8)}AAAAAAAA`,
+  };
+  for (const [what, forged] of Object.entries(bad)) {
+    t.strictSame(await verifyFor(target, forged), BAD, what);
+    refused(t, await verify(target, forged), 401, 'invalid_token');
+  }
+  const swapped = forge(header, { ...claims, aud: 'latchkey' }, pem);
+  refused(t, await verify(target, swapped), 401, 'invalid_token');
+  t.equal((await call(target, 'GET /api/user', { headers: bearer(swapped) })).statusCode, 401);
+});

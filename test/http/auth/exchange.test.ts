@@ -1,0 +1,325 @@
+import { test } from 'tap';
+import { ACCESS_TOKEN, audienceClients, exchange, exchanged, exchangeForm } from '../../support/audiences.ts';
+import { buildTestApp, type TestApp } from '../../support/app.ts';
+import { managerOf } from '../../support/accounts.ts';
+import {
+  bearer,
+  call,
+  claimsOf,
+  createLongLived,
+  headerOf,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../../support/client.ts';
+import { faultProxy } from '../../support/fault-proxy.ts';
+import { KEYS, withKeys } from '../../support/keys.ts';
+import { testDatabase } from '../../support/postgres.ts';
+import { refused } from '../../support/problem.ts';
+import { redisMissing, testRedis } from '../../support/redis.ts';
+import { aServiceClient, basic, postForm, withRegistry } from '../../support/service-client.ts';
+import { workDone } from '../../support/spy.ts';
+import { onEachStore } from '../../support/stores.ts';
+import { aStoredSession, forge } from '../../support/tokens.ts';
+import { until } from '../../support/until.ts';
+
+const PATH = '/api/auth/exchange';
+
+/** A user with a role, as access tokens hold it. */
+async function aUserWithRoles(target: TestApp, roles: string[]) {
+  const { user, refresh_token } = await signUp(target);
+  const client = await aServiceClient(target.databaseUrl, `back office of ${user.id}`, ['users.write']);
+  const manage = managerOf(target, client);
+  await manage(`PATCH /api/users/${user.id}`, { roles });
+  return { user, pair: pairOf(await refresh(target, refresh_token)), manage };
+}
+
+onEachStore('the user’s client gets a token for one audience', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  const { pair } = await aUserWithRoles(target, ['admin', 'shop:read']);
+  const subject = claimsOf(pair.access_token);
+  const before = Math.floor(Date.now() / 1000);
+
+  const response = await exchange(target, pair.access_token);
+  t.equal(response.statusCode, 200);
+  t.equal(response.headers['cache-control'], 'no-store');
+  t.match(response.headers['content-type'], /^application\/json/);
+  const { access_token: token, ...rest } = response.json<{ access_token: string }>();
+  t.strictSame(rest, { issued_token_type: ACCESS_TOKEN, token_type: 'Bearer', expires_in: 300 });
+
+  t.strictSame(headerOf(token), headerOf(pair.access_token));
+  const { jti, iat, exp, ...claims } = claimsOf(token) as { jti: string; iat: number; exp: number };
+  const { iss, sub, sid, gen, roles } = subject;
+  t.strictSame(claims, { iss, sub, sid, gen, roles, aud: 'orders', client_id: 'latchkey' });
+  t.strictSame(roles, ['admin', 'shop:read']);
+  t.match(jti, /^[\w-]{22}$/);
+  t.ok(iat >= before && iat <= Date.now() / 1000);
+  t.equal(exp, iat + 300);
+});
+
+onEachStore('a service with the right gets one that names it as the actor', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const claims = claimsOf(await exchanged(target, subject, { by: gateway }));
+  const { iss, sub, sid, gen } = claimsOf(subject);
+  const { clientId } = gateway;
+  const { jti, iat, exp, ...rest } = claims;
+  t.strictSame(rest, { iss, sub, sid, gen, aud: 'orders', client_id: clientId, act: { sub: clientId } });
+  t.match([jti, iat, exp], [String, Number, Number]);
+});
+
+test('two exchanges never have the same jti, also at the same moment', async (t) => {
+  const target = await buildTestApp(t);
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => exchanged(target, subject)));
+  t.equal(new Set(tokens.map((token) => claimsOf(token).jti)).size, 20);
+});
+
+test('a token expires with its subject, or EXCHANGED_TOKEN_TTL after it was issued', async (t) => {
+  const target = await buildTestApp(t, { env: { EXCHANGED_TOKEN_TTL: '60' } });
+  await audienceClients(target.databaseUrl);
+  const { lifetimes } = target.composition.app;
+  /** A good access token that expires in so many seconds. */
+  const expiringIn = async (seconds: number) => {
+    const latest = (Math.floor(Date.now() / 1000) + seconds - lifetimes.accessToken) * 1_000_000;
+    const session = await aStoredSession(target, { latest, first: latest, confirmed: true });
+    return session.mint('access', latest);
+  };
+  const long = await exchange(target, await expiringIn(600));
+  t.match(long.json(), { expires_in: 60 });
+  const subject = await expiringIn(30);
+  const short = await exchange(target, subject);
+  const { access_token: token, expires_in } = short.json<{ access_token: string; expires_in: number }>();
+  const { iat, exp } = claimsOf(token) as { iat: number; exp: number };
+  t.equal(exp, claimsOf(subject).exp);
+  t.equal(expires_in, exp - iat);
+  // Good by the tolerance of five seconds, but a token for it would be born expired.
+  const over = await expiringIn(-2);
+  t.equal((await verify(target, over)).statusCode, 200);
+  refused(t, await exchange(target, over), 400, 'invalid_subject_token', undefined, 'invalid_request');
+});
+
+onEachStore('the roles are the present ones', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  await audienceClients(target.databaseUrl);
+  const { pair, manage, user } = await aUserWithRoles(target, ['admin']);
+  t.strictSame(claimsOf(await exchanged(target, pair.access_token)).roles, ['admin']);
+  await manage(`PATCH /api/users/${user.id}`, { roles: [] });
+  t.notOk(
+    'roles' in claimsOf(await exchanged(target, pair.access_token)),
+    'the removed role is not passed on',
+  );
+});
+
+onEachStore('a subject token that is not good is 400 invalid_request', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const superseded = await signUp(target);
+  const newer = pairOf(await refresh(target, superseded.refresh_token));
+  const revoked = await signUp(target);
+  const ofRevoked = await exchanged(target, revoked.access_token);
+  await call(target, 'DELETE /api/auth', { token: revoked.access_token });
+  const { longlived_token: llt } = await createLongLived(target, newer.access_token);
+  const [header, claims] = [headerOf(newer.access_token), claimsOf(newer.access_token)];
+  const bad: Record<string, string> = {
+    exchanged: await exchanged(target, newer.access_token),
+    'exchanged, of an ended session': ofRevoked,
+    superseded: superseded.access_token,
+    revoked: revoked.access_token,
+    'a refresh token': newer.refresh_token,
+    'a long-lived token': llt,
+    'signed by a foreign key': forge(header, claims, KEYS.ES256()),
+    unsigned: forge({ ...header, alg: 'none' }, claims),
+    'cut off': newer.access_token.slice(0, -5),
+    text: 'x',
+  };
+  for (const [what, subject] of Object.entries(bad))
+    for (const by of [null, gateway]) {
+      const response = await exchange(target, subject, { by });
+      t.comment(what);
+      refused(t, response, 400, 'invalid_subject_token', undefined, 'invalid_request');
+    }
+  t.equal((await exchange(target, newer.access_token)).statusCode, 200, 'nothing was rotated or revoked');
+});
+
+onEachStore('AUDIENCE and audiences that no client has are 400 invalid_target', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  // A client that took AUDIENCE, because the operator's command did not know the service's configuration.
+  await aServiceClient(target.databaseUrl, 'taken', [], 'latchkey');
+  for (const audience of ['latchkey', 'shop', 'Orders', 'orders ', ' orders', 'x'.repeat(2000), '日本', '\0'])
+    for (const by of [null, gateway]) {
+      const response = await exchange(target, subject, { audience, by });
+      refused(t, response, 400, 'invalid_target', undefined, 'invalid_target');
+    }
+});
+
+test('an audience that was just registered is known at once, that of a deleted client ends', async (t) => {
+  const { target: one, folder, secretFile } = await withKeys(t);
+  const { databaseUrl } = one;
+  const env = { SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile };
+  const other = await buildTestApp(t, { databaseUrl, env });
+  other.composition.start();
+  const { access_token: subject } = await signUp(one);
+  refused(t, await exchange(one, subject), 400, 'invalid_target', undefined, 'invalid_target');
+  await aServiceClient(databaseUrl, 'orders', [], 'orders');
+  for (const replica of [one, other]) t.equal((await exchange(replica, subject)).statusCode, 200);
+  await withRegistry(databaseUrl, (registry) => registry.remove('orders'));
+  await until(async () => (await exchange(other, subject)).statusCode === 400);
+});
+
+test('a service needs the right, and a secret that is good', async (t) => {
+  const target = await buildTestApp(t);
+  const { orders, gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const without = await exchange(target, subject, { by: orders });
+  refused(t, without, 403, 'right_missing', undefined, 'unauthorized_client');
+  t.match(without.json(), { detail: / exchange\.$/ });
+  const form = exchangeForm(subject, 'orders');
+  for (const authorization of [
+    '',
+    'Bearer',
+    'Bearer ',
+    `Bearer ${subject} x`,
+    `Basic ${subject}`,
+    basic({ ...gateway, secret: 'x' }).authorization,
+    basic({ ...gateway, clientId: 'lkc_unknown' }).authorization,
+    `DPoP ${subject}`,
+  ]) {
+    const response = await postForm(target, PATH, null, form, { authorization });
+    refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+  }
+  // RFC 6749, section 2.3.1: credentials in the body are not accepted.
+  const inBody = { ...form, client_id: gateway.clientId, client_secret: gateway.secret };
+  refused(t, await postForm(target, PATH, null, inBody), 401, 'invalid_client', undefined, 'invalid_client');
+});
+
+test('the bearer token must be the subject token', async (t) => {
+  const target = await buildTestApp(t);
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const [own, foreign] = [await signUp(target), await signUp(target)];
+  const form = exchangeForm(own.access_token, 'orders');
+  for (const token of [foreign.access_token, own.refresh_token, 'x', gateway.secret]) {
+    const response = await postForm(target, PATH, null, form, bearer(token));
+    refused(t, response, 400, 'validation_failed', ['/subject_token'], 'invalid_request');
+  }
+  // A service’s own credentials count, whatever the body names as the client.
+  const named = { ...form, client_id: 'lkc_other' };
+  const claims = claimsOf(
+    (await postForm(target, PATH, gateway, named)).json<{ access_token: string }>().access_token,
+  );
+  t.equal(claims.client_id, gateway.clientId);
+});
+
+test('a malformed request is refused with the fields that OAuth clients read', async (t) => {
+  const target = await buildTestApp(t);
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const good = exchangeForm(subject, 'orders');
+  for (const by of [null, gateway]) {
+    const headers: Record<string, string> = by ? {} : bearer(subject);
+    const ask = (form: Record<string, string> | string) => postForm(target, PATH, by, form, headers);
+    const wrong: Record<string, string>[] = [
+      { subject_token_type: 'urn:ietf:params:oauth:token-type:jwt' },
+      { requested_token_type: 'urn:ietf:params:oauth:token-type:refresh_token' },
+      ...Object.keys(good).map((name) => ({ [name]: '' })),
+    ];
+    for (const change of wrong) {
+      const [name] = Object.keys(change);
+      refused(
+        t,
+        await ask({ ...good, ...change }),
+        400,
+        'validation_failed',
+        [`/${name}`],
+        'invalid_request',
+      );
+    }
+    for (const type of ['client_credentials', 'refresh_token', 'password', 'x']) {
+      for (const form of [{ ...good, grant_type: type }, { grant_type: type }])
+        refused(t, await ask(form), 400, 'unsupported_grant_type', undefined, 'unsupported_grant_type');
+    }
+    const twice = `${new URLSearchParams(good).toString()}&audience=shop`;
+    refused(t, await ask(twice), 400, 'validation_failed', [''], 'invalid_request');
+    const json = await postForm(target, PATH, by, JSON.stringify(good), {
+      ...headers,
+      'content-type': 'application/json',
+    });
+    refused(t, json, 415, 'unsupported_media_type', undefined, 'invalid_request');
+    // RFC 6749, section 3.2: unknown parameters are ignored.
+    const more = { scope: 'all', resource: 'https://x', foo: 'bar', requested_token_type: ACCESS_TOKEN };
+    t.equal((await ask({ ...good, ...more })).statusCode, 200);
+  }
+  refused(t, await call(target, `GET ${PATH}`, { token: subject }), 405, 'method_not_allowed');
+});
+
+onEachStore('an exchange counts as a use of its subject', async (t, env) => {
+  const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
+  await audienceClients(target.databaseUrl);
+  const first = await signUp(target);
+  const second = pairOf(await refresh(target, first.refresh_token));
+  await exchanged(target, second.access_token);
+  // The owner holds the second pair, so a client that presents the first one stole it.
+  refused(t, await refresh(target, first.refresh_token), 401, 'token_reused');
+});
+
+onEachStore('takes one round trip, and works without PostgreSQL for known audiences', async (t, env) => {
+  const { url } = await testDatabase(t);
+  const proxy = await faultProxy(t, url);
+  const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
+  const { gateway } = await audienceClients(url);
+  const { access_token: subject } = await signUp(target);
+  for (const by of [null, gateway]) await exchanged(target, subject, { by });
+  for (const by of [null, gateway])
+    t.strictSame(await workDone(t, () => exchanged(target, subject, { by })), []);
+
+  proxy.set('refuse');
+  for (const by of [null, gateway]) t.equal((await exchange(target, subject, { by })).statusCode, 200);
+  const unknown = await exchange(target, subject, { audience: 'shop' });
+  refused(t, unknown, 503, 'unavailable', undefined, 'temporarily_unavailable');
+  proxy.set('pass');
+  await until(async () => (await exchange(target, subject, { audience: 'shop' })).statusCode === 400);
+});
+
+test('with Redis away it is 503, never a refusal', { skip: redisMissing }, async (t) => {
+  const { url, prefix } = testRedis(t);
+  const proxy = await faultProxy(t, url);
+  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
+  const target = await buildTestApp(t, { env });
+  const { gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  await exchanged(target, subject);
+  for (const fault of ['refuse', 'hang'] as const) {
+    proxy.set(fault);
+    for (const by of [null, gateway]) {
+      const response = await exchange(target, subject, { by });
+      refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
+    }
+    const text = await exchange(target, 'x');
+    refused(t, text, 400, 'invalid_subject_token', undefined, 'invalid_request');
+  }
+  proxy.set('pass');
+  await until(async () => (await exchange(target, subject)).statusCode === 200);
+});
+
+test('exchanges are counted, and leave neither tokens nor lines in the log', async (t) => {
+  const target = await buildTestApp(t);
+  await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  const lines = target.log();
+  const trail = target.audit().length;
+  await exchanged(target, subject);
+  t.equal(target.log(), lines, 'a successful one leaves no line');
+  await exchange(target, 'x');
+  await exchange(target, subject, { audience: 'shop' });
+  const text = await target.composition.ops.metrics();
+  for (const outcome of ['issued', 'subject', 'target'])
+    t.match(text, `latchkey_exchanges_total{outcome="${outcome}"} 1`);
+  t.notMatch(target.log(), /eyJ/);
+  t.equal(target.audit().length, trail, 'the audit trail has no line for each');
+});
