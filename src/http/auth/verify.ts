@@ -71,9 +71,9 @@ const audienceSchema = operation({
  * reading a body.
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
-  const { principal, exchanged } = app.auth;
-  const forQuery = exchanged(audienceOfQuery);
-  const forPath = exchanged(({ params }) => (params as { audience: string }).audience);
+  const { principal } = app.auth;
+  const forQuery = app.auth.exchanged(audienceOfQuery);
+  const forPath = app.auth.exchanged(({ params }) => (params as { audience: string }).audience);
   const add = (url: string, schema: FastifySchema, authenticate: onRequestAsyncHookHandler) =>
     app.route({
       method: ALL_METHODS,

@@ -343,7 +343,7 @@ test('with Redis away a check is 503, never 401', { skip: redisMissing }, async 
   await until(async () => (await verifyFor(target, token))[0] === 200);
 });
 
-test('a token of another kind never passes for it, whatever its audience', async (t) => {
+test('a token of another kind never passes for it, with any audience', async (t) => {
   const { target, pem } = await withKeys(t);
   await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
