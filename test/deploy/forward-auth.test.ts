@@ -323,7 +323,7 @@ test('forward-auth for one audience', async (t) => {
     const { url } = (await caddy?.start(t, upstreams, before)) ?? { url: '' };
     for (const query of [
       ...['?audience=orders', '?page=2&audience=orders', '?audience=orders&', '?%61udience=orders'],
-      ...['?audience=orders&x;y', '?audience=orders&%zz', '?audience=orders?', '?audience=orders&é'],
+      ...['?audience=orders&x;y', '?audience=orders&%zz', '?audience=orders?'],
     ])
       t.equal(await status(url, `GET /items${query}`, [`Authorization: Bearer ${token}`]), '401', query);
     t.equal(await status(url, 'GET /items?page=2', [`Authorization: Bearer ${subject}`]), '201');
