@@ -574,13 +574,12 @@ export const mutations = [
     ['http/auth/audiences'],
     ['the audience of the query is ignored', '(audience === undefined ? principal : forQuery)', 'principal'],
     ['the client of a proxy names the audience', ' && !isClients ? audience', ' ? audience'],
-    ['of two audiences one counts', "typeof audience === 'string' && ", ''],
   ),
   ...inFile(
     'http/token-codec.ts',
     ['http/auth/audiences'],
     ['a token is good for every audience', 'identity && identity.audience !== wanted', 'false'],
-    ['an access token for no audience of ours is one', ' && claims.aud !== audience ?', ' ?'],
+    ['an access token for AUDIENCE is an exchanged one', ' && claims.aud !== audience ?', ' ?'],
     ['an exchanged token is an access token', "? 'exchanged' : codec.type", '? codec.type : codec.type'],
     ['a list of audiences passes', " || typeof claims.aud !== 'string'", ''],
     [

@@ -321,7 +321,10 @@ test('forward-auth for one audience', async (t) => {
   await t.test('Caddy’s file of earlier releases lets no client choose the audience', { skip }, async (t) => {
     const before = (text: string) => text.replace('uri /api/auth/verify/\n', 'uri /api/auth/verify\n');
     const { url } = (await caddy?.start(t, upstreams, before)) ?? { url: '' };
-    for (const query of ['?audience=orders', '?page=2&audience=orders', '?audience=orders&'])
+    for (const query of [
+      ...['?audience=orders', '?page=2&audience=orders', '?audience=orders&', '?%61udience=orders'],
+      ...['?audience=orders&x;y', '?audience=orders&%zz', '?audience=orders?'],
+    ])
       t.equal(await status(url, `GET /items${query}`, [`Authorization: Bearer ${token}`]), '401', query);
     t.equal(await status(url, 'GET /items?page=2', [`Authorization: Bearer ${subject}`]), '201');
     t.equal(await status(url, 'GET /items?page=2', [`Authorization: Bearer ${token}`]), '401');

@@ -59,17 +59,17 @@ test('logout against a use that rebuilds the session: the use comes too late', s
 test('logout against use: once it is answered, no use is good', skip, async (t) => {
   const { tokenStates, key, revoke } = await raceWorld(t);
   const outcomes: string[] = [];
-  let isDone = false;
+  const logout = { isDone: false };
   const using = (async () => {
     while (outcomes.at(-1) !== 'revoked' && outcomes.length < 10_000) {
-      const wasDone = isDone;
+      const wasDone = logout.isDone;
       const { outcome } = await tokenStates.checkAccess(key, ANY_GENERATION);
       if (wasDone) t.equal(outcome, 'revoked');
       outcomes.push(outcome);
     }
   })();
   await revoke(key.userId, key.tokenId);
-  isDone = true;
+  logout.isDone = true;
   await using;
   t.equal(outcomes.at(-1), 'revoked');
 });

@@ -68,9 +68,9 @@ const audienceSchema = operation({
  * reading a body.
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
-  const { principal, exchanged } = app.auth;
-  const forQuery = exchanged(audienceOfQuery);
-  const forPath = exchanged(({ params }) => (params as { audience: string }).audience);
+  const { principal } = app.auth;
+  const forQuery = app.auth.exchanged(audienceOfQuery);
+  const forPath = app.auth.exchanged(({ params }) => (params as { audience: string }).audience);
   const add = (url: string, schema: FastifySchema, authenticate: onRequestAsyncHookHandler) =>
     app.route({
       method: ALL_METHODS,
@@ -98,20 +98,15 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
 }
 
 /**
- * The audience that the proxy has set. Some proxies pass their client's query on, Caddy unless its `uri` has one. Then the
- * client would choose the audience, so none counts: X-Forwarded-Uri shows the client's query.
- * @returns null if it is repeated, or the client's.
+ * The audience that the proxy has set. Caddy passes its client's query on if its `uri` has none. Then the client would
+ * choose the audience, so none counts: X-Forwarded-Uri shows what the client asked for.
+ * @returns null if it is repeated, or may be the client's.
  */
-function audienceOfQuery({ url, query, headers }: FastifyRequest): string | null {
+function audienceOfQuery({ query, headers }: FastifyRequest): string | null {
   const { audience } = query as { audience: unknown };
-  const forwarded = headers['x-forwarded-uri'];
-  const isClients = typeof forwarded === 'string' && queryOf(forwarded) === queryOf(url);
+  const [, ...asked] = String(headers['x-forwarded-uri'] ?? '').split('?');
+  const isClients = new URLSearchParams(asked.join('?')).has('audience');
   return typeof audience === 'string' && !isClients ? audience : null;
-}
-
-function queryOf(url: string): string {
-  const start = url.indexOf('?');
-  return start === -1 ? '' : url.slice(start);
 }
 
 function answer(request: FastifyRequest, reply: FastifyReply): void {

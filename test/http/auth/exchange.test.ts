@@ -208,7 +208,7 @@ test('the bearer token must be the subject token', async (t) => {
     const response = await postForm(target, PATH, null, form, bearer(token));
     refused(t, response, 400, 'validation_failed', ['/subject_token'], 'invalid_request');
   }
-  // A service’s own credentials count, whatever the body names as the client.
+  // A service’s own credentials count, even if the body names another one.
   const named = { ...form, client_id: 'lkc_other' };
   const claims = claimsOf(
     (await postForm(target, PATH, gateway, named)).json<{ access_token: string }>().access_token,
