@@ -11,7 +11,7 @@ import { freePort } from '../support/free-port.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { readBlocks } from '../support/markdown.ts';
 import { logOutOver, signUpOver } from '../support/over-http.ts';
-import { packVerifier } from '../support/packed-verifier.ts';
+import { packedVerifier, packVerifier } from '../support/packed-verifier.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -59,6 +59,48 @@ test('the README’s examples compile strictly and run in an empty folder', { sk
   }
 });
 
+test(
+  'the packed verifier names what a real Latchkey refuses',
+  { skip: toolsMissing('npm', 'tar') },
+  async (t) => {
+    const { url, env, create } = await aLatchkey(t);
+    const { createVerifier } = await packedVerifier(t);
+    const readyAs = async (client: { id: string | undefined; secret: string | undefined }, issuer = url) => {
+      const verifier = createVerifier({
+        issuer,
+        url,
+        audience: 'latchkey',
+        client,
+        onError: () => undefined,
+      });
+      await verifier.ready().finally(() => verifier.close());
+    };
+    const mistake = { code: 'unavailable', reason: 'configuration' };
+    const client = { id: env.LATCHKEY_ID, secret: env.LATCHKEY_SECRET };
+    await t.resolves(readyAs(client));
+    await t.rejects(readyAs({ ...client, secret: 'mistyped' }), {
+      ...mistake,
+      message: /client\.secret is wrong/,
+    });
+    await t.rejects(readyAs(client, 'https://id.example.com'), { ...mistake, found: url });
+    for (const [has, lacks] of [
+      ['introspect', 'revocations'],
+      ['revocations', 'introspect'],
+    ] as const) {
+      const narrow = await create(has, '--may', has);
+      const named = { ...mistake, message: new RegExp(`no right \`${lacks}\``) };
+      // The service knows a new client a second later.
+      await until(() =>
+        readyAs(narrow).then(
+          () => false,
+          (error: unknown) => String(error).includes(lacks),
+        ),
+      );
+      await t.rejects(readyAs(narrow), named, has);
+    }
+  },
+);
+
 /** A running Latchkey that is its own issuer, and the environment of a registered service. */
 async function aLatchkey(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
@@ -66,9 +108,13 @@ async function aLatchkey(t: Test) {
   const url = `http://127.0.0.1:${port}`;
   const service = await startService(t, { DATABASE_URL, PORT: String(port), ISSUER: url });
   await ready(service);
-  const { stdout } = await latchkey(['client', 'create', 'orders', '--json'], { DATABASE_URL });
-  const { client_id, client_secret } = JSON.parse(stdout) as Record<string, string>;
-  return { url, env: { LATCHKEY_ISSUER: url, LATCHKEY_ID: client_id, LATCHKEY_SECRET: client_secret } };
+  const create = async (name: string, ...options: string[]) => {
+    const { stdout } = await latchkey(['client', 'create', name, '--json', ...options], { DATABASE_URL });
+    const { client_id: id, client_secret: secret } = JSON.parse(stdout) as Record<string, string>;
+    return { id, secret };
+  };
+  const { id, secret } = await create('orders');
+  return { url, create, env: { LATCHKEY_ISSUER: url, LATCHKEY_ID: id, LATCHKEY_SECRET: secret } };
 }
 
 /** npm's own configuration chooses the registry. */

@@ -6,6 +6,7 @@ import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { createVerifier, makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
 import type { VerifierOptions } from '../../packages/verifier/src/options.ts';
 import { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
+import { bareEnvironment } from '../support/environment.ts';
 import { listen } from '../support/listen.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
@@ -476,6 +477,7 @@ test('a service that waits for it keeps running, and one that closes it ends the
     await verifier.ready().catch(({ message }) => console.log(message.slice(0, 28)));
   `;
   const { stdout, stderr, status } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    env: bareEnvironment(),
     encoding: 'utf8',
   });
   t.equal(stderr, '');

@@ -60,6 +60,25 @@ test('answers as Latchkey does', async (t) => {
   await until(async () => (await get('/orders', token)).status === 401);
 });
 
+test('tells the service why it refused a token, and the client only that it did', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const verifier = createVerifier({ issuer: fake.url, audience: 'latchkey', client: fake.client });
+  const heard: unknown[] = [];
+  const app = Fastify();
+  app.addHook('onClose', () => verifier.close());
+  t.teardown(() => app.close());
+  await app.register(fastifyVerifier, {
+    verifier,
+    onRefused: ({ reason, found }, { method, url }) => heard.push(reason, found, method, url),
+  });
+  app.get('/orders', () => 'orders');
+  const headers = { authorization: `Bearer ${await fake.sign({ aud: 'billing' })}` };
+  const { statusCode, body } = await app.inject({ url: '/orders', headers });
+  t.equal(statusCode, 401);
+  t.notMatch(body, /audience|billing/);
+  t.strictSame(heard, ['audience', 'billing', 'GET', '/orders']);
+});
+
 test('an undecidable token is 503 with Retry-After', async (t) => {
   const { fake, get } = await aService(t);
   await fake.stop();

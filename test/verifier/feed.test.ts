@@ -2,6 +2,7 @@ import { test, type Test } from 'tap';
 import type { FeedMessage } from '../../packages/verifier/src/feed-message.ts';
 import { followFeed } from '../../packages/verifier/src/feed.ts';
 import { RefusedError } from '../../packages/verifier/src/latchkey.ts';
+import { unavailable } from '../../packages/verifier/src/verifier-error.ts';
 import { deferred } from '../support/deferred.ts';
 import { existing } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
@@ -15,6 +16,7 @@ interface Connection {
   refuse(error: Error): void;
   write(text: string): void;
   end(): void;
+  cut(error: Error): void;
 }
 
 const TIMES = { silence: 200, pause: 20, maxPause: 80, refusedPause: 300, good: 100 };
@@ -47,6 +49,7 @@ function following(t: Test, times: Partial<typeof TIMES> = {}) {
         refuse: reject,
         write: (text) => controller?.enqueue(Buffer.from(text)),
         end: () => controller?.close(),
+        cut: (error) => controller?.error(error),
       });
       return promise;
     },
@@ -191,4 +194,32 @@ test('close ends a backoff at once', async (t) => {
   await until(() => true);
   await new Promise((resolve) => setImmediate(resolve));
   await t.resolves(feed.close());
+});
+
+test('reports no good connection that the server ends, unless the next one fails', async (t) => {
+  const { connection, errors, connected } = following(t, { silence: 10_000, good: 20 });
+  const lasting = async (i: number) => {
+    const each = await connection(i);
+    each.answer();
+    await until(() => connected() > i);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    return each;
+  };
+  (await lasting(0)).end();
+  const second = await lasting(1);
+  t.strictSame(errors, []);
+  second.end();
+  (await connection(2)).refuse(unavailable('unreachable', 'away'));
+  await connection(3);
+  t.match(errors, [{ message: 'away' }]);
+});
+
+test('reports a connection that breaks off by its code, and quotes no foreign message', async (t) => {
+  const { connection, errors } = following(t);
+  const first = await connection(0);
+  first.answer();
+  const cause = Object.assign(new Error('https://user:secret@host'), { code: 'ECONNRESET' });
+  first.cut(new TypeError('https://user:secret@host', { cause }));
+  await connection(1);
+  t.match(errors, [{ reason: 'unreachable', message: 'the feed broke off: ECONNRESET' }]);
 });

@@ -58,6 +58,21 @@ test('an undecidable token is 503 with Retry-After', async (t) => {
   t.equal(response.headers.get('retry-after'), '1');
 });
 
+test('tells the service why it refused a token, and the client only that it did', async (t) => {
+  const { fake, verifier } = await aVerifier(t);
+  await verifier.ready();
+  const heard: (string | undefined)[] = [];
+  const guard = verifierMiddleware(verifier, {
+    onRefused: ({ reason, expected, found }, { url }) => heard.push(reason, expected, found, url),
+  });
+  const get = await listening(t, express().use(guard));
+  const response = await get('/orders', await fake.sign({ aud: 'billing' }));
+  t.strictSame(heard, ['audience', 'latchkey', 'billing', '/orders']);
+  t.notMatch(await response.text(), /audience|billing/);
+  t.equal((await get('/orders')).status, 401);
+  t.equal(heard.length, 4, 'a request without a token says enough');
+});
+
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
   const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
   const middleware = verifierMiddleware(faulty);
