@@ -11,7 +11,11 @@ const PUBLIC = [
     `${method} /.well-known/oauth-authorization-server`,
   ]),
   ...['GET /docs', 'GET /docs/json', 'GET /docs/static/*', 'GET /docs/static/index.html'],
-  ...['GET /docs/static/swagger-initializer.js', 'GET /docs/yaml'],
+  ...[
+    'GET /docs/static/swagger-initializer.js',
+    'GET /docs/static/theme/collapsed-errors.css',
+    'GET /docs/yaml',
+  ],
   ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup', 'POST /api/auth/password-reset'],
 ];
 
