@@ -581,7 +581,6 @@ export const mutations = [
     ['a token is good for every audience', 'identity && identity.audience !== wanted', 'false'],
     ['an access token for AUDIENCE is an exchanged one', ' && claims.aud !== audience ?', ' ?'],
     ['an exchanged token is an access token', "? 'exchanged' : codec.type", '? codec.type : codec.type'],
-    ['a list of audiences passes', " || typeof claims.aud !== 'string'", ''],
     [
       'a remembered token is of any type',
       '(types as readonly PresentedType[]).includes(identity.type)',
