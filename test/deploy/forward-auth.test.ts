@@ -10,10 +10,10 @@ import { startEmulatedEnvoy } from '../support/emulated-envoy.ts';
 import { startEmulatedTraefik } from '../support/emulated-traefik.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { listen } from '../support/listen.ts';
-import { signUpOver } from '../support/over-http.ts';
+import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { aServiceClient } from '../support/service-client.ts';
+import { aServiceClient, basic } from '../support/service-client.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 
@@ -277,6 +277,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
 test('forward-auth for one audience', async (t) => {
   const DATABASE_URL = (await testDatabase(t)).url;
   await aServiceClient(DATABASE_URL, 'orders', [], 'orders');
+  const gateway = await aServiceClient(DATABASE_URL, 'gateway', ['exchange']);
   const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
   await ready(service);
   const seen: Seen[] = [];
@@ -285,12 +286,12 @@ test('forward-auth for one audience', async (t) => {
     'http://app:8081': await startApplication(t, seen),
   };
   const { user, access_token: subject } = await signUpOver(service.url, anAccount());
-  const exchanged = await fetch(`${service.url}/api/auth/exchange`, {
-    method: 'POST',
-    headers: bearer(subject),
-    body: new URLSearchParams(exchangeForm(subject, 'orders')),
-  });
-  const { access_token: token } = (await exchanged.json()) as { access_token: string };
+  const exchanged = async (subject: string, headers: Record<string, string>) => {
+    const body = new URLSearchParams(exchangeForm(subject, 'orders'));
+    const response = await fetch(`${service.url}/api/auth/exchange`, { method: 'POST', headers, body });
+    return ((await response.json()) as { access_token: string }).access_token;
+  };
+  const token = await exchanged(subject, bearer(subject));
   const identity = [String(user.id), user.username, String(claimsOf(subject).sid), 'access', ''];
   // A client may try to choose the audience itself.
   const targets = ['/', '/items/7?page=2', '/items?audience=orders', '/?audience=latchkey', '/?audience='];
@@ -314,6 +315,18 @@ test('forward-auth for one audience', async (t) => {
             t.equal(await status(url, line, [`Authorization: Bearer ${good}`, ...lines]), '201', title);
             isIdentity(t, seen[0], identity, title);
           }
+
+      const opened = await signUpOver(service.url);
+      const ofService = await exchanged(opened.access_token, basic(gateway));
+      const asked = () => status(ofAudience.url, 'GET /', [`Authorization: Bearer ${ofService}`]);
+      t.equal(await asked(), '201', 'a service asked for the token');
+      const refreshed = await refreshOver(service.url, opened.refresh_token);
+      t.equal(refreshed.status, 200);
+      const { access_token: newer } = (await refreshed.json()) as { access_token: string };
+      t.equal(await verifyOver(service.url, newer), 200);
+      t.equal(await asked(), '201', 'a refresh does not end it');
+      t.equal(await logOutOver(service.url, newer), 200);
+      t.equal(await asked(), '401', 'the end of the session does');
     });
 
   const caddy = PROXIES.find(({ name }) => name === 'Caddy');

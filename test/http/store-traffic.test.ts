@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { buildTestApp, type TestApp } from '../support/app.ts';
+import { audienceClients, exchange, exchanged } from '../support/audiences.ts';
 import { call, createLongLived, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
 import { parseExposition } from '../support/exposition.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -114,6 +115,21 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     }),
     { redis: 1, postgres: 0 },
     'refresh',
+  );
+  await audienceClients(target.databaseUrl);
+  await exchanged(target, (await pair()).access_token);
+  t.strictSame(
+    await trafficOf(pair, ({ access_token: token }) => exchange(target, token)),
+    { redis: 1, postgres: 0 },
+    'exchange',
+  );
+  t.strictSame(
+    await trafficOf(
+      async () => exchanged(target, (await pair()).access_token),
+      (token) => call(target, 'GET /api/auth/verify?audience=orders', { token }),
+    ),
+    { redis: 1, postgres: 0 },
+    'verify for an audience',
   );
   t.strictSame(await trafficOf(used, by('GET /api/user')), { redis: 2, postgres: 1 }, 'profile');
   t.strictSame(await trafficOf(used, by('DELETE /api/auth')), { redis: 2, postgres: 2 }, 'logout');

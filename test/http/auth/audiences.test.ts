@@ -296,7 +296,7 @@ test('a session ends at SESSION_MAX_AGE for it too', async (t) => {
   t.ok(exp <= iat + 60);
 });
 
-onEachStore('a check takes one round trip and no query', async (t, env) => {
+onEachStore('a check asks PostgreSQL nothing', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
