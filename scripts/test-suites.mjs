@@ -36,20 +36,27 @@ const QUICK = ['domain/', 'http/', 'infra/memory/'];
 
 /** Files that take 5 s or more. `npm test` runs them; `--quick` and `--again` do not. */
 const SLOW = [
+  'http/auth/audiences',
+  'http/auth/exchange',
   'http/auth/introspect',
+  'http/auth/log-in-hashes',
   'http/auth/log-in-imported',
   'http/auth/log-in-limits',
   'http/auth/log-out',
   'http/auth/long-lived-settings',
   'http/auth/long-lived-tokens',
   'http/auth/overlap',
+  'http/auth/password-reset',
   'http/auth/refresh',
   'http/auth/revoke',
+  'http/auth/rights',
   'http/auth/rotation',
   'http/auth/sign-up',
   'http/auth/theft',
   'http/error-handler',
+  'http/log',
   'http/openapi/document',
+  'http/openapi/limits',
   'http/ops/metrics',
   'http/plugins/authenticate',
   'http/plugins/jwt-keys',
@@ -57,7 +64,11 @@ const SLOW = [
   'http/plugins/rate-limit',
   'http/problem',
   'http/token-codec',
+  'http/user/change-profile',
+  'http/user/password',
   'http/user/tokens',
+  'http/users/accounts',
+  'http/users/deletion',
 ];
 
 /** They break stores or build images, and run only on request. */
