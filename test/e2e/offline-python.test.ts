@@ -253,7 +253,7 @@ async function aKeyServer(t: Test) {
     keysAnswer: { status: 200, body: JSON.stringify({ keys: [jwk] }) },
     good: forge(header, claims, pem),
     unknown: forge({ ...header, kid: 'two' }, claims, pem),
-    run(steps: Step[]): unknown {
+    run: (steps: Step[]): unknown => {
       const { stdout, stderr } = python(['-c', STEPS, port], { input: JSON.stringify(steps), modules });
       if (stdout === '') throw new Error(stderr);
       return JSON.parse(stdout);
