@@ -152,7 +152,12 @@ export const mutations = [
     ['the log names the public address of a relay', 'address && isPrivate(address) ?', 'address ?'],
     ['forged relays flood the log', 'warned.size >= MAX_PEERS', 'false'],
     ['a relay is named with each request', 'warned.has(peer) || ', ''],
-    ['a 429 does not name the relay', 'isHiddenByRelay(request) ? hint : null', 'false ? hint : null'],
+    ['a 429 does not name the relay', '!isHiddenByRelay(request)', 'true'],
+    [
+      'a listed relay is called unlisted',
+      "request.headers['x-forwarded-for'] === undefined ? WITHOUT_HEADER : UNLISTED",
+      'UNLISTED',
+    ],
   ),
   ...inFile(
     'http/caller/hidden-callers.ts',

@@ -25,6 +25,9 @@ app.addHook('onRequest', async ({ headers }, reply) => {
 });
 
 app.post('/bff/login', async (request, reply) => {
+  // The cookie of an earlier login is overwritten, so its session must end. After a 503 the browser can repeat the login.
+  const refusal = await endSession(request);
+  if (refusal) return pass(reply, refusal);
   const { username, password } = request.body ?? {};
   const answer = await ask(request, 'POST', '/api/auth', { body: { username, password } });
   if (answer.status !== 200) return pass(reply, answer);
@@ -41,16 +44,26 @@ app.get('/bff/user', async (request, reply) => {
   const { id, session } = sessionOf(request);
   if (!session) return reply.code(401).send({ code: 'signed_out' });
   const answer = await askAsUser(session, request, 'GET', '/api/user');
-  return answer.isSignedOut ? signOut(reply, id, 401) : pass(reply, answer);
+  if (!answer.isSignedOut) return pass(reply, answer);
+  sessions.delete(id);
+  return signOut(reply, 401);
 });
 
 app.post('/bff/logout', async (request, reply) => {
-  const { id, session } = sessionOf(request);
-  if (!session) return signOut(reply, id, 200);
-  const answer = await askAsUser(session, request, 'DELETE', '/api/auth');
+  const refusal = await endSession(request);
   // After a 503 the session stays, so that the browser can repeat the logout.
-  return answer.isSignedOut || answer.status === 200 ? signOut(reply, id, 200) : pass(reply, answer);
+  return refusal ? pass(reply, refusal) : signOut(reply, 200);
 });
+
+/** Ends the session of the cookie at Latchkey, then here. @returns null after a success, else the refusal. */
+async function endSession(request) {
+  const { id, session } = sessionOf(request);
+  if (!session) return null;
+  const answer = await askAsUser(session, request, 'DELETE', '/api/auth');
+  if (!answer.isSignedOut && answer.status !== 200) return answer;
+  sessions.delete(id);
+  return null;
+}
 
 /** Asks Latchkey, with the user's address and User-Agent. A lost answer is like a 503: nothing is known. */
 async function ask(request, method, path, { token, body } = {}) {
@@ -113,8 +126,7 @@ function sessionOf({ headers }) {
   return { id, session };
 }
 
-function signOut(reply, id, status) {
-  sessions.delete(id);
+function signOut(reply, status) {
   setCookie(reply, '', '; Max-Age=0');
   return reply.code(status).send({ code: 'signed_out' });
 }

@@ -132,6 +132,36 @@ test('the backend-for-frontend of examples/bff', async (t) => {
       t.equal((await browser.send('POST /bff/logout')).status, 200, 'a repeat is safe');
     }
   });
+
+  await t.test('a login ends the session of the cookie that it replaces', async (t) => {
+    for (const isExpired of [false, true]) {
+      const { browser } = await signIn();
+      await browser.send('GET /bff/user');
+      const [before, access] = [browser.cookie(), network.lastAccess()];
+      if (isExpired) network.expire();
+      t.equal((await browser.send('POST /bff/login', account)).status, 200);
+      t.not(browser.cookie(), before);
+      t.equal(await verifyOver(service.url, access), 401);
+      t.equal(await verifyOver(service.url, network.lastAccess()), 401, 'also after a refresh');
+      t.equal((await browser.send('GET /bff/user')).status, 200);
+      const old = await browserAt().send('GET /bff/user', undefined, { cookie: before });
+      t.equal(old.status, 401);
+    }
+  });
+
+  await t.test('while a session cannot end, a login does not replace it', async (t) => {
+    const { browser } = await signIn();
+    await browser.send('GET /bff/user');
+    const before = browser.cookie();
+    network.expire();
+    network.lose(1000);
+    const refused = await browser.send('POST /bff/login', account);
+    t.equal(refused.status, 503);
+    t.equal(refused.headers.get('set-cookie'), null);
+    network.lose(0);
+    t.equal((await browser.send('GET /bff/user')).status, 200);
+    t.equal(browser.cookie(), before);
+  });
 });
 
 /** A browser's cookie, and the headers of the page's requests. */

@@ -36,8 +36,9 @@ export function addressOf({ ip }: FastifyRequest): Address | null {
 }
 
 /**
- * Whether a relay (a proxy or a backend) forwards an address that does not count, because TRUST_PROXY does not list the
- * relay. All its users then look like the relay itself. A client that makes the header up is taken for a relay too.
+ * Whether a relay (a proxy or a backend) forwards an address that does not count: TRUST_PROXY does not list the relay,
+ * or the relay sends only `Forwarded`. All its users then look like the relay itself. A client that makes the header up
+ * is taken for a relay too.
  */
 export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
   if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;

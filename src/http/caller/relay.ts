@@ -4,18 +4,22 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import { addressOf, isHiddenByRelay } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
 
-const FORWARDED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';
+const UNLISTED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';
+/** Also true of a relay that is listed: `Forwarded` never counts. */
+const WITHOUT_HEADER = 'A relay forwarded this request without X-Forwarded-For:';
 
 /** What a relay changes about a refusal. */
-const HINTS: Partial<Record<ErrorCode, string>> = {
-  rate_limited: `${FORWARDED} all its users count as one.`,
-  refresh_overlap: `${FORWARDED} a retry does not get the same pair again.`,
+const EFFECTS: Partial<Record<ErrorCode, string>> = {
+  rate_limited: 'all its users count as one.',
+  refresh_overlap: 'a retry does not get the same pair again.',
 };
 
 /** What a refusal adds to its detail if a relay is a cause of it; null if none is. */
 export function relayHint(code: ErrorCode, request: FastifyRequest): string | null {
-  const hint = HINTS[code];
-  return hint !== undefined && isHiddenByRelay(request) ? hint : null;
+  const effect = EFFECTS[code];
+  if (effect === undefined || !isHiddenByRelay(request)) return null;
+  const cause = request.headers['x-forwarded-for'] === undefined ? WITHOUT_HEADER : UNLISTED;
+  return `${cause} ${effect}`;
 }
 
 /** Milliseconds after which the log names a relay again. */

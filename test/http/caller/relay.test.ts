@@ -113,3 +113,23 @@ test('a listed proxy is no relay that hides anything', async (t) => {
   t.notMatch(limited.json<{ detail: string }>().detail, HINT);
   t.notMatch(target.log(), RELAYED);
 });
+
+test('a listed relay that sends only Forwarded is not called unlisted', async (t) => {
+  const env = { RATE_LIMIT_LOGIN: '1/600', TRUST_PROXY: 'loopback' };
+  const target = await buildTestApp(t, { env });
+  const headers = { forwarded: 'for=203.0.113.7' };
+  const logIn = () =>
+    call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' }, headers });
+  await logIn();
+  const limited = await logIn();
+  refused(t, limited, 429, 'rate_limited');
+  const { detail } = limited.json<{ detail: string }>();
+  t.match(detail, 'A relay forwarded this request without X-Forwarded-For: all its users count as one.');
+  t.notMatch(detail, HINT);
+  const { refresh_token: token } = await signUp(target);
+  pairOf(await refresh(target, token, headers));
+  const overlap = await refresh(target, token, headers);
+  refused(t, overlap, 503, 'refresh_overlap');
+  t.match(overlap.json<{ detail: string }>().detail, 'without X-Forwarded-For: a retry');
+  t.match(target.log(), /have it send X-Forwarded-For/);
+});
