@@ -947,5 +947,6 @@ export const mutations = [
     ['redirects are followed', "redirect: 'error', ", ''],
     ['another issuer’s metadata will do', 'if (found.issuer !== issuer)', 'if (false)'],
     ['a wrong secret is an outage', 'if (status === 401)', 'if (status === 418)'],
+    ['a client of another audience is not noticed', '    check?.(response.headers);\n', ''],
   ),
 ];
