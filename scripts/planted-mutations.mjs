@@ -847,6 +847,11 @@ export const mutations = [
     ['verifier/read-jwt'],
     ['the token decides on the algorithm', 'found && found.algorithm === alg', 'found'],
     ['long-lived tokens are taken anyway', "tokenType === 'llt' && !acceptLongLived", 'false'],
+    [
+      'a token has other spellings',
+      "      if (!COMPACT.test(token)) throw invalid('malformed', 'it is no JWT');\n",
+      '',
+    ],
     ['a token for several audiences is taken', ' && others.length === 0) return;', ') return;'],
   ),
   ...inFile(
@@ -889,6 +894,7 @@ export const mutations = [
     'packages/verifier/src/token-cache.ts',
     ['verifier/token-cache'],
     ['a text that is no token is kept as one', 'token !== text || ', ''],
+    ['a token with another signature is found', 'entry?.token === token ? entry : undefined', 'entry'],
     ['long tokens take any memory', ' && bytes <= most) return;', ') return;'],
   ),
   ...inFile(

@@ -533,6 +533,7 @@ test('checks a cached token’s revocation, expiry and key each time', async (t)
 
 test('takes tokens for its own audience only, also when it asks', async (t) => {
   const fake = await fakeLatchkey(t);
+  fake.audience = 'orders';
   fake.introspect = activeAnswer;
   const { verifier, refusal, pass } = verifierOf(t, fake, { audience: 'orders', maxStaleness: 60 });
   await verifier.ready();
