@@ -428,7 +428,7 @@ test('audience and client that do not belong together are a mistake, not the tok
   const late = verifierOf(t, fake, { audience: 'orders', maxStaleness: 60 });
   await t.rejects(late.verifier.ready(), { ...mistake, expected: 'orders', found: 'latchkey' });
   t.equal(await late.outcome(own), 'good');
-  await goSilent(fake, late.verifier.staleness);
+  await goSilent(fake, () => late.verifier.staleness());
   late.pass(61_000);
   t.match(await late.refusal(own), { ...mistake, expected: 'orders', found: 'latchkey' }, 'it asks');
 
