@@ -38,7 +38,7 @@ test('checks the signature once', async (t) => {
   t.strictSame(world.reads, ['token', 'another']);
 });
 
-test('refuses what is no text, whatever it would read as', async (t) => {
+test('refuses values other than text, also those that read as a token', async (t) => {
   const { world, readCached } = reading({ exp: 900 });
   await readCached('token');
   for (const other of [undefined, null, 7, Buffer.from('token'), ['token'], { toString: () => 'token' }])
