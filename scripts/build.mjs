@@ -2,6 +2,7 @@
 // Builds packages/verifier/dist, which other services install. Skips a step if its inputs have not changed since the last build and its outputs exist.
 // Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
 // types: those of some packages are missing.
+// `--verifier` builds only the package, for `npm pack`.
 // `--if-missing` builds only if no finished build is newer than its sources.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,7 +27,10 @@ const VERIFIER = 'packages/verifier';
 const VERIFIER_SOURCES = ['src', 'package.json', 'tsconfig.json'].map((name) => join(VERIFIER, name));
 const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...VERIFIER_SOURCES];
 
-if (!process.argv.includes('--if-missing') || isStale()) build();
+const PACKAGES = ['package-lock.json', 'tsconfig.json'];
+
+if (process.argv.includes('--verifier')) buildVerifier();
+else if (!process.argv.includes('--if-missing') || isStale()) build();
 
 function isStale() {
   if (!existsSync(stamp)) return true;
@@ -46,10 +50,9 @@ function newest(path) {
 }
 
 function build() {
-  const packages = ['package-lock.json', 'tsconfig.json'];
   step(
     'prisma',
-    [...packages, 'prisma/schema.prisma', 'prisma.config.ts'],
+    [...PACKAGES, 'prisma/schema.prisma', 'prisma.config.ts'],
     'src/generated/prisma/client.ts',
     () => {
       // `generate` needs no engine, but the CLI downloads one unless this variable names an executable.
@@ -59,8 +62,8 @@ function build() {
       });
     },
   );
-  if (hasDevelopmentDependencies()) buildAll(packages);
-  else buildService(packages);
+  if (hasDevelopmentDependencies()) buildAll();
+  else buildService();
   for (const folder of COPIED) cpSync(join(root, folder), join(root, 'dist', folder), { recursive: true });
   writeFileSync(stamp, '');
 }
@@ -70,22 +73,24 @@ function hasDevelopmentDependencies() {
   return existsSync(join(root, 'node_modules/tap'));
 }
 
-function buildAll(packages) {
+function buildAll() {
   // Before the tests, which import the package. The image's build has only its package.json.
-  if (existsSync(join(root, VERIFIER, 'src'))) {
-    step('verifier', [...packages, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
-      rmSync(join(root, VERIFIER, 'dist'), { recursive: true, force: true });
-      run('tsc', ['-p', VERIFIER]);
-    });
-  }
+  if (existsSync(join(root, VERIFIER, 'src'))) buildVerifier();
   // tsc rewrites its build info whenever it writes output.
   const sources = [`${VERIFIER}/src`, 'src', 'test', 'prisma.config.ts'];
-  step('tsc', [...packages, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
+  step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
 }
 
-function buildService(packages) {
+function buildVerifier() {
+  step('verifier', [...PACKAGES, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
+    rmSync(join(root, VERIFIER, 'dist'), { recursive: true, force: true });
+    run('tsc', ['-p', VERIFIER]);
+  });
+}
+
+function buildService() {
   const config = 'tsconfig.service.json';
-  step('service', [...packages, config, 'src'], 'dist/.tsbuildinfo-service', () =>
+  step('service', [...PACKAGES, config, 'src'], 'dist/.tsbuildinfo-service', () =>
     run('tsc', ['-p', config]),
   );
 }

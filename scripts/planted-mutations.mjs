@@ -852,6 +852,11 @@ export const mutations = [
     ['verifier/read-jwt'],
     ['the token decides on the algorithm', 'found && found.algorithm === alg', 'found'],
     ['long-lived tokens are taken anyway', "tokenType === 'llt' && !acceptLongLived", 'false'],
+    [
+      'a token has other spellings',
+      "      if (!COMPACT.test(token)) throw invalid('malformed', 'it is no JWT');\n",
+      '',
+    ],
     ['a token for several audiences is taken', ' && others.length === 0) return;', ') return;'],
   ),
   ...inFile(
@@ -894,6 +899,7 @@ export const mutations = [
     'packages/verifier/src/token-cache.ts',
     ['verifier/token-cache'],
     ['a text that is no token is kept as one', 'token !== text || ', ''],
+    ['a token with another signature is found', 'entry?.token === token ? entry : undefined', 'entry'],
     ['long tokens take any memory', ' && bytes <= most) return;', ') return;'],
   ),
   ...inFile(
@@ -952,5 +958,6 @@ export const mutations = [
     ['redirects are followed', "redirect: 'error', ", ''],
     ['another issuer’s metadata will do', 'if (found.issuer !== issuer)', 'if (false)'],
     ['a wrong secret is an outage', 'if (status === 401)', 'if (status === 418)'],
+    ['a client of another audience is not noticed', '    check?.(response.headers);\n', ''],
   ),
 ];

@@ -216,7 +216,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(exchangeRoute, { exchange, codec });
-  await app.register(introspectRoute, { introspect, codec });
+  await app.register(introspectRoute, { introspect, codec, audience: options.audience });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
     profile,

@@ -62,6 +62,15 @@ test('every link leads to an existing file and heading', (t) => {
   t.end();
 });
 
+test('no link leads out of the package that npm packs', (t) => {
+  const path = 'packages/verifier/README.md';
+  t.strictSame(
+    linksIn(path).filter(({ file }) => file !== path),
+    [],
+  );
+  t.end();
+});
+
 test('a shell block runs, or has a mark with a fitting reason', (t) => {
   let marked = 0;
   for (const path of DOCUMENTS) {

@@ -21,6 +21,7 @@ import '../support/watch-leaks.ts';
 /** A service in an empty folder: an example of the README, and what npm installs besides the verifier. */
 const SERVICES: [name: string, file: string, example: RegExp, packages: string[]][] = [
   ['Express 5', 'app.mts', /from 'express'/, ['express@5', '@types/express@5']],
+  ['Express 4', 'app.mts', /from 'express'/, ['express@4', '@types/express@4']],
   ['Fastify 5.0.0', 'app.mts', /from 'fastify'/, ['fastify@5.0.0']],
   ['the current Fastify', 'app.mts', /from 'fastify'/, ['fastify@5']],
   ['CommonJS', 'app.cts', /= require\(/, []],

@@ -41,6 +41,8 @@ export interface FakeLatchkey {
   refusals: Map<string, number>;
   /** The answer of introspection. It may be slow. */
   introspect: (token: string) => Promise<object> | object;
+  /** The audience that introspection says the client may ask about; undefined as an earlier release. */
+  audience: string | undefined;
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -124,6 +126,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       for await (const chunk of request) body += String(chunk);
       const token = new URLSearchParams(body).get('token') ?? '';
       fake.introspected.push(token);
+      if (fake.audience !== undefined) response.setHeader('x-latchkey-audience', fake.audience);
       json(await fake.introspect(token));
     } else response.writeHead(404).end();
   }
@@ -140,6 +143,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     beats: true,
     refusals: new Map(),
     introspect: () => ({ active: false }),
+    audience: AUDIENCE,
     async addKey(algorithm = 'ES256') {
       const { publicKey, privateKey } = await generateKeyPair(algorithm, { extractable: true });
       const kid = randomBytes(8).toString('hex');

@@ -411,6 +411,31 @@ test('ready names a missing right and another issuer', async (t) => {
   });
 });
 
+test('audience and client that do not belong together are a mistake, not the tokens’ fault', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.audience = 'orders';
+  const { verifier, errors, refusal, outcome } = verifierOf(t, fake);
+  const mistake = { code: 'unavailable', reason: 'configuration', expected: 'latchkey', found: 'orders' };
+  await t.rejects(verifier.ready(), mistake);
+  const llt = await fake.sign(...longLived(12));
+  for (let i = 0; i < 3; i++) t.match(await refusal(llt), mistake);
+  t.match(errors, [mistake]);
+  t.equal(errors.length, 1);
+  t.equal(await outcome(await fake.sign()), 'good', 'access tokens need no introspection');
+
+  const own = await fake.sign({ aud: 'orders' });
+  fake.audience = 'latchkey';
+  const late = verifierOf(t, fake, { audience: 'orders', maxStaleness: 60 });
+  await t.rejects(late.verifier.ready(), { ...mistake, expected: 'orders', found: 'latchkey' });
+  t.equal(await late.outcome(own), 'good');
+  await goSilent(fake, () => late.verifier.staleness());
+  late.pass(61_000);
+  t.match(await late.refusal(own), { ...mistake, expected: 'orders', found: 'latchkey' }, 'it asks');
+
+  fake.audience = undefined;
+  t.match(await refusal(llt), { code: 'invalid_token', reason: 'inactive' }, 'an earlier release');
+});
+
 test('accepts while Latchkey is down, but not while Latchkey refuses this client', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.introspect = activeAnswer;
@@ -508,6 +533,7 @@ test('checks a cached token’s revocation, expiry and key each time', async (t)
 
 test('takes tokens for its own audience only, also when it asks', async (t) => {
   const fake = await fakeLatchkey(t);
+  fake.audience = 'orders';
   fake.introspect = activeAnswer;
   const { verifier, refusal, pass } = verifierOf(t, fake, { audience: 'orders', maxStaleness: 60 });
   await verifier.ready();

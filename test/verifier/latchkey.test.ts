@@ -5,7 +5,7 @@ import { listen } from '../support/listen.ts';
 import { activeAnswer, fakeLatchkey, type FakeLatchkey } from '../support/fake-latchkey.ts';
 
 const at = ({ url, client }: FakeLatchkey, overrides: Partial<Parameters<typeof makeLatchkey>[0]> = {}) =>
-  makeLatchkey({ issuer: url, url, client, fetch, ...overrides });
+  makeLatchkey({ issuer: url, audience: 'latchkey', url, client, fetch, ...overrides });
 
 test('reads the endpoints from the metadata once', async (t) => {
   const fake = await fakeLatchkey(t);
@@ -94,6 +94,22 @@ test('names a missing right, and takes a refusal without our secret for an outag
   const feed = latchkey.feed(null, new AbortController().signal);
   await t.rejects(feed, { reason: 'configuration', message: /no right `revocations`/ });
   await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
+});
+
+test('names the audience that the client may ask about, if it is another one', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const mistake = { code: 'unavailable', reason: 'configuration' };
+  await t.rejects(at(fake, { audience: 'orders' }).introspect('token'), {
+    ...{ ...mistake, expected: 'orders', found: 'latchkey' },
+    message: /expected orders, found latchkey$/,
+  });
+  fake.audience = 'orders';
+  await t.rejects(at(fake).introspect('token'), { ...mistake, expected: 'latchkey', found: 'orders' });
+  await t.resolves(at(fake, { audience: 'orders' }).introspect('token'));
+  fake.audience = encodeURI('https://id.example.com/é 100%');
+  await t.resolves(at(fake, { audience: 'https://id.example.com/é 100%' }).introspect('token'));
+  fake.audience = undefined;
+  await t.resolves(at(fake).introspect('token'), 'an earlier release of Latchkey');
 });
 
 test('opens the feed on a new connection each time, to reach another replica', async (t) => {

@@ -38,6 +38,14 @@ test('checks the signature once', async (t) => {
   t.strictSame(world.reads, ['token', 'another']);
 });
 
+test('refuses values other than text, also those that read as a token', async (t) => {
+  const { world, readCached } = reading({ exp: 900 });
+  await readCached('token');
+  for (const other of [undefined, null, 7, Buffer.from('token'), ['token'], { toString: () => 'token' }])
+    await t.rejects(readCached(other as string), { code: 'invalid_token', reason: 'malformed' });
+  t.equal(world.reads.length, 1);
+});
+
 test('keeps no token that is not good', async (t) => {
   const { world, readCached } = reading({ exp: 900 });
   world.isGood = false;

@@ -77,7 +77,15 @@ test('refuses a wrong signature, issuer, audience, type or time', async (t) => {
     ['no sid', await fake.sign({ sid: undefined }), 'malformed'],
     ['an actor that is a text', await fake.sign({ act: 'orders' }), 'malformed'],
     ['the claims of another', [head, other, signature].join('.'), 'signature'],
-    ['no signature', `${head}.${body}.`, 'signature'],
+    ['no signature', `${head}.${body}.`, 'malformed'],
+    ['padding', `${good}==`, 'malformed'],
+    [
+      'a space in the signature',
+      `${head}.${body}.${signature.slice(0, 9)} ${signature.slice(9)}`,
+      'malformed',
+    ],
+    ['a line break at the end', `${good}\n`, 'malformed'],
+    ['the other alphabet', `${head}.${body}.+${signature.slice(1)}`, 'malformed'],
     ['empty', '', 'malformed'],
     ['no JWT', 'opaque', 'malformed'],
   ];

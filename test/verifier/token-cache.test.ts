@@ -2,60 +2,60 @@ import { test } from 'tap';
 import { makeTokenCache, type ReadToken } from '../../packages/verifier/src/token-cache.ts';
 
 const read = (sid: number) => ({ verified: { sid }, kid: 'a' }) as unknown as ReadToken;
-/** Each takes four bytes, as the cache counts. */
-const LETTERS = ['a', 'b', 'c', 'd'];
+/** Each takes twelve bytes, as the cache counts. */
+const TOKENS = ['a.s', 'b.s', 'c.s', 'd.s'];
 
 test('returns what was added, until it is deleted', (t) => {
   const cache = makeTokenCache({ size: 10, bytes: 100_000 });
-  t.equal(cache.get('a'), undefined);
-  cache.add('a', read(1));
-  t.match(cache.get('a'), { verified: { sid: 1 }, kid: 'a' });
-  t.equal(cache.get('b'), undefined);
-  cache.add('a', read(2));
-  t.match(cache.get('a'), { verified: { sid: 2 } });
-  t.equal(cache.bytes(), 4, 'once');
-  cache.delete('a');
-  cache.delete('a');
-  t.equal(cache.get('a'), undefined);
+  t.equal(cache.get('a.s'), undefined);
+  cache.add('a.s', read(1));
+  t.match(cache.get('a.s'), { verified: { sid: 1 }, kid: 'a' });
+  t.equal(cache.get('b.s'), undefined);
+  cache.add('a.s', read(2));
+  t.match(cache.get('a.s'), { verified: { sid: 2 } });
+  t.equal(cache.bytes(), 12, 'once');
+  cache.delete('a.s');
+  cache.delete('a.s');
+  t.equal(cache.get('a.s'), undefined);
   t.equal(cache.bytes(), 0);
   t.end();
 });
 
 test('evicts the least recently used tokens above its size', (t) => {
   const cache = makeTokenCache({ size: 3, bytes: 100_000 });
-  LETTERS.slice(0, 3).forEach((token, i) => {
+  TOKENS.slice(0, 3).forEach((token, i) => {
     cache.add(token, read(i));
   });
-  t.ok(cache.get('a'));
-  cache.add('d', read(3));
+  t.ok(cache.get('a.s'));
+  cache.add('d.s', read(3));
   t.strictSame(
-    LETTERS.filter((token) => cache.get(token)),
-    ['a', 'c', 'd'],
+    TOKENS.filter((token) => cache.get(token)),
+    ['a.s', 'c.s', 'd.s'],
   );
-  t.equal(cache.bytes(), 12);
+  t.equal(cache.bytes(), 36);
   const none = makeTokenCache({ size: 0, bytes: 100_000 });
-  none.add('a', read(1));
-  t.equal(none.get('a'), undefined);
+  none.add('a.s', read(1));
+  t.equal(none.get('a.s'), undefined);
   t.equal(none.bytes(), 0);
   t.end();
 });
 
 test('evicts as many tokens as a long one needs, and keeps none that is too long', (t) => {
-  const cache = makeTokenCache({ size: 100, bytes: 12 });
-  LETTERS.slice(0, 3).forEach((token, i) => {
+  const cache = makeTokenCache({ size: 100, bytes: 36 });
+  TOKENS.slice(0, 3).forEach((token, i) => {
     cache.add(token, read(i));
   });
-  const long = 'xx';
+  const long = 'xxxx.s';
   cache.add(long, read(9));
   t.strictSame(
-    LETTERS.filter((token) => cache.get(token)),
-    ['c'],
+    TOKENS.filter((token) => cache.get(token)),
+    ['c.s'],
   );
   t.match(cache.get(long), { verified: { sid: 9 } });
-  t.equal(cache.bytes(), 12);
-  cache.add('xxxx', read(9));
-  t.equal(cache.get('xxxx'), undefined);
-  t.equal(cache.bytes(), 12);
+  t.equal(cache.bytes(), 36);
+  cache.add('xxxxxxxx.s', read(9));
+  t.equal(cache.get('xxxxxxxx.s'), undefined);
+  t.equal(cache.bytes(), 36);
   t.end();
 });
 
@@ -65,5 +65,18 @@ test('keeps no text that its copy would change: the copy may be another token', 
   cache.add('a.b.\u0141', read(1));
   t.equal(cache.get('a.b.A'), undefined);
   t.equal(cache.get('a.b.\u0141'), undefined);
+  t.end();
+});
+
+test('keeps one entry for one signed text, and finds it with the very same signature only', (t) => {
+  const cache = makeTokenCache({ size: 10, bytes: 100_000 });
+  cache.add('h.p.s', read(1));
+  t.equal(cache.get('h.p.t'), undefined);
+  cache.delete('h.p.t');
+  t.match(cache.get('h.p.s'), { verified: { sid: 1 } }, 'another signature does not evict it');
+  cache.add('h.p.signed', read(1));
+  t.equal(cache.bytes(), 4 * 'h.p.signed'.length);
+  t.equal(cache.get('h.p.s'), undefined);
+  t.match(cache.get('h.p.signed'), { verified: { sid: 1 } });
   t.end();
 });

@@ -11,7 +11,12 @@ export interface Latchkey {
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
 }
 
-type Call = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; right?: string };
+type Call = Pick<RequestInit, 'method' | 'body'> & {
+  headers?: Record<string, string>;
+  right?: string;
+  /** Throws if the answer's headers show a mistake. */
+  check?: (answered: Headers) => void;
+};
 
 interface Endpoints {
   keys: string;
@@ -25,8 +30,10 @@ const METADATA = '/.well-known/oauth-authorization-server';
 const FEED = '/api/auth/revocations';
 
 /** Discovers the endpoints once (RFC 8414). */
-export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client' | 'fetch'>): Latchkey {
-  const { issuer, url, client, fetch } = settings;
+export function makeLatchkey(
+  settings: Pick<Settings, 'issuer' | 'audience' | 'url' | 'client' | 'fetch'>,
+): Latchkey {
+  const { issuer, audience, url, client, fetch } = settings;
   const authorization = basic(client);
   let endpoints: Endpoints | null = null;
   let discovering: Promise<Endpoints> | null = null;
@@ -54,16 +61,17 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     throw new RefusedError(response.status, pathname, right);
   }
 
-  async function json(to: string, { headers, right, ...init }: Call = {}): Promise<Record<string, unknown>> {
+  async function json(to: string, call: Call = {}): Promise<Record<string, unknown>> {
+    const { headers, right, check, ...init } = call;
     const accept = { accept: 'application/json' };
     const signal = AbortSignal.timeout(TIMEOUT);
     const response = await send(to, { ...init, signal, headers: { ...accept, ...headers } }, right);
-    try {
-      return Object(await response.json()) as Record<string, unknown>;
-    } catch (error) {
+    const body = await response.json().catch((error: unknown) => {
       const reason: OutageReason = error instanceof SyntaxError ? 'unexpected_answer' : 'unreachable';
       throw unavailable(reason, `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`);
-    }
+    });
+    check?.(response.headers);
+    return Object(body) as Record<string, unknown>;
   }
 
   /** Moves an endpoint from the issuer's address to `url`, if they differ. */
@@ -97,6 +105,16 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     });
   }
 
+  /** To a client of another audience every token is inactive. That is no fault of the tokens. */
+  function checkAudience(answered: Headers): void {
+    const found = answered.get('x-latchkey-audience');
+    // Earlier releases of Latchkey do not say it.
+    if (found === null || found === encodeURI(audience)) return;
+    throw unavailable('configuration', 'the client may ask about tokens for another audience only', {
+      ...{ expected: audience, found },
+    });
+  }
+
   return {
     async keys() {
       return json((await whereTo()).keys);
@@ -104,7 +122,8 @@ export function makeLatchkey(settings: Pick<Settings, 'issuer' | 'url' | 'client
     async introspect(token) {
       const { introspection } = await whereTo();
       const body = new URLSearchParams({ token });
-      return json(introspection, { method: 'POST', body, headers: { authorization }, right: 'introspect' });
+      const rules = { right: 'introspect', check: checkAudience };
+      return json(introspection, { method: 'POST', body, headers: { authorization }, ...rules });
     },
     async feed(lastEventId, signal) {
       const headers = {

@@ -2,6 +2,7 @@ import type { VerifierClock } from './clock.ts';
 import type { KeySet } from './key-set.ts';
 import type { ReadToken, TokenCache } from './token-cache.ts';
 import type { TokenClaims, VerifiedToken } from './verified-token.ts';
+import { invalid } from './verifier-error.ts';
 
 interface Parts {
   /** Checks the signature and everything else. @throws VerifierError */
@@ -23,6 +24,8 @@ export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Par
 
   /** @throws VerifierError `invalid_token`, `unavailable` */
   return async function readCached(token: string): Promise<VerifiedToken> {
+    // Services in JavaScript may pass anything.
+    if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
     const known = cache.get(token);
     if (known && isStillGood(known)) return known.verified;
     cache.delete(token);

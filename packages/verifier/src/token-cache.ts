@@ -8,8 +8,12 @@ export interface ReadToken {
   key: VerificationKey;
 }
 
-/** Checked tokens, by their text: a hash of it as the key would cost more than all other steps of a look-up. */
+/**
+ * Checked tokens, by the text that is signed: a hash of it as the key would cost more than all other steps of a look-up.
+ * The same text may be signed differently, and a signature may be spelled differently, but one token has one entry.
+ */
 export interface TokenCache {
+  /** Undefined also for a known text with another signature. */
   get(token: string): ReadToken | undefined;
   add(token: string, read: ReadToken): void;
   delete(token: string): void;
@@ -24,6 +28,8 @@ interface Limits {
 
 interface Entry extends ReadToken {
   token: string;
+  /** A part of `token`, so it takes no memory of its own. */
+  signed: string;
 }
 
 /** Evicts the least recently used tokens when either limit is reached. */
@@ -32,33 +38,48 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
   const entries = new Map<string, Entry>();
   let bytes = 0;
 
-  function remove(token: string): void {
-    if (entries.delete(token)) bytes -= bytesOf(token);
+  function remove({ signed, token }: Entry): void {
+    if (entries.delete(signed)) bytes -= bytesOf(token);
+  }
+
+  function find(token: string): Entry | undefined {
+    const entry = entries.get(signedPart(token));
+    return entry?.token === token ? entry : undefined;
   }
 
   return {
     get(token) {
-      const entry = entries.get(token);
+      const entry = find(token);
       if (!entry) return undefined;
-      entries.delete(entry.token);
-      entries.set(entry.token, entry);
+      entries.delete(entry.signed);
+      entries.set(entry.signed, entry);
       return entry;
     },
     add(text, read) {
       const token = copyOf(text);
       // A good token is ASCII. Of any other text the copy might be a token that was never checked.
       if (token !== text || size === 0 || bytesOf(token) > most) return;
-      remove(token);
-      entries.set(token, { ...read, token });
+      const signed = signedPart(token);
+      const former = entries.get(signed);
+      if (former) remove(former);
+      entries.set(signed, { ...read, token, signed });
       bytes += bytesOf(token);
-      for (const oldest of entries.keys()) {
+      for (const oldest of entries.values()) {
         if (entries.size <= size && bytes <= most) return;
         remove(oldest);
       }
     },
-    delete: remove,
+    delete(token) {
+      const entry = find(token);
+      if (entry) remove(entry);
+    },
     bytes: () => bytes,
   };
+}
+
+/** The text up to the signature. */
+function signedPart(token: string): string {
+  return token.slice(0, token.lastIndexOf('.'));
 }
 
 /** More than the text and the claims that were read from it take, also with many roles (`npm run bench:verifier`). */

@@ -13,6 +13,8 @@ import { Roles } from '../users/account.ts';
 interface IntrospectRoute {
   introspect: Introspect;
   codec: TokenCodec;
+  /** AUDIENCE. */
+  audience: string;
 }
 
 const text = (description: string, example: string) => Type.String({ description, examples: [example] });
@@ -64,6 +66,15 @@ const InactiveToken = Type.Object(
 /** In the reference only: the route sends text, so a serializer would be made and never used. */
 const ANSWER = {
   description: 'What the token is good for',
+  headers: {
+    'X-Latchkey-Audience': {
+      description:
+        'The audience whose tokens this client may ask about: its own, or `AUDIENCE`. Tokens for others are inactive to it. Percent-encoded (`encodeURI`)',
+      required: true,
+      schema: { type: 'string', pattern: '^[!-~]*$' },
+      example: 'latchkey',
+    },
+  },
   content: {
     'application/json': {
       schema: { title: 'Introspection', type: 'object', oneOf: [ActiveToken, InactiveToken] },
@@ -95,9 +106,11 @@ const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
   app,
-  { introspect, codec },
+  { introspect, codec, audience: ownAudience },
 ) => {
   await app.register(formBody);
+  // AUDIENCE may be any text. A registered audience needs no encoding.
+  const encodedOwn = encodeURI(ownAudience);
   const options = {
     schema,
     ...app.auth.client('introspect'),
@@ -112,7 +125,8 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
         ? await codec.verify(token, 'access', 'llt')
         : await codec.verifyExchanged(token, audience);
     const principal = await introspect(bearer, request);
-    reply.type('application/json; charset=utf-8');
+    // A resource server that expects tokens for another audience would take `inactive` for the tokens' fault.
+    reply.header('x-latchkey-audience', audience ?? encodedOwn).type('application/json; charset=utf-8');
     if (!principal) return INACTIVE;
     // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the check.
     const added = {

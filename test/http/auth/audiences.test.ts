@@ -173,6 +173,19 @@ onEachStore('every other operation refuses it with 401', async (t, env) => {
   t.equal((await refresh(target, refresh_token)).statusCode, 200);
 });
 
+test('introspection names the audience that the client may ask about', async (t) => {
+  const AUDIENCE = 'https://id.example.com/é 100%';
+  const target = await buildTestApp(t, { env: { AUDIENCE } });
+  const { orders, gateway } = await audienceClients(target.databaseUrl);
+  const { access_token: subject } = await signUp(target);
+  for (const token of [subject, await exchanged(target, subject), 'no token']) {
+    t.equal((await introspect(target, orders, token)).headers['x-latchkey-audience'], 'orders');
+    const named = String((await introspect(target, gateway, token)).headers['x-latchkey-audience']);
+    t.match(named, /^[!-~]+$/);
+    t.equal(decodeURI(named), AUDIENCE);
+  }
+});
+
 onEachStore('only the client of its audience learns of it, and of no other token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders, gateway } = await audienceClients(target.databaseUrl);
