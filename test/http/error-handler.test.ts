@@ -19,17 +19,17 @@ const METHODS = [
   'QUERY',
 ];
 
-/** Every path, its methods, and `error` on paths for OAuth clients. */
-const PATHS: [path: string, allow: string, oauth?: string][] = [
+/** Every path and its only method. */
+const PATHS: [path: string, allow: string][] = [
   ['/api/auth', 'DELETE, POST'],
   ['/api/auth/7', 'DELETE'],
   ['/api/auth/llt', 'POST'],
   ['/api/auth/llt/7', 'DELETE'],
   ['/api/auth/refresh', 'GET'],
   ['/api/auth/signup', 'POST'],
-  ['/api/auth/exchange', 'POST', 'invalid_request'],
-  ['/api/auth/introspect', 'POST', 'invalid_request'],
-  ['/api/auth/revoke', 'POST', 'invalid_request'],
+  ['/api/auth/exchange', 'POST'],
+  ['/api/auth/introspect', 'POST'],
+  ['/api/auth/revoke', 'POST'],
   ['/api/user', 'GET, PATCH'],
   ['/api/user/password', 'POST'],
   ['/api/auth/password-reset', 'POST'],
@@ -37,17 +37,17 @@ const PATHS: [path: string, allow: string, oauth?: string][] = [
 
 test('a wrong method is 405 with Allow on every path, HEAD among them', async (t) => {
   const target = await buildTestApp(t);
-  for (const [path, allow, oauth] of PATHS) {
+  for (const [path, allow] of PATHS) {
     for (const method of METHODS.filter((each) => !allow.split(', ').includes(each))) {
       const response = await call(target, `${method} ${path}`, {
         headers: { 'x-request-id': 'wrong-method' },
       });
       t.equal(response.headers.allow, allow, `${method} ${path}`);
       if (method === 'HEAD') t.equal(response.statusCode, 405);
-      else refused(t, response, 405, 'method_not_allowed', undefined, oauth);
+      else refused(t, response, 405, 'method_not_allowed');
     }
     const odd = { headers: { 'content-type': 'text/plain' }, payload: 'x'.repeat(20_000) };
-    refused(t, await call(target, `PUT ${path}`, odd), 405, 'method_not_allowed', undefined, oauth);
+    refused(t, await call(target, `PUT ${path}`, odd), 405, 'method_not_allowed');
   }
 });
 

@@ -22,15 +22,14 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     // First of all, so that a body that is too large or malformed does not hide the 404.
     next(request.is404 ? new AuthError('not_found') : undefined);
   });
-  const known = new Map<string, { methods: Set<string>; config: Known }>();
+  const known = new Map<string, { methods: Set<string>; group: RequestGroup }>();
   app.addHook('onRoute', ({ url, method, config }: RouteOptions) => {
-    const { group = 'other', oauthErrors = false } = config ?? {};
-    const found = known.get(url) ?? { methods: new Set(), config: { group, oauthErrors } };
-    for (const each of [method].flat()) found.methods.add(each);
-    known.set(url, found);
+    const { methods, group } = known.get(url) ?? { methods: new Set(), group: config?.group ?? 'other' };
+    for (const each of [method].flat()) methods.add(each);
+    known.set(url, { methods, group });
   });
   app.decorate('refuseOtherMethods', () => {
-    for (const [url, { methods: allowed, config }] of [...known]) {
+    for (const [url, { methods: allowed, group }] of [...known]) {
       const others = ALL_METHODS.filter((method) => !allowed.has(method));
       if (others.length === 0) continue;
       const allow = [...allowed].sort().join(', ');
@@ -38,7 +37,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
         method: others,
         url,
         schema: { hide: true },
-        config,
+        config: { group },
         onRequest: (_request, reply, next) => {
           reply.header('allow', allow);
           next(new AuthError('method_not_allowed'));
@@ -48,12 +47,6 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     }
   });
   done();
-}
-
-/** What the refusals of a path have in common with its route. */
-interface Known {
-  group: RequestGroup;
-  oauthErrors: boolean;
 }
 
 declare module 'fastify' {
