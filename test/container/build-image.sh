@@ -36,6 +36,8 @@ fi
 # Mounts the machine's certificates: behind a proxy with its own CA, `npm ci` in the build needs them.
 certificates=/etc/ssl/certs/ca-certificates.crt
 echo "cafile=$certificates" >"$work/npmrc"
+# buildah allows a step 1,024 open files, too few for `npm ci` on a slow machine: allow as many as here.
 buildah bud --quiet --layers --network host --pull-never --format docker --build-arg "NODE_IMAGE=$base" \
+  --ulimit "nofile=$(ulimit -Hn)" \
   --build-arg "REVISION=$(git -C "$folder" rev-parse HEAD)" \
   --volume "$certificates:$certificates:ro" --volume "$work/npmrc:/root/.npmrc:ro" --tag "$image" "$folder"
