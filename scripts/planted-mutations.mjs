@@ -48,6 +48,12 @@ export const mutations = [
     ['Redis is blamed while PostgreSQL is down', "(isWaiting ? null : 'timeout')", "'timeout'"],
   ),
   ...inFile(
+    'infra/redis/connection/cluster.ts',
+    ['infra/redis/connection/cluster'],
+    ['a closed client of a cluster times its next read', 'clearInterval(refresh);', ''],
+    ['the slot map is read once', 'cluster.refreshSlotsCache();', ''],
+  ),
+  ...inFile(
     'domain/feed/publishing.ts',
     ['domain/feed/publishing'],
     ['the end of a token is not published', 'await feed.publish([key]);', ''],

@@ -24,7 +24,16 @@ export interface ClusterServers {
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-/** @param args for each node. */
+/** One node that serves all slots. */
+export async function startOneNodeCluster(t: Test): Promise<RedisServer> {
+  const bus = ['--cluster-port', String(await freePort()), '--cluster-announce-ip', '127.0.0.1'];
+  const node = await startRedis(t, { args: ['--cluster-enabled', 'yes', ...bus] });
+  await node.ask('CLUSTER', 'ADDSLOTSRANGE', 0, SLOTS - 1);
+  await until(async () => String(await node.ask('CLUSTER', 'INFO')).includes('cluster_state:ok'));
+  return node;
+}
+
+/** Three masters with one replica each. @param args for each node. */
 export async function startCluster(t: Test, ...args: string[]): Promise<ClusterServers> {
   const plan = await Promise.all(
     Array.from({ length: 2 * MASTERS }, async (_, i) => ({

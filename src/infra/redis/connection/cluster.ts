@@ -9,6 +9,7 @@ const REFRESH = 1000;
  * A client of a Redis Cluster. Like makeRedisClient's, its commands fail at once instead of queueing, and it keeps
  * trying to reconnect. It connects to a node on first use, never reuses a connection object after a disconnect, and
  * finds a lost node again when it next reads the slot map.
+ * Once closed, it lets the process end. ioredis's own `slotsRefreshInterval` does not, if a read is under way then.
  */
 export function makeRedisCluster(options: RedisOptions): ScriptedCluster {
   const cluster = new Cluster([...(options.nodes ?? [])], {
@@ -22,7 +23,14 @@ export function makeRedisCluster(options: RedisOptions): ScriptedCluster {
     retryDelayOnTryAgain: 20,
     maxRedirections: 5,
     slotsRefreshTimeout: options.timeout,
-    slotsRefreshInterval: REFRESH,
+  });
+  cluster.once('ready', () => {
+    const refresh = setInterval(() => {
+      if (cluster.status === 'ready') cluster.refreshSlotsCache();
+    }, REFRESH);
+    cluster.once('end', () => {
+      clearInterval(refresh);
+    });
   });
   return defineScripts(cluster);
 }

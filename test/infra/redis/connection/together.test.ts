@@ -3,6 +3,7 @@ import { initialState } from '../../../../src/domain/sessions/rotation.ts';
 import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL } from '../../../contract/token-states.ts';
 import { openGate, quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
+import { startOneNodeCluster } from '../../../support/redis-cluster.ts';
 import { redisServersMissing, startRedis } from '../../../support/redis-server.ts';
 import { aSession, aUser } from '../../../support/token.ts';
 import { until } from '../../../support/until.ts';
@@ -87,10 +88,8 @@ test(
   'one node of a cluster in REDIS_URL gets one call for each token',
   { skip: redisServersMissing },
   async (t) => {
-    const server = await startRedis(t, { args: ['--cluster-enabled', 'yes', '--dir', '{folder}'] });
-    await server.ask('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
-    await until(async () => String(await server.ask('CLUSTER', 'INFO')).includes('cluster_state:ok'));
-    const { put, checkAll, answered } = await open(t, server.url, 'one-node:');
+    const { url } = await startOneNodeCluster(t);
+    const { put, checkAll, answered } = await open(t, url, 'one-node:');
     const latest = await put();
     t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
     answered.splice(0);

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { test } from 'tap';
+import { redisServersMissing } from '../../../support/redis-server.ts';
+import { startOneNodeCluster } from '../../../support/redis-cluster.ts';
+
+/** Milliseconds after which a process that does not end is ended. */
+const PATIENCE = 60_000;
+
+test(
+  'a closed client lets the process end, even during a read of the slot map',
+  { skip: redisServersMissing },
+  async (t) => {
+    const { url, port } = await startOneNodeCluster(t);
+    const file = new URL('../../../../src/infra/redis/connection/cluster.js', import.meta.url).href;
+    const script = `
+      import { makeRedisCluster } from '${file}';
+      const nodes = [{ host: '127.0.0.1', port: ${port} }];
+      const cluster = makeRedisCluster({ url: '${url}', nodes, timeout: 5000 });
+      cluster.on('error', () => {});
+      await cluster.connect();
+      const read = cluster.refreshSlotsCache.bind(cluster);
+      cluster.refreshSlotsCache = (done) => {
+        console.log('read');
+        read(done);
+        cluster.disconnect();
+      };
+    `;
+    const options = { encoding: 'utf8', timeout: PATIENCE } as const;
+    const args = ['--input-type=module', '-e', script];
+    const { stdout } = await promisify(execFile)(process.execPath, args, options);
+    t.equal(stdout, 'read\n', 'it reads the map, and no more once it is closed');
+  },
+);
