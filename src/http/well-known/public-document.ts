@@ -7,7 +7,11 @@ import { ref } from '../openapi/refusals.ts';
 export interface PublicDocument<Body> {
   body: Body;
   etag: string;
+  /** The body as the route's serialiser writes it, from the first answer on. */
+  json?: string;
 }
+
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 export const IfNoneMatch = Type.Object({
   'if-none-match': Type.Optional(Type.String({ description: 'The `ETag` of your copy' })),
@@ -38,16 +42,21 @@ export function makePublicDocument<Body>(body: Body): PublicDocument<Body> {
 export function sendPublicDocument<Body>(
   request: FastifyRequest,
   reply: FastifyReply,
-  { body, etag }: PublicDocument<Body>,
+  document: PublicDocument<Body>,
   maxAge: number,
 ): void {
+  const { etag } = document;
   void reply
     .header('cache-control', `public, max-age=${maxAge}`)
     .header('etag', etag)
     .header('access-control-allow-origin', '*');
   const known = request.headers['if-none-match'];
-  if (known !== undefined && isAmong(etag, known)) void reply.code(304).send();
-  else void reply.send(body);
+  if (known !== undefined && isAmong(etag, known)) {
+    void reply.code(304).send();
+    return;
+  }
+  document.json ??= reply.serialize(document.body) as string;
+  void reply.type(JSON_TYPE).send(document.json);
 }
 
 /** Uses the weak comparison: a proxy that compresses makes our tag weak. */
