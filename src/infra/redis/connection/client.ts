@@ -9,6 +9,8 @@ export interface RedisNode {
 
 /** Milliseconds. */
 const RECONNECT = 100;
+/** A write of this many bytes saves no more by waiting for others. */
+const LARGE_WRITE = 1536;
 
 export interface RedisOptions {
   /** REDIS_URL: scheme, user, password and database. Without Sentinel or cluster, the address too. */
@@ -44,6 +46,7 @@ class LastingRedis extends Redis {
   /**
    * Combines the commands of one event-loop turn into one write: under load, a write per command costs more than the
    * command. ioredis's own auto-pipelining does this too, but for scripts its bookkeeping costs more than it saves.
+   * What is large leaves at once, so that Redis works on it while we write the rest.
    */
   override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
     // Undefined before the first connection, although the type does not say so.
@@ -54,7 +57,9 @@ class LastingRedis extends Redis {
         stream.uncork();
       });
     }
-    return super.sendCommand(...args);
+    const sent = super.sendCommand(...args);
+    if (stream && stream.writableLength >= LARGE_WRITE) stream.uncork();
+    return sent;
   }
 }
 
