@@ -3,8 +3,8 @@ import { parseUsername } from '../domain/users/identifiers.ts';
 import { listOf } from './networks.ts';
 
 /**
- * How an environment variable is read, and how docs/configuration.md describes it. Messages follow the variable's name and
- * never repeat its value: it may be a secret.
+ * How an environment variable is read, and how docs/configuration.md describes it. Messages follow the variable's name
+ * and never repeat its value: it may be a secret.
  */
 export interface Field<Type> extends Description {
   schema: z.ZodType<Type, string | undefined>;

@@ -4,7 +4,10 @@ import type { Right } from '../domain/clients/rights.ts';
 import type { AuthError, ErrorCode } from '../domain/errors.ts';
 import { detailOf, PROBLEM_TYPE, ProblemSchema } from './problem.ts';
 
-/** The error names of RFC 6749, sections 4.1.2.1 and 5.2, and RFC 8693, section 2.2.2. Any other code of ours becomes `invalid_request`. */
+/**
+ * The error names of RFC 6749, sections 4.1.2.1 and 5.2, and RFC 8693, section 2.2.2. Any other code of ours becomes
+ * `invalid_request`.
+ */
 const OAUTH_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_client: 'invalid_client',
   right_missing: 'unauthorized_client',

@@ -23,8 +23,8 @@ interface SpreadOptions {
  * `unavailable` meets all callers alike, so nothing else is spread or counted. The more refusals in the present second
  * or the one before, the longer the spread. Each replica counts its own.
  *
- * The spread takes at most half of the retry window. A client whose answer was lost, and whose session another tab uses,
- * must be back within that window: after it, its retry would look like a theft.
+ * The spread takes at most half of the retry window. A client whose answer was lost, and whose session another tab
+ * uses, must be back within that window: after it, its retry would look like a theft.
  */
 export function makeRetrySpread({ clock, random, retryWindow }: SpreadOptions): RetrySpread {
   const longest = retryWindow === 0 ? LONGEST : Math.min(LONGEST, Math.floor(retryWindow / 2));

@@ -23,6 +23,20 @@ export const MessageSchema = Type.Object(
   { title: 'Message', description: 'The request was carried out', additionalProperties: false },
 );
 
+/** The answer of a request that ends tokens. @param msg what it says to people. */
+export function endedTokens(title: string, msg: string) {
+  return Type.Object(
+    {
+      msg: Type.String({ description: 'For people', examples: [msg] }),
+      ended: Type.Integer({
+        description: 'The number of live tokens that this request has ended',
+        examples: [3],
+      }),
+    },
+    { title, description: 'The request was carried out', additionalProperties: false },
+  );
+}
+
 /**
  * The domain checks form, length and characters after normalisation, and a validator would check them before it. So the
  * limits of texts are shown in the reference only (openapi/shown.ts).

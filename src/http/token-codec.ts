@@ -73,8 +73,8 @@ interface KeyCodec extends Signer {
 }
 
 /**
- * Checks signature and issuer, but not the expiry. The token has this key's header. Checks the audience of all but access
- * tokens: there it tells them from exchanged ones.
+ * Checks signature and issuer, but not the expiry. The token has this key's header. Checks the audience of all but
+ * access tokens: there it tells them from exchanged ones.
  */
 type CheckToken = (token: string) => RawClaims | TokenRefusal;
 
@@ -242,8 +242,8 @@ function makeHmacCheck(
 }
 
 /**
- * @fastify/jwt checks the others. With a function that finds the key, a token takes three times as long. Its keys cannot
- * change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
+ * @fastify/jwt checks the others. With a function that finds the key, a token takes three times as long. Its keys
+ * cannot change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
  * (docs/adr/0004-one-jwt-instance-a-key.md).
  */
 async function makePublicKeyCheck(

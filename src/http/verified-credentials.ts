@@ -10,9 +10,9 @@ export interface VerifiedCredentials<Identity> {
 const CAPACITY = 10_000;
 
 /**
- * A cache by the credential itself. A hash of it as the key, as fast-jwt's cache has, costs more than all other steps of
- * a lookup. When the young generation is full, it becomes the old one, and the former old one is dropped. A credential
- * in use moves to the young one, so that of a busy client stays.
+ * A cache by the credential itself. A hash of it as the key, as fast-jwt's cache has, costs more than all other steps
+ * of a lookup. When the young generation is full, it becomes the old one, and the former old one is dropped. A
+ * credential in use moves to the young one, so that of a busy client stays.
  */
 export function makeVerifiedCredentials<Identity>(capacity = CAPACITY): VerifiedCredentials<Identity> {
   let young = new Map<string, Identity>();

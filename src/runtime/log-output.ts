@@ -58,8 +58,8 @@ export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }:
   let reported = 0;
 
   /**
-   * Writes what waits, up to the first failure. Lines wait for a reader that stops or a disk that is full, and not for a
-   * reader that has ended.
+   * Writes what waits, up to the first failure. Lines wait for a reader that stops or a disk that is full, and not for
+   * a reader that has ended.
    */
   function flush(): void {
     let hasWritten = false;

@@ -61,7 +61,9 @@ export function makeReadiness({
     };
   };
 
-  /** Sessions are served only after the database's revocations have been replayed to Redis: that is no failure of Redis. */
+  /**
+   * Sessions are served only after the database's revocations have been replayed to Redis: that is no failure of Redis.
+   */
   function explain(error: unknown, databaseWorks: boolean): string {
     const isWaiting = error instanceof AuthError && error.cause === undefined;
     const failure = redisFailure() ?? (isWaiting ? null : 'timeout');

@@ -5,14 +5,14 @@ import type { VerifiedToken } from './verified-token.ts';
 
 /**
  * Most long-lived tokens never expire, so a list of revocations that drops old entries cannot tell which are good. The
- * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation, and changes of
- * its user.
+ * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation, and changes
+ * of its user.
  */
 export interface LongLivedTokens {
   learn(message: FeedMessage): void;
   /**
-   * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived since;
-   * null otherwise.
+   * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived
+   * since; null otherwise.
    */
   known(verified: VerifiedToken): readonly string[] | null;
   /** @returns the user's present roles. @throws VerifierError `invalid_token`, `unavailable` */

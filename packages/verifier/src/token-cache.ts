@@ -9,8 +9,9 @@ export interface ReadToken {
 }
 
 /**
- * Checked tokens, by the text that is signed: a hash of it as the key would cost more than all other steps of a look-up.
- * The same text may be signed differently, and a signature may be spelled differently, but one token has one entry.
+ * Checked tokens, by the text that is signed: a hash of it as the key would cost more than all other steps of a
+ * look-up. The same text may be signed differently, and a signature may be spelled differently, but one token has one
+ * entry.
  */
 export interface TokenCache {
   /** Undefined also for a known text with another signature. */

@@ -21,8 +21,9 @@ interface VerifyPorts {
 }
 
 /**
- * Checks that the session of an access token or an exchanged one, or an LLT, is good now. The token's signature and claims have been
- * verified before. Takes one round trip to the fast store, and more only if the token's key is missing there.
+ * Checks that the session of an access token or an exchanged one, or an LLT, is good now. The token's signature and
+ * claims have been verified before. Takes one round trip to the fast store, and more only if the token's key is missing
+ * there.
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {

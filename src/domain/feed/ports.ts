@@ -34,9 +34,9 @@ export interface FeedPage {
 
 /**
  * The stream of revocations and changed users that all replicas share. It is bounded, and the records stay
- * authoritative. A new epoch begins whenever events may be missing: the stream was emptied, restarted or failed over, or no replica renewed it for
- * a while. If the store is down, every method fails with AuthError('unavailable').
- * Two implementations, one contract suite: `infra/redis` and `infra/memory`.
+ * authoritative. A new epoch begins whenever events may be missing: the stream was emptied, restarted or failed over,
+ * or no replica renewed it for a while. If the store is down, every method fails with AuthError('unavailable'). Two
+ * implementations, one contract suite: `infra/redis` and `infra/memory`.
  */
 export interface RevocationFeed {
   /**

@@ -30,7 +30,9 @@ export function isPattern(folded: string): boolean {
   return (unit !== null && lengthOf(unit) <= LONGEST_UNIT) || isWalk(folded);
 }
 
-/** The shortest text, of at most 64 characters, that gives the whole if it is repeated; its last copy may be cut off. */
+/**
+ * The shortest text, of at most 64 characters, that gives the whole if it is repeated; its last copy may be cut off.
+ */
 export function repeatedUnit(text: string): string | null {
   for (let size = 1; size * 2 <= text.length && size <= LONGEST_COMPARED; size++)
     if (text.slice(size) === text.slice(0, -size)) return text.slice(0, size);

@@ -1,3 +1,6 @@
+import type { Bulkhead } from './bulkhead.ts';
+import type { IsCommonPassword } from './policy.ts';
+
 /** Hashes passwords. Slow by design; always called through the bulkhead. */
 export interface PasswordHasher {
   /** The cost of new hashes. */
@@ -21,6 +24,15 @@ export interface PasswordHasher {
   toImitate(all: readonly HashCost[], done: HashCost | null): HashCost[];
   /** Whether the password that this hash matched should be hashed anew, with today's algorithm and parameters. */
   isOutdated(hash: Uint8Array, password: string): boolean;
+}
+
+/** What a use case needs to take a new password. */
+export interface NewPasswordPorts {
+  hasher: Pick<PasswordHasher, 'hash'>;
+  bulkhead: Pick<Bulkhead, 'run'>;
+  isCommonPassword: IsCommonPassword;
+  /** PASSWORD_MIN_LENGTH, in code points. */
+  passwordMinLength: number;
 }
 
 /** An algorithm with its parameters, as text: hashes of equal cost take equal work. */

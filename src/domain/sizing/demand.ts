@@ -47,8 +47,8 @@ export interface Demand {
 }
 
 /**
- * What these users ask for. A signup costs what a login costs, so it counts as one. A visit begins cold if the one before
- * ended more than SESSION_CACHE_TTL ago. Visits are taken to begin at random moments.
+ * What these users ask for. A signup costs what a login costs, so it counts as one. A visit begins cold if the one
+ * before ended more than SESSION_CACHE_TTL ago. Visits are taken to begin at random moments.
  * @param sessionCacheTtl in seconds.
  */
 export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {

@@ -119,8 +119,9 @@ export interface TokenStore {
   ): Promise<StolenLongLived | null>;
 
   /**
-   * Revokes every LLT of the user (unless they are kept) and every session used since `usedSince` (µs), in one transaction and under the lock
-   * under which they are added. A token that is added concurrently is ended too, or is added afterwards.
+   * Revokes every LLT of the user (unless they are kept) and every session used since `usedSince` (µs), in one
+   * transaction and under the lock under which they are added. A token that is added concurrently is ended too, or is
+   * added afterwards.
    * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
    */
   revokeAll(

@@ -92,7 +92,8 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
 
     /**
      * Renews the tombstones and changed users of the last minute and of the time since the last renewal, in which a
-     * store may have been down. The feed gets the events that it lacks: a failover may have lost them, or they went to a demoted master.
+     * store may have been down. The feed gets the events that it lacks: a failover may have lost them, or they went to
+     * a demoted master.
      */
     async renewRecent(): Promise<void> {
       const now = clock.monotonic();

@@ -71,8 +71,8 @@ export interface TokenStateStore {
 
   /**
    * Puts the state and user of a token that is new, or whose key was missing. It is refused if a state or tombstone
-   * exists already, if its source is older than 10 seconds, and if the store may have lost something of the user since. A
-   * user with a smaller version than the store knows is left out.
+   * exists already, if its source is older than 10 seconds, and if the store may have lost something of the user since.
+   * A user with a smaller version than the store knows is left out.
    * @param user null leaves the user as the store knows it.
    * @param asOf the store's clock before the record was read, in microseconds: of `preparePut`, or of `missing`.
    * @returns whether the state was accepted.

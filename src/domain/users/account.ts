@@ -60,8 +60,8 @@ export interface AccountStore {
   add(account: NewAccount): Promise<Account>;
 
   /**
-   * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that and
-   * a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so.
+   * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that
+   * and a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so.
    * @param at milliseconds since 1970.
    * @returns null if there is none.
    * @throws AuthError `username_taken` (also by a lookalike), `email_taken`

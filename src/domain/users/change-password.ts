@@ -2,32 +2,25 @@ import type { Caller } from '../access-tokens/principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { Bulkhead } from '../passwords/bulkhead.ts';
 import type { PasswordStore } from '../passwords/password-store.ts';
 import {
   normalisePassword,
   parsePassword,
   PASSWORD_MAX_LENGTH,
   requireUnguessable,
-  type IsCommonPassword,
 } from '../passwords/policy.ts';
-import type { PasswordHasher } from '../passwords/ports.ts';
+import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import { collectFields, parseTry } from './identifiers.ts';
 
-interface ChangePasswordPorts {
+interface ChangePasswordPorts extends NewPasswordPorts {
   confirmPassword: ConfirmPassword;
   passwords: Pick<PasswordStore, 'change'>;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishEndings: FinishEndings;
-  hasher: Pick<PasswordHasher, 'hash'>;
-  bulkhead: Pick<Bulkhead, 'run'>;
-  isCommonPassword: IsCommonPassword;
-  /** PASSWORD_MIN_LENGTH, in code points. */
-  passwordMinLength: number;
   lifetimes: Lifetimes;
   clock: Clock;
   audit: Audit;

@@ -29,8 +29,8 @@ export interface ProfileChangeRequest extends ConfirmationSource {
 /**
  * Changes the caller's names. A repeat is safe.
  * @throws AuthError `token_not_allowed` (the caller presents an LLT), `validation_failed`, `invalid_credentials`,
- * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session has
- * ended meanwhile)
+ * `username_taken`, `email_taken`, `rate_limited`, `overloaded`, `unavailable`, `invalid_token` (the caller's session
+ * has ended meanwhile)
  */
 export function makeChangeProfile(ports: ChangeProfilePorts) {
   const { users, confirmPassword, tokenStates, finishUserChange, audit } = ports;

@@ -2,25 +2,19 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
 import { AuthError } from '../errors.ts';
-import type { Bulkhead } from '../passwords/bulkhead.ts';
-import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
-import type { PasswordHasher } from '../passwords/ports.ts';
+import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
+import type { NewPasswordPorts } from '../passwords/ports.ts';
 import type { Account, AccountStore } from './account.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
 import { roleErrors } from './roles.ts';
 
-interface CreateAccountPorts {
+interface CreateAccountPorts extends NewPasswordPorts {
   accounts: Pick<AccountStore, 'add'>;
   users: Pick<UserStore, 'findTaken'>;
-  hasher: Pick<PasswordHasher, 'hash'>;
   /** A hash that no password opens, which takes the work of a real one. */
   hashThatNothingOpens: () => Uint8Array;
-  bulkhead: Pick<Bulkhead, 'run'>;
-  isCommonPassword: IsCommonPassword;
   newNames: NewNames;
-  /** PASSWORD_MIN_LENGTH, in code points. */
-  passwordMinLength: number;
   audit: Audit;
 }
 

@@ -62,7 +62,8 @@ export interface UserStore {
   ): Promise<{ user: User; isChanged: boolean }>;
 
   /**
-   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the order of ids.
+   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the
+   * order of ids.
    * @param after only greater ids.
    */
   changedSince(ago: number, limit: number, after?: number): Promise<User[]>;

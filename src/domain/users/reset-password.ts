@@ -2,26 +2,20 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { Bulkhead } from '../passwords/bulkhead.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts';
-import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
-import type { PasswordHasher } from '../passwords/ports.ts';
+import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
+import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { hashResetToken } from '../passwords/reset-token.ts';
 import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 
-interface ResetPasswordPorts {
+interface ResetPasswordPorts extends NewPasswordPorts {
   passwords: Pick<PasswordStore, 'findReset' | 'redeem'>;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishEndings: FinishEndings;
   limitGuess: LimitGuess;
-  hasher: Pick<PasswordHasher, 'hash'>;
-  bulkhead: Pick<Bulkhead, 'run'>;
-  isCommonPassword: IsCommonPassword;
-  /** PASSWORD_MIN_LENGTH, in code points. */
-  passwordMinLength: number;
   lifetimes: Lifetimes;
   clock: Clock;
   audit: Audit;

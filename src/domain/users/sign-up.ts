@@ -4,9 +4,8 @@ import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
-import type { Bulkhead } from '../passwords/bulkhead.ts';
-import { parsePassword, requireUnguessable, type IsCommonPassword } from '../passwords/policy.ts';
-import type { PasswordHasher } from '../passwords/ports.ts';
+import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
+import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { initialState } from '../sessions/rotation.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { SessionGrant } from '../sessions/session.ts';
@@ -18,18 +17,13 @@ import type { NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
 import type { User } from './user.ts';
 
-interface SignUpPorts {
+interface SignUpPorts extends NewPasswordPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
   tokenStates: Pick<TokenStateStore, 'now' | 'preparePut' | 'put'>;
   knownDevices: KnownDeviceStore;
-  hasher: Pick<PasswordHasher, 'hash'>;
-  bulkhead: Pick<Bulkhead, 'run'>;
-  isCommonPassword: IsCommonPassword;
   newNames: NewNames;
   /** SIGNUP_ENABLED. */
   enabled: boolean;
-  /** PASSWORD_MIN_LENGTH, in code points. */
-  passwordMinLength: number;
   clock: Clock;
   audit: Audit;
   observe?: Pick<Observe, 'signUpRefused'>;

@@ -10,8 +10,8 @@ export interface User {
   /** What services let it do (roles.ts). */
   roles: string[];
   /**
-   * How often its names, roles or status changed. Absent in an answer of the fast store, which may be behind the record;
-   * counts as 0.
+   * How often its names, roles or status changed. Absent in an answer of the fast store, which may be behind the
+   * record; counts as 0.
    */
   version?: number;
 }

@@ -65,8 +65,8 @@ const schema = operation({
 });
 
 /**
- * The caller is a service (Basic), or holds the subject token (Bearer). A request has one Authorization header, so it is
- * never both.
+ * The caller is a service (Basic), or holds the subject token (Bearer). A request has one Authorization header, so it
+ * is never both.
  */
 export const exchangeRoute: FastifyPluginAsyncTypebox<ExchangeRoute> = async (app, { exchange, codec }) => {
   await app.register(formBody);

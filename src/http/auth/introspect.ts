@@ -101,7 +101,9 @@ const schema = operation({
   answers: { 200: ANSWER },
 });
 
-/** The roles in our claims. More members follow, and no string in JSON holds this text, since its quotes are escaped. */
+/**
+ * The roles in our claims. More members follow, and no string in JSON holds this text, since its quotes are escaped.
+ */
 const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
@@ -128,7 +130,8 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     // A resource server that expects tokens for another audience would take `inactive` for the tokens' fault.
     reply.header('x-latchkey-audience', audience ?? encodedOwn).type('application/json; charset=utf-8');
     if (!principal) return INACTIVE;
-    // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the check.
+    // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the
+    // check.
     const added = {
       active: true,
       token_type: 'Bearer',

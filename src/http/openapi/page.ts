@@ -1,6 +1,6 @@
 /**
- * Runs in the page at /docs, which gets it as text: it may use nothing outside itself. A plugin of Swagger UI that shows
- * an error in one line, with its codes, until it is clicked. Unfolded, the errors of signup took 6,000 pixels.
+ * Runs in the page at /docs, which gets it as text: it may use nothing outside itself. A plugin of Swagger UI that
+ * shows an error in one line, with its codes, until it is clicked. Unfolded, the errors of signup took 6,000 pixels.
  */
 export function collapseErrors() {
   return {

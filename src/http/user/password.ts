@@ -6,7 +6,7 @@ import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf } from '../plugins/authenticate.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
-import { closedBody, NewPassword, Password } from '../schemas.ts';
+import { closedBody, endedTokens, NewPassword, Password } from '../schemas.ts';
 
 interface PasswordRoute {
   changePassword: ChangePassword;
@@ -35,13 +35,7 @@ const schema = operation({
     ),
   }),
   response: {
-    200: Type.Object(
-      {
-        msg: Type.String({ description: 'For people', examples: ['password changed'] }),
-        ended: Type.Integer({ description: 'The number of live tokens that have ended', examples: [2] }),
-      },
-      { title: 'PasswordChanged', description: 'The request was carried out', additionalProperties: false },
-    ),
+    200: endedTokens('PasswordChanged', 'password changed'),
   },
 });
 

@@ -7,7 +7,7 @@ import { SHOWN_REASONS, type EndedPosition, type EndedToken } from '../../domain
 import { ENDED_PAGE, type ListTokens } from '../../domain/users/list-tokens.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
-import { Id, refuseBody, Timestamp, timestamp } from '../schemas.ts';
+import { endedTokens, Id, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { tokenBody, TokenSchema } from './profile.ts';
 
 interface TokensRoute {
@@ -86,20 +86,7 @@ const endSchema = operation({
     { additionalProperties: false },
   ),
   response: {
-    200: Type.Object(
-      {
-        msg: Type.String({ description: 'For people', examples: ['logged out everywhere'] }),
-        ended: Type.Integer({
-          description: 'The number of live tokens that this request has ended',
-          examples: [3],
-        }),
-      },
-      {
-        title: 'LoggedOutEverywhere',
-        description: 'The request was carried out',
-        additionalProperties: false,
-      },
-    ),
+    200: endedTokens('LoggedOutEverywhere', 'logged out everywhere'),
   },
 });
 

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
-import { refuseBody, Timestamp, timestamp } from '../schemas.ts';
+import { endedTokens, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { tokenBody, TokenSchema } from '../user/profile.ts';
 import { accountId, AccountParams } from './account.ts';
 
@@ -37,16 +37,7 @@ const endSchema = operation({
   summary: 'End every session and long-lived token of an account',
   description: 'Needs the right `users.write`. The user may log in again. A repeat is safe.',
   response: {
-    200: Type.Object(
-      {
-        msg: Type.String({ description: 'For people', examples: ['logged out everywhere'] }),
-        ended: Type.Integer({
-          description: 'The number of live tokens that this request has ended',
-          examples: [3],
-        }),
-      },
-      { title: 'UserTokensEnded', description: 'The request was carried out', additionalProperties: false },
-    ),
+    200: endedTokens('UserTokensEnded', 'logged out everywhere'),
   },
 });
 

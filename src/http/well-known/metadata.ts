@@ -62,9 +62,9 @@ const schema = operation({
 });
 
 /**
- * RFC 8414's metadata. Latchkey has no authorization endpoint, and its token endpoint only exchanges tokens. Members that
- * begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that (section
- * 3.1); it is served under both, since a proxy may strip the issuer's path.
+ * RFC 8414's metadata. Latchkey has no authorization endpoint, and its token endpoint only exchanges tokens. Members
+ * that begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that
+ * (section 3.1); it is served under both, since a proxy may strip the issuer's path.
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
   const document = makePublicDocument(metadataOf(issuer));

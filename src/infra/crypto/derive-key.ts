@@ -39,8 +39,8 @@ export async function deriveKey(recipe: Recipe, password: string, length: number
 }
 
 /**
- * Starts a thread for one key. WebAssembly's memory never shrinks: only the thread's end gives it back, and the place in
- * the bulkhead is held until then. A start takes some 40 ms, less than any hash worth importing.
+ * Starts a thread for one key. WebAssembly's memory never shrinks: only the thread's end gives it back, and the place
+ * in the bulkhead is held until then. A start takes some 40 ms, less than any hash worth importing.
  */
 function inWorker(workerData: WorkerTask): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

@@ -67,7 +67,8 @@ export function observedClient(
     constructor(...args: ConstructorParameters<typeof pg.Client>) {
       super(...args);
       // The pool hands a connection out without a listener, and Prisma adds one only after a promise. An error between
-      // would end the process: with a queue, the answer that frees a connection and the server's FATAL may arrive together.
+      // would end the process: with a queue, the answer that frees a connection and the server's FATAL may arrive
+      // together.
       this.on('error', () => undefined);
     }
 

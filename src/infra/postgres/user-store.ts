@@ -14,7 +14,8 @@ import { sessionColumns } from './token-store.ts';
 
 /**
  * The accounts in PostgreSQL.
- * @param reserved hashes under which names of deleted accounts may be reserved; may be left out where no name is checked.
+ * @param reserved hashes under which names of deleted accounts may be reserved; may be left out where no name is
+ * checked.
  */
 export function makeUserStore(
   prisma: PrismaClient,
