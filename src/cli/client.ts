@@ -34,8 +34,8 @@ export const run: Command = async ({ env, words, values }) => {
 };
 
 /**
- * Reads `create NAME [--may RIGHTS] [--audience AUDIENCE]`, `allow NAME RIGHTS`, `list`, `rotate NAME`, `rotate NAME
- * --again`, `rotate NAME --finish` and `delete NAME`.
+ * Reads `create NAME [--may RIGHTS] [--audience AUDIENCE]`, `allow NAME RIGHTS`, `list`, `rotate NAME`,
+ * `rotate NAME --again`, `rotate NAME --finish` and `delete NAME`.
  * @returns an error message for any other arguments.
  */
 export function parseClientCommand(

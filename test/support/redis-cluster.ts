@@ -33,7 +33,7 @@ export async function startOneNodeCluster(t: Test): Promise<RedisServer> {
   return node;
 }
 
-/** Three masters with one replica each. @param args for each node. */
+/** @param args for each node. */
 export async function startCluster(t: Test, ...args: string[]): Promise<ClusterServers> {
   const plan = await Promise.all(
     Array.from({ length: 2 * MASTERS }, async (_, i) => ({

@@ -9,7 +9,7 @@ export interface RedisNode {
 
 /** Milliseconds. */
 const RECONNECT = 100;
-/** A write of this many bytes saves no more by waiting for others. */
+/** Bytes. A write of this size leaves at once: to wait for others would save nothing more (ADR 30). */
 const LARGE_WRITE = 1536;
 
 export interface RedisOptions {

@@ -18,6 +18,21 @@ test('commands of one turn arrive in order', { skip: redisMissing }, async (t) =
   t.equal(await redis.llen(`${prefix}list`), 200, 'and a later one after them');
 });
 
+test('a large command leaves before the end of the turn', { skip: redisMissing }, async (t) => {
+  const { url } = testRedis(t);
+  const redis = quietRedisClient({ url, timeout: 5000 });
+  t.teardown(() => {
+    redis.disconnect();
+  });
+  await redis.connect();
+  const small = redis.echo('small');
+  t.equal(redis.stream.writableCorked, 1, 'a small one waits for others');
+  const large = redis.echo('x'.repeat(2000));
+  t.equal(redis.stream.writableCorked, 0);
+  const after = redis.echo('after');
+  t.strictSame(await Promise.all([small, large, after]), ['small', 'x'.repeat(2000), 'after']);
+});
+
 test('commands fail while Redis is away, and work once it is back', { skip: redisMissing }, async (t) => {
   const { url } = testRedis(t);
   const redis = quietRedisClient({ url, timeout: 5000 });
