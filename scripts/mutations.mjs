@@ -1,15 +1,16 @@
 // `npm run test:mutations [-- NAME…]`: plants one mistake at a time and expects a test to fail. Works on copies of dist/,
 // never on the tree itself. planted-mutations.mjs lists the mistakes; lua-mutants.mjs makes more of them in the Lua
-// scripts by rule, because Stryker does not know Lua.
+// scripts by rule, because Stryker does not know Lua. With `--check` it only finds the text that each mistake replaces.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { parseArgs } from 'node:util';
 import ts from 'typescript';
 import { luaMutants } from './lua-mutants.mjs';
-import { mutations } from './planted-mutations.mjs';
+import { mutations, pathOf } from './planted-mutations.mjs';
 import { testEnvironment } from './test-environment.mjs';
 
 /** Seconds: for a test without a mutation, and the least for one with a mutation. */
@@ -17,11 +18,16 @@ const LONGEST = 300;
 const LEAST = 15;
 
 const root = new URL('..', import.meta.url).pathname;
-const filters = process.argv.slice(2);
+const { values: flags, positionals: filters } = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: 'boolean', default: false } },
+});
 const chosen = [...mutations, ...luaMutants(root)].filter(
   ({ file, name }) => filters.length === 0 || filters.some((text) => `${file} ${name}`.includes(text)),
 );
 if (chosen.length === 0) fail('no mutation matches');
+for (const { file, find } of chosen) if (find !== undefined) findOnce(file, find);
+if (flags.check) process.exit(0);
 
 await import('./build.mjs');
 
@@ -75,7 +81,8 @@ function makeCopy() {
 
 /** Plants a mutation, runs its tests, restores the file. @returns the first test that failed. */
 async function plant(copy, { file, tests, ...mutation }) {
-  const mutant = mutation.mutant ?? replaceOnce(file, mutation);
+  const mutant =
+    mutation.mutant ?? findOnce(file, mutation.find).replace(mutation.find, () => mutation.replace);
   const target = join(copy, 'dist', pathOf(file).replace(/\.ts$/, '.js'));
   const original = readFileSync(target);
   writeFileSync(target, file.endsWith('.ts') ? compile(mutant) : mutant);
@@ -89,15 +96,11 @@ async function plant(copy, { file, tests, ...mutation }) {
   return caughtBy;
 }
 
-/** Files are named below src/; those of the package for services by their whole path. */
-function pathOf(file) {
-  return file.startsWith('packages/') ? file : join('src', file);
-}
-
-function replaceOnce(file, { find, replace }) {
+/** @returns the file's text */
+function findOnce(file, find) {
   const source = readFileSync(join(root, pathOf(file)), 'utf8');
   if (source.split(find).length !== 2) fail(`${file} must hold this text once:\n${find}`);
-  return source.replace(find, () => replace);
+  return source;
 }
 
 /** Ignores types: a test has to catch the mistake. */

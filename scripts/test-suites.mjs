@@ -115,7 +115,7 @@ export function isIn(suite, file, hasNames) {
   const own = suiteOf(file);
   const path = file.replace(/^dist\/test\//, '');
   const isSlow = SLOW.some((name) => path === `${name}.test.js`);
-  if (suite === 'quick') return !isSlow && QUICK.some((start) => path.startsWith(start));
+  if (suite === 'quick') return !isSlow && own === 'core' && QUICK.some((start) => path.startsWith(start));
   if (suite === 'again') return !isSlow && own === 'core';
   if (suite === 'all' || (suite === 'core' && hasNames)) return !APART.includes(own);
   return own === suite;
@@ -130,6 +130,11 @@ export function readArguments(words) {
   if (unknown !== undefined) throw new Error(`no suite --${unknown}`);
   const filters = words.filter((word) => !options.includes(word));
   return { suites: suites.length === 0 ? ['core'] : suites, filters };
+}
+
+/** Files that use the whole machine for minutes. They run one at a time, after the others. */
+export function needsMachine(file) {
+  return suiteOf(file) === 'container' || file.startsWith('dist/test/fault/overload.');
 }
 
 /** A lower rank starts earlier. */

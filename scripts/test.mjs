@@ -10,7 +10,7 @@ import { runFiles } from './run-files.mjs';
 import { briefly, closingLines } from './tap-summary.mjs';
 import { openTestDatabase } from './test-database.mjs';
 import { testEnvironment } from './test-environment.mjs';
-import { isIn, rank, readArguments, timeoutOf } from './test-suites.mjs';
+import { isIn, needsMachine, rank, readArguments, timeoutOf } from './test-suites.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const { suites, filters } = readArguments(process.argv.slice(2));
@@ -40,8 +40,7 @@ async function run(names) {
   const progress = makeProgress(names.length);
   // Tests mostly wait for a store or a process.
   const cores = Math.max(2, Math.min(availableParallelism(), 8));
-  const results = await runFiles(names, {
-    jobs: suites.includes('container') ? 1 : cores + 1,
+  const options = {
     timeoutOf,
     env: {
       ...environment,
@@ -50,7 +49,14 @@ async function run(names) {
     cwd: root,
     onStart: progress.start,
     onEnd: progress.end,
-  });
+  };
+  const results = [
+    ...(await runFiles(
+      names.filter((file) => !needsMachine(file)),
+      { ...options, jobs: cores + 1 },
+    )),
+    ...(await runFiles(names.filter(needsMachine), { ...options, jobs: 1 })),
+  ];
   // In CI, a missing program is a failure.
   const refused = process.env.CI === 'true' ? results.flatMap(({ leftOut }) => leftOut) : [];
   const wrong = results.filter(({ problem }) => problem !== null);

@@ -62,6 +62,31 @@ test(
     await until(() => !isAlive(pid));
     await closed;
 
+    await t.test('a build writes the revision of its own repository, or the one given', (t) => {
+      const revision = () => readFileSync(join(project, 'dist/src/revision'), 'utf8');
+      const options = (env = {}) => ({ cwd: project, encoding: 'utf8' as const, env: npmEnvironment(env) });
+      const build = (env = {}) => spawnSync(process.execPath, ['scripts/build.mjs'], options(env));
+      t.equal(revision(), 'unknown\n', 'no repository');
+      t.match(build({ REVISION: 'v1.2-3_a' }), { status: 0 });
+      t.equal(revision(), 'v1.2-3_a\n');
+      for (const REVISION of ['two\nlines', 'x'.repeat(65)])
+        t.match(build({ REVISION }), { status: 1, stderr: /^REVISION is not a commit/ });
+      const author = ['-c', 'user.name=A', '-c', 'user.email=a@example.com'];
+      for (const args of [
+        ['init'],
+        ['add', 'package.json'],
+        [...author, 'commit', '-m', 'All'],
+        ['tag', 'v1'],
+      ])
+        t.match(spawnSync('git', args, options()), { status: 0 });
+      build();
+      t.match(revision(), /^[0-9a-f]{40}\n$/);
+      writeFileSync(join(project, 'package.json'), ` ${readFileSync(join(project, 'package.json'), 'utf8')}`);
+      build();
+      t.match(revision(), /^[0-9a-f]{40}-dirty\n$/);
+      t.end();
+    });
+
     rmSync(join(project, 'node_modules/typescript'));
     rmSync(join(project, 'dist/.steps/service'));
     const build = [join(project, 'scripts/build.mjs')];

@@ -8,11 +8,12 @@ interface TestSuites {
   SUITES: Record<string, string[]>;
   suiteOf: (file: string) => string;
   readArguments: (words: string[]) => { suites: string[]; filters: string[] };
+  needsMachine: (file: string) => boolean;
   isIn: (suite: string, file: string, hasNames: boolean) => boolean;
 }
 
 const path = join(ROOT, 'scripts/test-suites.mjs');
-const { SUITES, suiteOf, isIn, readArguments } = (await import(path)) as TestSuites;
+const { SUITES, suiteOf, isIn, needsMachine, readArguments } = (await import(path)) as TestSuites;
 
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map(String)
@@ -31,7 +32,13 @@ test('each suite has files and a script, and CI runs it', (t) => {
       `${suite} has files`,
     );
     t.match(scripts[`test:${suite}`], `scripts/test.mjs --${suite}`);
-    t.match(ci, new RegExp(`^step tests \\S+ npm (run test:${suite}|test -- .*--${suite}( .*)?)$`, 'm'));
+    t.match(
+      ci,
+      new RegExp(
+        `tests ${suite} npm run test:${suite}\\b|^queue=\\(.*--${suite}\\b|^for suite in .*\\b${suite}\\b`,
+        'm',
+      ),
+    );
   }
   t.match(ci, /^ +npm test$/m, 'and the core');
   t.end();
@@ -72,7 +79,14 @@ test('a second version of Node runs the core without its slow files', (t) => {
     left.filter((file) => !file.startsWith('dist/test/http/')),
     [],
   );
-  t.match(readFileSync(join(ROOT, '.ci/run'), 'utf8'), /^step tests tests npm test -- --again$/m);
+  t.match(readFileSync(join(ROOT, '.ci/run'), 'utf8'), /^long again tests tests npm test -- --again$/m);
+  t.end();
+});
+
+test('what needs the whole machine runs by itself', (t) => {
+  const apart = files.filter(needsMachine);
+  t.ok(apart.includes('dist/test/fault/overload.test.js'));
+  t.ok(files.filter((file) => suiteOf(file) === 'container').every(needsMachine));
   t.end();
 });
 
