@@ -10,6 +10,8 @@ COPY tsconfig.json prisma.config.ts ./
 COPY prisma prisma
 COPY scripts/build.mjs scripts/
 COPY src src
+# The build context has no repository.
+ARG REVISION=unknown
 RUN npm run build && find dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Then without the package for other

@@ -15,6 +15,7 @@ import {
   startContainer,
   stopContainer,
 } from '../support/image.ts';
+import { logLines } from '../support/log-lines.ts';
 import { sixOperationsOver } from '../support/over-http.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -158,6 +159,28 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
       1,
       'not healthy if its port does not answer',
     );
+  });
+
+  await t.test('a command in its container writes its event to the service’s output', async (t) => {
+    for (const options of [[], ['--init']]) {
+      const id = await startContainer(t, engine, env, [...keys, ...options]);
+      await containerReady(engine, id, opsPort);
+      const purge = (...more: string[]) =>
+        engine.podman('exec', ...more, id, 'node', 'dist/src/cli.js', 'purge');
+      t.match(await purge('--env', 'LATCHKEY_OPERATOR=ada'), { code: 0, output: /^purged \d+ records.*\n$/ });
+      const log = async () => logLines((await engine.podman('logs', id)).output);
+      await until(async () => (await log()).some(({ event }) => event === 'purge'));
+      t.match(
+        (await log()).filter(({ event }) => event === 'purge'),
+        [{ log: 'audit', outcome: 'success', actor: { type: 'operator', name: 'ada' } }],
+      );
+      const another = await purge('--user', '1001:1001');
+      t.match(another, {
+        code: 1,
+        output: /the service's standard output .*\(EACCES\), so nothing was changed/,
+      });
+      t.equal(await stopContainer(engine, id, KILL_AFTER), 0);
+    }
   });
 
   await t.test('ends within SHUTDOWN_TIMEOUT even with a client connected', async (t) => {

@@ -12,6 +12,7 @@ import { faultProxy } from '../support/fault-proxy.ts';
 import { listen } from '../support/listen.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
+import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { aServiceClient, basic } from '../support/service-client.ts';
 import { ready, startService } from '../support/service.ts';
@@ -54,6 +55,8 @@ const OUT_OF_PUBLIC = [
     '/public/./../orders',
     '/public/..\\orders',
   ],
+  ...['/public/..;/orders', '/public/..;a=b/orders', '/public/%2e%2e;/orders', '/public/.;/..;/orders'],
+  ...['/public/..%3b/orders', '/public/..%3B/orders'],
 ];
 
 interface Proxy {
@@ -71,6 +74,9 @@ interface Proxy {
     edit?: (text: string) => string,
   ): Promise<{ url: string }>;
 }
+
+/** Where the service of this test tells its health. */
+let opsPort = '';
 
 const PROXIES: Proxy[] = [
   {
@@ -91,6 +97,7 @@ const PROXIES: Proxy[] = [
       startDeployedCaddy(
         t,
         Object.fromEntries(Object.entries(upstreams).map(([from, to]) => [new URL(from).host, to])),
+        opsPort,
         edit,
       ),
   },
@@ -123,6 +130,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     TRUST_PROXY: 'loopback',
   });
   await ready(service);
+  opsPort = new URL(service.opsUrl).port;
   const seen: Seen[] = [];
   const upstreams = {
     'http://latchkey:3000': service.url,
@@ -144,6 +152,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       await refuses(t, url);
       await refusesSpoofedIdentity(t, url);
       await dropsTrailers(t, url);
+      await opensPublicPaths(t, url);
       await passesEveryPath(t, url);
       if (proxy.dropsOthers) await dropsOthers(t, url);
       if (proxy.upgrades) await upgrades(t, url);
@@ -205,6 +214,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       if (answer !== '201') t.match(answer, /^40[01]$/, path);
       else t.equal(seen.at(-1)?.url, '/public/orders', path);
     }
+    t.equal(await status(url, 'GET /public/x?a=b;c=..;/'), '201', 'a query is no path');
   }
 
   async function dropsOthers(t: Test, url: string): Promise<void> {
@@ -238,14 +248,21 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     isIdentity(t, seen[0], identity, 'with trailers');
   }
 
+  /** The API's, without its endpoints for services alone. */
+  async function opensPublicPaths(t: Test, url: string): Promise<void> {
+    seen.length = 0;
+    for (const path of PUBLIC_PATHS)
+      t.notMatch(await status(url, `GET ${path}`, [`Authorization: Bearer ${token}`]), /^502$/, path);
+    t.strictSame(seen, [], 'Latchkey answers them all');
+  }
+
   async function passesEveryPath(t: Test, url: string): Promise<void> {
     for (const path of [
-      '/',
       '/?',
       '/?a=b?c&d=%2F..%2F',
       '/a%20b/%C3%A9',
       '/a;b=c/$d,e@f:g',
-      '/api/auth-like',
+      ...ALL_PATHS.filter((path) => !PUBLIC_PATHS.includes(path)),
       '/a/../api/users',
       `/${'long/'.repeat(1000)}`,
     ]) {
@@ -280,6 +297,7 @@ test('forward-auth for one audience', async (t) => {
   const gateway = await aServiceClient(DATABASE_URL, 'gateway', ['exchange']);
   const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
   await ready(service);
+  opsPort = new URL(service.opsUrl).port;
   const seen: Seen[] = [];
   const upstreams = {
     'http://latchkey:3000': service.url,
@@ -359,6 +377,7 @@ test('the roles in the answer of verify reach the application, and no others', a
     'http://latchkey:3000': await listen(t, verify),
     'http://app:8081': await startApplication(t, seen),
   };
+  opsPort = new URL(upstreams['http://latchkey:3000']).port;
   for (const proxy of PROXIES) {
     await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
       const { url } = await proxy.start(t, upstreams);

@@ -1,7 +1,8 @@
 import { test, type Test } from 'tap';
+import { Agent, request } from 'undici';
 import { startApplication, type Seen } from '../support/application.ts';
 import { anAccount, bearer } from '../support/client.ts';
-import { startDeployedNginx } from '../support/deployed-nginx.ts';
+import { startDeployedNginx, startTwoReplicaNginx } from '../support/deployed-nginx.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { logLines } from '../support/log-lines.ts';
 import { signUpOver, sixOperationsOver } from '../support/over-http.ts';
@@ -127,6 +128,30 @@ test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, 
     );
   });
 
+  await t.test('two replicas with TLS: only the API is public, with or without an application', async (t) => {
+    const app = await startApplication(t, seen);
+    const withApplication = (text: string) =>
+      text
+        .replaceAll(/# (?=include latchkey.forward-auth|set \$app)/g, '')
+        .replace('http://127.0.0.1:8081', app)
+        .replace(/location \/ \{[^}]*\}/, '');
+    for (const edit of [undefined, withApplication]) {
+      const front = await startTwoReplicaNginx(t, [service.url, 'http://127.0.0.1:1'], edit);
+      const agent = new Agent({ connect: { ca: front.ca } });
+      t.teardown(() => agent.close());
+      const ask = (path: string) =>
+        request(front.url + path, { dispatcher: agent, headers: bearer(token) }).then(async (answer) => {
+          await answer.body.dump();
+          return answer.statusCode;
+        });
+      // Each second connection begins at the replica that is down for good.
+      for (let i = 0; i < 8; i++) t.equal(await ask('/api/auth/verify'), 200);
+      t.equal(await ask('/orders'), edit ? 201 : 404);
+      if (!edit) t.strictSame([await ask('/metrics'), await ask('/health/ready')], [404, 404]);
+    }
+    t.match(seen, [{ url: '/orders', headers: { 'x-auth-user': String(user.id) } }]);
+  });
+
   await t.test(
     'turns an outage into 503 with Retry-After, and keeps the application’s own errors',
     async (t) => {
@@ -138,7 +163,9 @@ test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, 
       await service.stop();
       await outage(t, url, token);
       t.equal(seen.length, 1);
-      t.equal(nginx.log(), '', 'no request is logged, not even a failed one');
+      const host = new URL(service.url).host.replaceAll('.', '\\.');
+      const failure = `GET 502 upstream=${host} upstream_status=502 request_id=[0-9a-f]{32}`;
+      t.match(nginx.log(), new RegExp(`^\\S+ ${failure}\n$`), 'the failed try is logged, without its path');
     },
   );
 });

@@ -2,13 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
+import { parseArguments, USAGE } from '../../src/cli/arguments.ts';
+import type { Command, Outcome } from '../../src/cli/command.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { only, type Kinds } from './kinds.ts';
+import { only, type Kinds, type PodSpec } from './kinds.ts';
+import { makeMounts, variablesIn } from './mounts.ts';
 import { render, ROOT, scratch } from './render.ts';
-import { shellBlocks, writeSecret } from './secrets.ts';
+import { madeSecrets, shellBlocks } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash');
 const HEADING = "Operators' commands";
@@ -87,7 +90,9 @@ test('the README’s function ends, and deletes the Job, if its pod cannot start
 test('every command in the README exists', { skip }, async (t) => {
   const readme = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
   const commands = [
-    ...readme.matchAll(/^latchkey_admin (?!\()(.+)$|`latchkey_admin (.+?)`|dist\/src\/cli\.js (.+)$/gm),
+    ...readme.matchAll(
+      /^latchkey_admin (?!\()(.+)$|`latchkey_admin (.+?)`|dist\/src\/cli\.js (.+?)(?: [<>] .+)?$/gm,
+    ),
   ];
   t.ok(commands.length >= 3);
   for (const [, line, inText, inPod] of commands) {
@@ -97,28 +102,79 @@ test('every command in the README exists', { skip }, async (t) => {
   }
 });
 
-test('recover has all that it needs in that pod', { skip: skip || redisMissing }, async (t) => {
-  const [{ url }, redis, folder] = [await testDatabase(t), testRedis(t), scratch(t)];
-  writeSecret(join(folder, 'latchkey-owner'), { 'database-url': url, 'database-ca': '' });
-  writeSecret(join(folder, 'latchkey'), { 'redis-url': redis.url });
-  const { containers } = created(t, ['recover', '--yes']).spec.template.spec;
-  const [{ command = [], args = [], env = [] } = {}] = containers;
-  t.strictSame(command, ['node', 'dist/src/cli.js']);
-  const files = env.map(({ name, value = '' }) => [name, value.replace('/run/secrets', folder)]);
-  const data = only(render('k8s/overlays/production'), 'ConfigMap', configMapOf()).data;
-  const done = await latchkey(args, {
-    ...data,
-    ...(Object.fromEntries(files) as Record<string, string>),
-    REDIS_PREFIX: redis.prefix,
-    NODE_ENV: 'production',
-  });
-  t.match(done, { code: 0, stdout: /^Redis holds 0 tokens/ });
+/** Every command with its arguments, in an order that works, and the text of its result. */
+const COMMANDS: [command: string, more: string[], text: RegExp][] = [
+  ['migrate', [], /^applied /],
+  ['doctor', [], /^ok +memory: .* of 768 MiB$/m],
+  ['plan', ['--users', '1000'], /replicas/i],
+  ['keys list', [], /\.pem {2}unseen/],
+  ['keys doctor', [], /^ok /m],
+  [
+    'user create',
+    ['ada', '--display-name', 'Ada', '--email', 'ada@example.com'],
+    /^created user 1, who has no password yet$/,
+  ],
+  ['user show', ['ada'], /ada/],
+  ['user list', [], /ada/],
+  ['user roles', ['ada', '--set', ''], /^roles: none$/],
+  ['user disable', ['ada'], /^disabled, 0 tokens ended$/],
+  ['user enable', ['ada'], /^enabled$/],
+  ['user reset', ['ada'], /^reset_token /],
+  ['user tokens', ['ada'], /\b0\b|\bno\b/],
+  ['user skeletons', [], /\b0\b/],
+  ['user export', ['EXPORT'], /^exported 1 accounts/],
+  ['user delete', ['ada', '--yes'], /^deleted, 0 tokens ended$/],
+  // The names of a deleted account are reserved.
+  ['user import', ['EXPORT'], /^imported 0, refused 1, skipped 0$/],
+  ['client create', ['shop'], /client_secret/],
+  ['client list', [], /shop/],
+  ['client allow', ['shop', 'introspect'], /introspect/],
+  ['client rotate', ['shop'], /client_secret/],
+  ['client delete', ['shop'], /shop/],
+  ['purge', [], /^purged 0 records/],
+  ['recover', ['--yes'], /^Redis holds 0 tokens/],
+];
+
+test('every command has all that it needs in that pod', { skip: skip || redisMissing }, async (t) => {
+  // A pod cannot change the Secret of the keys (test/container/kubernetes.test.ts).
+  const documented = [...USAGE.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)(?= |$)/gm)].map(([, name = '']) => name);
+  const all = new Set(documented.filter((name) => !['keys add', 'keys retire'].includes(name)));
+  t.strictSame(COMMANDS.map(([command]) => command).sort(), [...all].sort());
+
+  const [{ url }, redis] = [await testDatabase(t, { migrated: false }), testRedis(t)];
+  const secrets = madeSecrets(t);
+  Object.assign(secrets['latchkey-owner'] ?? {}, { 'database-url': url });
+  Object.assign(secrets.latchkey ?? {}, { 'redis-url': redis.url });
+  const manifests = render('k8s/overlays/production');
+  const { spec } = only(manifests, 'CronJob', 'latchkey-admin').spec.jobTemplate.spec.template;
+  const env = {
+    ...variablesIn(makeMounts(scratch(t), secrets), spec, manifests),
+    ...{ REDIS_PREFIX: redis.prefix, NODE_ENV: 'production' },
+  };
+  t.intercept(process, 'constrainedMemory', { value: () => memoryOf(spec) });
+  const exported = join(scratch(t), 'users.jsonl');
+  for (const [command, more, text] of COMMANDS) {
+    const words = more.map((word) => (word === 'EXPORT' ? exported : word));
+    const outcome = await inThisProcess([...command.split(' '), ...words], env);
+    t.match(outcome.text, text, command);
+    t.equal(outcome.isWell ?? true, command !== 'user import', command);
+  }
+  t.match(await latchkey(['recover', '--yes'], env), { code: 0, stdout: /^Redis holds 0 tokens/ });
 });
 
-function configMapOf(): string {
-  const { template } = only(render('k8s/overlays/production'), 'CronJob', 'latchkey-admin').spec.jobTemplate
-    .spec;
-  return template.spec.containers[0]?.envFrom?.[0]?.configMapRef?.name ?? '';
+/** Bytes. */
+function memoryOf({ containers: [container] }: PodSpec): number {
+  return Number(/^(\d+)Mi$/.exec(container?.resources?.limits?.memory ?? '')?.[1]) * 1024 ** 2;
+}
+
+/** Starting two dozen processes is slow. */
+async function inThisProcess(args: string[], env: Record<string, string>): Promise<Outcome> {
+  const { values, positionals } = parseArguments(args);
+  const [name = '', ...words] = positionals;
+  const module = new URL(`../../src/cli/${name}.js`, import.meta.url).href;
+  const { run } = (await import(module)) as { run: Command };
+  const stopped = () => new AbortController().signal;
+  return run({ env, words, values, note: () => undefined, stopped });
 }
 
 /** The Job that the function sends to the cluster. */

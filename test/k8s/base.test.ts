@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'tap';
 import { loadConfig } from '../../src/config/config.ts';
 import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { allOf, only, variablesOf, workloadsOf, type PodSpec } from './kinds.ts';
+import { allOf, only, variablesOf, workloadsOf } from './kinds.ts';
+import { makeMounts, variablesIn } from './mounts.ts';
 import { OVERLAYS, render, ROOT, scratch } from './render.ts';
-import { madeSecrets, writeSecret, type Secrets } from './secrets.ts';
+import { madeSecrets } from './secrets.ts';
 
 const MIB = 1024 ** 2;
 const skip = toolsMissing('kubectl', 'bash', 'openssl');
@@ -75,13 +76,9 @@ for (const overlay of OVERLAYS) {
     const names = [...env.map(({ name }) => name), ...Object.keys(data)];
     for (const name of names) t.ok(name.replace(/_FILE$/, '') in FIELDS, `${name} is a variable`);
 
-    const [folder, secrets] = [scratch(t), madeSecrets(t)];
-    const paths = env.map(({ name, value = '' }) => [name, mounted(folder, secrets, spec, value)]);
+    const variables = variablesIn(makeMounts(scratch(t), madeSecrets(t)), spec, manifests);
     const limit = /^(\d+)Mi$/.exec(resources?.limits?.memory ?? '')?.[1];
-    const config = loadConfig(
-      { ...imageEnvironment(), ...data, ...(Object.fromEntries(paths) as Record<string, string>) },
-      Number(limit) * MIB,
-    );
+    const config = loadConfig({ ...imageEnvironment(), ...variables }, Number(limit) * MIB);
     t.equal(config.production, true);
     t.strictSame(config.embedded, []);
     t.equal(config.DOCS_ENABLED, overlay === 'dev', 'only the trial serves the reference');
@@ -110,15 +107,4 @@ function imageEnvironment(): Record<string, string> {
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
   const assignments = [...dockerfile.matchAll(/^ENV (.+)$/gm)].at(-1)?.[1]?.split(' ') ?? [];
   return Object.fromEntries(assignments.map((text) => text.split('=') as [string, string]));
-}
-
-/** Maps a path in a container to a folder here, filled from the Secret mounted there. */
-function mounted(root: string, secrets: Secrets, spec: PodSpec, path: string): string {
-  const mount = spec.containers[0]?.volumeMounts?.find((it) => `${path}/`.startsWith(`${it.mountPath}/`));
-  const volume = spec.volumes?.find(({ name }) => name === mount?.name);
-  const files = secrets[volume?.secret?.secretName ?? ''];
-  if (!mount || !files) throw new Error(`nothing is mounted at ${path}`);
-  const folder = join(root, basename(mount.mountPath));
-  writeSecret(folder, files);
-  return path.replace(mount.mountPath, folder);
 }

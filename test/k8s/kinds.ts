@@ -20,7 +20,7 @@ export interface Probe {
 }
 
 export interface Resources {
-  requests?: { cpu?: string; memory?: string };
+  requests?: { cpu?: string; memory?: string; 'ephemeral-storage'?: string };
   limits?: { cpu?: string; memory?: string };
 }
 
@@ -67,7 +67,12 @@ export interface PodSpec {
   automountServiceAccountToken?: boolean;
   enableServiceLinks?: boolean;
   terminationGracePeriodSeconds?: number;
-  topologySpreadConstraints?: { topologyKey: string; labelSelector: Selector }[];
+  topologySpreadConstraints?: {
+    topologyKey: string;
+    whenUnsatisfiable: string;
+    nodeTaintsPolicy?: string;
+    labelSelector: Selector;
+  }[];
 }
 
 export interface PodTemplate {
@@ -96,6 +101,12 @@ export interface NetworkPeer {
   ipBlock?: { cidr: string };
   podSelector?: Selector;
   namespaceSelector?: Selector;
+}
+
+interface IngressPath {
+  path: string;
+  pathType: string;
+  backend: { service: { name: string; port: { name: string } } };
 }
 
 interface Specs {
@@ -127,14 +138,18 @@ interface Specs {
     ingressClassName?: string;
     rules: {
       host?: string;
-      http: { paths: { backend: { service: { name: string; port: { name: string } } } }[] };
+      http: { paths: IngressPath[] };
     }[];
     tls?: { hosts: string[] }[];
   };
   HTTPRoute: {
     parentRefs: { name: string; namespace?: string; sectionName?: string }[];
     hostnames?: string[];
-    rules: { backendRefs: { name: string; port: number }[] }[];
+    rules: {
+      matches: { path: { type: string; value: string } }[];
+      timeouts?: { request: string };
+      backendRefs: { name: string; port: number }[];
+    }[];
   };
   ServiceMonitor: { jobLabel: string; selector: Selector; endpoints: { port: string; path: string }[] };
   PrometheusRule: { groups: { name: string; rules: object[] }[] };

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Volume } from './kinds.ts';
+import { only, type Manifest, type PodSpec, type Volume } from './kinds.ts';
 import type { Secrets } from './secrets.ts';
 
 /** Folders with Secrets, mounted like the kubelet does. */
@@ -48,6 +48,23 @@ export function makeMounts(root: string, secrets: Secrets): Mounts {
       for (const [folder, secret] of mounted) fill(folder, secret);
     },
   };
+}
+
+/** The variables of a pod's container. Paths in its mounted Secrets lead to the mounts here. */
+export function variablesIn(
+  mounts: Mounts,
+  { containers: [container], volumes = [] }: PodSpec,
+  manifests: Manifest[],
+): Record<string, string> {
+  const { env = [], envFrom = [], volumeMounts = [] } = container ?? {};
+  const shared = envFrom.map(({ configMapRef }) => only(manifests, 'ConfigMap', configMapRef?.name).data);
+  const own = env.map(({ name, value = '' }): [string, string] => {
+    const mount = volumeMounts.find(({ mountPath }) => `${value}/`.startsWith(`${mountPath}/`));
+    const secret = volumes.find((volume) => volume.name === mount?.name)?.secret;
+    if (!mount || !secret) throw new Error(`nothing is mounted at ${value}`);
+    return [name, value.replace(mount.mountPath, mounts.folderOf(secret))];
+  });
+  return Object.assign({}, ...shared, Object.fromEntries(own)) as Record<string, string>;
 }
 
 /** `..data` is a link to the folder of the files. Renaming the link changes all files at once. */

@@ -1,4 +1,4 @@
-import { test } from 'tap';
+import { test, type Test } from 'tap';
 import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { variablesOf, workloadsOf, type Manifest } from './kinds.ts';
@@ -19,11 +19,16 @@ const OTHERS: Record<string, Peer> = {
   dns: { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
   'node-dns': { namespace: '', address: '169.254.20.10' },
   solver: { namespace: NAMESPACE, labels: { 'acme.cert-manager.io/http01-solver': 'true' } },
-  internet: { namespace: '' },
+  // The addresses of overlays/production.
+  'own-postgres': { namespace: '', address: '192.0.2.4' },
+  'own-redis': { namespace: '', address: '192.0.2.20' },
+  internet: { namespace: '', address: '203.0.113.9' },
 };
 
+type Way = [from: string, to: string, port: number, allowed: boolean];
+
 /** Every connection that the service needs, and some that must be blocked. */
-const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
+const WAYS: Way[] = [
   ['edge', 'latchkey', 3000, true],
   ['client', 'latchkey', 3000, true],
   ['prometheus', 'latchkey', 9464, true],
@@ -41,9 +46,10 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['latchkey', 'postgres', 5432, true],
   ['latchkey', 'redis', 6379, true],
   ['latchkey', 'pgbouncer', 6432, true],
-  ['latchkey', 'internet', 5432, true],
-  ['latchkey', 'internet', 26379, true],
-  ['latchkey', 'internet', 6380, true],
+  ['latchkey', 'internet', 5432, false],
+  ['latchkey', 'internet', 6379, false],
+  ['latchkey', 'neighbour', 5432, false],
+  ['latchkey', 'redis', 5432, false],
   ['latchkey', 'collector', 4318, false],
   ['latchkey', 'internet', 443, false],
   ['latchkey', 'neighbour', 80, false],
@@ -52,11 +58,11 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['pgbouncer', 'node-dns', 53, true],
   ['pgbouncer', 'postgres', 5432, true],
   ['pgbouncer', 'internet', 443, false],
-  ...['latchkey-migrate', 'latchkey-purge'].flatMap((job): [string, string, number, boolean][] => [
+  ...['latchkey-migrate', 'latchkey-purge'].flatMap((job): Way[] => [
     [job, 'dns', 53, true],
     [job, 'node-dns', 53, true],
     [job, 'postgres', 5432, true],
-    [job, 'internet', 5432, true],
+    [job, 'internet', 5432, false],
     [job, 'redis', 6379, false],
     [job, 'pgbouncer', 6432, false],
     [job, 'internet', 443, false],
@@ -66,7 +72,8 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['latchkey-admin', 'node-dns', 53, true],
   ['latchkey-admin', 'postgres', 5432, true],
   ['latchkey-admin', 'redis', 6379, true],
-  ['latchkey-admin', 'internet', 6380, true],
+  ['latchkey-admin', 'internet', 6379, false],
+  ['latchkey-admin', 'pgbouncer', 6432, false],
   ['latchkey-admin', 'internet', 443, false],
   ['prometheus', 'latchkey-admin', 9464, false],
 
@@ -85,24 +92,34 @@ const WAYS: [from: string, to: string, port: number, allowed: boolean][] = [
   ['neighbour', 'internet', 443, false],
 ];
 
+/** With the addresses of overlays/production. */
+const OWN_STORES: Way[] = [
+  ...['latchkey', 'latchkey-admin', 'latchkey-migrate', 'latchkey-purge', 'pgbouncer'].flatMap(
+    (from): Way[] => [
+      [from, 'own-postgres', 5432, true],
+      [from, 'own-postgres', 443, false],
+      [from, 'own-redis', 5432, false],
+      [from, 'internet', 5432, false],
+      [from, 'internet', 6379, false],
+      [from, 'dns', 53, true],
+    ],
+  ),
+  ...['latchkey', 'latchkey-admin'].flatMap((from) =>
+    [6379, 6380, 26379].map((port): Way => [from, 'own-redis', port, true]),
+  ),
+  ...['latchkey-migrate', 'latchkey-purge', 'pgbouncer'].map((from): Way => [from, 'own-redis', 6379, false]),
+  ['latchkey', 'own-postgres', 6379, false],
+  ['latchkey', 'pgbouncer', 6432, true],
+];
+
 test('the network policies allow the needed connections only', { skip }, (t) => {
-  const components = ['network-policy', 'postgres', 'redis', 'pgbouncer'];
-  const manifests = renderWith(t, 'k8s/base', components);
-  const peers = { ...OTHERS, ...podsOf(manifests) };
-  for (const [from, to, port, allowed] of WAYS) {
-    t.equal(
-      isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port),
-      allowed,
-      `${from} → ${to}:${port} ${allowed ? 'passes' : 'does not'}`,
-    );
-  }
+  assertWays(t, renderWith(t, 'k8s/base', ['network-policy', 'postgres', 'redis', 'pgbouncer']), WAYS);
+  assertWays(t, renderWith(t, 'k8s/overlays/production', ['pgbouncer']), OWN_STORES);
   t.end();
 });
 
 test('the trial stores refuse other pods even without the policies of the service', { skip }, (t) => {
-  const manifests = renderWith(t, 'k8s/base', ['postgres', 'redis']);
-  const peers = { ...OTHERS, ...podsOf(manifests) };
-  const ways: [from: string, to: string, port: number, allowed: boolean][] = [
+  assertWays(t, renderWith(t, 'k8s/base', ['postgres', 'redis']), [
     ['latchkey', 'postgres', 5432, true],
     ['latchkey-migrate', 'postgres', 5432, true],
     ['latchkey', 'redis', 6379, true],
@@ -111,38 +128,36 @@ test('the trial stores refuse other pods even without the policies of the servic
     ['neighbour', 'postgres', 5432, false],
     ['neighbour', 'redis', 6379, false],
     ['latchkey', 'internet', 443, true],
-  ];
-  for (const [from, to, port, allowed] of ways) {
-    const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port);
-    t.equal(passes, allowed, `${from} → ${to}:${port}`);
-  }
+  ]);
   t.end();
 });
 
 test('spans reach their collector, and no other connection opens with it', { skip }, (t) => {
   for (const folder of ['k8s/base', 'k8s/overlays/production', 'k8s/overlays/dev']) {
-    const more = folder === 'k8s/base' ? ['network-policy', 'tracing'] : ['tracing'];
+    const more = folder === 'k8s/base' ? ['network-policy', 'tracing', 'postgres'] : ['tracing'];
     const manifests = renderWith(t, folder, more);
-    const peers = { ...OTHERS, ...podsOf(manifests) };
-    const endpoint = new URL(variablesOf(manifests).OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
-    t.ok(FIELDS.OTEL_EXPORTER_OTLP_ENDPOINT.schema.parse(endpoint.href), endpoint.href);
-    t.equal(endpoint.hostname.split('.')[1], OTHERS.collector?.namespace);
+    const { hostname, port, href } = new URL(variablesOf(manifests).OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
+    t.ok(FIELDS.OTEL_EXPORTER_OTLP_ENDPOINT.schema.parse(href), href);
+    t.equal(hostname.split('.')[1], OTHERS.collector?.namespace);
     const isClosed = folder !== 'k8s/overlays/dev';
-    const ways: [from: string, to: string, port: number, allowed: boolean][] = [
-      ['latchkey', 'collector', Number(endpoint.port), true],
-      ['latchkey', 'postgres', 5432, true],
-      ['latchkey', 'stranger', Number(endpoint.port), !isClosed],
-      ['latchkey', 'internet', Number(endpoint.port), !isClosed],
-      ['latchkey-purge', 'collector', Number(endpoint.port), !isClosed],
-    ];
-    for (const [from, to, port, allowed] of ways) {
-      const target = peers[to] ?? peer(OTHERS, 'internet');
-      const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), target, port);
-      t.equal(passes, allowed, `${folder}: ${from} → ${to}:${port}`);
-    }
+    assertWays(t, manifests, [
+      ['latchkey', 'collector', Number(port), true],
+      ['latchkey', folder === 'k8s/overlays/production' ? 'own-postgres' : 'postgres', 5432, true],
+      ['latchkey', 'stranger', Number(port), !isClosed],
+      ['latchkey', 'internet', Number(port), !isClosed],
+      ['latchkey-purge', 'collector', Number(port), !isClosed],
+    ]);
   }
   t.end();
 });
+
+function assertWays(t: Test, manifests: Manifest[], ways: Way[]): void {
+  const peers = { ...OTHERS, ...podsOf(manifests) };
+  for (const [from, to, port, allowed] of ways) {
+    const passes = isAllowed(manifests, NAMESPACE, peer(peers, from), peer(peers, to), port);
+    t.equal(passes, allowed, `${from} → ${to}:${port} ${allowed ? 'passes' : 'does not'}`);
+  }
+}
 
 /** The pods that the manifests start, by the names of their workloads. */
 function podsOf(manifests: Manifest[]): Record<string, Peer> {

@@ -1,3 +1,4 @@
+import { BlockList } from 'node:net';
 import { allOf, selects, type Labels, type Manifest, type NetworkPeer, type NetworkRule } from './kinds.ts';
 
 /** A pod, or an address that is no pod's (no labels). */
@@ -50,8 +51,12 @@ function includes(
   namespace: string,
   peer: Peer,
 ): boolean {
-  // The policies have blocks of one address only.
-  if (ipBlock) return ipBlock.cidr === `${peer.address ?? ''}/32`;
+  if (ipBlock) {
+    const [address = '', length] = ipBlock.cidr.split('/');
+    const block = new BlockList();
+    block.addSubnet(address, Number(length));
+    return peer.address !== undefined && block.check(peer.address);
+  }
   if (!peer.labels) return false;
   const isThere = namespaceSelector
     ? selects(namespaceSelector, { ...peer.namespaceLabels, 'kubernetes.io/metadata.name': peer.namespace })

@@ -8,8 +8,8 @@ import { makeMounts, type Mounts } from './mounts.ts';
 import type { Secrets } from './secrets.ts';
 
 export interface Cluster {
-  /** Starts the pod of a Deployment, Job or CronJob of the manifests. @returns its container. */
-  start(kind: string, name: string): Promise<string>;
+  /** Starts the pod of a Deployment, Job or CronJob of the manifests, with other `args` if given. @returns its container. */
+  start(kind: string, name: string, args?: string[]): Promise<string>;
   /** Changes Secrets. */
   put(secrets: Secrets): void;
 }
@@ -39,9 +39,9 @@ export function podmanCluster(t: Test, engine: Containers, options: Options): Cl
   });
 
   return {
-    async start(kind, name) {
+    async start(kind, name, args) {
       const file = join(folder, `${started.length}.yaml`);
-      const documents = [...configMaps(options), pod(kind, name, options, mounts)];
+      const documents = [...configMaps(options), pod(kind, name, options, mounts, args)];
       writeFileSync(file, documents.map((it) => JSON.stringify(it)).join('\n---\n'));
       started.push(file);
       const { output } = await engine.podman('play', 'kube', file);
@@ -61,20 +61,30 @@ function configMaps({ manifests, env }: Options): object[] {
 }
 
 /** The rendered pod, with another image, network and Secrets. */
-function pod(kind: string, name: string, { manifests, image, prefix }: Options, mounts: Mounts): object {
+function pod(
+  kind: string,
+  name: string,
+  { manifests, image, prefix }: Options,
+  mounts: Mounts,
+  args?: string[],
+): object {
   const found = workloadsOf(manifests).find((it) => it.kind === kind && it.name === name);
   if (!found) throw new Error(`there is no ${kind} ${name}`);
   const { metadata, spec } = found.template;
   const local: PodSpec = {
     ...spec,
     hostNetwork: true,
-    containers: spec.containers.map((container) => localContainer(container, image)),
+    containers: spec.containers.map((container) => ({
+      ...localContainer(container, image),
+      ...(args && { args }),
+    })),
     volumes: (spec.volumes ?? []).map(({ secret, ...volume }) =>
       secret ? { ...volume, hostPath: { path: mounts.folderOf(secret) } } : volume,
     ),
   };
   if (kind !== 'Deployment') {
-    return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: prefix + name }, spec: local };
+    const unique = [prefix + name, ...(args ?? [])].join('-');
+    return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: unique }, spec: local };
   }
   const deployment = manifests.find((it) => it.kind === kind && it.metadata.name === name);
   return {

@@ -14,6 +14,21 @@ test('every overlay and component keeps the rules', { skip }, (t) => {
   t.end();
 });
 
+test(
+  'spread-nodes lets no node have two replicas more than another, and counts no drained node',
+  { skip },
+  (t) => {
+    const spreadOf = (components: string[]) =>
+      only(renderWith(t, 'k8s/base', components), 'Deployment').spec.template.spec.topologySpreadConstraints;
+    const [zone, node, ...others] = spreadOf([]) ?? [];
+    t.strictSame(others, []);
+    t.match(node, { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' });
+    const strict = { ...node, whenUnsatisfiable: 'DoNotSchedule', nodeTaintsPolicy: 'Honor' };
+    t.strictSame(spreadOf(['spread-nodes']), [zone, strict]);
+    t.end();
+  },
+);
+
 interface Planted {
   all: Manifest[];
   /** Of the Deployment. */
@@ -36,6 +51,10 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['has a tag that says which', ({ container }) => (container.image = 'latchkey:latest')],
   ['has a tag that says which', ({ container }) => (container.image = 'registry.example.com:5000/latchkey')],
   ['asks for CPU and memory', ({ container }) => delete container.resources?.requests?.cpu],
+  [
+    'asks for room for its log',
+    ({ container }) => delete container.resources?.requests?.['ephemeral-storage'],
+  ],
   ['is bounded in memory', ({ container }) => delete container.resources?.limits],
   ['is not throttled', ({ container }) => Object.assign(container.resources?.limits ?? {}, { cpu: '1' })],
   ['is probed', ({ container }) => delete container.livenessProbe],
@@ -93,13 +112,17 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['HTTPRoute latchkey: has TLS', ({ all }) => delete only(all, 'HTTPRoute').spec.parentRefs[0]?.sectionName],
   ['HTTPRoute latchkey: takes one host only', ({ all }) => delete only(all, 'HTTPRoute').spec.hostnames],
   [
+    'NetworkPolicy to-redis: names destinations',
+    ({ all }) => delete only(all, 'NetworkPolicy', 'to-redis').spec.egress?.[0]?.to,
+  ],
+  [
     'Secret latchkey: is in no manifest',
     ({ all }) => all.push({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'latchkey' } }),
   ],
 ];
 
 test('finds each broken rule', { skip }, (t) => {
-  const manifests = renderWith(t, 'k8s/base', ['gateway', 'ingress']);
+  const manifests = renderWith(t, 'k8s/base', ['gateway', 'ingress', 'network-policy']);
   t.strictSame(violations(manifests), []);
   for (const [rule, change] of PLANTED) {
     const all = structuredClone(manifests);

@@ -26,6 +26,11 @@ export function violations(manifests: Manifest[]): string[] {
     ),
     ...allOf(manifests, 'Ingress').flatMap((ingress) => ingressProblems(ingress, manifests)),
     ...allOf(manifests, 'HTTPRoute').flatMap((route) => routeProblems(route, manifests)),
+    ...allOf(manifests, 'NetworkPolicy').flatMap(({ metadata, spec }) =>
+      broken(`NetworkPolicy ${metadata.name}`, [
+        ['names destinations', (spec.egress ?? []).every(({ to = [] }) => to.length > 0)],
+      ]),
+    ),
     ...allOf(manifests, 'Secret').map(({ metadata }) => `Secret ${metadata.name}: is in no manifest`),
   ];
 }
@@ -68,6 +73,7 @@ function containerProblems({ kind, name, job }: Workload, container: Container):
   return broken(`${kind} ${name}, ${container.name}`, [
     ['has a tag that says which', /\d+\.\d+/.test(tag)],
     ['asks for CPU and memory', requests.cpu !== undefined && requests.memory !== undefined],
+    ['asks for room for its log', requests['ephemeral-storage'] === '64Mi'],
     [
       'is bounded in memory to what it asks for',
       limits.memory !== undefined && limits.memory === requests.memory,

@@ -10,12 +10,14 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 export const OVERLAYS = ['dev', 'production'];
 export const COMPONENTS = [
   'gateway',
+  'gateway-internal',
   'ingress',
   'monitoring',
   'network-policy',
   'pgbouncer',
   'postgres',
   'redis',
+  'spread-nodes',
   'tracing',
 ];
 

@@ -8,12 +8,13 @@ import { answersHttp, startServerProcess } from './server-process.ts';
 const FILE = new URL('../../../deploy/caddy/Caddyfile', import.meta.url).pathname;
 
 /**
- * Caddy with deploy/caddy/Caddyfile. Only addresses differ: the port it listens at, and those in `upstreams`. It ends
- * with the test.
+ * Caddy with deploy/caddy/Caddyfile. Only addresses differ: the port it listens at, those in `upstreams`, each one or
+ * several, and the port at which Latchkey tells its health. It ends with the test.
  */
 export async function startDeployedCaddy(
   t: Test,
-  upstreams: Readonly<Record<string, string>>,
+  upstreams: Readonly<Record<string, string | readonly string[]>>,
+  opsPort: string,
   edit: (text: string) => string = (text) => text,
 ): Promise<{ url: string }> {
   const folder = testFolder(t);
@@ -24,7 +25,11 @@ export async function startDeployedCaddy(
     text = text.replaceAll(from, to);
   };
   replace('\n:8080 {', `\n:${port} {\n\tbind 127.0.0.1`);
-  for (const [name, address] of Object.entries(upstreams)) replace(` ${name}`, ` ${new URL(address).host}`);
+  for (const [name, addresses] of Object.entries(upstreams)) {
+    const hosts = [addresses].flat().map((address) => new URL(address).host);
+    replace(` ${name}`, ` ${hosts.join(' ')}`);
+  }
+  replace(' 9464', ` ${opsPort}`);
   const file = join(folder, 'Caddyfile');
   writeFileSync(file, text);
 

@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { loadConfig } from '../../src/config/config.ts';
+import { composeService } from '../support/compose-file.ts';
+import { readDocument, ROOT } from '../support/documents.ts';
+import { testFolder } from '../support/folder.ts';
+import { readUnit } from '../support/systemd-unit.ts';
+import { toolsMissing } from '../support/tools.ts';
+
+const NAME = 'latchkey@.service';
+const UNIT = readFileSync(join(ROOT, 'deploy/systemd', NAME), 'utf8');
+const { one } = readUnit(UNIT);
+const skip = toolsMissing('systemd-analyze');
+
+test('systemd accepts the unit, and finds planted mistakes', { skip }, (t) => {
+  t.equal(analyze(t, UNIT, 'verify'), '');
+  for (const [text, mistake] of [
+    ['ProtectSystem=', 'ProtectSytem='],
+    ['SystemCallFilter=@system-service', 'SystemCallFilter=@system-servic'],
+    ['TimeoutStopSec=35', 'TimeoutStopSec=long'],
+    ['ExecStart=node', 'ExecStart=noode'],
+  ] as const)
+    t.match(analyze(t, plant(text, mistake), 'verify'), 'latchkey@', mistake);
+  t.end();
+});
+
+test('systemd calls the exposure of the unit low', { skip }, (t) => {
+  const judge = (unit: string) => analyze(t, unit, 'security', '--offline=true', '--threshold=20');
+  t.equal(judge(UNIT), '');
+  t.not(judge(plant('CapabilityBoundingSet=\n', '')), '', 'capabilities');
+  t.end();
+});
+
+test('the unit gives a replica what the container has', (t) => {
+  const container = composeService('latchkey');
+  const image = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+  const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(image) ?? [];
+  t.equal(one('ExecStart'), (JSON.parse(command) as string[]).join(' '));
+  t.strictSame([container.read_only, one('ProtectSystem'), one('ProtectHome')], [true, 'strict', 'yes']);
+  t.strictSame([container.cap_drop, one('CapabilityBoundingSet')], [['ALL'], '']);
+  t.strictSame([container.security_opt, one('NoNewPrivileges')], [['no-new-privileges:true'], 'yes']);
+  t.equal(one('MemoryMax').toLowerCase(), container.mem_limit);
+  t.equal(`${one('TimeoutStopSec')}s`, container.stop_grace_period);
+  t.notMatch(one('User'), /^(root|0)$/);
+  t.end();
+});
+
+test('the unit, docs/installing.md and the proxy name the same files and ports', (t) => {
+  const page = readDocument('docs/installing.md');
+  t.match(page, `cat > "$conf/${one('EnvironmentFile').replace('/etc/latchkey/', '')}"`);
+  t.match(page, `ln -sfn "$PWD" ${one('WorkingDirectory')}\n`);
+  t.match(page, `AUDIT_LOG=file:/var/lib/${one('StateDirectory')}/`);
+  t.match(page, `useradd --system --user-group --no-create-home --shell /usr/sbin/nologin ${one('User')}\n`);
+  const { PORT, OPS_PORT } = loadConfig({});
+  const nginx = readFileSync(join(ROOT, 'deploy/nginx/two-replicas.conf'), 'utf8');
+  for (const replica of ['1', '2']) {
+    const address = `127.0.0.${replica}`;
+    t.equal(one('Environment').replaceAll('%i', replica), `HOST=${address} OPS_HOST=${address}`);
+    t.match(nginx, `server ${address}:${PORT} max_fails=0;`);
+    t.match(page, `\`latchkey@${replica}\``);
+  }
+  t.match(page, `"http://127.0.0.$1:${OPS_PORT}/health/ready"`);
+  t.end();
+});
+
+/** What systemd-analyze says of a unit; empty if it finds nothing. */
+function analyze(t: Test, unit: string, ...args: string[]): string {
+  const file = join(testFolder(t), NAME);
+  writeFileSync(file, unit);
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', [...args, file], { encoding: 'utf8' });
+  return status === 0 ? stderr : stdout + stderr;
+}
+
+function plant(text: string, mistake: string): string {
+  if (!UNIT.includes(text)) throw new Error(`the unit has no ${text}`);
+  return UNIT.replace(text, mistake);
+}
