@@ -35,6 +35,7 @@ const LAYERS = [
       '^src/infra/postgres/migration-files\\.ts$',
     ],
   },
+  { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
   { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY] },
   {
@@ -45,6 +46,7 @@ const LAYERS = [
       TELEMETRY,
       GENERATED,
       NODE,
+      '^src/infra/tls/',
       builtins('async_hooks'),
       packages('pg', '@prisma/adapter-pg', '@prisma/client'),
     ],
@@ -54,7 +56,11 @@ const LAYERS = [
     files: '^src/infra/tracing/',
     may: [DOMAIN, TELEMETRY, builtins('async_hooks'), packages('@opentelemetry/[^/]+')],
   },
-  { name: 'infra-redis', files: '^src/infra/redis/', may: [DOMAIN, TELEMETRY, NODE, packages('ioredis')] },
+  {
+    name: 'infra-redis',
+    files: '^src/infra/redis/',
+    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', packages('ioredis')],
+  },
 
   {
     // What other services install: nothing of ours stands behind it, and nothing of ours imports it. No type of a
@@ -129,7 +135,7 @@ const LAYERS = [
       '^src/infra/tracing/open-tracing\\.ts$',
       NODE,
     ],
-    mayAsType: [packages('fastify', 'pino')],
+    mayAsType: ['^src/http/ops/health\\.ts$', packages('fastify', 'pino')],
   },
   {
     // What the infrastructure says of itself, and what is to be thought of it.
@@ -140,8 +146,8 @@ const LAYERS = [
       '^src/config/',
       '^src/domain/access-tokens/',
       '^src/infra/crypto/(key-files|keys)\\.ts$',
-      '^src/infra/postgres/(client|inspect|key-records|migration-error|name-skeletons|schema-version)\\.ts$',
-      '^src/infra/redis/(connection/(connections|open-redis)|inspect)\\.ts$',
+      '^src/infra/postgres/(cause|client|inspect|key-records|migration-error|name-skeletons|schema-version)\\.ts$',
+      '^src/infra/redis/(connection/(cause|connections|open-redis)|inspect)\\.ts$',
       NODE,
     ],
   },

@@ -1,4 +1,5 @@
-// Builds dist/: the Prisma client, TypeScript, and what tsc does not copy: the Lua scripts and the breached passwords.
+// Builds dist/: the Prisma client, TypeScript, what tsc does not copy (the Lua scripts and the breached passwords), and
+// the revision: that of git, or the environment's REVISION where there is no repository.
 // Builds packages/verifier/dist, which other services install. Skips a step if its inputs have not changed since the last build and its outputs exist.
 // Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
 // types: those of some packages are missing.
@@ -65,7 +66,20 @@ function build() {
   if (hasDevelopmentDependencies()) buildAll();
   else buildService();
   for (const folder of COPIED) cpSync(join(root, folder), join(root, 'dist', folder), { recursive: true });
+  writeFileSync(join(root, 'dist/src/revision'), `${revision()}\n`);
   writeFileSync(stamp, '');
+}
+
+/** The commit, with `-dirty` if files differ from it. Only our own repository counts, not one around the folder. */
+function revision() {
+  const given = process.env.REVISION;
+  if (!given && !existsSync(join(root, '.git'))) return 'unknown';
+  const describe = ['--no-optional-locks', 'describe', '--always', '--abbrev=40', '--exclude=*', '--dirty'];
+  const found = given || spawnSync('git', describe, { cwd: root, encoding: 'utf8' }).stdout?.trim();
+  if (!found) return 'unknown';
+  if (/^[\w.-]{1,64}$/.test(found)) return found;
+  process.stderr.write('REVISION is not a commit: give 1 to 64 letters, digits, dots and hyphens\n');
+  process.exit(1);
 }
 
 /** Checks one package for all: every test imports it. */

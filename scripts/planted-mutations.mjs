@@ -2,6 +2,11 @@
 // replacement, and the tests that may catch it. Files that Stryker mutates (stryker.config.json) need none;
 // two show that the owner model notices mistakes.
 
+/** Files are named below src/; those of the package for services by their whole path. */
+export function pathOf(file) {
+  return file.startsWith('packages/') ? file : `src/${file}`;
+}
+
 function inFile(file, tests, ...planted) {
   return planted.map(([name, find, replace]) => ({ file, name, find, replace, tests }));
 }
@@ -202,20 +207,28 @@ export const mutations = [
   ...inFile(
     'domain/passwords/fair-queue.ts',
     ['domain/passwords/fair-queue'],
-    ['a served key gets the next turn again', 'lines.delete(key);\n        lines.set(key, line);', ''],
-    ['no key is dropped for another', 'line.length > most', 'false'],
-    ['an earlier key gets no additional turn', 'isBefore ? own + 1 : own', 'own'],
+    [
+      'a served key gets the next turn again',
+      'lines.delete(key);\n        if (line.size() > 0)',
+      'if (line.size() === 0) lines.delete(key);\n        else',
+    ],
+    ['no key is dropped for another', 'line.size() > most', 'false'],
+    ['an earlier key gets no additional turn', 'isBefore ? turn : turn - 1', 'turn - 1'],
+    ['of equal keys the next in turn gives way', ' || (line.size() === most && largest !== key)', ''],
+    ['the largest share drops from any network', 'largest === key ? rest : null', 'null'],
   ),
   ...inFile(
     'domain/passwords/bulkhead.ts',
     ['domain/passwords/bulkhead'],
     ['a full queue makes no room', 'if (isFull()) waiting', 'if (false) waiting'],
+    ['a flood of logins keeps known devices from the look-up', "share === 'login' && ", 'false && '],
+    ['all logins of an address get to the look-up', ' && waiting.size([share, ...turn]) === 0', ''],
     [
       'the wait follows the length of the queue',
-      'waitOf(waiting.placeOf(key)) <=',
+      'waitOf(waiting.placeOf(path)) <=',
       'waitOf(waiting.size() + 1) <=',
     ],
-    ['a dropped entry keeps its timer', 'timers.clear(timer);\n          observe', 'observe'],
+    ['a dropped entry keeps its timer', 'timers.clear(timer);\n          waiting', 'waiting'],
   ),
   ...inFile(
     'domain/passwords/check-password.ts',
@@ -562,8 +575,60 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/stolen-tokens.ts',
+    ['infra/postgres/ended-tokens'],
+    ['a theft reads all ended tokens', '(ended_at IS NULL OR pending) AND ', ''],
+  ),
+  ...inFile(
+    'infra/postgres/ended-tokens.ts',
+    ['infra/postgres/ended-tokens'],
+    ['the greatest id is looked for among all tokens', 'userId: owner, endedAt: null', 'userId: owner'],
+    [
+      'a clock that is ahead hides long-lived tokens',
+      'revoked_at IS NOT NULL OR expires_at < clock_timestamp()',
+      'true',
+    ],
+    ['the list leaves out open tokens', 'AND ended_at IS NULL)`', 'AND false)`'],
+    ['a written end moves with the lifetimes', 'row.endedAt?.getTime() ?? null', 'null'],
+  ),
+  ...inFile(
+    'infra/postgres/token-store.ts',
+    ['infra/postgres/ended-tokens'],
+    ['a login writes no end', 'await writeEnds(tx, open, lifetimes, session.createdAt);', ''],
+  ),
+  ...inFile(
+    'domain/tokens/ended-token.ts',
+    ['domain/tokens/ended-token'],
+    ['a session that looks expired is final', "record.revokedAt !== null || record.type === 'llt'", 'true'],
+  ),
+  ...inFile(
+    'infra/postgres/stolen-tokens.ts',
     ['races/theft'],
     ['a token that is being created is not waited for', 'await lockUser(tx, userId);', ''],
+  ),
+  ...inFile(
+    'domain/limits/budget.ts',
+    ['domain/long-lived-tokens/create'],
+    ['refused operations count', '!(error instanceof AuthError)', 'true'],
+    ['what succeeded does not count', '!(error instanceof AuthError)', 'false'],
+  ),
+  ...inFile(
+    'domain/limits/limit-attempts.ts',
+    ['domain/passwords/guessing-limits'],
+    ['no slot is given back', 'if (!counts) await release(held);', ''],
+    ['attempts in flight are forgotten', 'inFlight.has(counter) ? 0 : reserved.freeIn', 'reserved.freeIn'],
+    ['attempts stay in flight', 'for (const [counter] of held) leave(counter);', ''],
+    ['an outage at the release fails the login', '.catch(ignoreOutage)', ''],
+  ),
+  ...inFile(
+    'infra/redis/memory-use.ts',
+    ['infra/redis/memory-use'],
+    ['expiring keys switch the limit each second', '(before ? HYSTERESIS : 0)', '0'],
+    ['SHED_REDIS_MEMORY=0 refuses all', 'limit > 0 && ', ''],
+  ),
+  ...inFile(
+    'http/plugins/load-shedding.ts',
+    ['http/plugins/load-shedding'],
+    ['a full store takes more', 'isStoreFull() ? ', 'false ? '],
   ),
   ...inFile(
     'domain/long-lived-tokens/create.ts',

@@ -1,6 +1,7 @@
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { UseCases } from './domain/use-cases.ts';
 import type { LoggedRequests, RequestGroup } from './telemetry/request-lines.ts';
@@ -95,6 +96,7 @@ export interface AppOptions {
 
 export interface OpsOptions {
   readiness: () => Promise<Readiness>;
+  build: Build;
   /** Prometheus's text format. */
   metrics: () => Promise<string>;
   /** The log-level route changes its level. */
@@ -180,19 +182,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   const tokenPairResponse = makeTokenPairResponse(codec, lifetimes);
   const callerFingerprint = makeCallerFingerprint(options.hashCaller, warnOfRelay);
+  const networkOf = options.limits.isNetworkCounted
+    ? makeNetworkOf({
+        allow: options.rateLimit.allow,
+        warn: (request) => {
+          request.log.warn(
+            'private addresses log in: RATE_LIMIT_NETWORK and RATE_LIMIT_SIGNUP_NETWORK do not count them (docs/operating.md)',
+          );
+        },
+      })
+    : () => null;
   const guessOriginOf = makeGuessOriginOf({
     codec,
     callerFingerprints: makeCallerFingerprints(options.hashCallerEach),
-    networkOf: options.limits.isNetworkCounted
-      ? makeNetworkOf({
-          allow: options.rateLimit.allow,
-          warn: (request) => {
-            request.log.warn(
-              'logins come from private addresses: RATE_LIMIT_NETWORK does not count them (docs/operating.md)',
-            );
-          },
-        })
-      : () => null,
+    networkOf,
   });
   if (options.docs) await app.register(openapi);
   await app.register(signUpRoute, {
@@ -200,6 +203,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokenPairResponse,
     callerFingerprint,
     limit: options.limits.signUp,
+    networkOf,
   });
   await app.register(logInRoute, {
     logIn,
@@ -236,9 +240,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** Health, metrics and log level, on a separate port that stays private. */
-export async function buildOpsApp({ readiness, metrics, logger }: OpsOptions): Promise<FastifyInstance> {
+export async function buildOpsApp({
+  readiness,
+  build,
+  metrics,
+  logger,
+}: OpsOptions): Promise<FastifyInstance> {
   const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
-  await app.register(healthRoutes, { readiness });
+  await app.register(healthRoutes, { readiness, build });
   await app.register(metricsRoute, { metrics });
   await app.register(logLevelRoutes, { logger });
   return app;

@@ -7,6 +7,7 @@ import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
 import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
 import { MigrationError, MigrationStopped } from './infra/postgres/migration-error.ts';
+import { readBuild } from './runtime/build.ts';
 
 /** Each command is loaded when it is called: loading all takes longer than most of them run. */
 const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
@@ -34,6 +35,10 @@ async function main(args: string[]): Promise<number> {
     const { values, positionals } = parseArguments(args);
     const [name = '', ...words] = positionals;
     if (values.help) return say({ usage: USAGE }, USAGE, values.json);
+    if (values.version) {
+      const build = readBuild();
+      return say(build, `latchkey ${build.version} (${build.revision})`, values.json);
+    }
     const load = COMMANDS[name];
     if (!load) throw new UsageError(name === '' ? 'give a command' : 'unknown command');
     if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError('give one command only');
@@ -42,11 +47,11 @@ async function main(args: string[]): Promise<number> {
     trail = openCommandTrail(positionals, values, process.env);
     const note = (facts: Facts) => trail?.note(facts);
     const outcome = await run({ env: process.env, words, values, note, stopped });
-    trail.done(outcome);
+    const isRecorded = trail.done(outcome);
     const { result, text, hasOutput = false, isWell = true } = outcome;
     if (hasOutput) process.stderr.write(`${values.json ? JSON.stringify(result) : text}\n`);
     else say(result, text, values.json);
-    return isWell ? 0 : 1;
+    return isWell && isRecorded ? 0 : 1;
   } catch (error) {
     trail?.failed(error);
     return fail(error, args.includes('--json'));

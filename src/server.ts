@@ -1,17 +1,21 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { buildApp, buildOpsApp } from './app.ts';
+import { buildApp, buildOpsApp, type OpsOptions } from './app.ts';
 import { compose } from './composition/compose.ts';
 import { ConfigError, loadConfig, type Config } from './config/config.ts';
 import { transportWarnings } from './config/transport.ts';
 import { openDatabase } from './composition/open-database.ts';
+import type { Readiness } from './http/ops/health.ts';
 import { openTracing } from './infra/tracing/open-tracing.ts';
 import { makeLogger } from './runtime/logger.ts';
 import { StartError } from './runtime/start-error.ts';
 
 /** The stores get at least this long to close, even after the deadline; milliseconds. */
 const CLOSE_GRACE = 1000;
+/** How long the API's port stays closed while the replica is not ready; milliseconds. */
+const READY_WAIT = 5000;
+const READY_INTERVAL = 50;
 /** How long a new connection's first request may take to arrive during the shutdown; milliseconds. */
 const ARRIVAL = 1000;
 
@@ -38,18 +42,29 @@ async function serve(config: Config): Promise<void> {
   });
   const composition = await compose(config, database.url, logger, output, tracing?.tracer);
   const app = await buildApp(composition.app);
-  const ops = await buildOpsApp(composition.ops);
+  const { readiness } = composition.ops;
+  let isListening = false;
+  const ops = await buildOpsApp({
+    ...composition.ops,
+    readiness: async () => {
+      const state = await readiness();
+      return { ...state, ready: state.ready && isListening };
+    },
+  });
   const [connections, opsConnections] = [watchConnections(app), watchConnections(ops)];
 
   try {
     await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });
+    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
+    await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
     await app.listen({ host: config.HOST, port: config.PORT });
+    isListening = true;
   } catch (error) {
     await database.stop();
     throw new StartError(`cannot listen: ${(error as Error).message}`);
   }
   composition.start();
-  announce(config, app, ops, logger);
+  announce(config, app, ops, composition.ops.build, logger);
 
   const received = await signal;
   logger.info('stopping: draining first');
@@ -69,6 +84,12 @@ async function serve(config: Config): Promise<void> {
   process.exit();
 }
 
+/** Resolves once the replica is ready, at the latest after `ms`. */
+async function readyWithin(ms: number, readiness: () => Promise<Readiness>): Promise<void> {
+  const deadline = performance.now() + ms;
+  while (!(await readiness()).ready && performance.now() < deadline) await pause(READY_INTERVAL);
+}
+
 /** Opens the log and, if configured, tracing. Log lines carry trace ids, and tracing logs its failures. */
 async function openTelemetry(config: Config) {
   const tracing = await openTracing(
@@ -83,9 +104,15 @@ async function openTelemetry(config: Config) {
   return { ...log, tracing };
 }
 
-function announce(config: Config, app: FastifyInstance, ops: FastifyInstance, logger: Logger): void {
+function announce(
+  config: Config,
+  app: FastifyInstance,
+  ops: FastifyInstance,
+  { version, revision }: OpsOptions['build'],
+  logger: Logger,
+): void {
   const [url = ''] = app.listeningOrigin ? [app.listeningOrigin] : [];
-  logger.info({ url, ops: ops.listeningOrigin }, 'serving');
+  logger.info({ url, ops: ops.listeningOrigin, version, revision }, 'serving');
   if (config.production) return;
   const account = {
     username: 'ada',

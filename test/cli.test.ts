@@ -12,6 +12,13 @@ test('bad usage prints the usage and exits with 2', async (t) => {
   t.match((await latchkey(['--help'])).stdout, /Usage: latchkey/);
 });
 
+test('--version says what runs, to people and to programs', async (t) => {
+  const { stdout } = await latchkey(['--version', '--json']);
+  const { version, revision } = JSON.parse(stdout) as { version: string; revision: string };
+  t.match([version, revision], [/^\d+\.\d+\.\d+$/, /^(unknown|[0-9a-f]{40}(-dirty)?)$/]);
+  t.equal((await latchkey(['--version'])).stdout, `latchkey ${version} (${revision})\n`);
+});
+
 test('migrate applies missing migrations, and is a no-op after that', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
   const first = await latchkey(['migrate', '--json'], { DATABASE_URL: url });

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 
 /** Exit codes: 0 success, 1 failure, 2 wrong arguments. */
 export const USAGE = `Usage: latchkey COMMAND [--json]
+       latchkey --version              the version, and the commit it was built from
 
   migrate                             apply missing migrations to DATABASE_URL
   migrate --wait SECONDS              wait this long for a database that is not up yet (120)
@@ -29,6 +30,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user create NAME --display-name TEXT --email ADDRESS [--roles A,B]
                                       an account that has no password yet
   user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
+                                      FILE is - for standard input
   user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
   user skeletons                      after an upgrade: find old usernames that look alike
   client create NAME [--may RIGHTS] [--audience AUDIENCE]
@@ -50,6 +52,10 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        [--verifies-per-minute 6]      of a session in use; 0 if services verify tokens themselves
        [--logins-per-day 0.1]         of a user who comes on a day
        [--peak 4]                     the busiest second as a multiple of the mean
+       [--sessions-in-use N]          if you know the busiest second: instead of --visits-per-day
+       [--verifies-per-second N]      likewise, instead of --verifies-per-minute
+       [--refreshes-per-second N]     likewise, instead of --refresh-every
+       [--logins-per-second N]        likewise, with signups, instead of --logins-per-day
        [--sessions-per-user 1.5]      that have not ended
        [--growth 0.02]                of the users, in a month`;
 
@@ -58,6 +64,7 @@ export class UsageError extends Error {}
 
 const OPTIONS = {
   json: { type: 'boolean', default: false },
+  version: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
   alg: { type: 'string', default: 'ES256' },
   force: { type: 'boolean', default: false },
@@ -80,11 +87,16 @@ const OPTIONS = {
   'resolve-applied': { type: 'string' },
   users: { type: 'string' },
   'active-share': { type: 'string', default: '0.2' },
-  'visits-per-day': { type: 'string', default: '4' },
+  // Without a default: plan-options.ts has to know whether they were given.
+  'visits-per-day': { type: 'string' },
   'visit-length': { type: 'string', default: '15m' },
-  'refresh-every': { type: 'string', default: '10m' },
-  'verifies-per-minute': { type: 'string', default: '6' },
-  'logins-per-day': { type: 'string', default: '0.1' },
+  'refresh-every': { type: 'string' },
+  'verifies-per-minute': { type: 'string' },
+  'logins-per-day': { type: 'string' },
+  'sessions-in-use': { type: 'string' },
+  'verifies-per-second': { type: 'string' },
+  'refreshes-per-second': { type: 'string' },
+  'logins-per-second': { type: 'string' },
   peak: { type: 'string', default: '4' },
   'sessions-per-user': { type: 'string', default: '1.5' },
   growth: { type: 'string', default: '0.02' },

@@ -4,7 +4,7 @@ import { EVENTS, type AuditEvent, type Definition, type EventOf } from '../domai
 import { NO_REQUEST } from '../domain/audit/source.ts';
 import { isAudience } from '../domain/clients/audience.ts';
 import { parseRights } from '../domain/clients/rights.ts';
-import { operator, writeCommandLine } from '../infra/audit/command-trail.ts';
+import { commandOutput, operator } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Facts, type Outcome } from './command.ts';
 
@@ -16,7 +16,8 @@ type Begun = CommandEvent extends infer Each ? (Each extends object ? Omit<Each,
 export interface CommandTrail {
   /** Facts that hold from now on, however the command ends. */
   note(facts: Facts): void;
-  done(outcome: Outcome): void;
+  /** @returns false if the event was lost. */
+  done(outcome: Outcome): boolean;
   failed(error: unknown): void;
   /** A signal ended it: it may have changed something. */
   stopped(): void;
@@ -24,34 +25,47 @@ export interface CommandTrail {
 
 const SILENT: CommandTrail = {
   note: () => undefined,
-  done: () => undefined,
+  done: () => true,
   failed: () => undefined,
   stopped: () => undefined,
 };
 
 /**
  * The audit trail of one command: one event if it changes something, also if it is refused or fails.
- * @throws ConfigError if AUDIT_LOG is not valid: before the command changes anything.
+ * @throws ConfigError if AUDIT_LOG or LATCHKEY_OPERATOR is not valid, CommandError if the event could not be written: both
+ *   before the command changes anything.
  */
 export function openCommandTrail(words: readonly string[], values: Values, env: Environment): CommandTrail {
   const begun = eventOf(words, values);
   if (!begun) return SILENT;
-  const { AUDIT_LOG, AUDIT_LOG_FILE } = env;
-  const target = loadConfig({ AUDIT_LOG, AUDIT_LOG_FILE }, NO_HASHES).AUDIT_LOG;
+  const { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE } = env;
+  const given = { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE };
+  const config = loadConfig(given, NO_HASHES);
+  const self = operator();
+  const actor = { ...self, name: config.LATCHKEY_OPERATOR ?? self.name };
+  const output = commandOutput(config.AUDIT_LOG);
+  const unwritable = output.check();
+  if (unwritable !== null)
+    throw new CommandError(
+      `AUDIT_LOG: this command's audit event cannot be written to ${output.name} (${unwritable}), so nothing was ` +
+        "changed: make space, run it as the service's user, or set AUDIT_LOG to another file for this command",
+    );
   let noted: Facts = {};
   const write = (facts: Pick<CommandEvent, 'outcome' | 'reason'> & Outcome['audited']) => {
-    const entry = toEntry({ ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), operator());
-    const code = writeCommandLine(target, `${JSON.stringify(entry)}\n`);
-    if (code === null) return;
-    process.stderr.write(`AUDIT_LOG: the audit event could not be written to ${target} (${code})\n`);
+    const entry = toEntry({ ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), actor);
+    const code = output.write(`${JSON.stringify(entry)}\n`);
+    if (code === null) return true;
+    const warning =
+      `AUDIT_LOG: this command's audit event could not be written to ${output.name} (${code}) and is lost: ` +
+      'the command has run, so record it elsewhere';
+    process.stderr.write(`${values.json ? JSON.stringify({ warning }) : warning}\n`);
+    return false;
   };
   return {
     note: (facts) => {
       noted = { ...noted, ...facts };
     },
-    done: ({ audited }) => {
-      write({ outcome: 'success', ...audited });
-    },
+    done: ({ audited }) => write({ outcome: 'success', ...audited }),
     failed: (error) => {
       // Wrong arguments: the command has not begun.
       if (error instanceof UsageError) return;

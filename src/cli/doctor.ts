@@ -6,6 +6,7 @@ import { checkKeyLife } from '../doctor/key-lifecycle.ts';
 import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
 import { checkMemory } from '../doctor/memory.ts';
+import { checkNode } from '../doctor/node.ts';
 import { checkRedis } from '../doctor/redis.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import type { Command } from './command.ts';
@@ -25,6 +26,7 @@ async function examine(env: Environment): Promise<Finding[]> {
   const database = await checkDatabase(config);
   return [
     ...findings,
+    checkNode(process.versions.node, Date.now()),
     checkMemory(config, availableMemory()),
     ...keys,
     ...(database.every(isUsable) ? await checkKeyRecords(config, env) : []),

@@ -14,7 +14,7 @@ import { describe } from './doctor.ts';
 
 const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const;
 
-/** Error codes for a file of a mounted Secret, which a pod cannot remove. */
+/** Error codes in the folder of a mounted Secret, which a pod cannot change. */
 const READ_ONLY = ['EROFS', 'EACCES', 'EPERM'];
 
 /** How the output of `list` names the next event of each state. */
@@ -77,7 +77,7 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
   const name = nextName(names, now);
   const file = join(directory, name);
   const pem = generateSigningKey(algorithm);
-  if (!createOnce(file, () => pem))
+  if (!createKey(directory, name, pem))
     throw new CommandError(`another process has just created ${file}: run \`latchkey keys list\``);
   // A service that does not run as root could not read root's file.
   const { uid, gid } = statSync(directory);
@@ -93,6 +93,18 @@ function addKey(env: Environment, algorithm: SigningKey['algorithm'], now: numbe
     text: `${file}: ${algorithm} ${kid}; ${when}`,
     audited: { kid, file: name },
   };
+}
+
+/** @returns false if the file existed. @throws CommandError in a folder that is read-only, as a mounted Secret is. */
+function createKey(directory: string, name: string, pem: string): boolean {
+  try {
+    return createOnce(join(directory, name), () => pem);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!READ_ONLY.includes(code)) throw error;
+    const todo = 'if a Secret is mounted there, add a key to the Secret';
+    throw new CommandError(`${name} cannot be written to ${directory} (${code}): ${todo}`);
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ type Row = [what: string, value: string, reason: string];
 /** A plan as a table with the reason of each figure. */
 export function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   const parts: [string, Row[]][] = [
-    ['Load', loadRows(usage, plan)],
+    ['Load', loadRows(plan)],
     ['Replicas', replicaRows(plan, settings)],
     ['Redis', redisRows(plan)],
     ['PostgreSQL', postgresRows(usage, plan)],
@@ -23,7 +23,7 @@ export function describePlan(usage: Usage, plan: Plan, settings: Settings): stri
   ].join('\n\n');
 }
 
-function loadRows(usage: Usage, { demand, cores }: Plan): Row[] {
+function loadRows({ demand, cores }: Plan): Row[] {
   const { mean, peak } = demand;
   const row = (name: keyof Rates, reason: string): Row => [
     `${name}/s at the peak`,
@@ -38,10 +38,7 @@ function loadRows(usage: Usage, { demand, cores }: Plan): Row[] {
       figure(peak.coldRefreshes),
       `${figure(mean.coldRefreshes)} on average; Redis has forgotten the session`,
     ],
-    row(
-      'verifies',
-      usage.verifiesPerMinute === 0 ? 'services verify tokens themselves' : 'asked by services',
-    ),
+    row('verifies', peak.verifies === 0 ? 'services verify tokens themselves' : 'asked by services'),
     ['sessions in use at once', figure(demand.inUse), 'at the peak'],
     ['cores for the event loops', figure(cores.loop), 'at the peak'],
     [
@@ -101,7 +98,11 @@ function redisRows({ redis, cores }: Plan): Row[] {
     ],
     ['sessions held', figure(redis.sessions), 'used within SESSION_CACHE_TTL'],
     ['bytes of these', mib(redis.bytes), 'with their users'],
-    ['maxmemory of a master', mib(redis.maxMemory), 'half as much again, for the rest'],
+    [
+      'maxmemory of a master',
+      mib(redis.maxMemory),
+      'half as much again, and a flood of logins; 192 MiB at least',
+    ],
   ];
 }
 

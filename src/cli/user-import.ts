@@ -1,5 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { unlinkSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makeReadLine, type ParsedLine } from '../domain/users/import-line.ts';
 import type { NameHash } from '../infra/crypto/name-hash.ts';
@@ -41,7 +44,10 @@ interface Import {
   json: boolean;
 }
 
-/** `latchkey user import FILE`. */
+/** For a copy of standard input: a container with a read-only file system often has only the second, 64 MB. */
+const COPY_FOLDERS = [tmpdir(), '/dev/shm'];
+
+/** `latchkey user import FILE`; `-` is standard input. */
 export const importUsers: Command = async ({ env, words: [path = ''], values: { json }, note }) => {
   const { newNames, cost, hashMemory } = accountSettings(env);
   const readLine = makeReadLine({ newNames, readHash: makeReadHash(cost, hashMemory), now: Date.now });
@@ -74,8 +80,9 @@ export const importUsers: Command = async ({ env, words: [path = ''], values: { 
 async function withFile(path: string, work: (file: FileHandle) => Promise<void>): Promise<void> {
   let file: FileHandle;
   try {
-    file = await open(path);
+    file = await (path === '-' ? copyOfStdin() : open(path));
   } catch (error) {
+    if (error instanceof CommandError) throw error;
     throw unreadable(path, (error as NodeJS.ErrnoException).code);
   }
   try {
@@ -89,6 +96,33 @@ async function withFile(path: string, work: (file: FileHandle) => Promise<void>)
 
 function unreadable(path: string, reason = 'unknown'): CommandError {
   return new CommandError(`${path} cannot be read (${reason})`);
+}
+
+/** A copy of standard input. It has no name, so nothing is left of it, however the command ends. @throws CommandError */
+async function copyOfStdin(): Promise<FileHandle> {
+  let code = 'unknown';
+  for (const folder of COPY_FOLDERS) {
+    let file: FileHandle | undefined;
+    try {
+      const path = join(folder, `latchkey-import-${randomUUID()}`);
+      file = await open(path, 'wx+', 0o600);
+      unlinkSync(path);
+    } catch (error) {
+      code = (error as NodeJS.ErrnoException).code ?? code;
+      continue;
+    }
+    try {
+      for await (const chunk of process.stdin) await file.appendFile(chunk as Buffer);
+      return file;
+    } catch (error) {
+      await file.close();
+      code = (error as NodeJS.ErrnoException).code ?? code;
+      break;
+    }
+  }
+  throw new CommandError(
+    `standard input cannot be copied to a temporary file (${code}): set TMPDIR to a folder with space for it`,
+  );
 }
 
 function chunksOf(file: FileHandle): AsyncIterable<Buffer> {

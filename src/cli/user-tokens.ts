@@ -32,7 +32,7 @@ export async function showTokens(
   const account = await makeAccountStore(prisma, () => []).find(user);
   if (!account) return null;
   const userId = account.id;
-  const store = makeTokenStore(prisma);
+  const store = makeTokenStore(prisma, lifetimes);
   const now = systemClock.now();
   const tokens = (await store.list(userId, usedSince(now, lifetimes)))
     .map((record) => summarise(record, undefined, 0, lifetimes))

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from '../app.ts';
 import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
 import { makeClients } from './service-clients.ts';
+import { makeClock } from './clock.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeHashing } from './hashing.ts';
@@ -17,7 +18,9 @@ import { followNameHash } from '../infra/crypto/name-hash.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
+import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
+import { readBuild } from '../runtime/build.ts';
 import { makeDrain } from '../runtime/drain.ts';
 import type { LogOutput } from '../runtime/log-output.ts';
 import { containerMemory } from '../runtime/memory.ts';
@@ -54,7 +57,12 @@ export async function compose(
     refreshToken: config.REFRESH_TOKEN_TTL,
     session: config.SESSION_MAX_AGE,
   };
-  const metrics = makeMetrics({ hasRedis: config.REDIS_URL !== undefined, now: () => systemClock.now() });
+  const build = readBuild();
+  const metrics = makeMetrics({
+    hasRedis: config.REDIS_URL !== undefined,
+    now: () => systemClock.now(),
+    build,
+  });
   const { observe } = metrics;
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const audit = makeAudit({ trail, observe, clock: systemClock });
@@ -71,22 +79,24 @@ export async function compose(
   const opened = openTokenStates(config, logger, observe, tracer);
   const { tokenStates, redis } = opened;
   const { prisma } = postgres;
+  const ownClock = makeClock({ config, postgres, tokenStates: opened, observe, logger });
+  const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, logger);
   auditKeys(keyRing, audit);
   const callerHashes = makeCallerHashes(keyRing);
-  const tokens = makeTokenStore(prisma);
+  const tokens = makeTokenStore(prisma, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const durability = makeDurability({
     tokenStates: opened,
     tokens,
     prisma,
     cacheTtl,
-    clock: systemClock,
+    clock,
     observe,
     audit,
     logger,
   });
-  const clients = makeClients({ prisma, clock: systemClock, observe, logger });
+  const clients = makeClients({ prisma, clock, observe, logger });
   const feed = makeFeed({
     feed: opened.feed,
     prisma,
@@ -94,11 +104,11 @@ export async function compose(
     maxReaders: config.REVOCATION_READERS_MAX,
     maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
     isClient: (client) => clients.clients.refusalOf(client, 'revocations') === null,
-    clock: systemClock,
+    clock,
     observe,
     logger,
   });
-  const hashing = await makeHashing({ config, prisma, clock: systemClock, observe, tracer, logger });
+  const hashing = await makeHashing({ config, prisma, clock, observe, tracer, logger });
   const useCases = makeUseCases({
     config,
     lifetimes,
@@ -113,7 +123,7 @@ export async function compose(
     durability,
     hashing,
     clients: clients.clients,
-    clock: systemClock,
+    clock,
     observe,
     audit,
     auditLimit,
@@ -122,6 +132,7 @@ export async function compose(
     postgres,
     tokenStates,
     redisFailure: () => opened.redisFailure(),
+    clock: ownClock.watch,
     isDraining: drain.isDraining,
   });
   metrics.watch({
@@ -139,6 +150,12 @@ export async function compose(
     feed: feed.fanOut,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
+    redisMemory: opened.memory.share,
+    certificateEnds: () => ({
+      postgres: postgres.certificateEnd(),
+      redis: opened.redis && redisCertificateEnd(opened.redis),
+    }),
+    clockSkews: ownClock.watch.skews,
     droppedLines: output.dropped,
     memoryLimit: containerMemory,
   });
@@ -163,16 +180,16 @@ export async function compose(
       limits: {
         logIn: config.RATE_LIMIT_LOGIN,
         signUp: config.RATE_LIMIT_SIGNUP,
-        isNetworkCounted: config.RATE_LIMIT_NETWORK !== null,
+        isNetworkCounted: config.RATE_LIMIT_NETWORK !== null || config.RATE_LIMIT_SIGNUP_NETWORK !== null,
       },
-      loadShedding: hashing.loadShedding,
+      loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut: feed.fanOut,
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
       requestTimeout: config.REQUEST_TIMEOUT * 1000,
       docs: config.DOCS_ENABLED,
       isDraining: drain.isDraining,
-      clock: systemClock,
+      clock,
       random: Math.random,
       retryWindow: config.REFRESH_RETRY_WINDOW,
       logger,
@@ -181,12 +198,13 @@ export async function compose(
       tracer,
     },
     start: () => {
+      ownClock.start();
       durability.start();
       clients.start();
       feed.start();
       hashing.start();
     },
-    ops: { readiness, metrics: () => metrics.text(), logger },
+    ops: { readiness, build, metrics: () => metrics.text(), logger },
     drain() {
       drain.begin();
       // Feed readers never disconnect on their own: closing moves them to another replica.
@@ -198,6 +216,7 @@ export async function compose(
       await hashing.close();
       await clients.stop();
       await durability.stop();
+      await ownClock.stop();
       opened.close();
       await postgres.close();
       await trail.flush();

@@ -24,7 +24,7 @@ export interface Hashing {
   cost: ScryptCost;
   bulkhead: Bulkhead;
   checkPassword: CheckPassword;
-  loadShedding: Omit<LoadSheddingOptions, 'observe'>;
+  loadShedding: Omit<LoadSheddingOptions, 'isStoreFull' | 'observe'>;
   start(): void;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ export async function makeHashing({
     },
   });
   // One hash through the bulkhead, so that it knows how long a hash takes before the first login.
-  await bulkhead.run('', () => hasher.imitate(hasher.cost, 'no password'));
+  await bulkhead.run('known', ['', ''], () => hasher.imitate(hasher.cost, 'no password'));
   await withTimeout(costs.step(), WALK_START_TIMEOUT).catch(() => undefined);
   const gauge = makeLagGauge(LAG_INTERVAL, clock);
   const timer = setInterval(gauge.sample, LAG_INTERVAL).unref();

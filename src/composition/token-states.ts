@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import { withPublishing } from '../domain/feed/publishing.ts';
 import type { Observe } from '../telemetry/observe.ts';
-import type { AttemptSlots } from '../domain/passwords/ports.ts';
+import type { AttemptSlots } from '../domain/limits/ports.ts';
 import type { TokenStateStore } from '../domain/tokens/token-states.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
@@ -13,6 +13,8 @@ import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
 import { causeOf } from '../infra/redis/connection/cause.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { makeHeartbeat } from '../infra/redis/heartbeat.ts';
+import { mastersOf, redisNow } from '../infra/redis/inspect.ts';
+import { makeMemoryUse, type MemoryUse } from '../infra/redis/memory-use.ts';
 import { openRedis, targetOf } from '../infra/redis/connection/open-redis.ts';
 import { makeReplayGate, type ReplayGate } from '../infra/redis/connection/replay-gate.ts';
 import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
@@ -35,10 +37,13 @@ export interface OpenedTokenStates {
    */
   redis: ScriptedRedis | ScriptedCluster | null;
   gate: ReplayGate | null;
+  memory: Pick<MemoryUse, 'share' | 'isNearlyFull'>;
   /** A code of why Redis fails at present; null if it works. */
   redisFailure(): string | null;
+  /** The clock of every master, in milliseconds since 1970; none of the in-process store, which has ours. */
+  times(): Promise<number[]>;
   connect(): void;
-  /** Checks that every master takes writes, and shows that this replica serves. @throws AuthError `unavailable` */
+  /** Checks that every master takes writes and has memory left, and shows that this replica serves. @throws AuthError `unavailable` */
   check(): Promise<void>;
   close(): void;
 }
@@ -72,6 +77,18 @@ export function openTokenStates(
   const connections = makeConnections(redis, config.REDIS_PREFIX);
   const heartbeat = makeHeartbeat(redis, config.REDIS_PREFIX);
   const gate = makeReplayGate(connections);
+  const memory = makeMemoryUse(redis, {
+    limit: config.SHED_REDIS_MEMORY / 100,
+    onChange(isNearlyFull, share) {
+      const used = `${Math.round(100 * share)} % of maxmemory`;
+      if (isNearlyFull)
+        logger.warn(
+          { used },
+          'Redis is nearly full: logins, signups and new LLTs are refused; raise maxmemory',
+        );
+      else logger.info({ used }, 'Redis has memory again: logins, signups and new LLTs are accepted');
+    },
+  });
   const options = { prefix: config.REDIS_PREFIX, gate, observe };
   const tokenStates = makeRedisTokenStates(redis, { ...options, cacheTtl });
   const statesWithoutFeed = tracer ? traceRedis(tokenStates, tracer) : tokenStates;
@@ -84,13 +101,17 @@ export function openTokenStates(
     attempts: tracer ? traceRedis(attempts, tracer) : attempts,
     redis,
     gate,
+    memory,
+    times: async () =>
+      // A command without a connection would wait for one.
+      connections.current().length > 0 ? await Promise.all(mastersOf(redis).map(redisNow)) : [],
     connect: () => {
       // A failure is logged and retried, as any later one is.
       redis.connect().catch(() => undefined);
     },
     redisFailure: () => watch.cause()?.code ?? (connections.current().length === 0 ? 'not connected' : null),
     check: async () => {
-      await Promise.all([connections.check(), heartbeat.beat()]).catch((error: unknown) => {
+      await Promise.all([connections.check(), heartbeat.beat(), memory.measure()]).catch((error: unknown) => {
         // While there is no connection, the errors of the attempts to connect say more.
         if (connections.current().length > 0) watch.failed(causeOf((error as Error).cause));
         throw error;
@@ -126,6 +147,8 @@ function openMemory(cacheTtl: number, observe: Observe): OpenedTokenStates {
     attempts,
     redis: null,
     gate: null,
+    memory: { share: () => 0, isNearlyFull: () => false },
+    times: () => Promise.resolve([]),
     connect: () => undefined,
     redisFailure: () => null,
     check: () => Promise.resolve(),

@@ -13,7 +13,9 @@ import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import { makeCreateLongLived } from '../domain/long-lived-tokens/create.ts';
 import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
-import type { AttemptSlots } from '../domain/passwords/ports.ts';
+import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
+import type { AttemptSlots } from '../domain/limits/ports.ts';
+import { makeBudget } from '../domain/limits/budget.ts';
 import type { UseCases } from '../domain/use-cases.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
 import { makeFinishEndings } from '../domain/sessions/finish-endings.ts';
@@ -77,13 +79,17 @@ export function makeUseCases(parts: Parts): UseCases {
   const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
-  const limitGuess = makeGuessingLimits({
+  const { auditLimit } = parts;
+  const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
     hash: parts.hashAttempt,
+    observe,
+    auditLimit,
+  });
+  const limitGuess = makeGuessingLimits({
+    limitAttempt,
     account: config.RATE_LIMIT_ACCOUNT,
     network: config.RATE_LIMIT_NETWORK,
-    observe,
-    auditLimit: parts.auditLimit,
     hashName,
   });
   // Without the feed: a revocation that it reads was published when it happened.
@@ -120,6 +126,7 @@ export function makeUseCases(parts: Parts): UseCases {
     signUp: makeSignUp({
       ...newAccounts,
       ...{ tokenStates, knownDevices, clock, observe, enabled: config.SIGNUP_ENABLED },
+      networkBudget: makeBudget(limitAttempt, 'signup_network', config.RATE_LIMIT_SIGNUP_NETWORK),
     }),
     createAccount: makeCreateAccount({
       ...newAccounts,
@@ -165,13 +172,14 @@ export function makeUseCases(parts: Parts): UseCases {
     createLongLived: makeCreateLongLived({
       tokens,
       tokenStates,
+      budget: makeBudget(limitAttempt, 'llt_budget', config.RATE_LIMIT_LLT),
       maxTokens: config.MAX_LLT_PER_USER,
       enabled: config.LLT_ENABLED,
       maxAge: config.LLT_MAX_AGE,
       loginMaxAge: config.LLT_LOGIN_MAX_AGE,
       clock,
       audit,
-      auditLimit: parts.auditLimit,
+      auditLimit,
     }),
     clients: parts.clients,
     profile,
@@ -184,6 +192,7 @@ export function makeUseCases(parts: Parts): UseCases {
       tokenStates,
       finishUserChange,
       newNames,
+      budget: makeBudget(limitAttempt, 'profile_budget', config.RATE_LIMIT_PROFILE),
       audit,
     }),
     resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),

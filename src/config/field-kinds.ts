@@ -106,7 +106,7 @@ export function issuer() {
 
 /** `count/seconds`; `0` means off and is read as null. */
 export function rate(fallback: string, meaning: string): Field<Rate | null> {
-  const message = 'must be COUNT/SECONDS, or 0 for no limit';
+  const message = 'must be COUNT/SECONDS, at most 9999999/999999, or 0 for no limit';
   const schema = z
     .string()
     .regex(/^(0|[1-9]\d{0,6}\/[1-9]\d{0,5})$/, message)
@@ -115,7 +115,11 @@ export function rate(fallback: string, meaning: string): Field<Rate | null> {
       const [count, seconds] = value.split('/').map(Number);
       return count && seconds ? { count, seconds } : null;
     });
-  return field(schema, { type: 'count/seconds, or `0` for off', shown: fallback, meaning });
+  return field(schema, {
+    type: 'count/seconds, at most 9999999/999999, or `0` for off',
+    shown: fallback,
+    meaning,
+  });
 }
 
 /** Usernames, separated by commas, in their canonical form; `none` is an empty list. */

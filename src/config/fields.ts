@@ -279,13 +279,23 @@ const ACCOUNT_FIELDS = {
     'milliseconds',
     'event-loop lag above which login and signup are refused; `0` is off',
   ),
+  SHED_REDIS_MEMORY: integer(
+    0,
+    100,
+    85,
+    'percent',
+    'used share of `maxmemory` from which logins, signups, new LLTs and account changes are refused; `0` is off',
+  ),
   RATE_LIMIT_LOGIN: rate('30/60', 'logins, resets and changes of one address (IPv6: its /64)'),
   RATE_LIMIT_SIGNUP: rate('20/60', 'signups of one address'),
+  RATE_LIMIT_SIGNUP_NETWORK: rate('100/3600', 'accounts that one network opens: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_ACCOUNT: rate(
     '10/900',
     'failed logins of one name, and of each known device ([details](operating.md#guessing))',
   ),
   RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
+  RATE_LIMIT_LLT: rate('100/3600', 'long-lived tokens that a user creates, deleted ones included'),
+  RATE_LIMIT_PROFILE: rate('60/3600', 'changes of names by one user'),
   RATE_LIMIT_ALLOW: field(
     z
       .string()
@@ -294,7 +304,7 @@ const ACCOUNT_FIELDS = {
     {
       type: 'list of addresses and networks',
       shown: 'none',
-      meaning: 'exempt from these limits, except `RATE_LIMIT_ACCOUNT`',
+      meaning: 'exempt from the limits of addresses and networks',
     },
   ),
 };
@@ -330,6 +340,21 @@ const LOG_FIELDS = {
       type: '`stdout`, `none`, or `file:` and a path',
       shown: 'stdout',
       meaning: 'where the [audit trail](audit.md) goes; `LOG_LEVEL` does not change it',
+    },
+  ),
+  LATCHKEY_OPERATOR: field(
+    z
+      .string()
+      // Nothing that breaks or hides a line, and no e-mail address: the trail holds none.
+      .regex(
+        /^[^@\p{C}\p{Zl}\p{Zp}]{1,128}$/u,
+        'must be 1 to 128 characters, without control characters, line breaks and @',
+      )
+      .optional(),
+    {
+      type: 'name of at most 128 characters, without `@`',
+      shown: "the host's user",
+      meaning: 'for commands: who runs them, as the [audit trail](audit.md) names its actor',
     },
   ),
 };

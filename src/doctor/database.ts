@@ -1,9 +1,11 @@
 import type { Config } from '../config/config.ts';
+import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
 import { inspectSkeletons } from '../infra/postgres/name-skeletons.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
+import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 import { judgeNames } from './names.ts';
@@ -23,11 +25,12 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     const clock = await compareClocks(() => postgresNow(postgres.pool));
     return [
       ...judgeServer(facts, pool),
+      ...judgeCertificate('the database', postgres.certificateEnd(), Date.now()),
       judgeClock('the database', clock),
       ...(await checkMigrations(postgres)),
     ];
   } catch (error) {
-    const todo = 'check DATABASE_URL, the network, and that the server runs';
+    const todo = causeOf(error)?.todo ?? 'check DATABASE_URL, the network, and that the server runs';
     return [fail('database', `not reachable: ${reasonOf(error)}`, todo)];
   } finally {
     await postgres.close();

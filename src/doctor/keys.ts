@@ -77,10 +77,10 @@ function judgeFiles(files: string[]): Finding {
   );
 }
 
-/** The files of all variables that were set as files. Certificates are not secret. */
+/** The files of all variables that were set as files. A CA's certificates are public. */
 function secretFiles(env: Environment): string[] {
   return Object.keys(FIELDS)
-    .filter((name) => name !== 'REDIS_CA')
+    .filter((name) => !name.endsWith('_CA'))
     .flatMap((name) => env[`${name}_FILE`] ?? []);
 }
 

@@ -1,8 +1,10 @@
 import type { Config } from '../config/config.ts';
+import { causeOf } from '../infra/redis/connection/cause.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { inspectRedis } from '../infra/redis/inspect.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
+import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 import { judgeRedis } from './redis-settings.ts';
@@ -18,8 +20,8 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
     return [warn('redis', found, 'set REDIS_URL to run more than one replica')];
   }
   const redis = openRedis({ ...config, REDIS_URL: url });
-  let reason = '';
-  redis.on('error', (error: Error) => (reason = reasonOf(error)));
+  const failures: unknown[] = [];
+  redis.on('error', (error: unknown) => failures.push(error));
   try {
     await withTimeout(redis.connect(), ANSWER_TIMEOUT);
     const writable = makeConnections(redis, prefix).check();
@@ -35,6 +37,7 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
     const findings = await Promise.all(
       masters.map(async (facts) => [
         ...judgeRedis(facts, mode),
+        ...judgeCertificate(facts.address, facts.certificateEnd, Date.now()),
         judgeClock(facts.address, await compareClocks(() => facts.now())),
       ]),
     );
@@ -42,8 +45,9 @@ export async function checkRedis(config: Config): Promise<Finding[]> {
       mode === 'cluster' ? `${masters.length} masters answer and take` : 'the master answers and takes';
     return [ok('redis', `${whoAnswers} writes (${mode})`), ...findings.flat()];
   } catch (error) {
-    const todo = 'check the REDIS_ variables, the network, and that Redis runs';
-    return [fail('redis', `not reachable: ${reason || reasonOf(error)}`, todo)];
+    // The errors of the attempts to connect say more than our timeout.
+    const cause = failures.at(-1) ?? error;
+    return [fail('redis', `not reachable: ${reasonOf(cause)}`, causeOf(cause).todo)];
   } finally {
     redis.disconnect();
   }

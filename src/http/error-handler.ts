@@ -20,12 +20,18 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
 interface ErrorOptions {
   retrySpread?: RetrySpread;
   warnOfRelay?: WarnOfRelay;
+  /** Whether to log a failure of a store. */
+  isNews?: (reason: string) => boolean;
 }
+
+/** Milliseconds. During an outage every request fails for the same reason, which is logged once in this time. */
+const REPEAT = 60_000;
 
 /** Registers the only place that turns errors into answers. */
 export function registerErrorHandler(app: FastifyInstance, options: ErrorOptions = {}): void {
+  const isNews = makeNews();
   app.setErrorHandler<FastifyError | AuthError>((error, request, reply) =>
-    sendError(error, request, reply, options),
+    sendError(error, request, reply, { ...options, isNews }),
   );
   app.setNotFoundHandler((request, reply) => sendError(new AuthError('not_found'), request, reply));
 }
@@ -35,13 +41,14 @@ export function sendError(
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,
-  { retrySpread = () => 0, warnOfRelay }: ErrorOptions = {},
+  { retrySpread = () => 0, warnOfRelay, isNews = () => true }: ErrorOptions = {},
 ): FastifyReply {
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) request.log.error({ err: error }, 'internal error');
   else if (refusal.code === 'unavailable' && refusal.cause) {
-    request.log.warn({ reason: reasonOf(refusal.cause) }, 'a dependency failed');
+    const reason = reasonOf(refusal.cause);
+    if (isNews(reason)) request.log.warn({ reason }, 'a dependency failed');
   }
   request.errorCode = refusal.code;
   const problem = problemOf(refusal.code, request.id, refusal.errors, refusal.right);
@@ -83,6 +90,16 @@ function fieldErrors({ validation, validationContext }: FastifyError): FieldErro
     if (keyword === 'required') return { path: where + path, message: 'is required' };
     return { path: where + path, message: message ?? 'is not valid' };
   });
+}
+
+/** Says of each reason whether it has not been logged for REPEAT. */
+function makeNews(now = () => performance.now()): (reason: string) => boolean {
+  const loggedAt = new Map<string, number>();
+  return (reason) => {
+    if (now() - (loggedAt.get(reason) ?? -REPEAT) < REPEAT) return false;
+    loggedAt.set(reason, now());
+    return true;
+  };
 }
 
 /** Name and code only: a driver's message may quote a query or a URL. */

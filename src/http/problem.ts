@@ -79,7 +79,7 @@ export const PROBLEMS = {
   rate_limited: [
     429,
     'Too many requests',
-    'Too many requests from this address, or too many wrong passwords; see Retry-After.',
+    'Too many of these requests, or wrong passwords, for this address, network or account; see Retry-After.',
   ],
   headers_too_large: [431, 'Headers too large', 'The headers are larger than 16 KiB.'],
   internal_error: [500, 'Internal error', 'Something went wrong on our side.'],
@@ -88,7 +88,7 @@ export const PROBLEMS = {
     'Unavailable',
     'The service cannot answer now; it is safe to repeat the request. See Retry-After.',
   ],
-  overloaded: [503, 'Overloaded', 'Too many passwords are being checked; see Retry-After.'],
+  overloaded: [503, 'Overloaded', 'The service is too busy for this request; see Retry-After.'],
   refresh_overlap: [
     503,
     'Refresh overlap',

@@ -12,6 +12,7 @@ import {
   type TokenType,
 } from '../domain/tokens/claims.ts';
 import type { Clock } from '../domain/clock.ts';
+import { AuthError } from '../domain/errors.ts';
 import { UNOBSERVED, type Observe } from '../telemetry/observe.ts';
 import type { TokenRefusal } from '../domain/metrics/outcomes.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
@@ -23,7 +24,7 @@ export interface TokenCodecOptions {
   /** AUDIENCE. */
   audience: string;
   observe?: Pick<Observe, 'tokenRefused'>;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'isTrusted'>;
 }
 
 /** Signs and verifies our JWTs. The domain checks their sessions. */
@@ -32,7 +33,10 @@ export interface TokenCodec {
   signExchanged(claims: ExchangedClaims): string;
   /** The key that signs this type now. The returned signer keeps this key, even if the current key changes. */
   signer(type: TokenType): Signer;
-  /** @returns the identity in a valid token of one of these types; null for any other. */
+  /**
+   * @returns the identity in a valid token of one of these types; null for any other.
+   * @throws AuthError `unavailable` if it has expired by a clock that is not trusted
+   */
   verify<Type extends TokenType>(
     token: string,
     ...types: Type[]
@@ -144,7 +148,9 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
         found = read(token, types);
       }
       if (typeof found === 'string') return refuse(found);
-      return acceptsExpired || !hasExpired(found, clock.now()) ? found : refuse('expired');
+      if (acceptsExpired || !hasExpired(found, clock.now())) return found;
+      if (!clock.isTrusted()) throw new AuthError('unavailable');
+      return refuse('expired');
     };
 
   const verify = verifier(false);

@@ -3,6 +3,7 @@ import type { TokenStateStore } from '../domain/tokens/token-states.ts';
 import type { Readiness } from '../http/ops/health.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
+import type { ClockWatch } from './clock-watch.ts';
 import { withTimeout } from './with-timeout.ts';
 import { missingMigrations } from '../infra/postgres/schema-version.ts';
 
@@ -11,6 +12,7 @@ interface ReadinessPorts {
   tokenStates: Pick<TokenStateStore, 'now'>;
   /** A code of why Redis fails; null if it works. */
   redisFailure?: () => string | null;
+  clock: Pick<ClockWatch, 'compare' | 'isWrong' | 'state'>;
   isDraining: () => boolean;
 }
 
@@ -18,13 +20,15 @@ interface ReadinessPorts {
 const CHECK_TIMEOUT = 1000;
 
 /**
- * Ready once each store was reached and the schema is current. After that only draining makes the replica not ready.
+ * Ready once each store was reached and the schema is current. After that only draining and a wrong clock make the
+ * replica not ready.
  * The checks always report the present state.
  */
 export function makeReadiness({
   postgres,
   tokenStates,
   redisFailure = () => null,
+  clock,
   isDraining,
 }: ReadinessPorts) {
   const passed = new Set<string>();
@@ -38,7 +42,7 @@ export function makeReadiness({
   };
   const sessions = async () => {
     await tokenStates.now();
-    return 'ok';
+    return redisFailure() === 'OOM' ? 'full' : 'ok';
   };
 
   return async function readiness(): Promise<Readiness> {
@@ -47,17 +51,22 @@ export function makeReadiness({
         (error: unknown) => `PostgreSQL fails (${causeOf(error)?.code ?? 'unknown'})`,
       ),
       withTimeout(sessions(), CHECK_TIMEOUT).catch((error: unknown) => error),
+      // A store that does not answer is reported above.
+      withTimeout(clock.compare(), CHECK_TIMEOUT).catch(() => undefined),
     ]);
     const answers = {
       database: databaseState,
-      sessions: sessionsState === 'ok' ? 'ok' : explain(sessionsState, databaseState === 'ok'),
+      sessions:
+        typeof sessionsState === 'string' ? sessionsState : explain(sessionsState, databaseState === 'ok'),
     };
-    for (const [name, answer] of Object.entries(answers)) if (answer === 'ok') passed.add(name);
+    for (const [name, answer] of Object.entries(answers))
+      if (answer === 'ok' || answer === 'full') passed.add(name);
     const draining = isDraining();
     return {
-      ready: !draining && Object.keys(answers).every((name) => passed.has(name)),
+      ready: !draining && !clock.isWrong() && Object.keys(answers).every((name) => passed.has(name)),
       draining,
       checks: answers,
+      clock: clock.state(),
     };
   };
 

@@ -1,3 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  isTrusted: () => true,
+};

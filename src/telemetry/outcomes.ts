@@ -33,6 +33,7 @@ export type PostgresFailure = (typeof POSTGRES_FAILURES)[number];
 
 export const TASKS = [
   'write check',
+  'clock check',
   'write-behind',
   'revocation sweep',
   'tombstone renewal',

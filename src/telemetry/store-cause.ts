@@ -23,12 +23,17 @@ export class StoreError extends Error {
 const REMEDIES: readonly [RegExp, (url: string, ca: string) => string][] = [
   [/^(ENOTFOUND|EAI_AGAIN)/, (url) => `check the host in ${url}, and the DNS`],
   [/^(ECONNREFUSED|ENOENT)/, (url) => `check host and port in ${url}, and that the server runs`],
+  [/^CERT_HAS_EXPIRED|certificate has expired/, () => "renew the server's certificate"],
+  [/^CERT_NOT_YET_VALID/, () => "compare the clocks: the server's certificate is not valid yet by ours"],
   [
     /CERT|TLS|SSL|SIGNATURE|HOSTNAME_MISMATCH/,
     (url, ca) =>
       `check TLS: ${ca} must hold the CA of the server's certificate, which must name the host in ${url}`,
   ],
-  [/^E[A-Z]+$|time.?out|terminated|closed/i, () => 'check the network, and that the server answers'],
+  [
+    /^E[A-Z]+$|time.?out|terminated|closed|writeable/i,
+    () => 'check the network, and that the server answers',
+  ],
 ];
 
 /**

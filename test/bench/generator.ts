@@ -9,13 +9,18 @@ const OPEN_LOOP = new URL('./open-loop.js', import.meta.url).pathname;
 /** Ten times the number that two cores can hash. */
 export const LOGINS_PER_SECOND = 100;
 
-/** Runs a load generator in its own process. @param expected the only statuses that may occur. */
-export async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLoopResult> {
+/** Runs a load generator in its own process. */
+export async function generate(job: OpenLoopJob): Promise<OpenLoopResult> {
   const child = spawn(process.execPath, [OPEN_LOOP], { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(JSON.stringify(job));
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
   if (child.exitCode !== 0) throw new Error('the load generator failed');
-  const result = JSON.parse(output) as OpenLoopResult;
+  return JSON.parse(output) as OpenLoopResult;
+}
+
+/** The same. @param expected the only statuses that may occur. */
+export async function load(job: OpenLoopJob, expected: string[]): Promise<OpenLoopResult> {
+  const result = await generate(job);
   const { statuses, failure = '' } = result;
   if (Object.keys(statuses).some((status) => !expected.includes(status)))
     throw new Error(`answers other than ${expected.join(' and ')}: ${JSON.stringify(statuses)} ${failure}`);

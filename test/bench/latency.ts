@@ -55,7 +55,7 @@ export async function measureLatency(
     }
   }
   return all.map(({ operation, subject, perSecond, results }) => {
-    const of = (field: Exclude<keyof OpenLoopResult, 'statuses' | 'requests' | 'failure'>) =>
+    const of = (field: Exclude<keyof OpenLoopResult, 'statuses' | 'refusals' | 'requests' | 'failure'>) =>
       median(results.map((each) => each[field]));
     return {
       ...{ operation, server: subject.name, perSecond },

@@ -13,7 +13,11 @@ import { pace } from './pace.ts';
 import { nextRefresh } from './requests.ts';
 
 export interface OpenLoopJob {
+  /** Keeps the priority of the process that starts it: other tests run beside it. */
+  keepsPriority?: boolean;
   origin: string;
+  /** Another replica. Connections go to both in turn, until one of them refuses a connection. */
+  other?: string;
   /** Whole requests, sent in turn. */
   requests: string[];
   /** The requests are refreshes, each of its own session. Each is sent again with the newest token. */
@@ -25,6 +29,10 @@ export interface OpenLoopJob {
 export interface OpenLoopResult {
   /** Answers by status; `failed` counts lost connections. */
   statuses: Record<string, number>;
+  /** Answers that are no success, by status and code; see `refusalOf`. */
+  refusals: Record<string, number>;
+  /** Requests that still waited for a connection or a session when the last one was due. */
+  waiting: number;
   /** From the due time to the answer, in milliseconds. */
   p50: number;
   p99: number;
@@ -48,8 +56,9 @@ const WARM_UP_SECONDS = 0.3;
 async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
   const { perSecond, seconds, chained = false } = job;
   const requests = [...job.requests];
-  const pool = makePool(new URL(job.origin));
+  const pool = makePool(new URL(job.origin), new URL(job.other ?? job.origin));
   const statuses: Record<string, number> = {};
+  const refusals: Record<string, number> = {};
   const took: number[] = [];
   const late: number[] = [];
   let failure = '';
@@ -74,11 +83,14 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
     const request = requests[at] ?? '';
     inFlight++;
     if (!chained) free.push(at);
-    pool.ask(request, ({ status, body }) => {
+    pool.ask(request, (answer) => {
+      const { status, body } = answer;
       inFlight--;
       if (due >= counted) took.push(performance.now() - due);
       statuses[status] = (statuses[status] ?? 0) + 1;
       if (status === 'failed') failure = body;
+      const refusal = refusalOf(answer);
+      if (refusal) refusals[refusal] = (refusals[refusal] ?? 0) + 1;
       if (chained) {
         if (status === '200') requests[at] = nextRefresh(request, body);
         free.push(at);
@@ -89,6 +101,7 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
     });
   };
 
+  let stillWaiting = 0;
   await new Promise<undefined>((resolve) => {
     finish = () => {
       resolve(undefined);
@@ -96,6 +109,8 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
     void pace(start, { total, dueOf: (at) => (at * 1000) / perSecond }, (due, now) => {
       if (due >= counted) late.push(now - due);
       send(due);
+    }).then(() => {
+      stillWaiting = waiting.length;
     });
   });
   pool.close();
@@ -104,6 +119,8 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
   late.sort((a, b) => a - b);
   return {
     statuses,
+    refusals,
+    waiting: stillWaiting,
     p50: percentile(took, 0.5),
     p99: percentile(took, 0.99),
     p999: percentile(took, 0.999),
@@ -114,26 +131,43 @@ async function runOpenLoop(job: OpenLoopJob): Promise<OpenLoopResult> {
   };
 }
 
-/** Idle connections; if there is none, it opens another. */
-function makePool(origin: URL) {
+/** Idle connections; if there is none, it opens another, to each origin in turn. */
+function makePool(origin: URL, other: URL) {
   const idle: Connection[] = [];
+  let origins = [origin, other];
+  let opened = 0;
   const take = () => {
     let connection = idle.pop();
     while (connection && !connection.isOpen()) connection = idle.pop();
-    return connection ?? openConnection(origin);
+    return connection ?? openConnection(origins[opened++ % origins.length] ?? origin);
+  };
+  const ask = (request: string, answered: (answer: Answer) => void) => {
+    const connection = take();
+    connection.ask(request, (answer) => {
+      if (connection.isOpen()) idle.push(connection);
+      const others = origins.filter((each) => each !== connection.origin);
+      // Nothing was sent. A balancer takes such a replica out, and asks another.
+      if (answer.body.includes('ECONNREFUSED') && others.length > 0) {
+        origins = others;
+        ask(request, answered);
+      } else answered(answer);
+    });
   };
   return {
-    ask(request: string, answered: (answer: Answer) => void) {
-      const connection = take();
-      connection.ask(request, (answer) => {
-        if (connection.isOpen()) idle.push(connection);
-        answered(answer);
-      });
-    },
+    ask,
     close() {
       for (const connection of idle) connection.close();
     },
   };
+}
+
+/** `503 unavailable`, for example; null for a success. Introspection answers 200 to a token that is not good. */
+function refusalOf({ status, head, body }: Answer): string | null {
+  if (status === 'failed') return null;
+  if (status === '200') return body.startsWith('{"active":false') ? '200 inactive' : null;
+  const code = /"(?:code|error)":"(\w+)"/.exec(body)?.[1] ?? 'without a code';
+  const mustWait = status === '429' || status === '503';
+  return `${status} ${code}${mustWait && !/\r\nretry-after: [1-9]/i.test(head) ? ' without Retry-After' : ''}`;
 }
 
 function percentile(sorted: readonly number[], share: number): number {
@@ -149,6 +183,6 @@ function raisePriority(): void {
   }
 }
 
-raisePriority();
 const job = JSON.parse(await text(process.stdin)) as OpenLoopJob;
+if (!job.keepsPriority) raisePriority();
 process.stdout.write(JSON.stringify(await runOpenLoop(job)));

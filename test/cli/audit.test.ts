@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
@@ -14,13 +14,20 @@ import { aSecret, KEYS } from '../support/keys.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { logLines } from '../support/log-lines.ts';
-import { withClient } from '../support/postgres.ts';
+import { testDatabase, withClient } from '../support/postgres.ts';
 import { testRedis } from '../support/redis.ts';
+import { sql } from '../support/sql.ts';
+import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
 const OPERATOR = { type: 'operator', name: userInfo().username, host: hostname() };
 const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
 const UNREACHABLE = { DATABASE_URL: 'postgres://user:sesame@127.0.0.1:1/none' };
+
+/** Why no file system can be mounted here, or false. Root may, and users of most systems within a namespace. */
+const mountMissing =
+  toolsMissing('bash') ||
+  (spawnSync('bash', ['-c', 'unshare -rm true']).status !== 0 && 'this user may not mount a file system');
 
 test('every command that changes something leaves one event, also if it is refused or fails', async (t) => {
   const seen = new Set<unknown>();
@@ -156,7 +163,7 @@ test('a command that a signal ends tells what it has changed', async (t) => {
   ]);
 });
 
-test('AUDIT_LOG chooses the file, or none; a file that fails changes no exit code', async (t) => {
+test('AUDIT_LOG chooses the file, or none', async (t) => {
   const { databaseUrl: DATABASE_URL } = await buildTestApp(t);
   const file = join(t.testdir({}), 'audit.jsonl');
   writeFileSync(file, '{"log":"audit","event":"earlier"}\n');
@@ -165,7 +172,83 @@ test('AUDIT_LOG chooses the file, or none; a file that fails changes no exit cod
   t.match(await to(`file:${file}`), { code: 0, audit: [], stderr: '' });
   t.match(logLines(readFileSync(file, 'utf8')), [{ event: 'earlier' }, { event: 'purge', actor: OPERATOR }]);
   t.match(await to('none'), { code: 0, audit: [], stderr: '' });
-  t.match(await to(`file:${file}/below`), { code: 0, stderr: /could not be written to file:.* \(ENOTDIR\)/ });
   const wrong = await to('elsewhere');
   t.match(wrong, { code: 1, stderr: /AUDIT_LOG must be stdout, none or file:PATH/ });
+});
+
+test('LATCHKEY_OPERATOR names the actor, and a wrong one is refused by name', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const as = (env: Environment) => latchkey(['purge'], { DATABASE_URL, ...env });
+  const name = 'Zoë, on call (oidc:z-17)';
+  t.match(await as({ LATCHKEY_OPERATOR: name }), { code: 0, audit: [{ actor: { ...OPERATOR, name } }] });
+  t.match(await as({ LATCHKEY_OPERATOR: '' }), { code: 0, audit: [{ actor: OPERATOR }] });
+  const file = join(testFolder(t), 'operator');
+  writeFileSync(file, 'x'.repeat(1024 ** 2));
+  const wrong = ['two\nlines', 'a\u2028b', 'back\rspace', '\u202eada', 'x'.repeat(129), 'ada@example.com'];
+  for (const env of [
+    ...wrong.map((each) => ({ LATCHKEY_OPERATOR: each })),
+    { LATCHKEY_OPERATOR_FILE: file },
+  ]) {
+    const { code, audit, stderr } = await as(env);
+    t.match({ code, audit }, { code: 1, audit: [] });
+    t.match(
+      stderr,
+      /^The configuration.*\n {2}- LATCHKEY_OPERATOR must be 1 to 128 characters, [^\n]{1,80}\n$/,
+    );
+  }
+});
+
+test('a command whose event cannot be written changes nothing', { skip: mountMissing }, async (t) => {
+  const target = await buildTestApp(t);
+  const { databaseUrl: DATABASE_URL } = target;
+  const { user } = await signUp(target);
+  const folder = testFolder(t);
+  const disable = ['user', 'disable', user.username];
+  const refused = await latchkey(disable, { DATABASE_URL, AUDIT_LOG: `file:${folder}/none/audit.jsonl` });
+  t.match(refused, { code: 1, stdout: '' });
+  t.match(refused.stderr, /^AUDIT_LOG: .* cannot be written to file:.* \(ENOENT\), so nothing was changed: /);
+
+  // A disk of one block, which is in use.
+  const script = 'mount -t tmpfs -o size=4k none "$0" && echo "{}" >"$0/audit.jsonl" && exec "$@"';
+  const inside = [
+    '-c',
+    'exec unshare -rm sh -c "$@"',
+    'bash',
+    script,
+    folder,
+    process.execPath,
+    CLI,
+    ...disable,
+  ];
+  const env = bareEnvironment({ DATABASE_URL, AUDIT_LOG: `file:${folder}/audit.jsonl` });
+  const full = spawnSync('bash', inside, { env, encoding: 'utf8' });
+  t.match(full, {
+    status: 1,
+    stdout: '',
+    stderr: /^AUDIT_LOG: .* \(ENOSPC\), so nothing was changed: make space/,
+  });
+  t.strictSame(await sql(DATABASE_URL, 'SELECT FROM users WHERE disabled_at IS NOT NULL'), []);
+});
+
+test('a command whose event is lost at its end says so, and leaves no part of it', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  // The limit of a file's size, 1 KiB, is a disk that takes 24 bytes more.
+  const file = join(testFolder(t), 'audit.jsonl');
+  const filling = `${'x'.repeat(999)}\n`;
+  writeFileSync(file, filling);
+  const create = (name: string, AUDIT_LOG: string, more: string[] = []) =>
+    spawnSync(
+      'bash',
+      ['-c', 'ulimit -f 1; exec "$@"', 'bash', process.execPath, CLI, 'client', 'create', name, ...more],
+      { env: bareEnvironment({ DATABASE_URL, AUDIT_LOG }), encoding: 'utf8' },
+    );
+  const lost = /^AUDIT_LOG: .* could not be written to file:.* \(ENOSPC\) and is lost: the command has run, /;
+  t.match(create('billing', `file:${file}`), { status: 1, stdout: /lks?_/, stderr: lost });
+  t.equal(readFileSync(file, 'utf8'), filling);
+  t.match(create('shop', 'file:/dev/full', ['--json']), { status: 1, stderr: /^\{"warning":"AUDIT_LOG: / });
+  t.strictSame(await sql(DATABASE_URL, 'SELECT name FROM service_clients ORDER BY name'), [
+    { name: 'billing' },
+    { name: 'shop' },
+  ]);
+  t.match(create('shop', 'file:/dev/full'), { status: 1, stderr: /exists already/ });
 });

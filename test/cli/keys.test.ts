@@ -163,7 +163,7 @@ test('keys add refuses to run beside an unreadable file: replicas might not load
   t.strictSame(readdirSync(folder), ['0001.pem']);
 });
 
-test('keys retire removes nothing from a mounted Secret, and says which entry to remove', async (t) => {
+test('keys add and retire change nothing in a mounted Secret, and say what to change there', async (t) => {
   // The unprivileged user must be able to enter this folder; the project's own folder may be closed to it.
   const folder = mkdtempSync(join(tmpdir(), 'latchkey-keys-'));
   t.teardown(() => {
@@ -176,7 +176,9 @@ test('keys retire removes nothing from a mounted Secret, and says which entry to
   for (const file of readdirSync(folder)) chmodSync(join(folder, file), 0o444);
   chmodSync(folder, 0o555);
   const retired = await withoutRoot(() => keys('retire', '0001.pem', '--force'));
+  const added = await withoutRoot(() => keys('add'));
   chmodSync(folder, 0o755);
+  t.match(added, { code: 1, stderr: /\(EACCES\): .* add a key to the Secret/ });
   t.match(retired, { code: 1, stderr: /remove 0001\.pem from the Secret/ });
   t.equal(readdirSync(folder).length, 2);
 });

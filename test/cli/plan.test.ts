@@ -31,6 +31,16 @@ test('plan --json holds the input and all figures', async (t) => {
   });
 });
 
+test('plan takes the figures of the busiest second', async (t) => {
+  const args =
+    '--users 1e6 --sessions-in-use 300000 --verifies-per-second 3000 --logins-per-second 12 --json';
+  const { stdout } = await plan(...args.split(' '));
+  t.match(JSON.parse(stdout), {
+    usage: { known: { sessionsInUse: 300_000, verifies: 3000, logins: 12 } },
+    demand: { inUse: 300_000, peak: { verifies: 3000, logins: 12, refreshes: Number } },
+  });
+});
+
 test('plan follows the settings of the environment', async (t) => {
   const planWith = async (env: Record<string, string>) =>
     JSON.parse((await latchkey(['plan', '--users', '1000', '--json'], env)).stdout) as {
@@ -59,6 +69,13 @@ test('plan refuses nonsense with the option and its range, and exits with 2', as
     ['--users 9 --peak 0.5', /--peak must be a number from 1 to 100/],
     ['--users 9 --logins-per-day=-1', /--logins-per-day must be a number from 0/],
     ['--users 9 --visits-per-day 4 --visit-length 7h', /are more than a day/],
+    ['--users 9 --verifies-per-second 1 --verifies-per-minute 1', /replaces --verifies-per-minute: give one/],
+    [
+      '--users 9 --sessions-in-use 14',
+      /--sessions-in-use 14 are more than --users x --sessions-per-user, 13.5/,
+    ],
+    ['--users 9 --sessions-in-use 5 --refreshes-per-second 6', /more than one for each session in use/],
+    ['--users 9 --logins-per-second few', /--logins-per-second must be a number/],
   ];
   for (const [args, message] of wrong) {
     const { code, stderr, stdout } = await plan(...args.split(' ').filter(Boolean));

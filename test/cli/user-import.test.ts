@@ -1,8 +1,17 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
+import type { Environment } from '../../src/config/config.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -171,6 +180,56 @@ test('user import says what is wrong with its file', async (t) => {
     t.match(await latchkey(['user', 'import', ...words], { DATABASE_URL }), { code: 2 });
   const empty = usersFile(t, []);
   t.match(await read(empty), { code: 0, stdout: 'imported 0, refused 0, skipped 0\n' });
+});
+
+test('user import - reads standard input, and continues like a file', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const input = [aLine('ada'), aLine('bob', { roles: [''] })]
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');
+  const read = (env: Environment, text = input) =>
+    latchkey(['user', 'import', '-', '--json'], { DATABASE_URL, ...env }, undefined, text);
+  t.match(await read({}), { code: 1, stdout: '{"imported":1,"refused":1,"skipped":0}\n' });
+  // A container may have no other folder that can be written than /dev/shm.
+  t.match(await read({ TMPDIR: '/none' }), { code: 1, stdout: '{"imported":0,"refused":1,"skipped":1}\n' });
+  t.match(await read({}, ''), { code: 0, stdout: '{"imported":0,"refused":0,"skipped":0}\n' });
+});
+
+test('the copy of standard input has no name and is its owner’s, so that a signal leaves nothing', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const TMPDIR = testFolder(t);
+  const child = spawn(process.execPath, [CLI, 'user', 'import', '-'], {
+    env: bareEnvironment({ DATABASE_URL, TMPDIR }),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const ended = once(child, 'exit');
+  const begun = '{"username":"secret"';
+  child.stdin.write(begun);
+  const files = `/proc/${child.pid}/fd`;
+  const copies = () =>
+    readdirSync(files)
+      .map((name) => join(files, name))
+      .filter((path) => statSync(path, { throwIfNoEntry: false })?.size === begun.length)
+      .filter((path) => readlinkSync(path).startsWith(TMPDIR));
+  await until(() => copies().length === 1);
+  t.strictSame(readdirSync(TMPDIR), []);
+  t.equal(statSync(copies()[0] ?? '').mode & 0o777, 0o600);
+  child.kill('SIGINT');
+  t.strictSame(await ended, [130, null]);
+  t.strictSame(readdirSync(TMPDIR), []);
+});
+
+test('standard input that does not fit on the disk says what to do', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const child = spawnSync(
+    'bash',
+    ['-c', 'ulimit -f 1; exec "$@"', 'bash', process.execPath, CLI, 'user', 'import', '-'],
+    { env: bareEnvironment({ DATABASE_URL }), input: 'x'.repeat(3000), encoding: 'utf8' },
+  );
+  t.match(child, {
+    status: 1,
+    stderr: /standard input cannot be copied .* \(E\w+\): set TMPDIR to a folder/,
+  });
 });
 
 test('an import that is killed continues where it stopped, and no account is added twice', async (t) => {

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import type { AttemptSlots } from '../../src/domain/passwords/ports.ts';
+import type { AttemptSlots } from '../../src/domain/limits/ports.ts';
 
 interface Opened {
   slots: AttemptSlots;

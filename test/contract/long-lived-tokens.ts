@@ -2,6 +2,7 @@ import { test, type Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { NewLongLived, RevocationStore, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/users/user.ts';
+import { LIFETIMES as lifetimes } from '../support/token.ts';
 
 export interface LongLivedUnderTest {
   tokens: TokenStore;
@@ -12,7 +13,6 @@ export interface LongLivedUnderTest {
 }
 
 const AT = 1_795_000_000_000;
-const lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
 
 function aWorld({ tokens, revocations, ada, bob }: LongLivedUnderTest) {
   const addSession = async (user = ada) => {
@@ -68,12 +68,11 @@ export function longLivedTokensContract(
     t.match(await ended(), [{ id, createdBy: session, reason: 'logout' }]);
   });
 
-  contract('does not count an expired long-lived token', async (t, { tokens, ada, add }) => {
+  contract('does not count an expired long-lived token', async (t, { ada, add }) => {
     t.not(await add({ expiresAt: AT + 1000 }, ada, 1), null);
     t.equal(await add({ createdAt: AT + 999 }, ada, 1), null);
     t.not(await add({ createdAt: AT + 1000 }, ada, 1), null, 'expired at this very millisecond');
     t.equal(await add({ createdAt: AT + 1000 }, ada, 1), null);
-    t.equal((await tokens.list(ada.id)).length, 2);
   });
 
   contract('reports an expired long-lived token as expired', async (t, world) => {

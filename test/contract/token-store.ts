@@ -3,6 +3,7 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { EndedPosition } from '../../src/domain/tokens/ended-token.ts';
 import type { TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/users/user.ts';
+import { LIFETIMES as lifetimes } from '../support/token.ts';
 
 export interface TokenStoreUnderTest {
   tokens: TokenStore;
@@ -154,11 +155,10 @@ export function tokenStoreContract(
     t.equal(await tokens.revoke(ada.id, 999, AT), null);
     t.match(await tokens.find(id), { record: { revokedAt: null } });
     t.equal(await tokens.revoke(ada.id, id, AT + 5, 'session'), 'now');
-    t.equal(await tokens.revoke(ada.id, id, AT + 9), 'before', 'a repeat succeeds');
+    t.equal(await tokens.revoke(ada.id, id, AT + 9), 'unfinished', 'a repeat succeeds');
     t.match(await tokens.find(id), { record: { revokedAt: AT + 5 } }, 'the first time stays');
   });
 
-  const lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
   const HOUR = 3_600_000;
   const endedOf = async (tokens: TokenStore, user: User, range = {}, times = lifetimes) =>
     (await tokens.listEnded(user.id, { since: 0, now: AT, limit: 10, ...range }, times)).map(
@@ -264,7 +264,7 @@ export function tokenStoreContract(
     t.equal(await tokens.revokeByCaller(key, target.id, AT, 'llt'), null, 'of another type');
     t.equal(await tokens.revokeByCaller(key, 999, AT), null);
     t.equal(await tokens.revokeByCaller(key, target.id, AT, 'session'), 'now');
-    t.equal(await tokens.revokeByCaller(key, target.id, AT + 1), 'before', 'a repeat succeeds');
+    t.equal(await tokens.revokeByCaller(key, target.id, AT + 1), 'unfinished', 'a repeat succeeds');
     t.match(await tokens.find(target.id), { record: { revokedAt: AT } });
     t.match(await tokens.find(theirs.id), { record: { revokedAt: null } });
 

@@ -107,7 +107,7 @@ test('files that others may read or write', (t) => {
   t.match(findings(), files('fail', secret));
   chmodSync(secret, 0o600);
   chmodSync(old, 0o600);
-  // Every variable given as a file counts, except certificates.
+  // Every variable given as a file counts, except the certificates of CAs.
   const url = join(tmpdir(), `lk-doctor-url-${process.pid}`);
   writeFileSync(url, 'redis://ada:sesame@127.0.0.1:6379');
   t.teardown(() => {
@@ -116,6 +116,12 @@ test('files that others may read or write', (t) => {
   chmodSync(url, 0o644);
   t.match(findings({ REDIS_URL_FILE: url }), files('warn', url));
   t.notMatch(JSON.stringify(findings({ REDIS_URL_FILE: url })), /sesame/);
+  writeFileSync(url, '-----BEGIN CERTIFICATE-----');
+  for (const authority of [
+    { REDIS_CA_FILE: url, REDIS_URL: 'rediss://127.0.0.1' },
+    { DATABASE_CA_FILE: url, DATABASE_URL: 'postgres://127.0.0.1/x?sslmode=verify-full' },
+  ])
+    t.match(findings(authority), { 'files with secrets': [{ state: 'ok' }] });
   t.end();
 });
 

@@ -148,6 +148,11 @@ test('the proxy snippets appear in the tested files', (t) => {
     compared.push(file.split('/')[1] ?? '');
   }
   t.strictSame(compared, ['nginx', 'caddy', 'traefik', 'envoy']);
+  const upstream = readBlocks(readDocument('docs/scaling.md')).find(({ language }) => language === 'nginx');
+  t.match(upstream?.text, 'max_fails=0');
+  t.ok(
+    unindented(readDocument('deploy/nginx/two-replicas.conf')).includes(unindented(upstream?.text ?? '-')),
+  );
   t.end();
 });
 

@@ -53,6 +53,12 @@ test('PostgreSQL over TLS, with the two roles of docs/operating.md', { skip }, a
   await t.test('the serving role does all that the service and its commands do', async (t) => {
     const service = await startService(t, serving);
     await goThrough(t, service);
+    const [, end] =
+      /^latchkey_store_certificate_expiry_timestamp_seconds{store="postgres"} (\d+)$/m.exec(
+        await (await fetch(`${service.opsUrl}/metrics`)).text(),
+      ) ?? [];
+    const days = (Number(end) - Date.now() / 1000) / 86_400;
+    t.ok(days > 1 && days < 3, `the certificate of two days ends in ${days}`);
     t.equal(await service.stop(), 0);
     for (const command of [['purge'], ['client', 'list'], ['user', 'skeletons'], ['migrate']]) {
       t.match(await latchkey(command, serving), { code: 0 }, command.join(' '));
@@ -60,6 +66,7 @@ test('PostgreSQL over TLS, with the two roles of docs/operating.md', { skip }, a
     const { stdout } = await latchkey(['doctor'], serving);
     t.match(stdout, /^ok +database: PostgreSQL/m);
     t.match(stdout, /^ok +database timeouts/m);
+    t.match(stdout, /^warn +certificate of the database: expires on .*renew/m);
   });
 
   await t.test('the serving role cannot change the schema', async (t) => {

@@ -9,9 +9,12 @@ import { unknownConstraint, lockedTable, slowRedis, wrongClock } from './harness
 import { startSite, USUAL, type ObservedSite } from './harness/observed-site.ts';
 import { ordinaryDay } from './harness/ordinary-day.ts';
 import {
+  crammedRedis,
+  expiringCertificate,
   crowdedReplica,
   fullReplica,
   lateReplica,
+  skewedReplica,
   trailLost,
   unreadyReplica,
 } from './harness/sorry-replicas.ts';
@@ -22,6 +25,12 @@ import { agedKey, oddReplica } from './harness/stopped-rollout.ts';
 // Each entry of docs/runbook.md says how it is tested here.
 
 const { alerts, recordings } = readRules();
+
+/** Causes with stores of their own. */
+const SEPARATE = [
+  ...[crowdedReplica, lateReplica, fullReplica, crammedRedis, expiringCertificate],
+  ...[unreadyReplica, trailLost],
+];
 
 test('every alert fires on its cause', { skip: prometheusMissing || redisServersMissing }, async (t) => {
   const site = await startSite(t);
@@ -42,13 +51,13 @@ test('every alert fires on its cause', { skip: prometheusMissing || redisServers
     await t.test(cause.name, () => cause(site, one));
   for (const cause of [unknownConstraint, wrongClock, trimmedReader, lockedTable, slowRedis])
     await t.test(cause.name, () => cause(site, one));
-  await t.test('a replica of another version, with other keys', (t) => oddReplica(t, site, one, two));
+  await t.test('a replica of another build, with other keys', (t) => oddReplica(t, site, one, two));
   await t.test('an old key', () => agedKey(site));
+  await t.test(skewedReplica.name, (t) => skewedReplica(t, site));
   await t.test('one replica loses Redis, the other PostgreSQL', async (t) => {
     const back = await storesAway(site, one, two);
     // Meanwhile, with separate stores:
-    for (const cause of [crowdedReplica, lateReplica, fullReplica, unreadyReplica, trailLost])
-      await t.test(cause.name, (t) => cause(t, site));
+    for (const cause of SEPARATE) await t.test(cause.name, (t) => cause(t, site));
     await back();
     for (const name of ONLY_IN_TROUBLE) t.not((await site.prometheus.query(name)).length, 0, name);
   });

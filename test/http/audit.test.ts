@@ -206,7 +206,8 @@ test('a clock that is wrong is an error', async (t) => {
 test('each limit leaves one event a key and window', async (t) => {
   const target = await aTarget(t, {
     RATE_LIMIT_LOGIN: '4/60',
-    RATE_LIMIT_SIGNUP: '1/60',
+    RATE_LIMIT_SIGNUP: '2/60',
+    RATE_LIMIT_SIGNUP_NETWORK: '1/60',
     RATE_LIMIT_ACCOUNT: '1/900',
     RATE_LIMIT_NETWORK: '2/900',
   });
@@ -246,9 +247,10 @@ test('each limit leaves one event a key and window', async (t) => {
   });
   t.strictSame(address, [{ limit: 'login', window_seconds: 60 }]);
   const signups = await limits(async () => {
-    for (let i = 0; i < 3; i++) await post(target, 'POST /api/auth/signup', anAccount());
+    for (let i = 0; i < 4; i++) await post(target, 'POST /api/auth/signup', anAccount());
   });
-  t.strictSame(signups, [{ limit: 'signup', window_seconds: 60 }]);
+  const by_network = { limit: 'signup_network', window_seconds: 60, network: '192.0.2.0/24' };
+  t.strictSame(signups, [by_network, { limit: 'signup', window_seconds: 60 }]);
 });
 
 test('keys that a replica gains, loses and signs with are events of the service', async (t) => {

@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import { AuthError } from '../../src/domain/errors.ts';
+import { StoreError } from '../../src/telemetry/store-cause.ts';
 import { buildTestApp } from '../support/app.ts';
 import { call, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -174,6 +176,22 @@ test('only the first of many faults are listed', async (t) => {
   refused(t, response, 400, 'validation_failed');
   t.ok(response.json<{ errors: unknown[] }>().errors.length <= 10);
   t.notMatch(response.body, 'hunter2');
+});
+
+test('an outage is logged once for each reason, not once for each request', async (t) => {
+  let reason = 'ECONNREFUSED';
+  const fails = () =>
+    Promise.reject(new AuthError('unavailable', { cause: new StoreError('Redis', reason, '', null) }));
+  const target = await buildTestApp(t, {
+    override: (options) => ({ ...options, useCases: { ...options.useCases, profile: fails } }),
+  });
+  const { access_token: token } = await signUp(target);
+  for (let i = 0; i < 5; i++) refused(t, await call(target, 'GET /api/user', { token }), 503, 'unavailable');
+  reason = 'OOM';
+  for (let i = 0; i < 5; i++) refused(t, await call(target, 'GET /api/user', { token }), 503, 'unavailable');
+  const lines = logLines(target.log()).filter(({ msg }) => msg === 'a dependency failed');
+  t.match(lines, [{ reason: 'Redis ECONNREFUSED' }, { reason: 'Redis OOM' }]);
+  t.equal(lines.length, 2);
 });
 
 test('an internal fault is 500, and only the log tells its cause', async (t) => {

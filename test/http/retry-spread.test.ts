@@ -83,6 +83,7 @@ test('Retry-After is the wait that is needed, and the spread', async (t) => {
         maxLag: 0,
         lag: () => 0,
         hashRefusal: () => new AuthError('unavailable', { retryAfter: 7 }),
+        isStoreFull: () => false,
       },
       clock: { ...app.clock, monotonic: () => 0 },
       random: () => 0.999,

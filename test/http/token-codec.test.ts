@@ -160,8 +160,14 @@ test('allows five seconds of clock skew, and no more', async (t) => {
 test('a token that was verified before still expires, and still counts as one type', async (t) => {
   const { target } = await withKeys(t);
   const { keyRing, issuer, audience } = target.composition.app;
-  let now = Date.now();
-  const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: { now: () => now } });
+  let [now, isTrusted] = [Date.now(), true];
+  const refusals: string[] = [];
+  const codec = await makeTokenCodec(keyRing, {
+    issuer,
+    audience,
+    observe: { tokenRefused: (reason) => refusals.push(reason) },
+    clock: { now: () => now, isTrusted: () => isTrusted },
+  });
   const iat = Math.floor(now / 1000);
   const token = codec.sign('access', { sub: '1', sid: 2, gen: 3, jti: '2.3', iat, exp: iat + 60 });
   for (let i = 0; i < 2; i++) {
@@ -171,6 +177,14 @@ test('a token that was verified before still expires, and still counts as one ty
   now = (iat + 65) * 1000;
   t.equal(await codec.verify(token, 'access'), null);
   t.match(await codec.verifySigned(token, 'access'), { tokenId: 2 }, 'enough to end its session');
+  t.equal(refusals.pop(), 'expired');
+  isTrusted = false;
+  const counted = refusals.length;
+  await t.rejects(codec.verify(token, 'access'), { code: 'unavailable' }, 'the clock may be wrong');
+  t.match(await codec.verifySigned(token, 'access'), { tokenId: 2 });
+  now = iat * 1000;
+  t.match(await codec.verify(token, 'access'), { tokenId: 2 }, 'not expired by that clock either');
+  t.equal(refusals.length, counted);
 });
 
 test('a long-lived token has no generation, and counts as no other type', async (t) => {

@@ -30,7 +30,14 @@ export interface OwnService {
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
 
 /** All devices share one address, so limits by address would measure themselves. */
-const WITHOUT_ADDRESS_LIMITS = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_SIGNUP: '0', RATE_LIMIT_NETWORK: '0' };
+const WITHOUT_ADDRESS_LIMITS = {
+  RATE_LIMIT_LOGIN: '0',
+  RATE_LIMIT_SIGNUP: '0',
+  RATE_LIMIT_SIGNUP_NETWORK: '0',
+  RATE_LIMIT_LLT: '0',
+  RATE_LIMIT_PROFILE: '0',
+  RATE_LIMIT_NETWORK: '0',
+};
 
 /**
  * Starts it in a temporary folder, with these users. `stop` removes the folder.

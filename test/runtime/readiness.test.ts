@@ -5,9 +5,10 @@ import { testDatabase } from '../support/postgres.ts';
 
 // Stores that go and come back are in test/e2e/stores-away.test.ts.
 
+const right = { compare: () => Promise.resolve(), isWrong: () => false, state: () => 'ok' };
 const tokenStates = { now: () => Promise.resolve(0) };
 
-test('a full pool does not count as a database outage', async (t) => {
+test('a full pool does not count as a database outage, and a wrong clock makes a replica not ready', async (t) => {
   const { url } = await testDatabase(t);
   const postgres = makePostgres({ url, pool: 1, timeout: 60_000 });
   const busy = await postgres.pool.connect();
@@ -15,14 +16,33 @@ test('a full pool does not count as a database outage', async (t) => {
     busy.release();
     await postgres.close();
   });
-  const readiness = makeReadiness({ postgres, tokenStates, isDraining: () => false });
-  t.match(await readiness(), { ready: true, checks: { database: 'ok', sessions: 'ok' } });
+  let isWrong = false;
+  const clock = { ...right, isWrong: () => isWrong, state: () => (isWrong ? 'wrong' : 'ok') };
+  const readiness = makeReadiness({ postgres, tokenStates, clock, isDraining: () => false });
+  const checks = { database: 'ok', sessions: 'ok' };
+  t.match(await readiness(), { ready: true, checks, clock: 'ok' });
+  isWrong = true;
+  t.match(await readiness(), { ready: false, checks, clock: 'wrong' });
+});
+
+test('a full Redis is named, and its replicas stay in use', async (t) => {
+  const { url } = await testDatabase(t);
+  const postgres = makePostgres({ url, pool: 1, timeout: 60_000 });
+  t.teardown(() => postgres.close());
+  const readiness = makeReadiness({
+    postgres,
+    tokenStates,
+    redisFailure: () => 'OOM',
+    clock: right,
+    isDraining: () => false,
+  });
+  t.match(await readiness(), { ready: true, checks: { database: 'ok', sessions: 'full' } });
 });
 
 test('without its database the service is not ready', async (t) => {
   const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 60_000 });
   t.teardown(() => postgres.close());
-  const readiness = makeReadiness({ postgres, tokenStates, isDraining: () => false });
+  const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
   t.match(await readiness(), {
     ready: false,
     checks: { database: 'PostgreSQL fails (ECONNREFUSED)', sessions: 'ok' },

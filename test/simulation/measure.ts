@@ -4,13 +4,14 @@ import type { Rule } from './rules.ts';
 import { letLoose, type Kind } from './thief.ts';
 import { makeTimeline } from './timeline.ts';
 
-const GOOD = { lost: 0, tabs: 1, timeout: 5, slow: 0 };
+const GOOD = { lost: 0, tabs: 1, pages: 0, timeout: 5, slow: 0 };
 
 export const NETWORKS: readonly Network[] = [
   { ...GOOD, name: '1% of answers lost', lost: 0.01 },
   { ...GOOD, name: '5% of answers lost', lost: 0.05 },
   { ...GOOD, name: '1% lost, 3 tabs', lost: 0.01, tabs: 3 },
   { ...GOOD, name: '5% lost, 3 tabs', lost: 0.05, tabs: 3 },
+  { ...GOOD, name: '8 at once, 1 refresh in 10', pages: 0.1 },
   { ...GOOD, name: 'time-out 1 s, answers after 3 s', timeout: 1, slow: 600 },
   { ...GOOD, name: 'the same, 5% lost, 3 tabs', lost: 0.05, tabs: 3, timeout: 1, slow: 600 },
 ];

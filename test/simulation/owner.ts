@@ -7,6 +7,8 @@ export interface Network {
   /** The share of answers that never arrive. */
   lost: number;
   tabs: number;
+  /** The share of refreshes in which a page's server sends PAGE requests at once, all with the same token. */
+  pages: number;
   /** Seconds that a client waits for an answer. */
   timeout: number;
   /** The share of each hour in which the service takes 3 s to answer. */
@@ -14,6 +16,7 @@ export interface Network {
 }
 
 export const ACCESS_TOKEN_TTL = 900;
+const PAGE = 8;
 
 export interface OwnersSession {
   session: Session;
@@ -30,7 +33,12 @@ export function openTab(owner: OwnersSession, network: Network, timeline: Timeli
 
   const use = () => {
     if (isFresh() && owner.session.access(owner.held)) rest();
-    else send();
+    else {
+      send(tryAgain);
+      if (network.pages === 0 || !random.chance(network.pages)) return;
+      // Their answers arrive too, but only the first request decides when to go on.
+      for (let more = 1; more < PAGE; more++) send(() => undefined);
+    }
   };
   const rest = () => {
     timeline.after(random.between(20, 120), use);
@@ -39,7 +47,7 @@ export function openTab(owner: OwnersSession, network: Network, timeline: Timeli
     timeline.after(seconds, use);
   };
 
-  const send = () => {
+  const send = (goOn: (seconds: number) => void) => {
     const { session, held: token } = owner;
     let isWaiting = true;
     const isSlow = timeline.now() % 3600 < network.slow;
@@ -59,13 +67,13 @@ export function openTab(owner: OwnersSession, network: Network, timeline: Timeli
       });
     });
     timeline.after(network.timeout, () => {
-      if (isWaiting) tryAgain(random.spread(0.005, 7200));
+      if (isWaiting) goOn(random.spread(0.005, 7200));
       isWaiting = false;
     });
 
     function receive(reply: Exclude<Reply, 'theft'>): void {
       if (session !== owner.session || 'retryAfter' in reply) {
-        tryAgain('retryAfter' in reply ? reply.retryAfter : 0);
+        goOn('retryAfter' in reply ? reply.retryAfter : 0);
         return;
       }
       if (reply.pair > owner.held) {
@@ -73,7 +81,7 @@ export function openTab(owner: OwnersSession, network: Network, timeline: Timeli
         owner.storedAt = timeline.now();
         owner.refreshes++;
       }
-      tryAgain(random.between(0, 1));
+      goOn(random.between(0, 1));
     }
   };
   rest();

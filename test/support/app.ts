@@ -43,6 +43,9 @@ export const TEST_ENVIRONMENT: Environment = {
   SCRYPT_LOG_N: '4',
   RATE_LIMIT_LOGIN: '0',
   RATE_LIMIT_SIGNUP: '0',
+  RATE_LIMIT_SIGNUP_NETWORK: '0',
+  RATE_LIMIT_LLT: '0',
+  RATE_LIMIT_PROFILE: '0',
   RATE_LIMIT_ACCOUNT: '0',
   RATE_LIMIT_NETWORK: '0',
   // The machine may be busy with other tests.

@@ -25,14 +25,36 @@ e-mail address. Lines do hold addresses of callers: keep them only as long as yo
   replicas and commands of one host may share a file.
 - \`none\`: no trail.
 
-Commands (\`npx latchkey …\`) write to standard error instead of standard output, or to the same
-file. Give them the service's \`AUDIT_LOG\`. Their actor is the operating system's user and host. In
-a container that is the user of the container: the audit log of the cluster says who opened it.
-Commands that change nothing, and commands with wrong arguments, leave no event.
+Commands (\`npx latchkey …\`) write to the same file: give them the service's \`AUDIT_LOG\`. For
+\`stdout\`, a command that you start in the service's container (\`podman exec\`, \`kubectl exec\`)
+writes to the standard output of the service, where the collector reads it; run it as the service's
+user. Elsewhere it writes to standard error, which the log of a Job's pod holds as well. On a host,
+use a file: nothing collects the standard error of your terminal.
+
+Their actor is \`LATCHKEY_OPERATOR\`, or else the operating system's user, with the host. In a
+container that user is always the same, so name yourself: \`podman exec --env LATCHKEY_OPERATOR=ada …\`.
+\`kubectl exec\` sets no variables, but Node reads them from standard input:
+
+<!-- not run: needs Kubernetes -->
+
+\`\`\`sh
+kubectl -n latchkey exec -i deploy/latchkey -- \\
+  node --env-file=/dev/stdin dist/src/cli.js user disable grace <<'END'
+LATCHKEY_OPERATOR=ada
+END
+\`\`\`
+
+The name is not proved: the audit log of the cluster says who opened the container. Commands that
+change nothing, and commands with wrong arguments, leave no event.
 
 If an event cannot be written, no request fails. \`latchkey_audit_write_failures_total\` counts the
 lost events, the alert [LatchkeyAuditLost](runbook.md#latchkeyauditlost) fires, and the log has one
-error for each cause. Up to 1 MiB waits for a slow reader or disk. \`kill -9\` loses what waits.
+error for each cause. Up to 1 MiB waits for a slow reader or disk. \`kill -9\` loses what waits. A
+full disk leaves no part of a line in the file.
+
+A command first checks that its event can be written. If it cannot, the command changes nothing and
+says why. If the event is lost later, the command says so. In both cases it ends with code 1. To run
+it without a trail, set \`AUDIT_LOG=none\` for it.
 
 ## A line
 

@@ -4,9 +4,15 @@ import type { Clock } from '../../src/domain/clock.ts';
 export function aClock() {
   const start = 1_795_000_000_000;
   let now = start;
+  let isTrusted = true;
   const clock = {
     now: () => now,
     monotonic: () => now - start,
+    isTrusted: () => isTrusted,
+    /** From now on the stores contradict it. */
+    distrust: () => {
+      isTrusted = false;
+    },
     /** The same time for a state store: each call adds a microsecond. */
     micros: () => now * 1000 + ++asked,
     pass: (ms: number) => {

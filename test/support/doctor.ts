@@ -5,12 +5,12 @@ import { latchkey } from './latchkey.ts';
 import { until } from './until.ts';
 
 /** Findings by check, without the server in brackets. */
-export type Findings = Record<string, Pick<Finding, 'state' | 'found'>[]>;
+export type Findings = Record<string, Omit<Finding, 'check'>[]>;
 
 export function byCheck(findings: Finding[]): Findings {
   const found: Findings = {};
-  for (const { check, state, found: text } of findings) {
-    (found[check.replace(/ \(.*\)$|[\d.]+:\d+$/, '').trim()] ??= []).push({ state, found: text });
+  for (const { check, ...finding } of findings) {
+    (found[check.replace(/ \(.*\)$|[\d.]+:\d+$/, '').trim()] ??= []).push(finding);
   }
   return found;
 }

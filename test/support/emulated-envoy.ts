@@ -100,17 +100,18 @@ function isDisabled({ typed_per_filter_config: config }: Route): boolean {
   return config?.['envoy.filters.http.ext_authz']?.disabled === true;
 }
 
-function isMatch({ path, prefix }: Route['match'], target: string): boolean {
+/** No matcher sees the query. */
+function isMatch({ path, ...matcher }: Route['match'], target: string): boolean {
   const [bare = ''] = target.split('?');
-  return path === undefined ? prefix !== undefined && bare.startsWith(prefix) : bare === path;
+  return isAny([path === undefined ? matcher : { exact: path }], bare);
 }
 
-/** A regex must match the whole name. */
-function isAny(matchers: readonly StringMatcher[], name: string): boolean {
+/** A regex must match the whole text. */
+function isAny(matchers: readonly StringMatcher[], text: string): boolean {
   return matchers.some(({ exact, prefix, safe_regex: pattern }) => {
-    if (exact !== undefined) return name === exact;
-    if (prefix !== undefined) return name.startsWith(prefix);
+    if (exact !== undefined) return text === exact;
+    if (prefix !== undefined) return text.startsWith(prefix);
     if (!pattern) throw new Error('a matcher that is not emulated');
-    return new RegExp(`^(?:${pattern.regex})$`).test(name);
+    return new RegExp(`^(?:${pattern.regex})$`).test(text);
   });
 }

@@ -21,7 +21,7 @@ export interface ExtAuthz {
 }
 
 export interface Route {
-  match: { path?: string; prefix?: string };
+  match: { path?: string } & Pick<StringMatcher, 'prefix' | 'safe_regex'>;
   route: { cluster: string };
   request_headers_to_remove?: string[];
   typed_per_filter_config?: Record<string, { disabled: boolean }>;

@@ -12,12 +12,11 @@ const CLI = new URL('../../src/cli.js', import.meta.url).pathname;
  * Runs an operators' command as a process of its own.
  * @returns its audit events apart from the rest of standard error.
  * @param cli the built cli.js: this version's, or an earlier one's.
+ * @param input standard input.
  */
-export async function latchkey(args: string[], env: Environment = {}, cli = CLI) {
-  const child = spawn(process.execPath, [cli, ...args], {
-    env: bareEnvironment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+export async function latchkey(args: string[], env: Environment = {}, cli = CLI, input = '') {
+  const child = spawn(process.execPath, [cli, ...args], { env: bareEnvironment(env) });
+  child.stdin.end(input);
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));

@@ -1,5 +1,5 @@
 import { AuthError } from '../../src/domain/errors.ts';
-import { asEnded, type EndedPosition, type EndReason } from '../../src/domain/tokens/ended-token.ts';
+import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
 import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/users/user.ts';
@@ -60,7 +60,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   ): Revoked | null {
     const record = records.get(id);
     if (record?.userId !== userId || (type && record.type !== type)) return null;
-    if (record.revokedAt !== null) return 'before';
+    if (record.revokedAt !== null) return pending.has(id) ? 'unfinished' : 'finished';
     end(record, at, reason);
     return 'now';
   }
@@ -221,8 +221,4 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       if (user) users.set(userId, { ...user, disabled: true });
     },
   };
-}
-
-function newestFirst(one: EndedPosition, other: EndedPosition): number {
-  return other.endedAt - one.endedAt || other.id - one.id;
 }

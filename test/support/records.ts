@@ -10,7 +10,7 @@ import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { test, type Test } from 'tap';
 import { anAccount } from './client.ts';
 import { makeMemoryTokenStore } from './memory-token-store.ts';
-import { aUser } from './token.ts';
+import { aUser, LIFETIMES } from './token.ts';
 import { testDatabase } from './postgres.ts';
 
 /** Every store over a new database. */
@@ -20,7 +20,7 @@ export async function testRecords(t: Test) {
   t.teardown(() => postgres.close());
   const { prisma } = postgres;
   const users = makeUserStore(prisma);
-  const tokens = makeTokenStore(prisma);
+  const tokens = makeTokenStore(prisma, LIFETIMES);
 
   return {
     url,

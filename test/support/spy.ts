@@ -40,6 +40,19 @@ export async function workDone(t: Test, work: () => Promise<unknown>): Promise<s
   return done;
 }
 
+/** The passwords that are checked or hashed from now on, in the order in which that begins. */
+export function hashedPasswords(t: Test): string[] {
+  const passwords: string[] = [];
+  const calls = [
+    spy(Scrypt, 'verify', (_hash: unknown, password: string) => passwords.push(password)),
+    spy(Scrypt, 'kdf', (password: string) => passwords.push(password)),
+  ];
+  t.teardown(() => {
+    for (const restore of calls) restore();
+  });
+  return passwords;
+}
+
 function spy<Name extends string>(
   target: Record<Name, Work>,
   name: Name,

@@ -40,6 +40,7 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   'redis-server': { package: 'redis-server' },
   runc: { package: 'runc' },
   sleep: { package: 'coreutils' },
+  'systemd-analyze': { package: 'systemd' },
   tar: { package: 'tar' },
 };
 

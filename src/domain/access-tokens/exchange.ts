@@ -22,7 +22,7 @@ interface ExchangePorts {
   ownAudience: string;
   /** EXCHANGED_TOKEN_TTL in seconds. */
   ttl: number;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'isTrusted'>;
   randomBytes: RandomBytes;
   observe?: Pick<Observe, 'exchange'>;
 }
@@ -67,6 +67,8 @@ export function makeExchange(ports: ExchangePorts) {
   ): Promise<ExchangedClaims> {
     const { user, tokenId, generation } = await principalOf(subject, from);
     await checkTarget(audience);
+    // Both times of the token would be wrong, and the service that gets it would refuse it.
+    if (!clock.isTrusted()) throw new AuthError('unavailable');
     const iat = Math.floor(clock.now() / 1000);
     const exp = Math.min(subject?.expiresAt ?? 0, iat + ttl);
     // A check accepts a token for some seconds after its expiry. A new token has to live for one at least.

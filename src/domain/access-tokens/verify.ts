@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { Clock } from '../clock.ts';
+import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
@@ -54,8 +54,8 @@ export function makeVerify(ports: VerifyPorts) {
     if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
     const isOver = type !== 'llt' && sessionEnd(createdAt, lifetimes) <= clock.now();
-    observe.verification(type, isOver ? 'expired' : 'good');
-    if (isOver) throw new AuthError('invalid_token');
+    observe.verification(type, !isOver ? 'good' : clock.isTrusted() ? 'expired' : 'unavailable');
+    if (isOver) throw over(clock, 'invalid_token');
     return { user, tokenId, type: type === 'exchanged' ? 'access' : type, generation, createdAt };
   };
 }

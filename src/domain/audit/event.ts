@@ -1,5 +1,5 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
-import { GUESS_LIMITS } from '../metrics/outcomes.ts';
+import { RATE_LIMITS } from '../metrics/outcomes.ts';
 import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
 import type { Sourced } from './source.ts';
 
@@ -132,9 +132,14 @@ export const EVENTS = {
     'A limit refused a request for the first time in its window. Each replica writes one event for a key and window.',
     {
       ...NAMED,
-      limit: OneOf('Which limit; `llt` is MAX_LLT_PER_USER', ['login', 'signup', 'llt', ...GUESS_LIMITS]),
+      limit: OneOf('Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` RATE_LIMIT_LLT', [
+        'llt',
+        ...RATE_LIMITS,
+      ]),
       windowSeconds: Count('Length of the window', 900),
-      network: Type.Optional(Text('The network, for the limit `network`', '203.0.113.0/24')),
+      network: Type.Optional(
+        Text('The network, for the limits `network` and `signup_network`', '203.0.113.0/24'),
+      ),
     },
   ),
   'session.reuse_detected': define(

@@ -1,8 +1,9 @@
 import type { Caller } from '../access-tokens/principal.ts';
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { Clock } from '../clock.ts';
+import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import type { Budget } from '../limits/budget.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
@@ -13,6 +14,8 @@ import { parseDevice } from '../users/device-name.ts';
 interface CreateLongLivedPorts {
   tokens: Pick<TokenStore, 'addLongLived'>;
   tokenStates: Pick<TokenStateStore, 'preparePut' | 'put'>;
+  /** RATE_LIMIT_LLT. */
+  budget: Budget;
   /** MAX_LLT_PER_USER. */
   maxTokens: number;
   /** LLT_ENABLED. */
@@ -42,11 +45,33 @@ export interface LongLivedGrant {
  * Creates a long-lived token for a named device.
  * @param kid the key that will sign it. It is recorded so that the key is not retired before the token ends.
  * @throws AuthError `llt_disabled`, `token_not_allowed` (the caller presents an LLT), `login_too_old`,
- * `validation_failed`, `too_many_tokens`, `unavailable`, `invalid_token` (the caller's session has ended meanwhile, or
+ * `validation_failed`, `rate_limited`, `too_many_tokens`, `unavailable`, `invalid_token` (the caller's session has ended meanwhile, or
  * its user was disabled)
  */
 export function makeCreateLongLived(ports: CreateLongLivedPorts) {
   const { tokens, tokenStates, maxTokens, maxAge, clock, audit, auditLimit } = ports;
+
+  async function create(caller: Caller, name: string, kid: string, from: Sourced): Promise<LongLivedGrant> {
+    const { user, tokenId: sessionId, generation } = caller;
+    // Fails here if the fast store is down, before anything is written.
+    const asOf = await tokenStates.preparePut(user.id);
+    const createdAt = clock.now();
+    const expiresAt = longLivedExpiry(createdAt, maxAge);
+    const createdBy = { sessionId, generation };
+    const token = { name, createdAt, kid, expiresAt, createdBy };
+    const tokenId = await tokens.addLongLived(user.id, token, maxTokens);
+    if (tokenId === null) {
+      const reached = { limit: 'llt', userId: user.id, windowSeconds: LIMIT_EVENT_WINDOW } as const;
+      auditLimit(`llt:${user.id}`, { event: 'limit.reached', ...reached }, from);
+      throw new AuthError('too_many_tokens');
+    }
+
+    const record = { id: tokenId, userId: user.id, type: 'llt' as const, name, createdAt };
+    // The caller's user comes from the fast store, which may be behind the record.
+    await putCreated(tokenStates, { ...record, state: initialState(0, '') }, null, asOf);
+    audit({ event: 'llt.created', userId: user.id, tokenId, by: sessionId }, from);
+    return { userId: user.id, tokenId, createdAt, expiresAt };
+  }
 
   return async function createLongLived(
     caller: Caller,
@@ -55,30 +80,11 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     from: Sourced,
   ): Promise<LongLivedGrant> {
     refuse(ports, caller);
-    const { user, tokenId: sessionId, generation } = caller;
     const name = parseDevice(device);
     if (!name.ok) {
       throw new AuthError('validation_failed', { errors: [{ path: '/device', message: name.message }] });
     }
-
-    // Fails here if the fast store is down, before anything is written.
-    const asOf = await tokenStates.preparePut(user.id);
-    const createdAt = clock.now();
-    const expiresAt = longLivedExpiry(createdAt, maxAge);
-    const createdBy = { sessionId, generation };
-    const token = { name: name.value, createdAt, kid, expiresAt, createdBy };
-    const tokenId = await tokens.addLongLived(user.id, token, maxTokens);
-    if (tokenId === null) {
-      const reached = { limit: 'llt', userId: user.id, windowSeconds: LIMIT_EVENT_WINDOW } as const;
-      auditLimit(`llt:${user.id}`, { event: 'limit.reached', ...reached }, from);
-      throw new AuthError('too_many_tokens');
-    }
-
-    const record = { id: tokenId, userId: user.id, type: 'llt' as const, name: name.value, createdAt };
-    // The caller's user comes from the fast store, which may be behind the record.
-    await putCreated(tokenStates, { ...record, state: initialState(0, '') }, null, asOf);
-    audit({ event: 'llt.created', userId: user.id, tokenId, by: sessionId }, from);
-    return { userId: user.id, tokenId, createdAt, expiresAt };
+    return ports.budget({ userId: caller.user.id }, from, () => create(caller, name.value, kid, from));
   };
 }
 
@@ -87,7 +93,7 @@ function refuse({ enabled, loginMaxAge, clock }: CreateLongLivedPorts, { created
   // A leaked LLT must not outlive its own deletion, so it may not make another.
   if (type === 'llt') throw new AuthError('token_not_allowed');
   if (!enabled) throw new AuthError('llt_disabled');
-  if (loginMaxAge > 0 && clock.now() - createdAt > loginMaxAge * 1000) throw new AuthError('login_too_old');
+  if (loginMaxAge > 0 && clock.now() - createdAt > loginMaxAge * 1000) throw over(clock, 'login_too_old');
 }
 
 export type CreateLongLived = ReturnType<typeof makeCreateLongLived>;

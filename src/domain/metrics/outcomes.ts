@@ -66,14 +66,21 @@ export const REVOCATION_CAUSES = [
 export const READ_THROUGH_OUTCOMES = ['rebuilt', 'refused', 'gone'] as const;
 export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
 
-/** Why a hash was refused: queue full, wait too long, waited too long, or dropped to make room for another address. */
+/** Why a hash was refused: queue full, wait too long, waited too long, or dropped to make room for another caller. */
 export const HASH_REJECTIONS = ['full', 'wait', 'timeout', 'dropped'] as const;
 export type HashRejection = (typeof HASH_REJECTIONS)[number];
 
-/** Logins and signups of an address; failed logins of a name, of a device that its account knows, and of a network. */
-export const GUESS_LIMITS = ['account', 'device', 'network'] as const;
-export type GuessLimit = (typeof GUESS_LIMITS)[number];
-export const RATE_LIMITS = ['login', 'signup', ...GUESS_LIMITS] as const;
+/**
+ * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
+ * tokens that a user creates, and changes of a profile.
+ */
+export const SLOT_LIMITS = [
+  ...(['account', 'device', 'network'] as const),
+  ...(['signup_network', 'llt_budget', 'profile_budget'] as const),
+] as const;
+export type SlotLimit = (typeof SLOT_LIMITS)[number];
+/** Also logins and signups of an address. */
+export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
 export type RateLimit = (typeof RATE_LIMITS)[number];
 
 /** Why a feed reader got a snapshot: it had no position, one of another epoch, or one that is too old. */

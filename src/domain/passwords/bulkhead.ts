@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { HashRejection } from '../metrics/outcomes.ts';
-import { makeFairQueue } from './fair-queue.ts';
+import { makeFifo, makeRoundRobin } from './fair-queue.ts';
 
 export interface BulkheadOptions {
   /** How many run at once. */
@@ -18,6 +18,15 @@ export interface Timers {
   clear(timer: unknown): void;
 }
 
+/**
+ * Hashes are divided equally among these, as far as each has work: callers that have shown something of the account or
+ * service (a device that the account knows, a token, a secret), logins of others, and signups.
+ */
+export type Share = 'known' | 'login' | 'signup';
+
+/** The caller, by whom hashes of one share take turns: networks, then the addresses of a network. */
+export type Turn = readonly [network: string, address: string];
+
 interface Waiting {
   start: () => void;
   giveUp: (reason: HashRejection) => void;
@@ -27,16 +36,16 @@ interface Waiting {
 const WEIGHT = 0.2;
 
 export interface Bulkhead {
+  /** @throws AuthError `overloaded` */
+  run<Result>(share: Share, turn: Turn, task: () => Promise<Result>): Promise<Result>;
   /**
-   * @param key the caller's address: addresses take turns.
-   * @throws AuthError `overloaded`
-   */
-  run<Result>(key: string, task: () => Promise<Result>): Promise<Result>;
-  /**
-   * Whether a new task of this key would be refused now. A refusal is counted.
+   * Whether a new task would be refused now, before the work that leads to it. A refusal is counted.
+   *
+   * A login may turn out to be from a device that the account knows. So it is admitted like one, unless a login of its
+   * address waits already: a look-up costs far less than a hash, and strangers must not keep owners out.
    * @returns the refusal, or null.
    */
-  tryAdmit: (key: string) => AuthError | null;
+  tryAdmit: (share: Share, turn: Turn) => AuthError | null;
   /** How many tasks run, and how many wait. */
   running: () => number;
   waiting: () => number;
@@ -47,8 +56,9 @@ export interface Bulkhead {
  * unbounded logins would exhaust the memory or stall reconnects. If a task would have to wait for too long, by the
  * duration of recent tasks, it is refused at once: its client would give up before.
  *
- * The keys of waiting tasks take turns, so that a burst from one address delays another by one task at most. If the
- * queue is full, a new task replaces the newest task of the key that has most.
+ * Waiting tasks take turns by share, network and address. So a task that is the first of its address and network waits
+ * for one task of each other share, network and address at most. If the queue is full, a new task replaces the newest
+ * of the share, network and address that has most. No running task is interrupted.
  */
 export function makeBulkhead(
   { concurrency, queue, queueTimeout }: BulkheadOptions,
@@ -56,34 +66,34 @@ export function makeBulkhead(
   clock: Pick<Clock, 'monotonic'>,
   observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'> = UNOBSERVED,
 ): Bulkhead {
-  const waiting = makeFairQueue<Waiting>();
+  const waiting = makeRoundRobin(() => makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiting>())));
   let running = 0;
   /** Moving average of a task's duration, in milliseconds; 0 until the first one has ended. */
   let duration = 0;
 
   /** Expected time until the task at this place starts, in milliseconds. Places count from 1. */
   const waitOf = (place: number) => (place * duration) / concurrency;
-  /** After this time the tasks ahead of a new one of this key are done, if no others arrive. */
-  const refuse = (key: string) => overloaded(waitOf(waiting.placeOf(key) - 1));
+  /** After this time the tasks ahead of a new one of this path are done, if no others arrive. */
+  const refuse = (path: readonly string[]) => overloaded(waitOf(waiting.placeOf(path) - 1));
   const isFull = () => waiting.size() >= queue;
 
-  function tryAdmit(key: string): AuthError | null {
+  function refusalOf(path: readonly string[]): AuthError | null {
     if (running < concurrency) return null;
-    const hasNoRoom = isFull() && waiting.largest(key) === key;
-    if (!hasNoRoom && waitOf(waiting.placeOf(key)) <= queueTimeout) return null;
+    const hasNoRoom = isFull() && !waiting.loserTo(path);
+    if (!hasNoRoom && waitOf(waiting.placeOf(path)) <= queueTimeout) return null;
     // A request that is refused here never reaches `run`, so each refusal counts once.
     observe.hashRejected(hasNoRoom ? 'full' : 'wait');
-    return refuse(key);
+    return refuse(path);
   }
 
-  function enter(key: string): Promise<void> {
-    const refused = tryAdmit(key);
+  function enter(path: readonly string[]): Promise<void> {
+    const refused = refusalOf(path);
     if (refused) return Promise.reject(refused);
     if (running < concurrency) {
       running++;
       return Promise.resolve();
     }
-    if (isFull()) waiting.takeNewest(waiting.largest(key))?.giveUp('dropped');
+    if (isFull()) waiting.loserTo(path)?.giveUp('dropped');
     return new Promise((resolve, reject) => {
       const entry: Waiting = {
         start: () => {
@@ -92,16 +102,16 @@ export function makeBulkhead(
         },
         giveUp: (reason) => {
           timers.clear(timer);
+          waiting.remove(path, entry);
           observe.hashRejected(reason);
-          reject(refuse(key));
+          reject(refuse(path));
         },
       };
-      // Tasks became slower after it was queued, or other keys had a turn first.
+      // Tasks became slower after it was queued, or others had a turn first.
       const timer = timers.set(() => {
-        waiting.remove(key, entry);
         entry.giveUp('timeout');
       }, queueTimeout);
-      waiting.add(key, entry);
+      waiting.add(path, entry);
     });
   }
 
@@ -113,12 +123,15 @@ export function makeBulkhead(
   }
 
   return {
-    tryAdmit,
+    tryAdmit(share, turn) {
+      const mayBeKnown = share === 'login' && waiting.size([share, ...turn]) === 0;
+      return refusalOf([mayBeKnown ? 'known' : share, ...turn]);
+    },
     running: () => running,
     waiting: () => waiting.size(),
-    async run(key, task) {
+    async run(share, turn, task) {
       const came = clock.monotonic();
-      await enter(key);
+      await enter([share, ...turn]);
       try {
         const start = clock.monotonic();
         observe.hashBegan((start - came) / 1000);

@@ -1,4 +1,4 @@
-import type { Bulkhead } from './bulkhead.ts';
+import type { Bulkhead, Share, Turn } from './bulkhead.ts';
 import type { HashCosts } from './hash-costs.ts';
 import type { PasswordHasher } from './ports.ts';
 
@@ -15,8 +15,8 @@ interface PasswordTry {
   password: string;
   /** False if the account is disabled: then the right password fails too. */
   mayOpen: boolean;
-  /** The caller's address. */
-  address: string;
+  share: Share;
+  turn: Turn;
 }
 
 /**
@@ -28,9 +28,9 @@ export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPort
    * @returns whether the password is right.
    * @throws AuthError `overloaded`
    */
-  return function checkPassword({ hash, password, mayOpen, address }: PasswordTry): Promise<boolean> {
+  return function checkPassword({ hash, password, mayOpen, share, turn }: PasswordTry): Promise<boolean> {
     // All work in one place of the bulkhead: waiting callers could measure how long a place is taken.
-    return bulkhead.run(address, async () => {
+    return bulkhead.run(share, turn, async () => {
       const matches = hash !== null && (await hasher.verify(hash, password));
       if (matches && mayOpen) return true;
       if (hash) costs.note(hash);

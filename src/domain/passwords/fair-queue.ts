@@ -1,93 +1,96 @@
-/** Waiting items, by key. The keys take turns: each turn serves the oldest item of one key. */
+/** Waiting items in lines by key. A path names a line: one key a level, the outermost first. */
 export interface FairQueue<Item> {
-  size(): number;
-  /** The place at which a new item of this key would be served, from 1 on, if no further item came. */
-  placeOf(key: string): number;
+  /** How many items wait, or how many wait below this path. */
+  size(path?: readonly string[]): number;
+  /** The place at which a new item of this path would be served, from 1 on, if no further item came. */
+  placeOf(path: readonly string[]): number;
   /**
-   * The key that loses an item to make room for a new one of `newcomer`: the key with most items, counting the new one.
-   * It is `newcomer` unless another key has more.
+   * The item that gives way to a new one of this path: on each level the key with most items loses, counting the new
+   * one, and of its items the newest. Undefined if that is the new one.
+   * @param path null if the new item is elsewhere.
    */
-  largest(newcomer: string): string;
-  add(key: string, item: Item): void;
+  loserTo(path: readonly string[] | null): Item | undefined;
+  add(path: readonly string[], item: Item): void;
   /** Takes the item whose turn it is. */
   takeNext(): Item | undefined;
-  /** Takes the newest item of this key. */
-  takeNewest(key: string): Item | undefined;
-  remove(key: string, item: Item): void;
+  /** Removes an item that waits. */
+  remove(path: readonly string[], item: Item): void;
 }
 
 /**
- * Round-robin: however many items one key has, the first item of another key waits for one of them at most.
+ * Hierarchical round-robin: keys take turns, and each turn serves one item of the key's line, which is a round-robin
+ * itself or first in, first out. While an item of one key waits, each other key of its level is served once at most
+ * between two of its turns, however many items and keys that one has.
  *
- * The map holds each key's items, oldest first. Its order is the order of turns: a new key goes to the end, and so does
- * a key that was served and has more items.
+ * The map's order is the order of turns: a new key goes to the end, and so does a key that was served and has more.
  */
-export function makeFairQueue<Item>(): FairQueue<Item> {
-  const lines = new Map<string, Item[]>();
+export function makeRoundRobin<Item>(makeLine: () => FairQueue<Item>): FairQueue<Item> {
+  const lines = new Map<string, FairQueue<Item>>();
   let size = 0;
 
-  /** Counts the removal of an item, and drops its key if no items are left. */
-  function shrink(key: string, line: readonly Item[]): void {
-    size--;
-    if (line.length === 0) lines.delete(key);
-  }
-
   return {
-    size: () => size,
+    size: ([key, ...rest] = []) => (key === undefined ? size : (lines.get(key)?.size(rest) ?? 0)),
 
-    placeOf(key) {
-      const own = lines.get(key)?.length ?? 0;
+    placeOf([key = '', ...rest]) {
+      const turn = lines.get(key)?.placeOf(rest) ?? 1;
       let isBefore = true;
-      let ahead = own;
+      let place = turn;
       for (const [other, line] of lines) {
         if (other === key) isBefore = false;
         // A key ahead of this one has one more turn before the new item.
-        else ahead += Math.min(line.length, isBefore ? own + 1 : own);
+        else place += Math.min(line.size(), isBefore ? turn : turn - 1);
       }
-      return ahead + 1;
+      return place;
     },
 
-    largest(newcomer) {
-      let largest = newcomer;
-      let most = (lines.get(newcomer)?.length ?? 0) + 1;
-      for (const [key, line] of lines) {
-        if (line.length > most) [largest, most] = [key, line.length];
+    loserTo(path) {
+      const [key, ...rest] = path ?? [];
+      let largest = key;
+      let most = key === undefined ? 0 : (lines.get(key)?.size() ?? 0) + 1;
+      for (const [other, line] of lines) {
+        // Of equals the last in turn, but never one for an equal new item.
+        if (line.size() > most || (line.size() === most && largest !== key))
+          [largest, most] = [other, line.size()];
       }
-      return largest;
+      return lines.get(largest ?? '')?.loserTo(largest === key ? rest : null);
     },
 
-    add(key, item) {
-      const line = lines.get(key);
-      if (line) line.push(item);
-      else lines.set(key, [item]);
+    add([key = '', ...rest], item) {
+      const line = lines.get(key) ?? makeLine();
+      lines.set(key, line);
+      line.add(rest, item);
       size++;
     },
 
     takeNext() {
       for (const [key, line] of lines) {
-        const item = line.shift();
+        const item = line.takeNext();
         lines.delete(key);
-        lines.set(key, line);
-        shrink(key, line);
+        if (line.size() > 0) lines.set(key, line);
+        size--;
         return item;
       }
       return undefined;
     },
 
-    takeNewest(key) {
+    remove([key = '', ...rest], item) {
       const line = lines.get(key);
-      if (!line) return undefined;
-      const item = line.pop();
-      shrink(key, line);
-      return item;
+      line?.remove(rest, item);
+      if (line?.size() === 0) lines.delete(key);
+      size--;
     },
+  };
+}
 
-    remove(key, item) {
-      const line = lines.get(key);
-      const index = line?.indexOf(item) ?? -1;
-      if (!line || index === -1) return;
-      line.splice(index, 1);
-      shrink(key, line);
-    },
+/** First in, first out: the innermost level, where paths are empty. */
+export function makeFifo<Item>(): FairQueue<Item> {
+  const items: Item[] = [];
+  return {
+    size: () => items.length,
+    placeOf: () => items.length + 1,
+    loserTo: (path) => (path ? undefined : items.at(-1)),
+    add: (_path, item) => void items.push(item),
+    takeNext: () => items.shift(),
+    remove: (_path, item) => void items.splice(items.indexOf(item), 1),
   };
 }

@@ -1,9 +1,7 @@
-import type { AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, type ErrorCode } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
-import type { GuessLimit } from '../metrics/outcomes.ts';
-import type { Allowance, AttemptSlots } from './ports.ts';
+import type { Counter, LimitAttempt } from '../limits/limit-attempts.ts';
+import type { Allowance } from '../limits/ports.ts';
 
 /** The origin of a guess, as the limits see it. */
 export interface GuessOrigin {
@@ -27,19 +25,15 @@ export interface Guess {
   from: Sourced;
 }
 
-/** Refusals before the password was compared. Any other failure may come after it, and counts as a wrong password. */
+/** Refusals before the password was compared. */
 const NOT_TRIED: readonly ErrorCode[] = ['rate_limited', 'overloaded', 'unavailable', 'validation_failed'];
 
-export interface GuessingLimitsPorts {
-  slots: AttemptSlots;
-  /** Keyed, so that the counters' keys reveal neither names nor addresses. */
-  hash: (text: string) => string;
+interface GuessingLimitsPorts {
+  limitAttempt: LimitAttempt;
   /** RATE_LIMIT_ACCOUNT; null for none. */
   account: Allowance | null;
   /** RATE_LIMIT_NETWORK; null for none. */
   network: Allowance | null;
-  observe?: Pick<Observe, 'rateLimited'>;
-  auditLimit: AuditLimit;
   /** Keyed hash of a name, for the audit trail. */
   hashName: (name: string) => string;
 }
@@ -53,78 +47,39 @@ export interface GuessingLimitsPorts {
  * before has an allowance of its own, and is exempt from the limits for strangers.
  */
 export function makeGuessingLimits(ports: GuessingLimitsPorts) {
-  const { slots, hash, observe = UNOBSERVED } = ports;
-  /** Guesses in flight on this replica, by the counter whose slot they hold. */
-  const checking = new Map<string, number>();
-
   /**
    * The counters of which a guess needs a slot. The network comes first: a flood from one must not use up names' slots.
    */
-  function countersOf({ name, account, origin }: Guess): [GuessLimit, string, Allowance | null][] {
-    const device = account && deviceOf(account, origin);
-    // By name, as for strangers: a shared counter would reveal that two names belong to one account.
-    if (device !== null && name !== null) return [['device', `${device} ${name}`, ports.account]];
-    return [
-      ...(origin.network === null ? [] : [['network', origin.network, ports.network] as const]),
-      ...(name === null ? [] : [['account', name, ports.account] as const]),
-    ].map(([limit, text, allowance]) => [limit, text, allowance] as [GuessLimit, string, Allowance | null]);
-  }
-
-  function report(counter: string, limit: GuessLimit, { seconds }: Allowance, guess: Guess): void {
-    const { name, account, origin, from } = guess;
+  function countersOf({ name, account, origin: { network } }: Guess, device: string | null): Counter[] {
     const nameHash = name === null ? {} : { nameHash: ports.hashName(name) };
-    const subject = account ? { userId: account.userId } : nameHash;
-    const key = limit === 'network' && origin.network !== null ? { network: origin.network } : subject;
-    ports.auditLimit(counter, { event: 'limit.reached', limit, windowSeconds: seconds, ...key }, from);
-  }
-
-  /** @throws AuthError `rate_limited`, `unavailable` */
-  async function reserve(guess: Guess, held: [counter: string, slot: string][]): Promise<void> {
-    for (const [limit, text, allowance] of countersOf(guess)) {
-      if (!allowance) continue;
-      const counter = `${limit}:${hash(`${limit} ${text}`)}`;
-      const reserved = await slots.reserve(counter, allowance);
-      if (!('slot' in reserved)) {
-        observe.rateLimited(limit);
-        report(counter, limit, allowance, guess);
-        // Guesses in flight may be right, and then give their slots back.
-        const wait = checking.has(counter) ? 0 : reserved.freeIn;
-        throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
-      }
-      held.push([counter, reserved.slot]);
-      checking.set(counter, (checking.get(counter) ?? 0) + 1);
-    }
-  }
-
-  function leave(counter: string): void {
-    const left = (checking.get(counter) ?? 0) - 1;
-    if (left > 0) checking.set(counter, left);
-    else checking.delete(counter);
-  }
-
-  /** If the store is down, a slot becomes free when its window ends. */
-  async function release(held: [counter: string, slot: string][]): Promise<void> {
-    await Promise.all(held.map(([counter, slot]) => slots.release(counter, slot).catch(ignoreOutage)));
+    const ofName = { allowance: ports.account, subject: account ? { userId: account.userId } : nameHash };
+    // By name, as for strangers: a shared counter would reveal that two names belong to one account.
+    if (device !== null && name !== null) return [{ limit: 'device', key: `${device} ${name}`, ...ofName }];
+    const counters: Counter[] = [];
+    if (network !== null)
+      counters.push({ limit: 'network', key: network, allowance: ports.network, subject: { network } });
+    if (name !== null) counters.push({ limit: 'account', key: name, ...ofName });
+    return counters;
   }
 
   /**
    * Checks a password within the limits.
+   * @param check hears whether the account knows the device.
    * @throws AuthError `rate_limited`, `unavailable`, and the errors of the check
    */
-  return async function limitGuess<Result>(guess: Guess, check: () => Promise<Result>): Promise<Result> {
-    const held: [counter: string, slot: string][] = [];
-    let wasTried = false;
-    try {
-      await reserve(guess, held);
-      return await check();
-    } catch (error) {
-      wasTried = !(error instanceof AuthError && NOT_TRIED.includes(error.code));
-      throw error;
-    } finally {
-      for (const [counter] of held) leave(counter);
-      if (!wasTried) await release(held);
-    }
+  return function limitGuess<Result>(
+    guess: Guess,
+    check: (isKnown: boolean) => Promise<Result>,
+  ): Promise<Result> {
+    const device = guess.account && deviceOf(guess.account, guess.origin);
+    const counters = countersOf(guess, device);
+    return ports.limitAttempt({ counters, from: guess.from, counts: isWrong }, () => check(device !== null));
   };
+}
+
+/** An error that is no refusal of ours may come after the comparison: it counts as a wrong password. */
+function isWrong(error: unknown): boolean {
+  return error !== null && !(error instanceof AuthError && NOT_TRIED.includes(error.code));
 }
 
 export type LimitGuess = ReturnType<typeof makeGuessingLimits>;
@@ -145,8 +100,4 @@ function deviceOf(
     (fingerprint) => fingerprint !== '' && knownClients.includes(fingerprint),
   );
   return isKnown && newest !== undefined ? `${userId} client ${newest}` : null;
-}
-
-function ignoreOutage(error: unknown): void {
-  if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
 }

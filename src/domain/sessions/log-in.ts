@@ -2,7 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import type { Bulkhead } from '../passwords/bulkhead.ts';
+import type { Bulkhead, Share, Turn } from '../passwords/bulkhead.ts';
 import type { CheckPassword } from '../passwords/check-password.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { Guess, GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
@@ -45,8 +45,7 @@ export interface LogInRequest {
   device: string;
   /** Keyed hash of address and User-Agent. */
   client: string;
-  /** The caller's address: IPv4, or an IPv6 address as its /64. */
-  address: string;
+  turn: Turn;
   origin: GuessOrigin;
   from: Sourced;
 }
@@ -62,7 +61,9 @@ export function makeLogIn(ports: LogInPorts) {
     const device = parseRequest(request);
     const found = await findAccount(ports, request);
     const guess = guessOf(request, found);
-    const account = await ports.limitGuess(guess, () => openAccount(ports, request, found));
+    const account = await ports.limitGuess(guess, (isKnown) =>
+      openAccount(ports, request, found, isKnown ? 'known' : 'login'),
+    );
     const { user } = account;
 
     // Fails here if the fast store is down, before anything is written.
@@ -137,12 +138,14 @@ async function openAccount(
   ports: LogInPorts,
   request: LogInRequest,
   found: LoginAccount | null,
+  share: Share,
 ): Promise<LoginAccount> {
   const matches = await ports.checkPassword({
     hash: found?.passwordHash ?? null,
     password: request.password,
     mayOpen: found?.user.disabled === false,
-    address: request.address,
+    share,
+    turn: request.turn,
   });
   if (!found) return refuse(ports, request, 'unknown');
   if (!matches) return refuse(ports, request, 'password', found.user);
@@ -178,11 +181,11 @@ function refuse(
 async function renewHash(
   { users, hasher, bulkhead }: LogInPorts,
   { user, passwordHash }: LoginAccount,
-  { password, address }: LogInRequest,
+  { password, turn }: LogInRequest,
 ): Promise<void> {
   if (!hasher.isOutdated(passwordHash, password)) return;
   try {
-    const renewed = await bulkhead.run(address, () => hasher.hash(normalisePassword(password)));
+    const renewed = await bulkhead.run('known', turn, () => hasher.hash(normalisePassword(password)));
     await users.replaceHash(user.id, passwordHash, renewed);
   } catch (error) {
     if (!(error instanceof AuthError)) throw error;

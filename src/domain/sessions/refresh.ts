@@ -1,7 +1,7 @@
 import type { TokenIdentity } from '../tokens/claims.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { Clock } from '../clock.ts';
+import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { RefreshOutcome } from '../metrics/outcomes.ts';
@@ -62,13 +62,13 @@ export function makeRefresh(ports: RefreshPorts) {
     const isOver =
       (answer.outcome === 'issued' || answer.outcome === 'repeated') &&
       sessionEnd(answer.createdAt, lifetimes) <= clock.now();
-    observe.refresh(isOver ? 'expired' : rowOf(answer));
+    observe.refresh(!isOver ? rowOf(answer) : clock.isTrusted() ? 'expired' : 'unavailable');
 
     switch (answer.outcome) {
       case 'issued':
       case 'repeated':
         if (answer.outcome === 'issued') ports.writeBehind.note(idsOf(identity), answer.state);
-        if (isOver) throw new AuthError('invalid_token');
+        if (isOver) throw over(clock, 'invalid_token');
         return {
           user: answer.user,
           createdAt: answer.createdAt,

@@ -26,6 +26,8 @@ export interface Costs {
     redisSession: number;
     /** A user in Redis, once for all sessions: MEMORY USAGE, and what the table of keys grows by. */
     redisUser: number;
+    /** A revoked token in Redis: its tombstone, and its event in the feed. */
+    redisRevoked: number;
     /** A row of `tokens` with its indexes, after refreshes. */
     token: number;
     /** A row of `users` with its indexes. */
@@ -45,8 +47,9 @@ export const COSTS: Costs = {
   idle: { replica: 0.0107, redis: 0.0006, postgres: 0.0017 },
   redis: { verify: 12.7, refresh: 23.8, coldRefresh: 56.8, login: 465 },
   postgres: { refresh: 18.6, coldRefresh: 297, login: 2790 },
-  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users and known devices.
-  bytes: { redisSession: 261, redisUser: 261, token: 227, user: 598, knownDevice: 132 },
+  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users and known devices, and
+  // of revoked tokens: `npm test -- --attack churn` prints it, and the table of keys adds 57.
+  bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 227, user: 598, knownDevice: 132 },
 };
 
 /** Tokens that a replica surely remembers as verified (http/verified-credentials.ts keeps one to two times as many). */

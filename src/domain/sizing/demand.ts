@@ -21,6 +21,8 @@ export interface Usage {
   sessionsPerUser: number;
   /** Growth of the accounts in a month, as a share. */
   growth: number;
+  /** Measured in the busiest second. They replace what the habits above would lead to. */
+  known: { sessionsInUse?: number; verifies?: number; refreshes?: number; logins?: number };
 }
 
 const DAY = 86_400;
@@ -52,19 +54,27 @@ export interface Demand {
  * @param sessionCacheTtl in seconds.
  */
 export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {
+  const { known } = usage;
   const active = usage.users * usage.activeShare;
-  const visits = (active * usage.visitsPerDay) / DAY;
+  const visits =
+    known.sessionsInUse === undefined
+      ? (active * usage.visitsPerDay) / DAY
+      : known.sessionsInUse / usage.peak / usage.visitSeconds;
   // A visit begins with a refresh: the access token of the last one has expired.
   const refreshesOfVisit = 1 + Math.floor(usage.visitSeconds / usage.refreshEvery);
   const signups = (usage.users * usage.growth) / (MONTH * DAY);
   const inUse = visits * usage.visitSeconds;
   const coldVisits = visits * Math.exp((-usage.visitsPerDay * sessionCacheTtl) / DAY);
-  const refreshes = visits * refreshesOfVisit;
+  const expected = visits * refreshesOfVisit;
+  const cold = coldVisits + (usage.refreshEvery > sessionCacheTtl ? expected - visits : 0);
+  const meanOf = (atPeak: number | undefined, otherwise: number) =>
+    atPeak === undefined ? otherwise : atPeak / usage.peak;
+  const refreshes = meanOf(known.refreshes, expected);
   const mean = {
-    logins: (active * usage.loginsPerDay) / DAY + signups,
+    logins: meanOf(known.logins, (active * usage.loginsPerDay) / DAY + signups),
     refreshes,
-    coldRefreshes: coldVisits + (usage.refreshEvery > sessionCacheTtl ? refreshes - visits : 0),
-    verifies: (inUse * usage.verifiesPerMinute) / 60,
+    coldRefreshes: expected === 0 ? 0 : (cold * refreshes) / expected,
+    verifies: meanOf(known.verifies, (inUse * usage.verifiesPerMinute) / 60),
   };
   const peak = {
     logins: mean.logins * usage.peak,
@@ -73,7 +83,8 @@ export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {
     verifies: mean.verifies * usage.peak,
   };
   // Each active user has one session in use at most: a peak cannot exceed that.
-  return { mean, peak, inUse: Math.min(active, inUse * usage.peak), visits: visits * usage.peak };
+  const most = known.sessionsInUse ?? Math.min(active, inUse * usage.peak);
+  return { mean, peak, inUse: most, visits: visits * usage.peak };
 }
 
 /** CPU in cores. */

@@ -81,7 +81,13 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
   return {
     ...{ demand, cores, remembersTokens, replicas },
     connections: planConnections(replicas.autoscaler.max, settings),
-    ...planStores(usage, demand, cores, settings, costs),
+    ...planStores(
+      usage,
+      demand,
+      cores,
+      { ...settings, loginsAtMost: replicas.autoscaler.max * replicas.loginsAtMost },
+      costs,
+    ),
   };
 }
 

@@ -35,6 +35,8 @@ const REDIS_CPU = 0.5;
 const REDIS_BYTES = 8 * 1024 ** 3;
 /** For fragmentation, tombstones, counters of failed logins, and buffers. */
 const REDIS_ROOM = 1.5;
+/** Tombstones live twice as long as states. */
+const TOMBSTONE = 2;
 const REDIS_LEAST = 192 * 1024 ** 2;
 /** A cluster has three masters at least. */
 const CLUSTER = 3;
@@ -52,48 +54,49 @@ export function rowWritesOf({ refreshes, logins }: Pick<Rates, 'refreshes' | 'lo
   return refreshes * WRITES.refresh + logins * WRITES.login;
 }
 
-interface Lifetimes {
+interface Limits {
   sessionCacheTtl: number;
   refreshTokenTtl: number;
+  /** Logins a second, if all replicas do nothing but hash. */
+  loginsAtMost: number;
 }
 
 export function planStores(
   usage: Usage,
   demand: Demand,
   cores: Cores,
-  lifetimes: Lifetimes,
+  limits: Limits,
   costs: Costs,
 ): StorePlan {
   return {
-    redis: planRedis(usage, demand, cores, lifetimes, costs),
-    postgres: planPostgres(usage, demand, lifetimes, costs),
+    redis: planRedis(usage, demand, cores, limits, costs),
+    postgres: planPostgres(usage, demand, limits, costs),
   };
 }
 
 function planRedis(
   { users, activeShare, visitSeconds }: Usage,
-  { visits }: Demand,
+  { visits, inUse }: Demand,
   cores: Cores,
-  { sessionCacheTtl }: Lifetimes,
+  { sessionCacheTtl, loginsAtMost }: Limits,
   { bytes }: Costs,
 ): StorePlan['redis'] {
   // A state stays for SESSION_CACHE_TTL after the last refresh, at most after the visit.
-  const sessions = Math.min(users * activeShare, visits * (visitSeconds + sessionCacheTtl));
+  const sessions = Math.max(inUse, Math.min(users * activeShare, visits * (visitSeconds + sessionCacheTtl)));
   const used = sessions * (bytes.redisSession + bytes.redisUser);
-  const needed = Math.max(
-    Math.ceil(cores.redis / REDIS_CPU),
-    Math.ceil((used * REDIS_ROOM) / REDIS_BYTES),
-    1,
-  );
+  // One account that logs in without end: each session is cached, and replaced by the hundredth after it.
+  const flood = loginsAtMost * sessionCacheTtl * (bytes.redisSession + TOMBSTONE * bytes.redisRevoked);
+  const room = used * REDIS_ROOM + flood;
+  const needed = Math.max(Math.ceil(cores.redis / REDIS_CPU), Math.ceil(room / REDIS_BYTES), 1);
   const masters = needed > 1 ? Math.max(CLUSTER, needed) : 1;
-  const maxMemory = Math.max(REDIS_LEAST, Math.ceil((used * REDIS_ROOM) / masters));
+  const maxMemory = Math.max(REDIS_LEAST, Math.ceil(room / masters));
   return { sessions, bytes: used, maxMemory, masters };
 }
 
 function planPostgres(
   { users, sessionsPerUser, growth }: Usage,
   { mean, peak }: Demand,
-  { refreshTokenTtl }: Lifetimes,
+  { refreshTokenTtl }: Limits,
   { bytes }: Costs,
 ): StorePlan['postgres'] {
   const loginsPerDay = mean.logins * DAY;

@@ -19,6 +19,11 @@ export const ENDED_SHOWN = 30 * 86_400_000;
 /** The last entry of the previous page. */
 export type EndedPosition = Pick<EndedToken, 'endedAt' | 'id'>;
 
+/** The order of the list. */
+export function newestFirst(one: EndedPosition, other: EndedPosition): number {
+  return other.endedAt - one.endedAt || other.id - one.id;
+}
+
 /** Times in milliseconds since 1970. */
 export interface EndedToken {
   id: number;
@@ -36,6 +41,7 @@ export interface EndedToken {
  * How a token ended, by its record. A token that expired before it was revoked counts as expired. The theft of a
  * session is always shown, since the session's record may be behind.
  * @param reason as recorded: null, or a reason of a later release that this one does not know.
+ * @param written the end that `finalEnd` returned before; it counts even if the lifetimes have changed since.
  * @returns null if it has not ended by `now` (ms).
  */
 export function asEnded(
@@ -43,12 +49,13 @@ export function asEnded(
   reason: string | null,
   lifetimes: Lifetimes,
   now: number,
+  written: number | null = null,
 ): EndedToken | null {
   const { id, name, createdAt, createdBy, revokedAt, state } = record;
   const isSession = record.type === 'session';
-  const expiry = isSession
-    ? sessionExpiry(createdAt, state.latest, lifetimes)
-    : (record.expiresAt ?? Infinity);
+  const expiry =
+    written ??
+    (isSession ? sessionExpiry(createdAt, state.latest, lifetimes) : (record.expiresAt ?? Infinity));
   const token = {
     id,
     type: isSession ? ('refresh' as const) : ('llt' as const),
@@ -65,4 +72,18 @@ export function asEnded(
     };
   }
   return revokedAt !== null || expiry <= now ? { ...token, endedAt: expiry, reason: 'expired' } : null;
+}
+
+/**
+ * When a token ended (ms), if nothing can change that: it is revoked, or is an LLT past its expiry. A session that looks
+ * expired may still be good: its record may be behind, and its refresh token has an `exp` of its own.
+ */
+export function finalEnd(
+  record: TokenRecord,
+  reason: string | null,
+  lifetimes: Lifetimes,
+  now: number,
+): number | null {
+  const isFinal = record.revokedAt !== null || record.type === 'llt';
+  return isFinal ? (asEnded(record, reason, lifetimes, now)?.endedAt ?? null) : null;
 }

@@ -48,8 +48,11 @@ export interface Ending {
   keepsLongLived?: boolean;
 }
 
-/** `now`: this call ended the token. `before`: it had ended, so this call changed nothing. */
-export type Revoked = 'now' | 'before';
+/**
+ * `now`: this call ended the token. Otherwise it had ended, and this call changed nothing: `unfinished` if its tombstone
+ * is not confirmed yet, else `finished`.
+ */
+export type Revoked = 'now' | 'unfinished' | 'finished';
 
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
@@ -135,7 +138,7 @@ export interface TokenStore {
   }>;
 
   /**
-   * The records of the user that are not revoked, oldest first.
+   * The records of the user that are not revoked, oldest first. Long-lived tokens that have expired may be missing.
    * @param usedSince (µs) leaves out sessions not used since then.
    */
   list(userId: number, usedSince?: number): Promise<TokenRecord[]>;

@@ -33,7 +33,7 @@ const MAX_REBUILDS = 2;
  * @throws AuthError `unavailable` after MAX_REBUILDS misses, and if a store is down
  */
 export function withReadThrough(
-  tokenStates: Pick<TokenStateStore, Presented | 'put' | 'revoke'>,
+  tokenStates: Pick<TokenStateStore, Presented | 'put' | 'noteEnded'>,
   { tokens, clock, observe = UNOBSERVED }: ReadThroughPorts,
 ): TokenStates {
   /** @returns whether the token has a record to rebuild from. */
@@ -41,8 +41,8 @@ export function withReadThrough(
     const found = await tokens.find(key.tokenId);
     const isOwn = found?.record.userId === key.userId && found.record.type === type;
     if (!isOwn || found.record.revokedAt !== null) {
-      // Its tombstone expired or was lost. A new one saves the next request a database query.
-      if (isOwn) await tokenStates.revoke(key);
+      // Its tombstone expired or was lost.
+      if (isOwn) await tokenStates.noteEnded(key);
       observe.readThrough('gone');
       return false;
     }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { TokenStateStore, TokenKey } from './token-states.ts';
-import type { RevocationStore, TokenStore } from './ports.ts';
+import type { RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 
 /** Called when a token has ended on record, before the fast store knows. */
@@ -30,10 +30,7 @@ export function makeRevoke(ports: RevokePorts) {
     onRecorded?: OnRecorded,
   ): Promise<boolean> {
     const revoked = await tokens.revoke(userId, tokenId, clock.now(), type);
-    if (revoked === null) return false;
-    if (revoked === 'now') onRecorded?.();
-    await finish(ports, { userId, tokenId });
-    return true;
+    return complete(ports, { userId, tokenId }, revoked, onRecorded);
   };
 }
 
@@ -56,20 +53,26 @@ export function makeRevokeByCaller(ports: RevokeByCallerPorts) {
     onRecorded?: OnRecorded,
   ): Promise<boolean> {
     const revoked = await tokens.revokeByCaller(caller, tokenId, clock.now(), type);
-    if (revoked === null) return false;
-    if (revoked === 'now') onRecorded?.();
-    await finish(ports, { userId: caller.userId, tokenId });
-    return true;
+    return complete(ports, { userId: caller.userId, tokenId }, revoked, onRecorded);
   };
 }
 
 export type RevokeByCaller = ReturnType<typeof makeRevokeByCaller>;
 
-/** Second half of a revocation that is on record. If it fails, the next sweep sets the tombstone again. */
-async function finish(
+/**
+ * Second half of a revocation that is on record. If it fails, the next sweep sets the tombstone again. A repeat of a
+ * finished one sets none: an account in a loop must not fill the fast store with tombstones of all its ended tokens.
+ */
+async function complete(
   { tokenStates, revocations }: Pick<RevokePorts, 'tokenStates' | 'revocations'>,
   key: TokenKey,
-): Promise<void> {
+  revoked: Revoked | null,
+  onRecorded?: OnRecorded,
+): Promise<boolean> {
+  if (revoked === null) return false;
+  if (revoked === 'finished') return true;
+  if (revoked === 'now') onRecorded?.();
   await tokenStates.revoke(key);
   await revocations.settle([key.tokenId]);
+  return true;
 }

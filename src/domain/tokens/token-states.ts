@@ -19,6 +19,9 @@ export interface Known {
  * `revoke` follows. The replica that was to write the record may never have got its answer, so the next one learns of
  * it.
  */
+/** Seconds. Longer than a put may be late (put.lua). */
+export const NOTE_TTL = 120;
+
 export type Tombstone = 'revoked' | 'reused';
 
 /** The store does not know the token, or refuses it outright. `now` is the store's clock, in microseconds. */
@@ -92,6 +95,12 @@ export interface TokenStateStore {
 
   /** Sets a tombstone, replacing any state. Once this resolves, every replica refuses the token. */
   revoke(key: TokenKey): Promise<void>;
+
+  /**
+   * Sets a tombstone for `NOTE_TTL` seconds, for a token that the record shows as ended: it saves look-ups. It stays
+   * short, because a client may present all its ended tokens. A tombstone that is there stays as it is.
+   */
+  noteEnded(key: TokenKey): Promise<void>;
 
   /**
    * Sets many tombstones. Only this method works before the revocations are replayed to a new connection.

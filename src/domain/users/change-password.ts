@@ -56,7 +56,7 @@ export function makeChangePassword(ports: ChangePasswordPorts) {
     const owner = { ...account.user, email: account.email };
     requireUnguessable(values.new_password, owner, ports.isCommonPassword, '/new_password');
 
-    const passwordHash = await bulkhead.run(request.address, () => hasher.hash(values.new_password));
+    const passwordHash = await bulkhead.run('known', request.turn, () => hasher.hash(values.new_password));
     // Fails here if the fast store is down, before anything is written.
     await tokenStates.now();
     const [userId, tokenId, at] = [caller.user.id, caller.tokenId, clock.now()];

@@ -3,6 +3,7 @@ import type { Audit } from '../audit/event.ts';
 import { AuthError } from '../errors.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
 import { parseTry } from './identifiers.ts';
@@ -16,6 +17,8 @@ interface ChangeProfilePorts {
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishUserChange: FinishUserChange;
   newNames: NewNames;
+  /** RATE_LIMIT_PROFILE. */
+  budget: Budget;
   audit: Audit;
 }
 
@@ -35,10 +38,11 @@ export interface ProfileChangeRequest extends ConfirmationSource {
 export function makeChangeProfile(ports: ChangeProfilePorts) {
   const { users, confirmPassword, tokenStates, finishUserChange, audit } = ports;
 
-  return async function changeProfile(caller: Caller, request: ProfileChangeRequest): Promise<User> {
-    // A leaked LLT must not change how its owner logs in.
-    if (caller.type === 'llt') throw new AuthError('token_not_allowed');
-    const { names, password } = parseRequest(request, ports);
+  async function change(
+    caller: Caller,
+    { names, password }: ParsedChange,
+    request: ProfileChangeRequest,
+  ): Promise<User> {
     const [userId, tokenId] = [caller.user.id, caller.tokenId];
     const account = password === undefined ? null : await confirmPassword(caller, password, request);
     if (account) {
@@ -61,15 +65,28 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
     // Also if nothing has changed: the first try may have failed here.
     await finishUserChange(user);
     return user;
+  }
+
+  return async function changeProfile(caller: Caller, request: ProfileChangeRequest): Promise<User> {
+    // A leaked LLT must not change how its owner logs in.
+    if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+    const parsed = parseRequest(request, ports);
+    return ports.budget({ userId: caller.user.id }, request.from, () => change(caller, parsed, request));
   };
 }
 
 export type ChangeProfile = ReturnType<typeof makeChangeProfile>;
 
+interface ParsedChange {
+  /** In canonical form. */
+  names: ChangedNames;
+  password: string | undefined;
+}
+
 function parseRequest(
   { names, currentPassword }: ProfileChangeRequest,
   { newNames }: ChangeProfilePorts,
-): { names: ChangedNames; password: string | undefined } {
+): ParsedChange {
   const given = Object.keys(names) as (keyof ChangedNames)[];
   const { values: canonical, errors } = parseNames(names, newNames);
   const problem = problemOf(

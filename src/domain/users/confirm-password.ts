@@ -2,6 +2,7 @@ import type { Caller } from '../access-tokens/principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
+import type { Turn } from '../passwords/bulkhead.ts';
 import type { CheckPassword } from '../passwords/check-password.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { OwnAccount, UserStore } from './ports.ts';
@@ -15,8 +16,7 @@ interface ConfirmPasswordPorts {
 
 /** Where a request that holds the current password came from. */
 export interface ConfirmationSource {
-  /** The caller's address: IPv4, or an IPv6 address as its /64. */
-  address: string;
+  turn: Turn;
   origin: GuessOrigin;
   from: Sourced;
 }
@@ -35,7 +35,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
   return async function confirmPassword(
     { user, tokenId }: Caller,
     password: string,
-    { address, origin, from }: ConfirmationSource,
+    { turn, origin, from }: ConfirmationSource,
   ): Promise<OwnAccount> {
     const account = await users.findOwn(user.id);
     if (!account) throw new AuthError('invalid_token');
@@ -47,7 +47,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
     };
     return limitGuess(guess, async () => {
       const { passwordHash: hash } = account;
-      if (await checkPassword({ hash, password, mayOpen: true, address })) return account;
+      if (await checkPassword({ hash, password, mayOpen: true, share: 'known', turn })) return account;
       audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
       throw new AuthError('invalid_credentials');
     });

@@ -2,6 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
 import { AuthError } from '../errors.ts';
+import type { Turn } from '../passwords/bulkhead.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import type { Account, AccountStore } from './account.ts';
@@ -35,10 +36,9 @@ export interface NewAccountRequest {
 export function makeCreateAccount(ports: CreateAccountPorts) {
   const { accounts, users, hasher, bulkhead, audit } = ports;
 
-  /** @param address of the service: its fair share of the hashes. */
   return async function createAccount(
     request: NewAccountRequest,
-    address: string,
+    turn: Turn,
     { clientId }: ServiceIdentity,
     from: Sourced,
   ): Promise<Account> {
@@ -46,7 +46,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
     const hash = async () =>
       password === undefined
         ? ports.hashThatNothingOpens()
-        : bulkhead.run(address, () => hasher.hash(password));
+        : bulkhead.run('known', turn, () => hasher.hash(password));
     // Checked first only to save a hash; the unique constraints decide.
     const taken = await users.findTaken(names);
     if (taken) throw new AuthError(taken);

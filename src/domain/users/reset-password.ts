@@ -2,6 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import type { Turn } from '../passwords/bulkhead.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
@@ -24,8 +25,7 @@ interface ResetPasswordPorts extends NewPasswordPorts {
 export interface ResetPasswordRequest {
   resetToken: string;
   password: string;
-  /** The caller's address: IPv4, or an IPv6 address as its /64. */
-  address: string;
+  turn: Turn;
   origin: GuessOrigin;
   from: Sourced;
 }
@@ -46,7 +46,7 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
   }
 
   return async function resetPassword(request: ResetPasswordRequest): Promise<void> {
-    const { resetToken, address, origin, from } = request;
+    const { resetToken, turn, origin, from } = request;
     const tokenHash = hashResetToken(resetToken);
     // A token that is not good costs a look-up, and no hash of a password.
     const account = await limitGuess(
@@ -54,7 +54,7 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
       async () => (await passwords.findReset(tokenHash)) ?? refuse(from),
     );
     const password = parseNewPassword(request.password, account, ports);
-    const passwordHash = await bulkhead.run(address, () => hasher.hash(password));
+    const passwordHash = await bulkhead.run('known', turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before the token is used up.
     await tokenStates.now();
     const at = clock.now();

@@ -4,6 +4,8 @@ import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
+import type { Turn } from '../passwords/bulkhead.ts';
+import type { Budget } from '../limits/budget.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { initialState } from '../sessions/rotation.ts';
@@ -22,6 +24,8 @@ interface SignUpPorts extends NewPasswordPorts {
   tokenStates: Pick<TokenStateStore, 'now' | 'preparePut' | 'put'>;
   knownDevices: KnownDeviceStore;
   newNames: NewNames;
+  /** RATE_LIMIT_SIGNUP_NETWORK. */
+  networkBudget: Budget;
   /** SIGNUP_ENABLED. */
   enabled: boolean;
   clock: Clock;
@@ -37,28 +41,36 @@ export interface SignUpRequest {
   device: string;
   /** Keyed hash of address and User-Agent. */
   client: string;
-  /** The caller's address: IPv4, or an IPv6 address as its /64. */
-  address: string;
+  turn: Turn;
+  /** The /24 or /48 whose accounts are counted together; null if they are not counted. */
+  network: string | null;
   from: Sourced;
 }
 
 /**
  * Opens an account and its first session.
  * @throws AuthError `signup_disabled`, `validation_failed`, `password_refused`, `username_taken`, `email_taken`,
- * `overloaded`, `unavailable`
+ * `rate_limited`, `overloaded`, `unavailable`
  */
 export function makeSignUp(ports: SignUpPorts) {
   const { users, tokenStates, hasher, bulkhead, clock, audit, observe = UNOBSERVED } = ports;
 
   async function open(request: SignUpRequest): Promise<SessionGrant> {
     if (!ports.enabled) throw new AuthError('signup_disabled');
-    const { username, name, email, password, device } = parseRequest(request, ports);
+    const fields = parseRequest(request, ports);
 
     // Checked first only to save a hash; the unique constraints decide.
+    const { username, email } = fields;
     const taken = await users.findTaken({ username, email });
     if (taken) throw new AuthError(taken);
+    const { network, from } = request;
+    if (network === null) return create(request, fields);
+    return ports.networkBudget({ network }, from, () => create(request, fields));
+  }
 
-    const passwordHash = await bulkhead.run(request.address, () => hasher.hash(password));
+  async function create(request: SignUpRequest, fields: Fields): Promise<SessionGrant> {
+    const { username, name, email, password, device } = fields;
+    const passwordHash = await bulkhead.run('signup', request.turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.now();
     const createdAt = clock.now();
@@ -92,6 +104,8 @@ export function makeSignUp(ports: SignUpPorts) {
 }
 
 export type SignUp = ReturnType<typeof makeSignUp>;
+
+type Fields = ReturnType<typeof parseRequest>;
 
 function parseRequest(
   request: SignUpRequest,

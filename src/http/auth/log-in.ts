@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { LogIn } from '../../domain/sessions/log-in.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
@@ -51,13 +51,18 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
     noteLogin(request);
     next();
   });
-  const onRequest = [app.refuseWhenLate, app.limitByAddress('login', limit), app.refuseWhenFull];
+  const onRequest = [
+    app.refuseWhenLate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('login', limit),
+    app.refuseWhenFull('login'),
+  ];
   app.post('/api/auth', { schema, onRequest }, async (request) => {
     const { username, password } = request.body;
     const device = deviceNameOf(request.body.device, request.headers['user-agent']);
     const caller = {
       client: callerFingerprint(request),
-      address: callerAddress(request),
+      turn: callerTurn(request),
       origin: await guessOriginOf(request),
       from: request,
     };

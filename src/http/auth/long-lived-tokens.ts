@@ -22,10 +22,17 @@ const createSchema = operation({
   operationId: 'createLongLivedToken',
   summary: 'Create a long-lived token for a device; it is shown this once',
   description:
-    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
+    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). `RATE_LIMIT_LLT` (100 an hour) limits how many a user creates, deleted ones included. With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
-  refuses: ['too_many_tokens', 'token_not_allowed', 'llt_disabled', 'login_too_old'],
+  refuses: [
+    'too_many_tokens',
+    'token_not_allowed',
+    'llt_disabled',
+    'login_too_old',
+    'rate_limited',
+    'overloaded',
+  ],
   body: closedBody('CreateLongLivedToken', { device: Device }),
   response: {
     200: Type.Object(
@@ -66,7 +73,9 @@ export const longLivedTokenRoutes: FastifyPluginCallbackTypebox<LongLivedTokensR
 ) => {
   const { createLongLived, logOut, endToken, codec } = options;
 
-  app.post('/api/auth/llt', { schema: createSchema, ...app.auth.change }, async (request) => {
+  const { onRequest: authenticate, preValidation } = app.auth.change;
+  const onRequest = [authenticate, app.refuseWhenStoreFull];
+  app.post('/api/auth/llt', { schema: createSchema, onRequest, preValidation }, async (request) => {
     // The record and the token name the same key, even if the keys change meanwhile.
     const signer = codec.signer('llt');
     const device = deviceNameOf(request.body.device, request.headers['user-agent']);

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { ResetPassword } from '../../domain/users/reset-password.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import type { Limit } from '../plugins/rate-limit.ts';
@@ -35,12 +35,17 @@ const schema = operation({
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
   const { resetPassword, guessOriginOf, limit } = options;
-  const onRequest = [app.refuseWhenLate, app.limitByAddress('login', limit), app.refuseWhenFull];
+  const onRequest = [
+    app.refuseWhenLate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('login', limit),
+    app.refuseWhenFull('known'),
+  ];
   app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {
     await resetPassword({
       resetToken: request.body.reset_token,
       password: request.body.password,
-      address: callerAddress(request),
+      turn: callerTurn(request),
       origin: await guessOriginOf(request),
       from: request,
     });

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { SignUp } from '../../domain/users/sign-up.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
@@ -14,7 +14,9 @@ interface SignUpRoute {
   signUp: SignUp;
   tokenPairResponse: TokenPairResponse;
   callerFingerprint: CallerFingerprint;
+  /** RATE_LIMIT_SIGNUP. */
   limit: Limit;
+  networkOf: NetworkOf;
 }
 
 const schema = operation({
@@ -44,13 +46,19 @@ const schema = operation({
 });
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
-  const { signUp, tokenPairResponse, callerFingerprint, limit } = options;
-  const onRequest = [app.refuseWhenLate, app.limitByAddress('signup', limit), app.refuseWhenFull];
+  const { signUp, tokenPairResponse, callerFingerprint, networkOf, limit } = options;
+  const onRequest = [
+    app.refuseWhenLate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('signup', limit),
+    app.refuseWhenFull('signup'),
+  ];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
     const device = deviceNameOf(request.body.device, request.headers['user-agent']);
     const caller = {
       client: callerFingerprint(request),
-      address: callerAddress(request),
+      turn: callerTurn(request),
+      network: networkOf(request),
       from: request,
     };
     return tokenPairResponse(await signUp({ ...request.body, device, ...caller }));

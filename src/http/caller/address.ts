@@ -47,7 +47,7 @@ export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
 }
 
 /**
- * The key by which callers take turns and requests are counted: an IPv4 address, or the /64 of an IPv6 address, since
+ * The key by which the addresses of a network take turns and requests are counted: an IPv4 address, or the /64 of an IPv6 address, since
  * privacy extensions change the rest. All unreadable addresses share one key.
  */
 export function callerAddress(request: FastifyRequest): string {

@@ -2,7 +2,7 @@ import type { BlockList } from 'node:net';
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { addressOf, callerAddress } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
-import { isAllowed } from '../plugins/rate-limit.ts';
+import { isAllowed } from './network.ts';
 
 /** Logins that are judged together. */
 const SAMPLE = 200;

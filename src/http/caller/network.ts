@@ -1,8 +1,8 @@
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import { addressOf, networkText, UNREADABLE } from './address.ts';
+import type { Turn } from '../../domain/passwords/bulkhead.ts';
+import { addressOf, callerAddress, networkText, UNREADABLE } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
-import { isAllowed } from '../plugins/rate-limit.ts';
 
 export interface CallerNetworkOptions {
   /** RATE_LIMIT_ALLOW: addresses without limits. */
@@ -11,24 +11,41 @@ export interface CallerNetworkOptions {
   warn: (request: FastifyRequest) => void;
 }
 
-/**
- * The network whose failed logins are counted together: the /24 of an IPv4 address, the /48 of an IPv6 address, which
- * is one site's. Null if they are not counted.
- */
+/** The network whose failed logins are counted together; null if they are not counted. */
 export function makeNetworkOf({ allow, warn }: CallerNetworkOptions) {
   let warned = false;
   return function networkOf(request: FastifyRequest): string | null {
     if (isAllowed(request, allow)) return null;
-    const address = addressOf(request);
-    // A private address belongs to a proxy, a test or an office: all users may be behind it.
-    if (address && isPrivate(address)) {
-      if (!warned) warn(request);
+    const network = publicNetwork(request);
+    if (network === null && !warned) {
+      warn(request);
       warned = true;
-      return null;
     }
-    // If an unlisted peer forwards an address, the peer's own counts: a header must not lift the limit from its sender.
-    return address ? networkText(address, { ipv4: 3, ipv6: 3 }) : UNREADABLE;
+    return network;
   };
 }
 
 export type NetworkOf = ReturnType<typeof makeNetworkOf>;
+
+/** Whether RATE_LIMIT_ALLOW lists the caller. */
+export function isAllowed(request: FastifyRequest, allow: BlockList): boolean {
+  const address = addressOf(request);
+  return address !== null && allow.check(address.text, address.family);
+}
+
+/**
+ * The /24 of an IPv4 address, the /48 of an IPv6 address, which is one site's. Null for a private address, which belongs
+ * to a proxy, a test or an office: all users may be behind it.
+ */
+export function publicNetwork(request: FastifyRequest): string | null {
+  const address = addressOf(request);
+  if (address && isPrivate(address)) return null;
+  // If an unlisted peer forwards an address, the peer's own counts: a header must not lift the limit from its sender.
+  return address ? networkText(address, { ipv4: 3, ipv6: 3 }) : UNREADABLE;
+}
+
+/** A private address is a network of its own. */
+export function callerTurn(request: FastifyRequest): Turn {
+  const address = callerAddress(request);
+  return [publicNetwork(request) ?? address, address];
+}

@@ -8,7 +8,7 @@ import fp from 'fastify-plugin';
 import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
 import type { Bearer, Caller, Principal } from '../../domain/access-tokens/principal.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { ClientHooksFor } from './authenticate-client.ts';
 import type { TokenCodec } from '../token-codec.ts';
@@ -17,7 +17,7 @@ import '../request.ts';
 interface AuthenticateOptions {
   codec: TokenCodec;
   verify: Verify;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'now' | 'isTrusted'>;
   /** See authenticate-client.ts. */
   client: ClientHooksFor;
 }
@@ -104,7 +104,7 @@ function authenticate(
     onRequest,
     preValidation: async (request) => {
       const bearer = bearerOf(request);
-      if (hasExpired(bearer, clock.now())) throw new AuthError('invalid_token');
+      if (hasExpired(bearer, clock.now())) throw over(clock, 'invalid_token');
       await admit(request, bearer);
     },
   });

@@ -1,16 +1,19 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import { AuthError } from '../../domain/errors.ts';
+import type { Bulkhead, Share } from '../../domain/passwords/bulkhead.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 
 export interface LoadSheddingOptions {
   /** How late the event loop is, in milliseconds. */
   lag: () => number;
   /** SHED_LAG: the longest lag allowed; 0 for no limit. */
   maxLag: number;
-  /** The refusal if a password from this address cannot be checked now; else null. */
-  hashRefusal: (address: string) => AuthError | null;
+  /** The refusal if a password of this caller cannot be hashed now; else null. */
+  hashRefusal: Bulkhead['tryAdmit'];
+  /** Whether the fast store is nearly full. */
+  isStoreFull: () => boolean;
   observe: Pick<Observe, 'late'>;
 }
 
@@ -22,18 +25,26 @@ declare module 'fastify' {
      */
     refuseWhenLate: onRequestHookHandler;
     /**
-     * Refuses a request if its password cannot be checked in time. Runs after the limit by address, which counts it.
+     * The hook that refuses a request if its password cannot be hashed in time. Runs after the limit by address, which
+     * counts it.
      */
-    refuseWhenFull: onRequestHookHandler;
+    refuseWhenFull(share: Share): onRequestHookHandler;
+    /**
+     * Refuses a request if the fast store is nearly full. For the routes that add keys: what is left of the memory
+     * keeps refresh and logout working. Runs before the limit by address, which adds a key too.
+     */
+    refuseWhenStoreFull: onRequestHookHandler;
   }
 }
 
 /** Seconds: by then another replica may have taken some of the load. */
 const RETRY_AFTER = 2;
+/** Seconds. Keys expire all the time, and an operator may raise the limit at any moment. */
+const RETRY_WHEN_FULL = 5;
 
 function loadShedding(
   app: FastifyInstance,
-  { lag, maxLag, hashRefusal, observe }: LoadSheddingOptions,
+  { lag, maxLag, hashRefusal, isStoreFull, observe }: LoadSheddingOptions,
   done: () => void,
 ): void {
   app.decorate('refuseWhenLate', (_request, _reply, next) => {
@@ -41,8 +52,11 @@ function loadShedding(
     if (isLate) observe.late();
     next(isLate ? new AuthError('overloaded', { retryAfter: RETRY_AFTER }) : undefined);
   });
-  app.decorate('refuseWhenFull', (request, _reply, next) => {
-    next(hashRefusal(callerAddress(request)) ?? undefined);
+  app.decorate('refuseWhenFull', (share: Share): onRequestHookHandler => (request, _reply, next) => {
+    next(hashRefusal(share, callerTurn(request)) ?? undefined);
+  });
+  app.decorate('refuseWhenStoreFull', (_request, _reply, next) => {
+    next(isStoreFull() ? new AuthError('overloaded', { retryAfter: RETRY_WHEN_FULL }) : undefined);
   });
   done();
 }

@@ -1,11 +1,12 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
-import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import type { BlockList } from 'node:net';
 import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import { addressOf, callerAddress } from '../caller/address.ts';
+import { callerAddress } from '../caller/address.ts';
+import { isAllowed } from '../caller/network.ts';
 
 export interface RateLimitOptions {
   /** Holds the counters; null for counters in this process. */
@@ -66,11 +67,6 @@ async function rateLimitPlugin(
     hooks.set(name, hook);
     return hook;
   });
-}
-
-export function isAllowed(request: FastifyRequest, allow: BlockList): boolean {
-  const address = addressOf(request);
-  return address !== null && allow.check(address.text, address.family);
 }
 
 export default fp(rateLimitPlugin, { name: 'rate-limit', fastify: '5.x' });

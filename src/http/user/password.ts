@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { ChangePassword } from '../../domain/users/change-password.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf } from '../plugins/authenticate.ts';
@@ -43,7 +43,13 @@ export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, 
   const { changePassword, guessOriginOf, limit } = options;
   const { onRequest, preValidation } = app.auth.change;
   const hooks = {
-    onRequest: [app.refuseWhenLate, onRequest, app.limitByAddress('login', limit), app.refuseWhenFull],
+    onRequest: [
+      app.refuseWhenLate,
+      onRequest,
+      app.refuseWhenStoreFull,
+      app.limitByAddress('login', limit),
+      app.refuseWhenFull('known'),
+    ],
     preValidation,
   };
   app.post('/api/user/password', { schema, ...hooks }, async (request) => {
@@ -52,7 +58,7 @@ export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, 
       currentPassword: current_password,
       newPassword: new_password,
       endsLongLived: end_long_lived,
-      address: callerAddress(request),
+      turn: callerTurn(request),
       origin: await guessOriginOf(request),
       from: request,
     });

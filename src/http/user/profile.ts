@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { ChangeProfile } from '../../domain/users/change-profile.ts';
 import type { Profile, TokenSummary } from '../../domain/users/profile.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
@@ -100,13 +100,18 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, op
 
   // Limited even without a password: each change writes a row and an audit event, and reaches every replica.
   const { onRequest: authenticate, preValidation } = app.auth.change;
-  const onRequest = [app.refuseWhenLate, authenticate, app.limitByAddress('login', limit)];
+  const onRequest = [
+    app.refuseWhenLate,
+    authenticate,
+    app.refuseWhenStoreFull,
+    app.limitByAddress('login', limit),
+  ];
   app.patch('/api/user', { schema: changeSchema, onRequest, preValidation }, async (request) => {
     const { current_password: currentPassword, ...names } = request.body;
     const user = await changeProfile(callerOf(request), {
       names,
       currentPassword,
-      address: callerAddress(request),
+      turn: callerTurn(request),
       origin: await guessOriginOf(request),
       from: request,
     });

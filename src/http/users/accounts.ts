@@ -5,7 +5,7 @@ import type { AccountKey } from '../../domain/users/account.ts';
 import type { CreateAccount } from '../../domain/users/create-account.ts';
 import { parseLoginName } from '../../domain/users/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
-import { callerAddress } from '../caller/address.ts';
+import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import {
@@ -155,10 +155,10 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
 
   app.post(
     '/api/users',
-    { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull], preValidation },
+    { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull('known')], preValidation },
     async (request) => {
-      const [address, client] = [callerAddress(request), serviceClientOf(request)];
-      return accountBody(await createAccount(request.body, address, client, request));
+      const [turn, client] = [callerTurn(request), serviceClientOf(request)];
+      return accountBody(await createAccount(request.body, turn, client, request));
     },
   );
 

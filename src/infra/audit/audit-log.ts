@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import { removeFragment } from './fragment.ts';
 
 /** AUDIT_LOG: `stdout`, `none` or `file:PATH`. */
 export type AuditTarget = string;
@@ -51,14 +52,15 @@ function toStdout({ writeNow, onLost, onWritten }: AuditLogPorts): AuditLog {
 }
 
 /**
- * Opens the file for each batch of lines, so that it may be renamed at any time, without a signal. After an error the
- * next batch begins a new line: the disk may have taken a part of the last one.
+ * Opens the file for each batch of lines, so that it may be renamed at any time, without a signal. A batch is one write:
+ * several processes may append, and no line of theirs may come between its parts.
  */
 function toFile(path: string, { onLost, onWritten }: AuditLogPorts): AuditLog {
   closeSync(openSync(path, 'a', MODE));
   let waiting: string[] = [];
   let size = 0;
-  let hasFailed = false;
+  /** The file ends with a part of a line: the next batch begins a new one. */
+  let hasFragment = false;
   let writing: Promise<void> | null = null;
 
   async function writeAll(): Promise<void> {
@@ -66,12 +68,15 @@ function toFile(path: string, { onLost, onWritten }: AuditLogPorts): AuditLog {
       const lines = waiting;
       waiting = [];
       const text = lines.join('');
+      const bytes = Buffer.from(hasFragment ? `\n${text}` : text);
       try {
-        await appendFile(path, hasFailed ? `\n${text}` : text, { mode: MODE });
-        hasFailed = false;
-        onWritten();
+        const taken = bytes.subarray(0, await append(path, bytes));
+        hasFragment = !removeFragment(path, taken);
+        const whole = taken.toString().trimStart().split('\n').length - 1;
+        // Only a full disk takes a part of a write.
+        if (whole < lines.length) onLost(lines.length - whole, 'ENOSPC');
+        else onWritten();
       } catch (error) {
-        hasFailed = true;
         const { code, name } = error as NodeJS.ErrnoException;
         onLost(lines.length, code ?? name);
       }
@@ -92,4 +97,14 @@ function toFile(path: string, { onLost, onWritten }: AuditLogPorts): AuditLog {
     },
     flush: () => writing ?? Promise.resolve(),
   };
+}
+
+/** @returns how many bytes were written. */
+async function append(path: string, bytes: Uint8Array): Promise<number> {
+  const file = await open(path, 'a', MODE);
+  try {
+    return (await file.write(bytes)).bytesWritten;
+  } finally {
+    await file.close();
+  }
 }

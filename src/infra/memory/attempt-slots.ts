@@ -1,4 +1,4 @@
-import type { AttemptSlots } from '../../domain/passwords/ports.ts';
+import type { AttemptSlots } from '../../domain/limits/ports.ts';
 
 interface Attempt {
   at: number;

@@ -1,9 +1,10 @@
-import type {
-  Known,
-  TokenStateStore,
-  TokenKey,
-  Tombstone,
-  Unusable,
+import {
+  NOTE_TTL,
+  type Known,
+  type TokenStateStore,
+  type TokenKey,
+  type Tombstone,
+  type Unusable,
 } from '../../domain/tokens/token-states.ts';
 import { checkAccess, rotate } from '../../domain/sessions/rotation.ts';
 import type { SessionState } from '../../domain/tokens/session-state.ts';
@@ -125,6 +126,11 @@ export function makeMemoryTokenStates({
 
     revoke: async (key) => {
       keep(key, 'revoked', tombstoneTtl);
+    },
+
+    noteEnded: async (key) => {
+      const known = living(tokens, nameOf(key), now())?.token;
+      if (typeof known !== 'string') keep(key, 'revoked', NOTE_TTL * 1_000_000);
     },
 
     revokeAll: async (keys, tombstone = 'revoked') => {

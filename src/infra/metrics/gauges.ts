@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { KeySet } from '../../domain/access-tokens/ports.ts';
+import type { Build } from '../../telemetry/build.ts';
 import { addFeedGauges, type FeedSource } from './feed-metrics.ts';
 import type { Registry, Sample } from './registry.ts';
 
@@ -21,7 +21,16 @@ export interface Sources {
   droppedLines: () => number;
   /** Of the container, in bytes; 0 for none. */
   memoryLimit: () => number;
+  /** Share of Redis's `maxmemory` in use; 0 for no limit. */
+  redisMemory: () => number;
+  /** When the certificate of each store expires, in ms since 1970; null without TLS. */
+  certificateEnds: () => Record<'postgres' | 'redis', number | null>;
+  /** By how many seconds our clock is ahead of each store's. */
+  clockSkews: () => { store: 'PostgreSQL' | 'Redis'; seconds: number }[];
 }
+
+/** A full Redis answers, and LatchkeyRedisNearlyFull tells of it. */
+const ANSWERS = ['ok', 'full'];
 
 export function addGauges(registry: Registry, sources: Sources): void {
   addHashing(registry, sources.hashing);
@@ -57,7 +66,7 @@ function addStores(registry: Registry, sources: Sources): void {
   const gauge = (name: string, help: string, read: () => number) => {
     registry.read('gauge', name, help, read);
   };
-  // Both metrics of one scrape share one readiness check.
+  // The metrics of one scrape share one readiness check.
   let check: ReturnType<Sources['readiness']> | null = null;
   const checkOnce = () =>
     (check ??= readiness().finally(() => {
@@ -66,7 +75,7 @@ function addStores(registry: Registry, sources: Sources): void {
   registry.read('gauge', 'latchkey_dependency_up', 'Whether a store answers', async () =>
     Object.entries((await checkOnce()).checks).map(([dependency, outcome]) => ({
       labels: { dependency },
-      value: outcome === 'ok' ? 1 : 0,
+      value: ANSWERS.includes(outcome) ? 1 : 0,
     })),
   );
   registry.read('gauge', 'latchkey_ready', 'Whether the replica accepts traffic', async () =>
@@ -77,6 +86,34 @@ function addStores(registry: Registry, sources: Sources): void {
     { labels: { state: 'active' }, value: pool.totalCount - pool.idleCount },
     { labels: { state: 'idle' }, value: pool.idleCount },
   ]);
+  gauge(
+    'latchkey_redis_memory_ratio',
+    'Used share of maxmemory on the fullest master; 0 without a limit',
+    sources.redisMemory,
+  );
+  registry.read(
+    'gauge',
+    'latchkey_store_certificate_expiry_timestamp_seconds',
+    "When a store's certificate expires; 0 without TLS",
+    () =>
+      Object.entries(sources.certificateEnds()).map(([store, end]) => ({
+        labels: { store },
+        value: inSeconds(end ?? 0),
+      })),
+  );
+  registry.read(
+    'gauge',
+    'latchkey_clock_skew_seconds',
+    "How far the replica's clock is ahead of the store's",
+    async () => {
+      // The check compares the clocks.
+      await checkOnce();
+      return sources.clockSkews().map(({ store, seconds }) => ({
+        labels: { store: store === 'Redis' ? 'redis' : 'postgres' },
+        value: seconds,
+      }));
+    },
+  );
   gauge('latchkey_postgres_pool_size', 'The most connections of the pool', () => pool.options.max ?? 0);
   gauge('latchkey_postgres_pool_waiting', 'Callers that wait for a connection', () => pool.waitingCount);
   gauge(
@@ -120,14 +157,11 @@ function keySample(use: string, kid: string, index: number, createdAt: number): 
   return { labels: { use, kid, active: String(index === 0) }, value: inSeconds(createdAt) };
 }
 
-/** Version, processor time and memory of the process. */
-export function addProcess(registry: Registry): void {
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string };
+/** Build, processor time and memory of the process. */
+export function addProcess(registry: Registry, { version, revision }: Build): void {
   const started = Date.now() - process.uptime() * 1000;
   registry.read('gauge', 'latchkey_build_info', 'What runs', () => [
-    { labels: { version, node: process.versions.node }, value: 1 },
+    { labels: { version, revision, node: process.versions.node }, value: 1 },
   ]);
   registry.read('gauge', 'process_start_time_seconds', 'When the process was started', () =>
     inSeconds(started),

@@ -1,3 +1,4 @@
+import type { Build } from '../../telemetry/build.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import { makeFeedMetrics } from './feed-metrics.ts';
 import { addGauges, addProcess, type Sources } from './gauges.ts';
@@ -16,7 +17,7 @@ export interface Metrics {
 }
 
 /** Every metric of docs/observability.md. @param now milliseconds since 1970. */
-export function makeMetrics(options: { hasRedis: boolean; now: () => number }): Metrics {
+export function makeMetrics(options: { hasRedis: boolean; now: () => number; build: Build }): Metrics {
   const registry = makeRegistry();
   const observe: Observe = {
     ...makeRequestMetrics(registry),
@@ -25,7 +26,7 @@ export function makeMetrics(options: { hasRedis: boolean; now: () => number }): 
     ...makeStoreMetrics(registry, options.hasRedis),
     ...makeFeedMetrics(registry),
   };
-  addProcess(registry);
+  addProcess(registry, options.build);
   return {
     observe,
     watch: (sources) => {

@@ -1,5 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
+import { certificateEnd } from '../tls/peer-certificate.ts';
 import { UNOBSERVED } from '../../telemetry/observe.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
@@ -41,6 +42,8 @@ export interface Postgres {
   pool: pg.Pool;
   /** A separate connection for probes, so that they succeed even if the pool is full. */
   probe: pg.Pool;
+  /** When the server's certificate expires, by the newest connection; ms since 1970, and null without TLS. */
+  certificateEnd(): number | null;
   close(): Promise<void>;
 }
 
@@ -64,6 +67,13 @@ export function makePostgres(options: PostgresOptions): Postgres {
   const pool = makeObservedPool(config, observe, watch, tracer);
   // The pool replaces a broken idle connection. The next query opens another one, or fails.
   pool.on('error', () => undefined);
+  let certificate: number | null = null;
+  // The types leave out the connection.
+  pool.on('connect', (client) => {
+    certificate = certificateEnd(
+      (client as unknown as { connection: { stream: unknown } }).connection.stream,
+    );
+  });
   const probe = new pg.Pool({
     ...connection,
     ...{ Client: config.Client, max: 1, keepAlive: true },
@@ -79,6 +89,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
     prisma,
     pool,
     probe,
+    certificateEnd: () => certificate,
     async close() {
       if (!probe.ended) await probe.end();
       await prisma.$disconnect();

@@ -1,5 +1,5 @@
 import { AuthError } from '../../domain/errors.ts';
-import { asEnded, type EndedToken } from '../../domain/tokens/ended-token.ts';
+import { asEnded, finalEnd, newestFirst, type EndedToken } from '../../domain/tokens/ended-token.ts';
 import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
@@ -37,40 +37,86 @@ export async function endTokens(
     RETURNING ${COLUMNS}`;
   const ended = rows.map(toRecord).sort((one, other) => one.id - other.id);
   if (keep !== null || keepsLongLived) return { ended, before: null };
-  const { _max: greatest } = await tx.token.aggregate({ where: { userId: owner }, _max: { id: true } });
+  // The newest token is always an open one.
+  const { _max: greatest } = await tx.token.aggregate({
+    where: { userId: owner, endedAt: null },
+    _max: { id: true },
+  });
   return { ended, before: Number(greatest.id ?? 0) };
 }
 
 /** True for a long-lived token (unless they are kept), or a session used since (µs), that is not revoked. */
 function isEnding(usedSince: number, keepsLongLived: boolean): Prisma.Sql {
-  return Prisma.sql`(revoked_at IS NULL AND CASE WHEN type = 'llt' THEN NOT ${keepsLongLived}
+  return Prisma.sql`(ended_at IS NULL AND revoked_at IS NULL AND CASE WHEN type = 'llt' THEN NOT ${keepsLongLived}
     ELSE latest > ${BigInt(usedSince)} END)`;
 }
 
-/** See TokenStore.listEnded. Repeats the rules of `asEnded` in SQL, because it sorts by the time of the end. */
+/** A token whose end is not written. */
+export type OpenToken = TokenRecord & { endReason: string | null };
+
+/**
+ * The user's tokens without a written end, in the order of ids: live tokens, sessions that expired and are not purged
+ * yet, and what ended since the user got the last token (`writeEnds`).
+ */
+export async function openTokens(tx: Prisma.TransactionClient, userId: number): Promise<OpenToken[]> {
+  const rows = await tx.$queryRaw<Row[]>`
+    SELECT ${COLUMNS} FROM tokens WHERE user_id = ${BigInt(userId)} AND ended_at IS NULL ORDER BY id`;
+  return rows.map((row) => ({ ...toRecord(row), endReason: row.endReason }));
+}
+
+/** Ends per statement. More are left only by a release that wrote none. */
+const PAGE = 1000;
+
+/**
+ * Writes when tokens ended. Call it in the transaction that adds a token, under the lock of the user, and as the last
+ * statement that locks tokens: it skips locked ones, so that it waits for no other transaction.
+ */
+export async function writeEnds(
+  tx: Prisma.TransactionClient,
+  open: readonly OpenToken[],
+  lifetimes: Lifetimes,
+  now: number,
+): Promise<void> {
+  const ends = open
+    .map((token) => ({ ...token, endedAt: finalEnd(token, token.endReason, lifetimes, now) }))
+    .filter(({ endedAt }) => endedAt !== null)
+    .slice(0, PAGE);
+  if (ends.length === 0) return;
+  // A replica whose clock is ahead must not hide a long-lived token that is good: this database's clock decides.
+  await tx.$executeRaw`
+    WITH given AS (
+      SELECT * FROM unnest(${ends.map(({ id }) => BigInt(id))}::bigint[],
+        ${ends.map(({ endedAt }) => new Date(endedAt ?? 0))}::timestamptz[]) AS given(id, ended_at)
+    ), locked AS MATERIALIZED (
+      SELECT tokens.id, given.ended_at FROM tokens JOIN given USING (id)
+      WHERE revoked_at IS NOT NULL OR expires_at < clock_timestamp()
+      FOR NO KEY UPDATE OF tokens SKIP LOCKED
+    )
+    UPDATE tokens SET ended_at = locked.ended_at FROM locked WHERE tokens.id = locked.id`;
+}
+
+/** See TokenStore.listEnded. The page of written ends and all open tokens, as one statement sees them. */
 export async function findEnded(
   prisma: PrismaClient,
   userId: number,
   { since, now, limit, before }: Parameters<TokenStore['listEnded']>[1],
   lifetimes: Lifetimes,
 ): Promise<EndedToken[]> {
+  const owner = BigInt(userId);
   const isAfter = before
-    ? Prisma.sql`AND (ended.at, tokens.id) < (${new Date(before.endedAt)}, ${BigInt(before.id)})`
+    ? Prisma.sql`AND (ended_at, id) < (${new Date(before.endedAt)}, ${BigInt(before.id)})`
     : Prisma.empty;
-  const maxAge = lifetimes.session === 0 ? null : lifetimes.session;
-  const rows = await prisma.$queryRaw<Row[]>`
-    SELECT ${COLUMNS} FROM tokens
-    CROSS JOIN LATERAL (
-      SELECT CASE WHEN type = 'session' THEN LEAST(
-        to_timestamp(latest / 1000000 + ${lifetimes.refreshToken}::int),
-        created_at + ${maxAge}::int * interval '1 second') ELSE expires_at END AS at
-    ) AS expiry
-    CROSS JOIN LATERAL (
-      SELECT CASE WHEN type = 'session' AND end_reason = 'reuse' THEN revoked_at ELSE LEAST(revoked_at, expiry.at) END AS at
-    ) AS ended
-    WHERE user_id = ${BigInt(userId)}
-      AND (revoked_at > ${new Date(since)} OR (revoked_at IS NULL AND ended.at <= ${new Date(now)}))
-      AND ended.at > ${new Date(since)} ${isAfter}
-    ORDER BY ended.at DESC, tokens.id DESC LIMIT ${limit}`;
-  return rows.flatMap((row) => asEnded(toRecord(row), row.endReason, lifetimes, now) ?? []);
+  const rows = await prisma.$queryRaw<(Row & Pick<TokenRow, 'endedAt'>)[]>`
+    (SELECT ${COLUMNS}, ended_at AS "endedAt" FROM tokens
+      WHERE user_id = ${owner} AND ended_at > ${new Date(since)} ${isAfter}
+      ORDER BY ended_at DESC, id DESC LIMIT ${limit})
+    UNION ALL
+    (SELECT ${COLUMNS}, ended_at FROM tokens WHERE user_id = ${owner} AND ended_at IS NULL)`;
+  return rows
+    .flatMap(
+      (row) => asEnded(toRecord(row), row.endReason, lifetimes, now, row.endedAt?.getTime() ?? null) ?? [],
+    )
+    .filter((ended) => ended.endedAt > since && (!before || newestFirst(before, ended) < 0))
+    .sort(newestFirst)
+    .slice(0, limit);
 }

@@ -22,7 +22,8 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
         const rows = await prisma.$queryRaw<{ user_id: bigint; before: bigint }[]>`
           SELECT users.id AS user_id, newest.id AS before
           FROM users CROSS JOIN LATERAL (
-            SELECT max(tokens.id) AS id FROM tokens WHERE tokens.user_id = users.id) AS newest
+            -- The newest token has no written end (ended-tokens.ts).
+            SELECT max(tokens.id) AS id FROM tokens WHERE tokens.user_id = users.id AND ended_at IS NULL) AS newest
           WHERE users.id = ANY(${userIds.map(BigInt)}) AND disabled_at IS NOT NULL AND newest.id IS NOT NULL
           ORDER BY users.id`;
         return rows.map((row) => ({ userId: Number(row.user_id), before: Number(row.before) }));

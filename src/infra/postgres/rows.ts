@@ -34,7 +34,7 @@ export function toAccount(row: AccountRow): Account {
 /** The columns of a record. */
 export type TokenColumns = Omit<
   TokenRow,
-  'endReason' | 'pending' | 'settledAt' | 'kid' | 'createdGeneration'
+  'endReason' | 'endedAt' | 'pending' | 'settledAt' | 'kid' | 'createdGeneration'
 >;
 
 export function toRecord(row: TokenColumns): TokenRecord {

@@ -31,7 +31,8 @@ export async function endStolen(
       end_reason, created_generation
     FROM tokens
     WHERE user_id = ${owner}
-      AND ((type = 'session' AND id = ${session}) OR (type = 'llt' AND created_by = ${session}))
+      AND ((type = 'session' AND id = ${session})
+        OR ((ended_at IS NULL OR pending) AND type = 'llt' AND created_by = ${session}))
     ORDER BY id FOR NO KEY UPDATE`;
   const stolen = rows.find((row) => row.is_session);
   if (!stolen) return null;

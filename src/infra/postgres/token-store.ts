@@ -2,16 +2,17 @@ import { AuthError } from '../../domain/errors.ts';
 import type { EndReason } from '../../domain/tokens/ended-token.ts';
 import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import type { NewLongLived, NewSession, Revoked, TokenStore } from '../../domain/tokens/ports.ts';
+import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller, lockUser } from './caller-lock.ts';
-import { endTokens, findEnded } from './ended-tokens.ts';
+import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { endStolen } from './stolen-tokens.ts';
 import { toRecord, toUser, type TokenColumns } from './rows.ts';
 
 /** The token records in PostgreSQL. */
-export function makeTokenStore(prisma: PrismaClient): TokenStore {
+export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): TokenStore {
   return {
     addSession: (userId, session, room) =>
       mapDatabaseErrors(() =>
@@ -20,7 +21,9 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
           if (!locked) return null;
           const { passwordVersion = locked.passwordVersion } = room;
           if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials');
-          const replaced = await makeRoom(tx, userId, room, session.createdAt);
+          const open = await openTokens(tx, userId);
+          const replaced = await makeRoom(tx, open, room, session.createdAt);
+          await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
           return { id: Number(id), replaced, user: locked.user };
@@ -32,11 +35,11 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
         prisma.$transaction(async (tx) => {
           if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
           else if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
-          const unexpired = [{ expiresAt: null }, { expiresAt: { gt: new Date(token.createdAt) } }];
-          const count = await tx.token.count({
-            where: { userId: BigInt(userId), type: 'llt', revokedAt: null, OR: unexpired },
-          });
-          if (count >= limit) return null;
+          const open = await openTokens(tx, userId);
+          const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
+            type === 'llt' && revokedAt === null && (expiresAt ?? Infinity) > token.createdAt;
+          if (open.filter(isGood).length >= limit) return null;
+          await writeEnds(tx, open, lifetimes, token.createdAt);
           const data = { userId: BigInt(userId), ...longLivedColumns(token) };
           const { id } = await tx.token.create({ data, select: { id: true } });
           return Number(id);
@@ -77,9 +80,13 @@ export function makeTokenStore(prisma: PrismaClient): TokenStore {
 
     list: (userId, usedSince = -1) =>
       mapDatabaseErrors(async () => {
-        const isInUse = [{ type: 'llt' as const }, { latest: { gt: BigInt(usedSince) } }];
-        const where = { userId: BigInt(userId), revokedAt: null, OR: isInUse };
-        return (await prisma.token.findMany({ where, orderBy: { id: 'asc' } })).map(toRecord);
+        const open = await openTokens(prisma, userId);
+        return open
+          .filter(
+            ({ type, revokedAt, state }) =>
+              revokedAt === null && (type === 'llt' || state.latest > usedSince),
+          )
+          .map(({ endReason: _, ...record }) => record);
       }),
 
     listEnded: (userId, range, lifetimes) =>
@@ -137,7 +144,9 @@ async function revokeOne(
     data: { revokedAt: new Date(at), pending: true, endReason: reason },
   });
   if (count > 0) return 'now';
-  return (await tx.token.count({ where })) > 0 ? 'before' : null;
+  const row = await tx.token.findFirst({ where, select: { pending: true } });
+  if (!row) return null;
+  return row.pending ? 'unfinished' : 'finished';
 }
 
 function longLivedColumns({ name, createdAt, kid, expiresAt = null, createdBy }: NewLongLived) {
@@ -155,23 +164,18 @@ function longLivedColumns({ name, createdAt, kid, expiresAt = null, createdBy }:
 /** Revokes the least recently used sessions to make room for one more. */
 async function makeRoom(
   tx: Prisma.TransactionClient,
-  userId: number,
+  open: readonly OpenToken[],
   { limit, liveSince, createdSince = 0 }: Parameters<TokenStore['addSession']>[2],
   at: number,
 ): Promise<number[]> {
-  const live = await tx.token.findMany({
-    where: {
-      userId: BigInt(userId),
-      type: 'session',
-      revokedAt: null,
-      latest: { gt: BigInt(liveSince) },
-      createdAt: { gt: new Date(createdSince) },
-    },
-    orderBy: { latest: 'desc' },
-    select: { id: true },
-    skip: limit - 1,
-  });
-  const ids = live.map(({ id }) => id);
+  const live = open.filter(
+    ({ type, revokedAt, state, createdAt }) =>
+      type === 'session' && revokedAt === null && state.latest > liveSince && createdAt > createdSince,
+  );
+  const ids = live
+    .sort((one, other) => other.state.latest - one.state.latest)
+    .slice(limit - 1)
+    .map(({ id }) => BigInt(id));
   if (ids.length === 0) return [];
   // Lock in the order of ids, as write-behind does.
   await tx.$queryRaw`SELECT id FROM tokens WHERE id = ANY(${ids}) ORDER BY id FOR NO KEY UPDATE`;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { AttemptSlots } from '../../domain/passwords/ports.ts';
+import type { AttemptSlots } from '../../domain/limits/ports.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 

@@ -1,13 +1,16 @@
 import { Cluster, type Redis } from 'ioredis';
+import { certificateEnd, earliest } from '../tls/peer-certificate.ts';
 
 /** Facts about one master. */
 export interface RedisFacts {
   /** HOST:PORT of the connection. */
   address: string;
-  /** A field of INFO. */
-  info: (field: string) => string | undefined;
+  /** The fields of INFO. */
+  info: ReadonlyMap<string, string>;
   /** A setting; null if the Redis user may not run CONFIG GET. */
   config: (name: SettingName) => string | null;
+  /** When its certificate expires, in milliseconds since 1970; null without TLS. */
+  certificateEnd: number | null;
   /** Its clock, in milliseconds since 1970. */
   now: () => Promise<number>;
 }
@@ -19,25 +22,54 @@ export type SettingName = (typeof SETTINGS)[number];
 
 /** Asks the server, or every master of a cluster. Rejects with the driver's own errors. */
 export function inspectRedis(client: Redis | Cluster): Promise<RedisFacts[]> {
-  return Promise.all((client instanceof Cluster ? client.nodes('master') : [client]).map(inspectServer));
+  return Promise.all(mastersOf(client).map(inspectServer));
+}
+
+/** The server, or every master of a cluster. */
+export function mastersOf(client: Redis | Cluster): Redis[] {
+  return client instanceof Cluster ? client.nodes('master') : [client];
+}
+
+/** A server's clock, in milliseconds since 1970. */
+export async function redisNow(server: Redis): Promise<number> {
+  const [seconds, micros] = await server.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
 }
 
 async function inspectServer(server: Redis): Promise<RedisFacts> {
-  const info = new Map(
-    [...(await server.info()).matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name, value]),
-  );
+  const info = await infoOf(server);
   const settings = new Map<SettingName, string | null>();
   for (const name of SETTINGS) settings.set(name, await settingOf(server, name));
   const { remoteAddress = '', remotePort = 0 } = server.stream;
   return {
     address: `${remoteAddress}:${remotePort}`,
-    info: (field) => info.get(field),
+    info,
     config: (name) => settings.get(name) ?? null,
-    async now() {
-      const [seconds, micros] = await server.time();
-      return Number(seconds) * 1000 + Number(micros) / 1000;
-    },
+    certificateEnd: certificateEnd(server.stream),
+    now: () => redisNow(server),
   };
+}
+
+/** When the first certificate of the connected servers expires, in milliseconds since 1970; null without TLS. */
+export function redisCertificateEnd(client: Redis | Cluster): number | null {
+  const servers = client instanceof Cluster ? client.nodes('all') : [client];
+  return earliest(servers.map(({ stream }) => certificateEnd(stream)));
+}
+
+/** @param section all if none is named. */
+export async function infoOf(server: Redis, section = 'default'): Promise<Map<string, string>> {
+  const lines = (await server.info(section)).matchAll(/^(\w+):(.*?)\r?$/gm);
+  return new Map([...lines].map(([, name = '', value = '']) => [name, value]));
+}
+
+/**
+ * The used share of `maxmemory`.
+ * @returns 0 without a limit, and if Redis would evict keys instead of refusing writes.
+ */
+export function memoryShareOf(info: ReadonlyMap<string, string>): number {
+  const limit = Number(info.get('maxmemory') ?? 0);
+  if (limit === 0 || info.get('maxmemory_policy') !== 'noeviction') return 0;
+  return Number(info.get('used_memory') ?? 0) / limit;
 }
 
 async function settingOf(server: Redis, name: SettingName): Promise<string | null> {

@@ -1,7 +1,12 @@
 import { Cluster } from 'ioredis';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import type { TokenKey, TokenStateStore, Tombstone } from '../../domain/tokens/token-states.ts';
+import {
+  NOTE_TTL,
+  type TokenKey,
+  type TokenStateStore,
+  type Tombstone,
+} from '../../domain/tokens/token-states.ts';
 import type { User } from '../../domain/users/user.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
@@ -83,6 +88,10 @@ export function makeRedisTokenStates(
 
     async revoke(key) {
       await ask('revoke', ...tombstone(key, 'revoked'));
+    },
+
+    async noteEnded(key) {
+      await ask('revoke', keys.token(key), NOTE_TTL, '1', 'note');
     },
 
     async revokeAll(revoked, kind = 'revoked') {

@@ -1,5 +1,6 @@
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { aLongLived, aSession, aUser } from '../../support/token.ts';
+import { NOTE_TTL } from '../../../src/domain/tokens/token-states.ts';
 import { CACHE_TTL, type Contract } from '../token-states.ts';
 
 const HOUR = 3_600_000_000;
@@ -88,6 +89,24 @@ export function lifetimeContract(contract: Contract): void {
     await pass(2 * MARGIN);
     t.match(await tokenStates.checkAccess(key, latest), { outcome: 'missing' });
   });
+
+  contract(
+    'notes an ended token for two minutes, and shortens no tombstone',
+    async (t, { tokenStates, pass }) => {
+      const now = await tokenStates.preparePut(7);
+      await tokenStates.put(aSession(initialState(now, 'home')), user, now);
+      await tokenStates.noteEnded(key);
+      t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' }, 'instead of any state');
+      await pass(NOTE_TTL - MARGIN);
+      t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+      await pass(2 * MARGIN);
+      t.match(await tokenStates.checkAccess(key, now), { outcome: 'missing' });
+      await tokenStates.revoke(key);
+      await tokenStates.noteEnded(key);
+      await pass(2 * CACHE_TTL - MARGIN);
+      t.strictSame(await tokenStates.checkAccess(key, 1), { outcome: 'revoked' });
+    },
+  );
 
   contract('setting a tombstone again renews it', async (t, { tokenStates, pass }) => {
     await tokenStates.revoke(key);

@@ -94,3 +94,10 @@ test('an outage is no refusal', async (t) => {
   const away = aService({ away: true });
   await t.rejects(away.ask(away.subject, 'latchkey'), { code: 'invalid_target' }, 'needs no look-up');
 });
+
+test('with a clock that the stores contradict, no token is made', async (t) => {
+  const { clock, outcomes, ask } = aService();
+  clock.distrust();
+  await t.rejects(ask(), { code: 'unavailable' });
+  t.strictSame(outcomes, ['unavailable']);
+});

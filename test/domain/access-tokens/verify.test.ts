@@ -139,4 +139,6 @@ test('a session ends at its greatest age; a long-lived token has none', async (t
   clock.pass(1);
   for (const bearer of [access, exchanged]) await t.rejects(verify(bearer, NO_REQUEST), invalid);
   t.match(await verify(longLived, NO_REQUEST), { type: 'llt' });
+  clock.distrust();
+  await t.rejects(verify(access, NO_REQUEST), { code: 'unavailable' });
 });

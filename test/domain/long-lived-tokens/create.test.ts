@@ -2,14 +2,17 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { makeCreateLongLived } from '../../../src/domain/long-lived-tokens/create.ts';
+import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
+import { makeBudget } from '../../../src/domain/limits/budget.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import { makeMemoryAttemptSlots } from '../../../src/infra/memory/attempt-slots.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aCaller } from '../../support/caller.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
 
-async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0 } = {}) {
+async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0, maxTokens = 2, budget = 100 } = {}) {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
@@ -22,7 +25,16 @@ async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0 } = {}) {
   if (found) await tokenStates.put(found.record, { ...user, name: 'Countess', version: 3 }, generation);
   const events: AuditEvent[] = [];
   const createLongLived = makeCreateLongLived({
-    ...{ tokens, tokenStates, maxTokens: 2, enabled, maxAge, loginMaxAge, clock },
+    ...{ tokens, tokenStates, maxTokens, enabled, maxAge, loginMaxAge, clock },
+    budget: makeBudget(
+      makeLimitAttempts({
+        slots: makeMemoryAttemptSlots(clock.now),
+        hash: (text) => text,
+        auditLimit: (_key, event) => events.push(event),
+      }),
+      'llt_budget',
+      { count: budget, seconds: 3600 },
+    ),
     audit: (event) => events.push(event),
     auditLimit: (_key, event) => events.push(event),
   });
@@ -60,6 +72,8 @@ test('a session whose login is too old creates none', async (t) => {
   await create();
   clock.pass(1);
   await t.rejects(create(), { code: 'login_too_old' });
+  clock.distrust();
+  await t.rejects(create(), { code: 'unavailable' });
   t.equal((await tokens.list(1)).length, 2);
 });
 
@@ -77,6 +91,23 @@ test('creation needs a device name and a free place', async (t) => {
   await create();
   await t.rejects(create(), { code: 'too_many_tokens' });
   t.match(events[2], { event: 'limit.reached', limit: 'llt', userId: 1 });
+});
+
+test('deleted tokens count for the budget, refused ones do not, and a window later it is free again', async (t) => {
+  const { clock, tokens, events, create } = await aService({ maxTokens: 1, budget: 3 });
+  for (let i = 0; i < 2; i++) {
+    const { tokenId } = await create();
+    await t.rejects(create(), { code: 'too_many_tokens' }, 'the living tokens count too');
+    await tokens.revoke(1, tokenId, clock.now());
+    clock.pass(1000);
+  }
+  const { tokenId } = await create();
+  await t.rejects(create(), { code: 'rate_limited', retryAfter: 3598 });
+  t.equal(await tokens.find(tokenId + 1), null, 'nothing is written');
+  await tokens.revoke(1, tokenId, clock.now());
+  t.match(events.at(-1), { event: 'limit.reached', limit: 'llt_budget', userId: 1, windowSeconds: 3600 });
+  clock.pass(3_598_000);
+  await create();
 });
 
 test('a long-lived token may not create another', async (t) => {

@@ -1,10 +1,16 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { makeBulkhead, type BulkheadOptions, type Timers } from '../../../src/domain/passwords/bulkhead.ts';
+import {
+  makeBulkhead,
+  type BulkheadOptions,
+  type Share,
+  type Timers,
+  type Turn,
+} from '../../../src/domain/passwords/bulkhead.ts';
 import { aClock } from '../../support/clock.ts';
 
-const HOME = '192.0.2.1';
-const OTHER = '192.0.2.2';
+const HOME: Turn = ['192.0.2.0/24', '192.0.2.1'];
+const OTHER: Turn = ['192.0.2.0/24', '192.0.2.2'];
 
 /** Timers that fire when a test says so. */
 function someTimers() {
@@ -38,8 +44,8 @@ function aBulkhead(options: Partial<BulkheadOptions> = {}) {
   });
   const started: string[] = [];
   const ends = new Map<string, { resolve: (value: string) => void; reject: (error: Error) => void }>();
-  const startFrom = (address: string, name: string) =>
-    bulkhead.run(address, () => {
+  const startFrom = (turn: Turn, name: string, share: Share = 'known') =>
+    bulkhead.run(share, turn, () => {
       started.push(name);
       return new Promise<string>((resolve, reject) => ends.set(name, { resolve, reject }));
     });
@@ -168,14 +174,14 @@ test('a caller that would wait too long is refused at once, with the length of t
   const { bulkhead, start, end, spend } = aBulkhead({ queue: 100 });
   await spend(2000);
   const running = ['a', 'b'].map(start);
-  t.equal(bulkhead.tryAdmit(HOME), null);
+  t.equal(bulkhead.tryAdmit('known', HOME), null);
   // Two run at once, for 2 s each: the fifth would wait 5 s, and the sixth 6 s.
   const waiting = ['c', 'd', 'e', 'f', 'g'].map(start);
-  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 });
+  t.match(bulkhead.tryAdmit('known', HOME), { ...overloaded, retryAfter: 5 });
   await t.rejects(start('h'), { ...overloaded, retryAfter: 5 });
   end('a');
   await running[0];
-  t.equal(bulkhead.tryAdmit(HOME), null, 'admitted once the queue is shorter');
+  t.equal(bulkhead.tryAdmit('known', HOME), null, 'admitted once the queue is shorter');
   for (const name of ['b', 'c', 'd', 'e', 'f', 'g']) {
     end(name);
     await Promise.resolve();
@@ -187,10 +193,10 @@ test('a caller that would wait too long is refused at once, with the length of t
 test('a task longer than the maximum wait still runs in a free place', async (t) => {
   const { bulkhead, spend, start, end } = aBulkhead({ concurrency: 1 });
   await spend(60_000);
-  t.equal(bulkhead.tryAdmit(HOME), null);
+  t.equal(bulkhead.tryAdmit('known', HOME), null);
   const a = start('a');
   t.match(
-    bulkhead.tryAdmit(HOME),
+    bulkhead.tryAdmit('known', HOME),
     { ...overloaded, retryAfter: 1 },
     'the queue is empty, but a retry at once would be too early',
   );
@@ -210,7 +216,7 @@ test('the wait is predicted from the last tasks, without failed ones', async (t)
   await t.rejects(failed);
   const names = ['a', 'b', 'c', 'd', 'e'];
   const all = names.map(start);
-  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 }, 'four wait, one second each');
+  t.match(bulkhead.tryAdmit('known', HOME), { ...overloaded, retryAfter: 5 }, 'four wait, one second each');
   for (const name of names) {
     await Promise.resolve();
     end(name);
@@ -246,7 +252,7 @@ test('reports each wait, each duration and each refusal', async (t) => {
   seen.length = 0;
   const d = start('d');
   await t.rejects(start('e'), { code: 'overloaded' });
-  t.ok(bulkhead.tryAdmit(HOME));
+  t.ok(bulkhead.tryAdmit('known', HOME));
   t.strictSame(seen.splice(0).sort(), ['began after 0', 'rejected: wait', 'rejected: wait']);
   end('d');
   await d;
@@ -258,11 +264,11 @@ test('a burst from one address delays another address by at most one task', asyn
   const burst = ['a', 'b', 'c', 'd'].map((name) => startFrom(HOME, name));
   const newest = startFrom(HOME, 'e');
   t.match(
-    bulkhead.tryAdmit(HOME),
+    bulkhead.tryAdmit('known', HOME),
     { ...overloaded, retryAfter: 4 },
     'its own address has most of the queue: no room for more',
   );
-  t.equal(bulkhead.tryAdmit(OTHER), null);
+  t.equal(bulkhead.tryAdmit('known', OTHER), null);
   seen.length = 0;
   const other = startFrom(OTHER, 'other');
   await t.rejects(newest, { ...overloaded, retryAfter: 3 }, 'the newest one makes room');
@@ -279,14 +285,32 @@ test('the wait is predicted from the turns, not from the length of the queue', a
   const { bulkhead, startFrom, end, spend } = aBulkhead({ concurrency: 1, queue: 100 });
   await spend(1000);
   const burst = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => startFrom(HOME, name));
-  t.match(bulkhead.tryAdmit(HOME), { ...overloaded, retryAfter: 5 }, 'five already wait');
-  t.equal(bulkhead.tryAdmit(OTHER), null, 'another address is second');
+  t.match(bulkhead.tryAdmit('known', HOME), { ...overloaded, retryAfter: 5 }, 'five already wait');
+  t.equal(bulkhead.tryAdmit('known', OTHER), null, 'another address is second');
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
     await Promise.resolve();
     end(name);
     await new Promise((resolve) => setImmediate(resolve));
   }
   await Promise.all(burst);
+});
+
+test('a login that may be from a known device is admitted until one of its address waits', async (t) => {
+  const { bulkhead, startFrom, end } = aBulkhead({ concurrency: 1, queue: 2 });
+  const turns: Turn[] = ['1', '2', '3', '4'].map((i) => [`network ${i}`, i]);
+  const [first, second, third, fourth] = turns as [Turn, Turn, Turn, Turn];
+  const running = startFrom(first, 'running', 'login');
+  const waiting = [startFrom(second, 'a', 'login'), startFrom(third, 'b', 'login')];
+  t.match(bulkhead.tryAdmit('login', second), overloaded, 'its address waits');
+  t.equal(bulkhead.tryAdmit('login', fourth), null);
+  await t.rejects(startFrom(fourth, 'stranger', 'login'), overloaded, 'it is not known');
+  const known = startFrom(fourth, 'known');
+  await t.rejects(waiting[1] ?? running, overloaded, 'a login makes room');
+  for (const name of ['running', 'a', 'known']) {
+    await new Promise((resolve) => setImmediate(resolve));
+    end(name);
+  }
+  t.strictSame(await Promise.all([running, waiting[0], known]), ['running', 'a', 'known']);
 });
 
 const step = fc.oneof(
@@ -324,9 +348,10 @@ test('in any order of arrivals and ends, the bounds hold and each task runs once
         for (const what of steps) {
           if (what.do === 'come') {
             const name = `${what.address}-${all.length}`;
-            const refused = bulkhead.tryAdmit(`${what.address}`) !== null;
+            const turn: Turn = ['network', `${what.address}`];
+            const refused = bulkhead.tryAdmit('signup', turn) !== null;
             const settle = (outcome: string) => () => void settled.push(`${name} ${outcome}`);
-            all.push(startFrom(`${what.address}`, name).then(settle('ran'), settle('refused')));
+            all.push(startFrom(turn, name, 'signup').then(settle('ran'), settle('refused')));
             await new Promise((resolve) => setImmediate(resolve));
             if (refused !== settled.includes(`${name} refused`))
               throw new Error('refusal() reported otherwise');

@@ -30,8 +30,8 @@ function aCheck(...costs: string[]) {
     },
     costs: { all: () => [...known], note: (hash) => known.add(costOf(hash)) },
     bulkhead: {
-      async run(key, task) {
-        keys.push(key);
+      async run(share, [, address], task) {
+        keys.push(`${share} ${address}`);
         if (isFull) throw new AuthError('overloaded');
         places++;
         const result = await task();
@@ -41,7 +41,7 @@ function aCheck(...costs: string[]) {
     },
   });
   const attempt = (hash: Uint8Array | null, password: string, mayOpen = true) =>
-    check({ hash, password, mayOpen, address: 'home' });
+    check({ hash, password, mayOpen, share: 'login', turn: ['network', 'home'] });
   return {
     attempt,
     done,
@@ -99,7 +99,7 @@ test('once a new cost is met, unknown names compute it too', async (t) => {
 test('a check waits in the turn of its address, and a refusal comes before any work', async (t) => {
   const { attempt, done, keys, fill } = aCheck('today');
   await attempt(null, 'x');
-  t.strictSame(keys, ['home']);
+  t.strictSame(keys, ['login home']);
   done.length = 0;
   fill();
   await t.rejects(attempt(null, 'x'), { code: 'overloaded' });

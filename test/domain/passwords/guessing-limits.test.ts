@@ -8,7 +8,8 @@ import {
   type Guess,
   type GuessOrigin,
 } from '../../../src/domain/passwords/guessing-limits.ts';
-import type { Allowance } from '../../../src/domain/passwords/ports.ts';
+import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
+import type { Allowance } from '../../../src/domain/limits/ports.ts';
 import { makeMemoryAttemptSlots } from '../../../src/infra/memory/attempt-slots.ts';
 
 interface Given {
@@ -32,7 +33,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
     done.push(name);
     if (isAway) throw fault ?? new AuthError('unavailable');
   };
-  const limitGuess = makeGuessingLimits({
+  const limitAttempt = makeLimitAttempts({
     slots: {
       reserve: async (counter, allowance) => {
         step(`reserve ${counter}`, away === 'reserve');
@@ -44,15 +45,18 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
       },
     },
     hash: (text) => `#${text.replaceAll(' ', '-')}`,
-    account,
-    network,
     observe: { ...UNOBSERVED, rateLimited: (limit) => limited.push(limit) },
     auditLimit: NO_LIMIT_TRAIL,
+  });
+  const limitGuess = makeGuessingLimits({
+    limitAttempt,
+    account,
+    network,
     hashName: (name) => `hash of ${name}`,
   });
   const attempt = (guess: Partial<Guess>, answer: () => Promise<string>) =>
-    limitGuess({ name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, ...guess }, () => {
-      done.push('check');
+    limitGuess({ name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, ...guess }, (isKnown) => {
+      done.push(isKnown ? 'check of a known device' : 'check');
       return answer();
     });
   return {
@@ -167,7 +171,7 @@ test('a known device has its own limit, independent of network and strangers', a
   for (const [counter, guess] of Object.entries(known)) {
     done.length = 0;
     t.equal(await right(guess), 'in', counter);
-    t.strictSame(done, [`reserve ${counter}`, 'check', `release ${counter}`]);
+    t.strictSame(done, [`reserve ${counter}`, 'check of a known device', `release ${counter}`]);
     for (let i = 0; i < 2; i++) await t.rejects(wrong(guess), { code: 'invalid_credentials' });
     await t.rejects(right(guess), { code: 'rate_limited' });
     t.equal(limited.at(-1), 'device');
@@ -200,7 +204,7 @@ test('every other caller is a stranger', async (t) => {
 test('disabled limits and uncounted networks make no call', async (t) => {
   const off = limits({ account: null, network: null });
   for (const guess of [{}, from({ fingerprints: ['home'] })]) await off.right(guess);
-  t.strictSame(off.done, ['check', 'check']);
+  t.strictSame(off.done, ['check', 'check of a known device']);
   const { done, right } = limits({ account: null });
   await right({ origin: { ...STRANGER, network: null } });
   t.strictSame(done, ['check']);

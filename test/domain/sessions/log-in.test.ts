@@ -16,6 +16,7 @@ const OLD = Buffer.from(`old ${PASSWORD}`);
 const ORIGIN: GuessOrigin = { fingerprints: ['home'], token: null, network: null };
 
 interface Given {
+  isKnown?: boolean;
   disabled?: boolean;
   maxSessions?: number;
   /** SESSION_MAX_AGE in seconds; 0 for none. */
@@ -26,14 +27,21 @@ interface Given {
 }
 
 /** Ada, whose password is a différence engine with an old hash, and all calls that a login makes. */
-function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault }: Given = {}) {
+function aService({
+  isKnown = false,
+  disabled = false,
+  maxSessions = 100,
+  maxAge = 0,
+  away,
+  fault,
+}: Given = {}) {
   const clock = aClock();
   const ada = aUser({ id: 1, disabled });
   const tokens = makeMemoryTokenStore([ada]);
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
   const events: AuditEvent[] = [];
   const done: string[] = [];
-  const addresses: string[] = [];
+  const turns: string[] = [];
   const step = async (name: string, isAway = false) => {
     done.push(name);
     if (isAway) throw fault ?? new AuthError('unavailable');
@@ -64,7 +72,7 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
     limitGuess: async (guess, check) => {
       guesses.push(guess);
       if (away === 'limit') throw fault ?? new AuthError('rate_limited');
-      return check();
+      return check(isKnown);
     },
     revocations: tokens,
     tokenStates: {
@@ -86,14 +94,14 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
       isOutdated: (hash) => Buffer.from(hash).toString().startsWith('old'),
     },
     bulkhead: {
-      run: (address, work) => {
-        addresses.push(`run for ${address}`);
+      run: (share, [, address], work) => {
+        turns.push(`run, ${share}, ${address}`);
         return work();
       },
     },
-    checkPassword: async ({ hash, password, mayOpen, address }) => {
+    checkPassword: async ({ hash, password, mayOpen, share, turn }) => {
       const text = hash === null ? 'nothing' : Buffer.from(hash).toString();
-      addresses.push(`check for ${address}`);
+      turns.push(`check, ${share}, ${turn[1]}`);
       await step(`check ${text.split(' ', 1).join()}${hash && !mayOpen ? ', which may not open' : ''}`);
       return text.endsWith(` ${normalisePassword(password)}`);
     },
@@ -106,10 +114,10 @@ function aService({ disabled = false, maxSessions = 100, maxAge = 0, away, fault
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
     logIn({
       ...{ username: 'ada', password: PASSWORD, device: 'Firefox', client: 'home' },
-      ...{ address: '192.0.2.1', origin: ORIGIN, from: NO_REQUEST },
+      ...{ turn: ['192.0.2.0/24', '192.0.2.1'] as const, origin: ORIGIN, from: NO_REQUEST },
       ...request,
     });
-  return { clock, ada, tokens, tokenStates, events, done, guesses, addresses, attempt };
+  return { clock, ada, tokens, tokenStates, events, done, guesses, turns, attempt };
 }
 
 test('a login opens a session, in the record and in the fast store', async (t) => {
@@ -155,10 +163,12 @@ test('every failure: one look-up, one password check, the same answer', async (t
   });
 });
 
-test('checks and renewals wait in the turn of the caller’s address', async (t) => {
-  const { addresses, attempt } = aService();
-  await attempt();
-  t.strictSame(addresses, ['check for 192.0.2.1', 'run for 192.0.2.1']);
+test('checks and renewals wait in the turn of the caller, and those of a known device in its share', async (t) => {
+  for (const isKnown of [true, false]) {
+    const { turns, attempt } = aService({ isKnown });
+    await attempt();
+    t.strictSame(turns, [`check, ${isKnown ? 'known' : 'login'}, 192.0.2.1`, 'run, known, 192.0.2.1']);
+  }
 });
 
 test('an account disabled between password check and session opens none', async (t) => {

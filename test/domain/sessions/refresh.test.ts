@@ -185,11 +185,14 @@ test('a missing state is rebuilt; a revoked, disabled or unknown session is refu
 });
 
 test('a session ends at its greatest age despite refreshes', async (t) => {
-  const { clock, generation, present } = await aService({ maxAge: 7_200 });
+  const { clock, observed, generation, present } = await aService({ maxAge: 7_200 });
   clock.pass(3_599_999);
   const grant = await present(generation);
   clock.pass(1);
   await t.rejects(present(grant.generation), { code: 'invalid_token' });
+  clock.distrust();
+  await t.rejects(present(grant.generation), { code: 'unavailable' });
+  t.strictSame(observed.slice(-2), ['expired', 'unavailable']);
 });
 
 test('a wrong clock is an outage, and raises an alarm', async (t) => {

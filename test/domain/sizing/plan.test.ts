@@ -8,6 +8,7 @@ const MIB = 1024 ** 2;
 const USAGE: Usage = {
   ...{ users: 1_000_000, activeShare: 0.1, visitsPerDay: 4, visitSeconds: 900, refreshEvery: 600 },
   ...{ verifiesPerMinute: 6, loginsPerDay: 0.1, peak: 4, sessionsPerUser: 1.5, growth: 0 },
+  known: {},
 };
 const SETTINGS: Settings = {
   ...{ processMemory: 320 * MIB, hashMemory: 128 * MIB, hashConcurrency: 2, databasePool: 10 },
@@ -18,7 +19,7 @@ const COSTS: Costs = {
   idle: { replica: 0.1, redis: 0.01, postgres: 0.02 },
   redis: { verify: 20, refresh: 40, coldRefresh: 90, login: 1000 },
   postgres: { refresh: 50, coldRefresh: 450, login: 5000 },
-  bytes: { redisSession: 250, redisUser: 250, token: 200, user: 400, knownDevice: 100 },
+  bytes: { redisSession: 250, redisUser: 250, redisRevoked: 200, token: 200, user: 400, knownDevice: 100 },
 };
 const { sessionCacheTtl: TTL } = SETTINGS;
 
@@ -31,6 +32,25 @@ test('rates follow from what users do', (t) => {
     ...{ coldRefreshes: 4 * mean.coldRefreshes, verifies: 4 * mean.verifies },
   });
   t.equal(Math.round(inUse), Math.round((400_000 * 900 * 4) / day));
+  t.end();
+});
+
+test('what is known of the busiest second replaces what habits lead to', (t) => {
+  const known = { sessionsInUse: 300_000, verifies: 3000, refreshes: 500, logins: 12 };
+  const { mean, peak, inUse } = demandOf({ ...USAGE, known }, TTL);
+  t.match(peak, { logins: 12, refreshes: 500, verifies: 3000 });
+  t.match(mean, { logins: 3, refreshes: 125, verifies: 750 });
+  t.equal(inUse, 300_000, 'also more than a tenth of the users');
+  const habits = demandOf({ ...USAGE, known: { sessionsInUse: 300_000 } }, TTL).peak;
+  t.equal(habits.verifies, (300_000 * 6) / 60, 'other rates follow from the sessions in use');
+  t.equal(habits.refreshes, (300_000 / 900) * 2);
+  t.equal(
+    peak.coldRefreshes,
+    (habits.coldRefreshes * 500) / habits.refreshes,
+    'the share of cold ones stays',
+  );
+  const { redis } = makePlan({ ...USAGE, known }, SETTINGS, COSTS);
+  t.ok(redis.sessions >= 300_000, 'Redis holds them');
   t.end();
 });
 
@@ -129,6 +149,13 @@ test('Redis is a cluster of three or more once one master is not enough', (t) =>
   t.equal(masters(1_000_000), 1);
   t.equal(masters(20_000_000), 3);
   t.ok(masters(1_000_000_000) > 3);
+  t.end();
+});
+
+test('Redis has room for a flood of logins on every replica', (t) => {
+  const { redis, replicas } = makePlan({ ...USAGE, users: 5_000_000 }, SETTINGS, COSTS);
+  const flood = replicas.autoscaler.max * replicas.loginsAtMost * TTL * (250 + 2 * 200);
+  t.equal(redis.maxMemory, Math.ceil(redis.bytes * 1.5 + flood));
   t.end();
 });
 

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { asEnded } from '../../../src/domain/tokens/ended-token.ts';
+import { asEnded, finalEnd } from '../../../src/domain/tokens/ended-token.ts';
 import { aLongLived, aSession } from '../../support/token.ts';
 
 const USED = 1_795_000_000_000;
@@ -47,6 +47,15 @@ test('a token that had already expired stays expired, unless it was a theft', (t
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'logout'), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), null), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'reuse'), [EXPIRY + 1, 'reuse']);
+  t.end();
+});
+
+test('an end is final if nothing can change it', (t) => {
+  const final = (record: Parts[0]) => finalEnd(record, null, lifetimes, EXPIRY);
+  t.equal(final(session()), null, 'a session that only looks expired');
+  t.equal(final(session({ revokedAt: USED })), USED);
+  t.equal(final(aLongLived({ expiresAt: USED })), USED);
+  t.equal(final(aLongLived()), null);
   t.end();
 });
 

@@ -10,7 +10,7 @@ import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { memoryRecords, testRecords } from '../../support/records.ts';
 import { aUser } from '../../support/token.ts';
 
-const clock = { now: () => Date.now(), monotonic: () => performance.now() };
+const clock = { now: () => Date.now(), monotonic: () => performance.now(), isTrusted: () => true };
 const aStore = () => makeMemoryTokenStates({ cacheTtl: 3600, now: () => Date.now() * 1000 });
 
 /** No names have changed. */

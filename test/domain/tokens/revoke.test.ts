@@ -32,6 +32,9 @@ test('a revocation reaches the record and the store, and can be repeated', async
     t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
     t.strictSame(await tokens.pending(9), [], 'its tombstone is known to stand');
   }
+  clock.pass(3 * 3600_000);
+  t.equal(await revoke(1, key.tokenId), true);
+  t.match(await tokenStates.checkAccess(key, now), { outcome: 'missing' }, 'a repeat adds no tombstone');
 });
 
 test('a token of another user is not revoked and gets no tombstone', async (t) => {
@@ -83,7 +86,9 @@ test('it fails until the store has the tombstone, and a retry finishes it', asyn
   );
   t.equal(ended, 1, 'the end on record is told, because a retry ends nothing');
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } }, 'the record came first');
-  t.equal(await makeRevoke({ tokenStates, tokens, revocations: tokens, clock })(1, key.tokenId), true);
+  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
+  t.equal(await revoke(1, key.tokenId, undefined, () => ended++), true);
+  t.equal(ended, 1, 'told once');
   t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
 });
 

@@ -39,10 +39,18 @@ const NO_ANSWER: Answer = { status: 0, retryAfter: 0, roles: null, body: null };
 /** Number of recorded problems that are kept. */
 const MAX_KEPT = 20;
 
-/** Sends requests to the replicas in turn, skips replicas that refuse the connection, and judges every answer. */
-export function makeBalancer(backends: readonly Backend[], tally: Tally): Balancer {
-  // The client closes idle connections before a draining server closes them under a request.
-  const agent = new Agent({ keepAliveTimeout: 500, keepAliveMaxTimeout: 500, headersTimeout: PATIENCE });
+/**
+ * Sends requests to the replicas in turn, skips replicas that refuse the connection, and judges every answer.
+ * @param ca of the replicas' certificates, PEM.
+ */
+export function makeBalancer(backends: readonly Backend[], tally: Tally, ca?: string): Balancer {
+  const agent = new Agent({
+    // The client closes idle connections before a draining server closes them under a request.
+    keepAliveTimeout: 500,
+    keepAliveMaxTimeout: 500,
+    headersTimeout: PATIENCE,
+    ...(ca !== undefined && { connect: { ca } }),
+  });
   let turn = 0;
 
   function judge(call: Call, { status, retryAfter }: Answer, took: number): void {

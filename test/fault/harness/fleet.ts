@@ -3,34 +3,23 @@ import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { testFolder } from '../../support/folder.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
-import { makeBalancer } from './balancer.ts';
-import { makeBrowser } from './browser.ts';
 import { eventually } from '../../support/until.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
-import { makeRevokedWatch } from './revoked-watch.ts';
-import { makeTally, type Tally } from './tally.ts';
+import { PATIENCE, startSteadyLoad, type SteadyLoad } from './steady-load.ts';
 
 /** Replicas behind a real nginx that start and stop under steady load. */
-export interface Fleet {
+export interface Fleet extends SteadyLoad {
   nginx: Nginx;
-  tally: Tally;
   /** The running replicas, oldest first. */
   replicas: readonly Replica[];
   /** Starts a replica, of another version if its server.js is given. Resolves once it gets requests. */
   add(server?: string): Promise<Replica>;
   /** Sends SIGTERM. @returns the exit code. */
   remove(replica: Replica): Promise<number | null>;
-  /** Resolves once every browser has signed in or refreshed `times` times more. */
-  renewed(times: number): Promise<void>;
-  /** Ends the load, and waits for requests in flight. */
-  stop(): Promise<void>;
 }
 
-const BROWSERS = 20;
 /** Milliseconds between two readiness probes: as Kubernetes does, only more often. */
 const PROBE_INTERVAL = 200;
-/** Seconds allowed for steps that take about one. */
-const PATIENCE = 60;
 
 /** Default drain, long timeouts: other work on the machine must not cause a 503. */
 const STEADY = {
@@ -49,7 +38,6 @@ export async function startFleet(
 ): Promise<Fleet> {
   const dataDir = testFolder(t);
   const replicas: Replica[] = [];
-  const tally = makeTally();
   const start = async (server?: string) => {
     const replica = await startReplica(t, { ...STEADY, DATA_DIR: dataDir, ...env }, server);
     replicas.push(replica);
@@ -59,28 +47,10 @@ export async function startFleet(
   const nginx = await startNginx(t, addressesOf(replicas));
   const routed = followReadiness(t, nginx, replicas);
 
-  const balancer = makeBalancer([{ url: nginx.url, inRotation: true }], tally);
-  const watch = makeRevokedWatch(balancer, replicas, tally);
-  // One tab each: with overlapping tabs the protocol itself requires retries.
-  const browsers = Array.from({ length: BROWSERS }, (_, i) =>
-    makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: true }),
-  );
-  const running = browsers.map((browser) => browser.run());
-  watch.start();
-  const stop = async () => {
-    for (const browser of browsers) browser.stop();
-    await Promise.all([...running, watch.stop()]);
-  };
-  t.teardown(async () => {
-    await stop();
-    await balancer.close();
-  });
-
   return {
+    ...startSteadyLoad(t, nginx.url, replicas),
     nginx,
-    tally,
     replicas,
-    stop,
     async add(server) {
       const replica = await start(server);
       const isRouted = () => Promise.resolve(routed().includes(replica.url) ? null : 'not routed');
@@ -91,13 +61,6 @@ export async function startFleet(
       const code = await replica.stop('SIGTERM');
       replicas.splice(replicas.indexOf(replica), 1);
       return code;
-    },
-    async renewed(times) {
-      const before = browsers.map((browser) => browser.renewals());
-      await eventually(PATIENCE, () => {
-        const waiting = browsers.filter((browser, i) => browser.renewals() < (before[i] ?? 0) + times).length;
-        return Promise.resolve(waiting === 0 ? null : `${waiting} browsers have not renewed their session`);
-      });
     },
   };
 }

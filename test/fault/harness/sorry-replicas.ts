@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
+import type { Pair } from '../../support/client.ts';
+import { clockAhead } from '../../support/faketime.ts';
 import { testFolder } from '../../support/folder.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { startRedis } from '../../support/redis-server.ts';
+import { startTlsRedis } from '../../support/redis-tls.ts';
 import { ready, startService } from '../../support/service.ts';
 import type { ObservedSite } from './observed-site.ts';
 import { visitor } from './visitors.ts';
@@ -77,6 +80,33 @@ export async function fullReplica(t: Test, site: ObservedSite): Promise<void> {
   await site.fire('full', 'LatchkeyMemoryHigh');
 }
 
+/** Its Redis has no memory left for more. */
+export async function crammedRedis(t: Test, site: ObservedSite): Promise<void> {
+  const [{ url }, redis] = [await testDatabase(t), await startRedis(t)];
+  const service = await startService(t, { DATABASE_URL: url, REDIS_URL: redis.url });
+  await ready(service);
+  const { logIn, signUp, refresh, verify, ask } = visitor(service.url, '203.0.113.72');
+  const pair = await signUp();
+  await redis.ask('SETRANGE', 'big', 20_000_000, 'x');
+  await redis.ask('CONFIG', 'SET', 'maxmemory', Math.round(Number(await redis.info('used_memory')) / 0.95));
+  site.scrape('crammed', service);
+  await site.fire('crammed', 'LatchkeyRedisNearlyFull');
+  t.match(await logIn('unknown'), { status: 503 });
+  const refreshed = await refresh(pair.refresh_token);
+  const { access_token: access } = (await refreshed.json()) as Pair;
+  t.equal(await verify(access), 200);
+  t.match(await ask('DELETE', '/api/auth', access), { status: 200 });
+}
+
+/** The certificate of its Redis is good for two days more. */
+export async function expiringCertificate(t: Test, site: ObservedSite): Promise<void> {
+  const { url, ca } = await startTlsRedis(t);
+  const service = await startService(t, { ...(await ownStores(t)), REDIS_URL: url, REDIS_CA: ca });
+  await ready(service);
+  site.scrape('expiring', service);
+  await site.fire('expiring', 'LatchkeyCertificateExpires');
+}
+
 /** Its Redis was never reachable. */
 export async function unreadyReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, { ...(await ownStores(t)), REDIS_URL: 'redis://127.0.0.1:1' });
@@ -84,6 +114,14 @@ export async function unreadyReplica(t: Test, site: ObservedSite): Promise<void>
   await site.fire('unready', 'LatchkeyReplicaNotReady', 'LatchkeyNoneReady');
   // No replica that serves has lost a store.
   await site.calm('unready', 'LatchkeyStoreDown', 'LatchkeyBackgroundStuck');
+}
+
+/** Its clock is 20 minutes ahead. */
+export async function skewedReplica(t: Test, site: ObservedSite): Promise<void> {
+  const service = await startService(t, { ...(await ownStores(t)), ...clockAhead(1200) });
+  site.scrape('skewed', service);
+  await site.fire('skewed', 'LatchkeyClockSkew', 'LatchkeyReplicaNotReady');
+  await site.calm('skewed', 'LatchkeyStoreDown');
 }
 
 /** Its audit file is replaced by a folder. */

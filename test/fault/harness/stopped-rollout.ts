@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { packageRoot } from '../../../src/infra/postgres/migration-files.ts';
@@ -7,13 +7,13 @@ import { aSecret } from '../../support/keys.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { today, USUAL } from './observed-site.ts';
 
-/** One replica is left over from a rollout, with another version and a secret that the others lack. */
+/** One replica is left over from a rollout: another commit of the same version, and a secret that the others lack. */
 export async function oddReplica(
   t: Test,
   site: ObservedSite,
   ...others: readonly ObservedReplica[]
 ): Promise<void> {
-  const odd = await site.start({ REFRESH_TOKEN_SECRET: aSecret() }, serverOfVersion(t, '0.0.9'));
+  const odd = await site.start({ REFRESH_TOKEN_SECRET: aSecret() }, serverOfRevision(t, '0'.repeat(40)));
   site.scrape(USUAL, ...others, odd);
   await site.fire(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
   await odd.stop();
@@ -29,14 +29,14 @@ export async function agedKey(site: ObservedSite): Promise<void> {
   await site.calm(USUAL, 'LatchkeyKeyOld', 'LatchkeyKeysDiffer');
 }
 
-/** This version under another number: the built server.js in a copy of the package. */
-function serverOfVersion(t: Test, version: string): string {
+/** This build under another revision: the built server.js in a copy of the package. */
+function serverOfRevision(t: Test, revision: string): string {
   const folder = testFolder(t);
   const root = packageRoot();
   for (const part of ['prisma', 'dist/src'])
     cpSync(join(root, part), join(folder, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object;
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version }));
+  cpSync(join(root, 'package.json'), join(folder, 'package.json'));
+  writeFileSync(join(folder, 'dist/src/revision'), revision);
   return join(folder, 'dist/src/server.js');
 }

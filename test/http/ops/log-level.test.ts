@@ -17,7 +17,8 @@ async function ops(t: Test) {
   const logger = pino({ ...LINE_FORMAT, level: 'info' }, stream);
   const app = await buildOpsApp({
     logger,
-    readiness: () => Promise.resolve({ ready: true, draining: false, checks: {} }),
+    readiness: () => Promise.resolve({ ready: true, draining: false, checks: {}, clock: 'ok' }),
+    build: { version: '1', revision: 'unknown' },
     metrics: () => Promise.resolve(''),
   });
   t.teardown(() => app.close());

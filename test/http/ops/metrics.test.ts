@@ -272,6 +272,7 @@ test('background jobs report their last success and their failures', async (t) =
     'reuse queue',
     'client reload',
     'write check',
+    'clock check',
   ]) {
     const labels = { task };
     const name = 'latchkey_background_last_success_timestamp_seconds';

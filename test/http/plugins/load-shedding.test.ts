@@ -1,22 +1,25 @@
 import { test, type Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
+import type { Share, Turn } from '../../../src/domain/passwords/bulkhead.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
 import { until } from '../../support/until.ts';
 
+const TURN: Turn = ['192.0.2.0/24', '192.0.2.1'];
 const LOGIN = { username: 'unknown', password: 'a wrong one' };
 
 /** A service whose load the test sets. */
 async function underLoad(t: Test, { maxLag = 100, env = {} }: { maxLag?: number; env?: Environment } = {}) {
-  const load = { lag: 0, refusal: null as AuthError | null, asked: [] as string[] };
-  const hashRefusal = (address: string) => {
-    load.asked.push(address);
+  const load = { lag: 0, refusal: null as AuthError | null, asked: [] as string[], isStoreFull: false };
+  const hashRefusal = (share: Share, turn: Turn) => {
+    load.asked.push([share, ...turn].join(' '));
     return load.refusal;
   };
-  const loadShedding = { maxLag, lag: () => load.lag, hashRefusal };
+  const isStoreFull = () => load.isStoreFull;
+  const loadShedding = { maxLag, lag: () => load.lag, hashRefusal, isStoreFull };
   const target = await buildTestApp(t, { env, override: (app) => ({ ...app, loadShedding }) });
   const logIn = () => call(target, 'POST /api/auth', { payload: LOGIN });
   const signUpNow = () => call(target, 'POST /api/auth/signup', { payload: anAccount() });
@@ -25,9 +28,13 @@ async function underLoad(t: Test, { maxLag = 100, env = {} }: { maxLag?: number;
 
 /** Checks that all other routes still work. */
 async function othersGoOn(t: Test, target: TestApp, token: { access: string; refresh: string }) {
+  t.ok((await createLongLived(target, token.access)).id, 'create LLT');
+  await sessionsGoOn(t, target, token);
+}
+
+async function sessionsGoOn(t: Test, target: TestApp, token: { access: string; refresh: string }) {
   t.equal((await verify(target, token.access)).statusCode, 200, 'verify');
   t.equal((await call(target, 'GET /api/user', { token: token.access })).statusCode, 200, 'profile');
-  t.ok((await createLongLived(target, token.access)).id, 'create LLT');
   const { access_token: access } = pairOf(await refresh(target, token.refresh));
   t.equal((await call(target, 'DELETE /api/auth', { token: access })).statusCode, 200, 'logout');
 }
@@ -50,6 +57,28 @@ test('a lagging process refuses logins and signups, and serves the rest', async 
     'a refused request costs no hash and no query',
   );
   await othersGoOn(t, target, { access: pair.access_token, refresh: pair.refresh_token });
+});
+
+test('a nearly full store refuses what adds to it, and serves sessions', async (t) => {
+  const { target, load, logIn, signUpNow } = await underLoad(t);
+  const pair = await signUp(target);
+  const createNow = (token?: string) =>
+    call(target, 'POST /api/auth/llt', { ...(token && { token }), payload: { device: 'Kitchen' } });
+  load.isStoreFull = true;
+  const done = await workDone(t, async () => {
+    const token = pair.access_token;
+    const others = ['PATCH /api/user', 'POST /api/user/password', 'POST /api/auth/password-reset'];
+    for (const response of [
+      ...[await logIn(), await signUpNow(), await createNow(token)],
+      ...(await Promise.all(others.map((line) => call(target, line, { token, payload: {} })))),
+    ]) {
+      refused(t, response, 503, 'overloaded');
+      t.equal(response.headers['retry-after'], '5');
+    }
+    refused(t, await createNow(), 401, 'token_missing');
+  });
+  t.notMatch(done.join(), /hash|users/);
+  await sessionsGoOn(t, target, { access: pair.access_token, refresh: pair.refresh_token });
 });
 
 test('SHED_LAG=0 refuses nothing', async (t) => {
@@ -75,14 +104,18 @@ test('a full queue refuses logins and signups before any look-up', async (t) => 
   await othersGoOn(t, target, { access: pair.access_token, refresh: pair.refresh_token });
 });
 
-test('the queue is checked for the caller’s address', async (t) => {
+test('the queue is checked for the route’s share and the caller’s turn', async (t) => {
   const { target, load } = await underLoad(t);
   load.refusal = new AuthError('overloaded', { retryAfter: 1 });
-  for (const url of ['/api/auth', '/api/auth/signup'])
-    for (const remoteAddress of ['192.0.2.1', '::ffff:192.0.2.1', '2001:db8::1', '2001:db8::2'])
+  const routes = { '/api/auth': 'login', '/api/auth/signup': 'signup', '/api/auth/password-reset': 'known' };
+  for (const url of Object.keys(routes))
+    for (const remoteAddress of ['::ffff:192.0.2.1', '2001:db8::1', '10.1.1.1'])
       await target.app.inject({ method: 'POST', url, remoteAddress, payload: {} });
-  t.strictSame(load.asked.slice(0, 4), ['192.0.2.1', '192.0.2.1', '2001:db8:0:0::/64', '2001:db8:0:0::/64']);
-  t.strictSame(load.asked.slice(4), load.asked.slice(0, 4));
+  const turns = ['192.0.2.0/24 192.0.2.1', '2001:db8:0::/48 2001:db8:0:0::/64', '10.1.1.1 10.1.1.1'];
+  t.strictSame(
+    load.asked,
+    Object.values(routes).flatMap((share) => turns.map((turn) => `${share} ${turn}`)),
+  );
 });
 
 test('a request refused for load still counts against the limit', async (t) => {
@@ -98,14 +131,14 @@ test('the service measures lag and queue', async (t) => {
   const env = { SCRYPT_LOG_N: '14', HASH_CONCURRENCY: '1', HASH_QUEUE: '0' };
   const { app, composition } = await buildTestApp(t, { env });
   const { lag, hashRefusal } = composition.app.loadShedding;
-  t.equal(hashRefusal('192.0.2.1'), null);
+  t.equal(hashRefusal('signup', TURN), null);
   const answer = app.inject({ method: 'POST', url: '/api/auth', payload: LOGIN });
   const statuses = answer.then(({ statusCode }) => t.equal(statusCode, 401));
-  await until(() => hashRefusal('192.0.2.1') !== null);
+  await until(() => hashRefusal('signup', TURN) !== null);
   const other = await app.inject({ method: 'POST', url: '/api/auth/signup', payload: anAccount() });
   refused(t, other, 503, 'overloaded');
   await statuses;
-  t.equal(hashRefusal('192.0.2.1'), null, 'and there is room again');
+  t.equal(hashRefusal('signup', TURN), null, 'and there is room again');
 
   // Blocks the event loop, so that its delay is high on every machine.
   await until(() => {

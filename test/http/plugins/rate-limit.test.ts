@@ -74,6 +74,39 @@ onEachStore('limits by address', async (t, env) => {
     refused(t, await exhaust(t, '198.51.100.1', both), 429, 'rate_limited');
   });
 
+  await t.test('count signups of a network, without those that its addresses may not make', async (t) => {
+    const limits = {
+      RATE_LIMIT_SIGNUP: '2/600',
+      RATE_LIMIT_SIGNUP_NETWORK: '3/600',
+      RATE_LIMIT_ALLOW: '198.18.0.0/15',
+    };
+    const few = await buildTestApp(t, { env: { ...limited, ...limits } });
+    const signup = async (address: string) => {
+      const headers = { 'x-forwarded-for': address };
+      return call(few, 'POST /api/auth/signup', { payload: anAccount(), headers });
+    };
+    for (const [first, last] of [
+      ['2001:db8:1:1::1', '2001:db8:1:2::'],
+      ['203.0.113.1', '203.0.113.'],
+    ] as const) {
+      const statuses: number[] = [];
+      for (const address of [first, first, first, first, `${last}2`, `${last}3`])
+        statuses.push((await signup(address)).statusCode);
+      t.strictSame(statuses, [200, 200, 429, 429, 200, 429]);
+    }
+    for (let i = 1; i <= 4; i++) {
+      const headers = { 'x-forwarded-for': `203.0.114.10${i}` };
+      const empty = await call(few, 'POST /api/auth/signup', { payload: {}, headers });
+      t.equal(empty.statusCode, 400, 'it takes none of the accounts of its network');
+    }
+    const limited429 = await signup('203.0.113.4');
+    refused(t, limited429, 429, 'rate_limited');
+    t.ok(Number(limited429.headers['retry-after']) > 0);
+    for (const network of ['203.0.114', '198.18.1', '10.1.1'])
+      for (let i = 0; i < (network === '203.0.114' ? 3 : 4); i++)
+        t.equal((await signup(`${network}.${i}`)).statusCode, 200, `${network}.${i}`);
+  });
+
   await t.test('apply to login and signup only', async (t) => {
     const { access_token: token } = await signUp(target);
     await exhaust(t, '127.0.0.1');

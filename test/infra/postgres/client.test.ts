@@ -5,6 +5,7 @@ import { mapDatabaseErrors } from '../../../src/infra/postgres/errors.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { testDatabase, withClient } from '../../support/postgres.ts';
 import { testRecords } from '../../support/records.ts';
+import { LIFETIMES } from '../../support/token.ts';
 import { until } from '../../support/until.ts';
 
 test('work after a timed-out transaction is not lost', async (t) => {
@@ -13,7 +14,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   // A pool of one: the next query gets the connection that timed out, or a new one.
   const postgres = makePostgres({ url, pool: 1, timeout: 300 });
   t.teardown(() => postgres.close());
-  const tokens = makeTokenStore(postgres.prisma);
+  const tokens = makeTokenStore(postgres.prisma, LIFETIMES);
   const session = {
     name: 'x',
     createdAt: 1,

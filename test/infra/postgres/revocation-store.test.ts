@@ -12,6 +12,7 @@ onEveryRecords(
     t.strictSame(await revocations.pending(10, (await aSession()).userId), []);
     await revocations.settle([key.tokenId]);
     t.strictSame(await revocations.pending(10), []);
+    t.equal(await tokens.revoke(key.userId, key.tokenId, Date.now()), 'finished');
   },
 );
 

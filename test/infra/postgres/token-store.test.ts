@@ -8,6 +8,7 @@ import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { testDatabase } from '../../support/postgres.ts';
+import { LIFETIMES } from '../../support/token.ts';
 
 const { url } = await testDatabase(file);
 const postgres = makePostgres({ url, pool: 5, timeout: 10_000 });
@@ -23,7 +24,7 @@ async function addUser() {
 }
 
 tokenStoreContract('postgres', async () => ({
-  tokens: makeTokenStore(prisma),
+  tokens: makeTokenStore(prisma, LIFETIMES),
   ada: await addUser(),
   bob: await addUser(),
   disable: async ({ id }) => {
@@ -32,7 +33,7 @@ tokenStoreContract('postgres', async () => ({
 }));
 
 longLivedTokensContract('postgres', async () => ({
-  tokens: makeTokenStore(prisma),
+  tokens: makeTokenStore(prisma, LIFETIMES),
   revocations: makeRevocationStore(prisma),
   ada: await addUser(),
   bob: await addUser(),
@@ -45,11 +46,11 @@ test('a standby or replaced primary is not read, because revoked tokens could re
     timeout: 10_000,
   });
   t.teardown(() => standby.close());
-  const tokens = makeTokenStore(standby.prisma);
+  const tokens = makeTokenStore(standby.prisma, LIFETIMES);
   const { id } = await addUser();
   const state = initialState(1_000_000, 'home');
   const session = { name: 'Firefox', createdAt: 1, state };
-  const added = await makeTokenStore(prisma).addSession(id, session, { limit: 100, liveSince: 0 });
+  const added = await makeTokenStore(prisma, LIFETIMES).addSession(id, session, { limit: 100, liveSince: 0 });
   await t.rejects(tokens.find(added?.id ?? 0), { code: 'unavailable' });
   await t.rejects(
     tokens.find(999_999_999),

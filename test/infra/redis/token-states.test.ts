@@ -325,6 +325,7 @@ test('an unreachable Redis is an outage, never an answer', async (t) => {
     putUser: () => tokenStates.putUser(aUser()),
     putUsers: () => tokenStates.putUsers([aUser()]),
     revoke: () => tokenStates.revoke(key),
+    noteEnded: () => tokenStates.noteEnded(key),
     revokeAll: () => tokenStates.revokeAll([key]),
     lastUses: () => tokenStates.lastUses(7, [11]),
   };

@@ -1,0 +1,104 @@
+import type { AuditLimit } from '../audit/event.ts';
+import type { Sourced } from '../audit/source.ts';
+import { AuthError } from '../errors.ts';
+import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { SlotLimit } from '../metrics/outcomes.ts';
+import type { Allowance, AttemptSlots } from './ports.ts';
+
+/** What is counted, and who is named in the audit trail when all its slots are taken. */
+export interface Counter {
+  limit: SlotLimit;
+  key: string;
+  /** null if it is not limited. */
+  allowance: Allowance | null;
+  subject: { userId?: number; nameHash?: string; network?: string };
+}
+
+export interface Attempt {
+  /** The attempt needs a slot of each, taken in this order. */
+  counters: readonly Counter[];
+  from: Sourced;
+  /**
+   * Whether the ended attempt counts. If it does not, its slots are given back.
+   * @param error null for a success.
+   */
+  counts: (error: unknown) => boolean;
+}
+
+interface LimitAttemptsPorts {
+  slots: AttemptSlots;
+  /** Keyed, so that the counters' keys reveal neither names nor addresses. */
+  hash: (text: string) => string;
+  observe?: Pick<Observe, 'rateLimited'>;
+  auditLimit: AuditLimit;
+}
+
+/** Limits how often something may be attempted. Each limit decides what it counts, and which attempts count. */
+export function makeLimitAttempts(ports: LimitAttemptsPorts) {
+  const { slots, hash, observe = UNOBSERVED, auditLimit } = ports;
+  /** Attempts in flight on this replica, by the counter whose slot they hold. */
+  const inFlight = new Map<string, number>();
+
+  /** @throws AuthError `rate_limited`, `unavailable` */
+  async function reserve(
+    { counters, from }: Attempt,
+    held: [counter: string, slot: string][],
+  ): Promise<void> {
+    for (const { limit, key, allowance, subject } of counters) {
+      if (!allowance) continue;
+      const counter = `${limit}:${hash(`${limit} ${key}`)}`;
+      const reserved = await slots.reserve(counter, allowance);
+      if (!('slot' in reserved)) {
+        observe.rateLimited(limit);
+        auditLimit(
+          counter,
+          { event: 'limit.reached', limit, windowSeconds: allowance.seconds, ...subject },
+          from,
+        );
+        // Attempts in flight may give their slots back.
+        const wait = inFlight.has(counter) ? 0 : reserved.freeIn;
+        throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
+      }
+      held.push([counter, reserved.slot]);
+      inFlight.set(counter, (inFlight.get(counter) ?? 0) + 1);
+    }
+  }
+
+  function leave(counter: string): void {
+    const left = (inFlight.get(counter) ?? 0) - 1;
+    if (left > 0) inFlight.set(counter, left);
+    else inFlight.delete(counter);
+  }
+
+  /** If the store is down, a slot becomes free when its window ends. */
+  async function release(held: [counter: string, slot: string][]): Promise<void> {
+    await Promise.all(held.map(([counter, slot]) => slots.release(counter, slot).catch(ignoreOutage)));
+  }
+
+  /**
+   * Runs a task that holds a slot of each counter.
+   * @throws AuthError `rate_limited`, `unavailable`, and the errors of the task
+   */
+  return async function limitAttempt<Result>(attempt: Attempt, task: () => Promise<Result>): Promise<Result> {
+    const held: [counter: string, slot: string][] = [];
+    let counts = false;
+    try {
+      await reserve(attempt, held);
+      const result = await task();
+      counts = attempt.counts(null);
+      return result;
+    } catch (error) {
+      counts = attempt.counts(error);
+      throw error;
+    } finally {
+      for (const [counter] of held) leave(counter);
+      if (!counts) await release(held);
+    }
+  };
+}
+
+export type LimitAttempt = ReturnType<typeof makeLimitAttempts>;
+
+function ignoreOutage(error: unknown): void {
+  if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
+}

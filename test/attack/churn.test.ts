@@ -1,0 +1,223 @@
+import { test, type Test } from 'tap';
+import type { Environment } from '../../src/config/config.ts';
+import { buildTestApp, type TestApp } from '../support/app.ts';
+import { anAccount, call, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
+import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
+import { redeem } from '../support/resets.ts';
+import { aServiceClient, postForm } from '../support/service-client.ts';
+import '../support/watch-leaks.ts';
+
+// One account, or a stranger, repeats each operation. docs/threat-model.md, "What an operation leaves", has the figures.
+
+/** Repeats, and how many are under way at once. */
+const TIMES = 130;
+const AT_ONCE = 10;
+const MEMORY = 16 * 1024 ** 2;
+
+/** The default limits, behind a proxy. Hashing is quick here, so it bounds nothing. */
+const DEFAULTS: Environment = {
+  TRUST_PROXY: 'loopback',
+  RATE_LIMIT_LOGIN: '30/60',
+  RATE_LIMIT_SIGNUP: '20/60',
+  RATE_LIMIT_ACCOUNT: '10/900',
+  RATE_LIMIT_NETWORK: '100/900',
+  RATE_LIMIT_SIGNUP_NETWORK: '100/3600',
+  RATE_LIMIT_LLT: '100/3600',
+  RATE_LIMIT_PROFILE: '60/3600',
+};
+
+interface Operation {
+  name: string;
+  /** Answers of 200, at most. */
+  succeeds: number;
+  /** What a repeat leaves in Redis if it succeeds, and if it is refused; at most, by MEMORY USAGE. */
+  bytes: [good: number, refused: number];
+  /** The same of events in the audit trail. A limit that is reached leaves one more. */
+  events: [good: number, refused: number];
+  once: (user: User) => (i: number) => Promise<{ statusCode: number }>;
+}
+
+interface User extends Pair {
+  target: TestApp;
+  account: ReturnType<typeof anAccount>;
+}
+
+let callers = 0;
+
+/** A caller of another network each time. */
+function elsewhere() {
+  const caller = callers++;
+  return { 'x-forwarded-for': `11.${caller >> 8}.${caller & 255}.7`, 'user-agent': `Tablet/${caller}` };
+}
+
+const OPERATIONS: Operation[] = [
+  {
+    ...{ name: 'create and delete a long-lived token', succeeds: 100, bytes: [165, 0], events: [2, 0] },
+    once:
+      ({ target, access_token: token }) =>
+      async () => {
+        const made = await call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' } });
+        const { id } = made.json<{ id?: number }>();
+        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
+        return made;
+      },
+  },
+  {
+    ...{ name: 'change the name', succeeds: 60, bytes: [410, 115], events: [1, 0] },
+    once:
+      ({ target, access_token: token }) =>
+      (i) =>
+        call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
+  },
+  {
+    ...{ name: 'log in with the right password', succeeds: TIMES, bytes: [330, 0], events: [2, 0] },
+    once:
+      ({ target, account: { username, password } }) =>
+      () =>
+        call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
+  },
+  {
+    ...{ name: 'guess passwords of one name', succeeds: 0, bytes: [0, 115], events: [0, 10 / TIMES] },
+    once:
+      ({ target, account: { username } }) =>
+      (i) =>
+        call(target, 'POST /api/auth', {
+          payload: { username, password: `guess ${i}` },
+          headers: elsewhere(),
+        }),
+  },
+  {
+    ...{ name: 'guess passwords of many names', succeeds: 0, bytes: [0, 400], events: [0, 1] },
+    once:
+      ({ target }) =>
+      (i) =>
+        call(target, 'POST /api/auth', {
+          payload: { username: `unknown-${i}`, password: 'guess' },
+          headers: elsewhere(),
+        }),
+  },
+  {
+    ...{ name: 'guess reset tokens', succeeds: 0, bytes: [0, 260], events: [0, 1] },
+    once:
+      ({ target }) =>
+      (i) =>
+        redeem(target, `reset-${i}`, 'an analytical engine', elsewhere()),
+  },
+  {
+    ...{ name: 'sign up', succeeds: TIMES, bytes: [680, 0], events: [1, 0] },
+    once:
+      ({ target }) =>
+      () =>
+        call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
+  },
+  {
+    ...{ name: 'refresh', succeeds: TIMES, bytes: [2, 0], events: [0, 0] },
+    once: ({ target, refresh_token: first }) => {
+      let last = Promise.resolve(first);
+      return () => {
+        const answer = last.then((token) => refresh(target, token));
+        last = answer.then((response) => pairOf(response).refresh_token);
+        return answer;
+      };
+    },
+  },
+  {
+    ...{ name: 'exchange and verify', succeeds: TIMES, bytes: [2, 0], events: [0, 0] },
+    once:
+      ({ target, access_token: token }) =>
+      async () => {
+        const form = {
+          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+          subject_token: token,
+          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          audience: 'orders',
+        };
+        const headers = { authorization: `Bearer ${token}` };
+        const exchanged = await postForm(target, '/api/auth/exchange', null, form, headers);
+        return exchanged.statusCode === 200 ? verify(target, token) : exchanged;
+      },
+  },
+  {
+    ...{ name: 'log in and out', succeeds: TIMES, bytes: [380, 0], events: [2, 0] },
+    once:
+      ({ target, account: { username, password } }) =>
+      async () => {
+        const headers = elsewhere();
+        const opened = await call(target, 'POST /api/auth', { payload: { username, password }, headers });
+        const { access_token: token } = opened.json<Partial<Pair>>();
+        return token === undefined ? opened : call(target, 'DELETE /api/auth', { token });
+      },
+  },
+  {
+    ...{ name: 'log out again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0] },
+    once:
+      ({ target, access_token: token }) =>
+      () =>
+        call(target, 'DELETE /api/auth', { token }),
+  },
+  {
+    ...{ name: 'log out everywhere again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0] },
+    once:
+      ({ target, access_token: token }) =>
+      () =>
+        call(target, 'DELETE /api/user/tokens', { token }),
+  },
+];
+
+test('churn (in-process store)', (t) => churn(t, {}, null));
+
+test('churn (Redis)', { skip: redisServersMissing }, async (t) => {
+  const args = ['--maxmemory', String(MEMORY), '--maxmemory-policy', 'noeviction'];
+  const redis = await startRedis(t, { args });
+  await churn(t, { REDIS_URL: redis.url }, redis);
+});
+
+async function churn(t: Test, env: Environment, redis: RedisServer | null): Promise<void> {
+  const target = await buildTestApp(t, { env: { ...DEFAULTS, ...env } });
+  await aServiceClient(target.databaseUrl, 'orders', [], 'orders');
+  const bystander = { account: anAccount(), pair: null as Pair | null };
+  bystander.pair = await signUp(target, bystander.account);
+  for (const operation of OPERATIONS) {
+    await t.test(operation.name, (t) => repeat(t, target, redis, operation));
+  }
+
+  const { username, password } = bystander.account;
+  const again = pairOf(await call(target, 'POST /api/auth', { payload: { username, password } }));
+  for (const { refresh_token } of [bystander.pair, again]) {
+    const next = pairOf(await refresh(target, refresh_token));
+    t.equal((await verify(target, next.access_token)).statusCode, 200, 'a bystander goes on');
+  }
+}
+
+async function repeat(t: Test, target: TestApp, redis: RedisServer | null, operation: Operation) {
+  const account = anAccount();
+  const once = operation.once({ target, account, ...(await signUp(target, account)) });
+  // Its first use confirms the pair, or makes the counters that later ones share.
+  const statuses = [(await once(0)).statusCode];
+  const [bytes, events] = [await bytesIn(redis), target.audit().length];
+  for (let i = 1; i < TIMES; i += AT_ONCE) {
+    const wave = Array.from({ length: Math.min(AT_ONCE, TIMES - i) }, (_, n) => once(i + n));
+    for (const { statusCode } of await Promise.all(wave)) statuses.push(statusCode);
+  }
+  const good = statuses.filter((status) => status === 200).length;
+  t.equal(good, operation.succeeds, 'repeats that succeed');
+  const allowed = new Set(operation.succeeds === 0 ? [401, 429] : [200, 429]);
+  t.strictSame(
+    statuses.filter((status) => !allowed.has(status)),
+    [],
+  );
+  const mayLeave = ([each, refused]: [number, number]) => each * good + refused * (TIMES - good);
+  const left = (await bytesIn(redis)) - bytes;
+  const audited = target.audit().length - events;
+  t.comment(`${good} good, ${TIMES - good} refused: ${left} bytes, ${audited} events`);
+  if (redis) t.ok(left <= mayLeave(operation.bytes), `${left} of ${mayLeave(operation.bytes)} bytes`);
+  t.ok(audited <= Math.ceil(mayLeave(operation.events)) + 1, `${audited} events`);
+}
+
+/** Of all keys in Redis, without the connections' buffers. */
+async function bytesIn(redis: RedisServer | null): Promise<number> {
+  const sum = `local sum = 0
+    for _, key in ipairs(redis.call('KEYS', '*')) do sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) end
+    return sum`;
+  return redis ? Number(await redis.ask('EVAL', sum, 0)) : 0;
+}
