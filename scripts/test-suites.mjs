@@ -132,9 +132,18 @@ export function readArguments(words) {
   return { suites: suites.length === 0 ? ['core'] : suites, filters };
 }
 
-/** Files that use the whole machine for minutes. They run one at a time, after the others. */
+/** Files that load the machine for minutes, or in which an answer must come in time. They run alone, after the others. */
+const ALONE = [
+  'fault/documented-rollout',
+  'fault/failover',
+  'fault/overload',
+  'fault/postgres-failover',
+  'fault/redis/cluster',
+  'fault/redis/sentinel',
+];
+
 export function needsMachine(file) {
-  return suiteOf(file) === 'container' || file.startsWith('dist/test/fault/overload.');
+  return suiteOf(file) === 'container' || ALONE.some((name) => file === `dist/test/${name}.test.js`);
 }
 
 /** A lower rank starts earlier. */

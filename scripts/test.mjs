@@ -38,8 +38,9 @@ process.exit(code);
 
 async function run(names) {
   const progress = makeProgress(names.length);
-  // Tests mostly wait for a store or a process.
   const cores = Math.max(2, Math.min(availableParallelism(), 8));
+  // Most tests wait for a store or a process. Those of faults load the service meanwhile.
+  const jobs = suites.includes('fault') ? cores : cores + 1;
   const options = {
     timeoutOf,
     env: {
@@ -53,7 +54,7 @@ async function run(names) {
   const results = [
     ...(await runFiles(
       names.filter((file) => !needsMachine(file)),
-      { ...options, jobs: cores + 1 },
+      { ...options, jobs },
     )),
     ...(await runFiles(names.filter(needsMachine), { ...options, jobs: 1 })),
   ];

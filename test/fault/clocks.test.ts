@@ -55,7 +55,8 @@ async function refreshed(url: string, { refresh_token }: Pair): Promise<Pair> {
   return (await response.json()) as Pair;
 }
 
-for (const ahead of [5, -5, 300, -300]) {
+// Within the leeway by a second: clocks are read in whole milliseconds, and a reading takes time.
+for (const ahead of [4, -4, 300, -300]) {
   test(`clocks ${ahead} s apart: a session of one replica works and ends on both`, skip, async (t) => {
     const { right, wrong } = await twoReplicas(t, ahead);
     for (const [here, there] of [

@@ -1,15 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { anAccount, bearer, type Pair } from './client.ts';
 
-/** Requests that many tests of whole processes share. */
+/** How often a client tries again if the service asks it to come back. */
+const RETRIES = 10;
+
+/** Requests that many tests of whole processes share. A busy machine may need more than one try. */
 export async function signUpOver(url: string, account: object = anAccount()): Promise<Pair> {
-  const response = await fetch(`${url}/api/auth/signup`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(account),
-  });
-  if (response.status !== 200) throw new Error(`no pair: ${response.status} ${await response.text()}`);
-  return (await response.json()) as Pair;
+  for (let left = RETRIES; ; left--) {
+    const response = await fetch(`${url}/api/auth/signup`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(account),
+    });
+    if (response.status === 200) return (await response.json()) as Pair;
+    const problem = await response.text();
+    if (response.status !== 503 || left === 0) throw new Error(`no pair: ${response.status} ${problem}`);
+    await sleep(1000 * Number(response.headers.get('retry-after')));
+  }
 }
 
 export async function logInOver(url: string, username: string, password: string): Promise<Response> {

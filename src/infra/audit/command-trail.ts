@@ -40,12 +40,26 @@ export interface CommandOutput {
  * The output of AUDIT_LOG for a command. Standard output is the command's own, so `stdout` means that of the service
  * whose container the command runs in; elsewhere it means standard error.
  */
-export function commandOutput(target: AuditTarget): CommandOutput {
+export function commandOutput(target: AuditTarget, proc = '/proc'): CommandOutput {
   if (target === 'none') return { name: target, check: () => null, write: () => null };
   const file = fileOf(target);
   if (file !== null) return outputTo(file, target);
-  const path = serviceOutput();
-  return path === null ? standardError : outputTo(path, `the service's standard output (${path})`);
+  const path = serviceOutput(proc);
+  if (path === null) return standardError;
+  const output = outputTo(path, `the service's standard output (${path})`);
+  // If the service ends while the command runs, its output ends with it.
+  const hasEnded = (code: string | null) => code === 'ENOENT';
+  return {
+    name: output.name,
+    check() {
+      const code = output.check();
+      return hasEnded(code) ? null : code;
+    },
+    write(line) {
+      const code = output.write(line);
+      return hasEnded(code) ? standardError.write(line) : code;
+    },
+  };
 }
 
 const standardError: CommandOutput = {

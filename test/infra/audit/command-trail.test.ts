@@ -58,6 +58,14 @@ test('the service is the first process of the container, or a child of its init'
   t.end();
 });
 
+test('the event of a command goes to standard error if the service ends meanwhile', (t) => {
+  const output = commandOutput('stdout', processes(t, { 1: { command: ['node', 'src/server.js'] } }));
+  t.match(output.name, 'standard output');
+  t.equal(output.check(), null);
+  t.equal(output.write('{"event":"purge"}\n'), null);
+  t.end();
+});
+
 test('a line that a full pipe delays begins on its own, after what the service had begun', async (t) => {
   const pipe = join(testFolder(t), 'pipe');
   t.equal(spawnSync('mkfifo', [pipe]).status, 0);
