@@ -1,4 +1,5 @@
 // Assigns test files to suites. Files that no suite names are the core, which `npm test` runs.
+import { readFileSync } from 'node:fs';
 
 /** By path below dist/test: a folder, or the beginning of a name. The first match decides. */
 export const SUITES = {
@@ -34,70 +35,14 @@ const KEPT = ['e2e/embedded-default'];
 /** The part of the core that runs in seconds. */
 const QUICK = ['domain/', 'http/', 'infra/memory/'];
 
-/** Files that take 5 s or more. `npm test` runs them; `--quick` and `--again` do not. */
-const SLOW = [
-  'http/auth/audiences',
-  'http/auth/exchange',
-  'http/auth/introspect',
-  'http/auth/log-in-hashes',
-  'http/auth/log-in-imported',
-  'http/auth/log-in-limits',
-  'http/auth/log-out',
-  'http/auth/long-lived-settings',
-  'http/auth/long-lived-tokens',
-  'http/auth/overlap',
-  'http/auth/password-reset',
-  'http/auth/refresh',
-  'http/auth/revoke',
-  'http/auth/rights',
-  'http/auth/rotation',
-  'http/auth/sign-up',
-  'http/auth/theft',
-  'http/error-handler',
-  'http/log',
-  'http/openapi/document',
-  'http/openapi/limits',
-  'http/ops/metrics',
-  'http/plugins/authenticate',
-  'http/plugins/jwt-keys',
-  'http/plugins/load-shedding',
-  'http/plugins/rate-limit',
-  'http/problem',
-  'http/token-codec',
-  'http/user/change-profile',
-  'http/user/password',
-  'http/user/tokens',
-  'http/users/accounts',
-  'http/users/deletion',
-];
+/** From how many seconds on a file counts as slow. */
+export const SLOW = 5;
+
+/** Seconds that each slow file took in the last complete run of CI, by its path below test/ (`ci-plan.mjs --record`). */
+const DURATIONS = JSON.parse(readFileSync(new URL('../.ci/durations.json', import.meta.url), 'utf8'));
 
 /** They break stores or build images, and run only on request. */
 const APART = ['fault', 'container'];
-
-/** The longest start first: started last, one of them would run alone at the end. */
-const LONGEST = [
-  ...[
-    'fault/replicas',
-    'fault/revocations',
-    'fault/rolling',
-    'fault/upgrade',
-    'fault/alerts',
-    'fault/postgres-failover',
-  ],
-  ...[
-    'fuzz/fuzz',
-    'attack/forged-tokens',
-    'attack/guessing',
-    'e2e/stores-away',
-    'e2e/verifier-package',
-    'e2e/postgres-access',
-    'documents/commands',
-    'cli/client',
-    'deploy/alert-rules',
-  ],
-  ...['http/auth/revocations', 'load/load', 'http/outages', 'http/auth/introspect', 'http/auth/rotation'],
-  ...['http/auth/log-in-limits', 'e2e/embedded-default', 'composition/durability'],
-];
 
 /** @returns {string} */
 export function suiteOf(file) {
@@ -109,12 +54,12 @@ export function suiteOf(file) {
 
 /**
  * @param suite a suite, `core`, `quick`, `again` or `all`. With names, the core includes the other suites of `--all`.
- * `again` is the core without its slow files, for a second version of Node.
+ * `again` is the core without slow tests of operations, for a second version of Node. `quick` leaves them out too.
  */
 export function isIn(suite, file, hasNames) {
   const own = suiteOf(file);
   const path = file.replace(/^dist\/test\//, '');
-  const isSlow = SLOW.some((name) => path === `${name}.test.js`);
+  const isSlow = path.startsWith('http/') && durationOf(file) > 0;
   if (suite === 'quick') return !isSlow && own === 'core' && QUICK.some((start) => path.startsWith(start));
   if (suite === 'again') return !isSlow && own === 'core';
   if (suite === 'all' || (suite === 'core' && hasNames)) return !APART.includes(own);
@@ -146,10 +91,9 @@ export function needsMachine(file) {
   return suiteOf(file) === 'container' || ALONE.some((name) => file === `dist/test/${name}.test.js`);
 }
 
-/** A lower rank starts earlier. */
-export function rank(file) {
-  const found = LONGEST.findIndex((start) => file.startsWith(`dist/test/${start}.`));
-  return found === -1 ? LONGEST.length : found;
+/** In seconds; 0 for files that took less than SLOW, and for new ones. */
+export function durationOf(file) {
+  return DURATIONS[file.replace(/^dist\/test\/|\.test\.js$/g, '')] ?? 0;
 }
 
 /** In seconds. Longer suites repeat their steps, or wait for servers and clusters. */

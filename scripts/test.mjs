@@ -2,7 +2,8 @@
 // `npm test -- rotation` runs all test files whose path contains the name, except the fault and container suites.
 // `--SUITE` runs another suite of test-suites.mjs, `--all` all except fault and container. Several suites share a queue.
 // Names may follow.
-// With TEST_RAN=FILE it appends a line for each passed test: its file, a tab, its name.
+// With TEST_RAN=FILE it appends a line for each passed test: its file, a tab, its name. With TEST_DURATIONS=FILE it
+// appends a line for each file: its path, a tab, its seconds.
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { runFiles } from './run-files.mjs';
 import { briefly, closingLines } from './tap-summary.mjs';
 import { openTestDatabase } from './test-database.mjs';
 import { testEnvironment } from './test-environment.mjs';
-import { isIn, needsMachine, rank, readArguments, timeoutOf } from './test-suites.mjs';
+import { durationOf, isIn, needsMachine, readArguments, timeoutOf } from './test-suites.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const { suites, filters } = readArguments(process.argv.slice(2));
@@ -62,6 +63,10 @@ async function run(names) {
   const refused = process.env.CI === 'true' ? results.flatMap(({ leftOut }) => leftOut) : [];
   const wrong = results.filter(({ problem }) => problem !== null);
   if (environment.TEST_RAN) recordPassed(environment.TEST_RAN, results);
+  if (environment.TEST_DURATIONS) {
+    const lines = results.map(({ file, seconds }) => `${file}\t${seconds.toFixed(0)}\n`);
+    appendFileSync(environment.TEST_DURATIONS, lines.join(''));
+  }
   process.stdout.write(`\n${closingLines(results).join('\n')}\n`);
   if (wrong.length > 0) process.stderr.write(`failed: ${wrong.map(({ file }) => file).join(' ')}\n`);
   if (refused.length > 0)
@@ -101,11 +106,14 @@ function makeProgress(count) {
 }
 
 function testFiles(folder) {
-  return readdirSync(folder, { recursive: true })
-    .filter((name) => name.endsWith('.test.js'))
-    .map((name) => join('dist/test', name))
-    .filter((name) => existsSync(join(root, sourceOf(name))))
-    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
+  return (
+    readdirSync(folder, { recursive: true })
+      .filter((name) => name.endsWith('.test.js'))
+      .map((name) => join('dist/test', name))
+      .filter((name) => existsSync(join(root, sourceOf(name))))
+      // Started last, a long file would run alone at the end.
+      .sort((one, other) => durationOf(other) - durationOf(one) || (one < other ? -1 : 1))
+  );
 }
 
 function sourceOf(file) {

@@ -32,7 +32,6 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
                                       FILE is - for standard input
   user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
-  user skeletons                      after an upgrade: find old usernames that look alike
   client create NAME [--may RIGHTS] [--audience AUDIENCE]
                                       register a service; shows its secret once
                                       RIGHTS is a list of introspect, revoke, revocations (these three by default),

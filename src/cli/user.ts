@@ -7,7 +7,6 @@ import { createUser, listUsers, showUser } from './user-records.ts';
 import { exportUsers } from './user-export.ts';
 import { importUsers } from './user-import.ts';
 import { resetUser } from './user-reset.ts';
-import { giveSkeletons } from './user-skeletons.ts';
 import { showTokens } from './user-tokens.ts';
 
 /** Subcommands that name no user, with how many words may follow them. */
@@ -16,7 +15,6 @@ const GENERAL: Partial<Record<string, { words: [number, number]; run: Command }>
   export: { words: [0, 1], run: exportUsers },
   import: { words: [1, 1], run: importUsers },
   list: { words: [0, 0], run: listUsers },
-  skeletons: { words: [0, 0], run: ({ env }) => withPostgres(env, ({ prisma }) => giveSkeletons(prisma)) },
 };
 
 /** `latchkey user …`: an action on a user, by name or `--id N`, or one of GENERAL. */

@@ -3,12 +3,10 @@ import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
-import { inspectSkeletons } from '../infra/postgres/name-skeletons.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
-import { judgeNames } from './names.ts';
 
 const MIN_VERSION = 14;
 
@@ -123,8 +121,7 @@ async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {
     return [fail('migrations', `${stuck} was started and is not finished`, todo)];
   }
   const missing = await missingMigrations(query);
-  if (missing.length === 0)
-    return [ok('migrations', 'the schema fits this version'), judgeNames(await inspectSkeletons(pool))];
+  if (missing.length === 0) return [ok('migrations', 'the schema fits this version')];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];
 }

@@ -108,7 +108,7 @@ onEachStore('look-alike names', async (t, env) => {
       await signUp(target, anAccount({ username }));
       await sql(
         target.databaseUrl,
-        'UPDATE users SET username = $1, username_skeleton = NULL WHERE username = $2',
+        'UPDATE users SET username = $1, username_skeleton = $1 WHERE username = $2',
         [old.normalize('NFKC'), username],
       );
       t.equal((await logIn(target, old)).user.username, old.normalize('NFKC'), encodeURI(old));

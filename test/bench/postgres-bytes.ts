@@ -65,8 +65,8 @@ export async function measurePostgresBytes(
 async function logIn(prisma: PrismaClient, sessions: number): Promise<Map<TokenKey, SessionState>> {
   const users = Math.ceil(sessions / SESSIONS_PER_USER);
   await prisma.$executeRaw`
-    INSERT INTO users (username, email, name, password_hash)
-    SELECT 'user-' || i, 'user-' || i || '@example.com', 'Ada Lovelace', '' FROM generate_series(1, ${users}) AS i`;
+    INSERT INTO users (username, username_skeleton, email, name, password_hash)
+    SELECT 'user-' || i, 'user-' || i, 'user-' || i || '@example.com', 'Ada Lovelace', '' FROM generate_series(1, ${users}) AS i`;
   const userIds = shuffled(Array.from({ length: sessions }, (_, i) => 1 + (i % users)));
   const now = Date.now();
   const states = new Map<TokenKey, SessionState>();

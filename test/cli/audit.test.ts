@@ -94,7 +94,6 @@ test('every command that changes something leaves one event, also if it is refus
     details: { ended: 0, done: true },
   });
   t.match(await run('user delete new-grace --yes'), { event: 'user.delete', outcome: 'refused' });
-  await run('user skeletons');
   t.match(await run('client create billing'), { subject: { client_name: 'billing', client_id: /^lkc_/ } });
   t.match(await run('client create shop --may users.read,revoke'), {
     details: { rights: 'revoke,users.read' },

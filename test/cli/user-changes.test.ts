@@ -79,7 +79,7 @@ test('without a running replica the record changes, and the exit code says that 
   const { url: DATABASE_URL } = await testDatabase(t);
   await sql(
     DATABASE_URL,
-    `INSERT INTO users (id, username, email, name, password_hash) VALUES (7, 'ada', 'ada@example.com', 'Ada', '')`,
+    `INSERT INTO users (id, username, username_skeleton, email, name, password_hash) VALUES (7, 'ada', 'ada', 'ada@example.com', 'Ada', '')`,
   );
   const set = await latchkey(['user', 'roles', 'ada', '--set', 'admin', '--json'], { DATABASE_URL });
   t.match(set, { code: 1, audit: [{ details: { done: false } }] });

@@ -60,8 +60,8 @@ test('an export to standard output is nothing but lines; it never replaces a fil
   t.match(empty, { code: 0, stdout: '', stderr: '{"exported":0}\n' });
   await sql(
     DATABASE_URL,
-    `INSERT INTO users (username, email, name, password_hash)
-     SELECT 'u' || n, n || '@example.com', 'Ada', '' FROM generate_series(1, 1200) AS n`,
+    `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+     SELECT 'u' || n, 'u' || n, n || '@example.com', 'Ada', '' FROM generate_series(1, 1200) AS n`,
   );
   const { stdout, stderr } = await latchkey(['user', 'export'], { DATABASE_URL });
   const names = stdout
@@ -93,8 +93,8 @@ test('a reader that goes away ends an export with a reason', async (t) => {
   const { url } = await testDatabase(t);
   await sql(
     url,
-    `INSERT INTO users (username, email, name, password_hash)
-     SELECT 'u' || n, n || '@example.com', repeat('x', 100), '' FROM generate_series(1, 5000) AS n`,
+    `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+     SELECT 'u' || n, 'u' || n, n || '@example.com', repeat('x', 100), '' FROM generate_series(1, 5000) AS n`,
   );
   const cli = new URL('../../src/cli.js', import.meta.url).pathname;
   const { stderr } = spawnSync(

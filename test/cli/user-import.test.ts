@@ -87,7 +87,7 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   await sql(
     DATABASE_URL,
     `INSERT INTO users (username, username_skeleton, email, name, password_hash)
-     VALUES ('taken', 'taken', 'old@example.com', 'Old', ''), ('pay', NULL, 'pay@example.com', 'Old', '')`,
+     VALUES ('taken', 'taken', 'old@example.com', 'Old', ''), ('pay', 'pay', 'pay@example.com', 'Old', '')`,
   );
   const lines: [UserLine | string | Buffer, RegExp | null][] = [
     [aLine('first'), null],

@@ -37,8 +37,8 @@ test('user list shows accounts in pages, in the order of ids', async (t) => {
   t.strictSame(await list(), { users: [], next: null });
   await sql(
     DATABASE_URL,
-    `INSERT INTO users (id, username, email, name, password_hash, disabled_at)
-     SELECT n, 'u' || n, n || '@example.com', 'Ada', '', CASE WHEN n = 3 THEN now() END FROM generate_series(1, 5) AS n`,
+    `INSERT INTO users (id, username, username_skeleton, email, name, password_hash, disabled_at)
+     SELECT n, 'u' || n, 'u' || n, n || '@example.com', 'Ada', '', CASE WHEN n = 3 THEN now() END FROM generate_series(1, 5) AS n`,
   );
   t.match(await list('--limit', '2'), { users: [{ id: 1 }, { id: 2 }], next: 2 });
   t.match(await list('--limit', '2', '--after', '2'), {

@@ -30,7 +30,6 @@ test('a healthy database', async (t) => {
     'database connections',
     'clock of the database',
     'migrations',
-    'usernames',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });

@@ -60,7 +60,7 @@ test('PostgreSQL over TLS, with the two roles of docs/operating.md', { skip }, a
     const days = (Number(end) - Date.now() / 1000) / 86_400;
     t.ok(days > 1 && days < 3, `the certificate of two days ends in ${days}`);
     t.equal(await service.stop(), 0);
-    for (const command of [['purge'], ['client', 'list'], ['user', 'skeletons'], ['migrate']]) {
+    for (const command of [['purge'], ['client', 'list'], ['migrate']]) {
       t.match(await latchkey(command, serving), { code: 0 }, command.join(' '));
     }
     const { stdout } = await latchkey(['doctor'], serving);

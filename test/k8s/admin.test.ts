@@ -121,7 +121,6 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['user enable', ['ada'], /^enabled$/],
   ['user reset', ['ada'], /^reset_token /],
   ['user tokens', ['ada'], /\b0\b|\bno\b/],
-  ['user skeletons', [], /\b0\b/],
   ['user export', ['EXPORT'], /^exported 1 accounts/],
   ['user delete', ['ada', '--yes'], /^deleted, 0 tokens ended$/],
   // The names of a deleted account are reserved.

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type Test } from 'tap';
+import { bareEnvironment } from '../support/environment.ts';
+import { testFolder } from '../support/folder.ts';
 
-// `npm run prose`: the words that cspell.config.yaml refuses.
-
-const ROOT = new URL('../../../', import.meta.url).pathname;
-const CONFIG = 'cspell.config.yaml';
+const PROGRAM = new URL('../../../scripts/prose.mjs', import.meta.url).pathname;
 
 /** A file of each kind, with a refused word on its last line. */
 const PLANTS: Readonly<Record<string, string>> = {
@@ -37,7 +36,7 @@ const PLANTS: Readonly<Record<string, string>> = {
 
 test('refuses a word in each kind of file', (t) => {
   const root = folder(t, PLANTS);
-  const { status, stdout } = cspell(root);
+  const { status, stdout } = prose(root);
   t.equal(status, 1);
   for (const [file, text] of Object.entries(PLANTS)) {
     const line = text.split('\n').length - 1;
@@ -51,27 +50,28 @@ test('refuses a word in each kind of file', (t) => {
 
 test('finds a word at the end of a long file', (t) => {
   const text = 'Words that are fine, again and again.\n'.repeat(5_000);
-  const { status, stdout } = cspell(folder(t, { 'docs/long.md': `${text}Nobody.\n` }));
+  const { status, stdout } = prose(folder(t, { 'docs/long.md': `${text}Nobody.\n` }));
   t.equal(status, 1);
-  t.match(stdout, 'docs/long.md:5001:1 - Forbidden word (Nobody)');
+  t.match(stdout, 'docs/long.md:5001:Nobody: write "no client"');
   t.end();
 });
 
 test('accepts other words, spelt as they may be', (t) => {
-  const { status, stdout } = cspell(folder(t, { 'docs/fine.md': 'A cleint that kwnos sombody else.\n' }));
+  const { status, stdout } = prose(folder(t, { 'docs/fine.md': 'A cleint that kwnos sombody else.\n' }));
   t.equal(stdout, '');
   t.equal(status, 0);
   t.end();
 });
 
-test('fails if it read no file', (t) => {
-  t.match(cspell(folder(t, {})), { status: 1, stderr: /Files checked: 0/ });
+test('fails if it cannot search', (t) => {
+  const { status, stderr } = prose(testFolder(t), '/none');
+  t.equal(status, 1);
+  t.match(stderr, 'git grep failed');
   t.end();
 });
 
 function folder(t: Test, files: Readonly<Record<string, string>>): string {
-  const root = t.testdir({});
-  writeFileSync(join(root, CONFIG), readFileSync(join(ROOT, CONFIG)));
+  const root = testFolder(t);
   for (const [file, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), text);
@@ -79,11 +79,6 @@ function folder(t: Test, files: Readonly<Record<string, string>>): string {
   return root;
 }
 
-function cspell(cwd: string) {
-  const program = join(ROOT, 'node_modules/cspell/bin.mjs');
-  return run(cwd, [program, 'lint', '--no-progress', '--no-color', '--config', CONFIG, '.']);
-}
-
-function run(cwd: string, words: string[]) {
-  return spawnSync(process.execPath, words, { cwd, encoding: 'utf8' });
+function prose(cwd: string, PATH = process.env.PATH) {
+  return spawnSync(process.execPath, [PROGRAM], { cwd, env: bareEnvironment({ PATH }), encoding: 'utf8' });
 }

@@ -82,18 +82,21 @@ test('reports skipped tests, and fails for them with CI=true', (t) => {
   t.end();
 });
 
-test('TEST_RAN=FILE gets the tests that passed, by the path of their source', (t) => {
-  const record = join(t.testdir({}), 'ran');
+test('TEST_RAN=FILE gets the tests that passed, and TEST_DURATIONS=FILE how long each file took', (t) => {
+  const folder = t.testdir({});
+  const [record, durations] = [join(folder, 'ran'), join(folder, 'durations')];
   const half = `${GOOD}
 test('b', (t) => { t.ok(false); t.end(); });
 test('outer', async (t) => { await t.test('inner #1', (t) => { t.ok(true); t.end(); }); });`;
-  run(t, { 'http/half': half, 'http/skipped': LEFT_OUT }, { env: { TEST_RAN: record } });
+  const env = { TEST_RAN: record, TEST_DURATIONS: durations };
+  run(t, { 'http/half': half, 'http/skipped': LEFT_OUT }, { env });
   run(t, { 'http/a': GOOD }, { env: { TEST_RAN: record } });
   t.strictSame(readFileSync(record, 'utf8').split('\n'), [
     ...['a', 'inner #1', 'outer'].map((name) => `test/http/half.test.ts\t${name}`),
     'test/http/a.test.ts\ta',
     '',
   ]);
+  t.match(readFileSync(durations, 'utf8'), /^dist\/test\/http\/half\.test\.js\t\d\n/m);
   t.end();
 });
 
@@ -150,6 +153,8 @@ function run(
     rmSync(folder, { recursive: true, force: true });
   });
   cpSync(join(ROOT, 'scripts'), join(folder, 'scripts'), { recursive: true });
+  mkdirSync(join(folder, '.ci'));
+  cpSync(join(ROOT, '.ci/durations.json'), join(folder, '.ci/durations.json'));
   writeFileSync(join(folder, 'scripts/build.mjs'), '');
   const noDatabase = 'export const openTestDatabase = async () => ({ close: async () => {} });';
   writeFileSync(join(folder, 'scripts/test-database.mjs'), noDatabase);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { migrationNames, shippedMigrations } from '../../src/infra/postgres/migration-files.ts';
-import { createMigration, CreateMigrationError } from './create-migration.ts';
+import { createMigration, CreateMigrationError, waitsWithoutLimit } from './create-migration.ts';
 import { testDatabase } from './postgres.ts';
 
 const shipped = migrationNames(shippedMigrations());
@@ -25,13 +25,22 @@ async function create(t: Test, name: string, folder: string, now = new Date('299
   return createMigration(url, name, { folder, now });
 }
 
+const readSql = (folder: string, name = '') => readFileSync(join(folder, name, 'migration.sql'), 'utf8');
+
 test('writes the migration that leads from the earlier ones to schema.prisma', async (t) => {
   const folder = migrations(t, 1);
+  const earlier = readSql(folder, shipped[0])
+    .replace('    "audience" TEXT,\n', '')
+    .replace(/CREATE UNIQUE INDEX "service_clients_audience_key".*/, '');
+  writeFileSync(join(folder, shipped[0] ?? '', 'migration.sql'), earlier);
   const name = await create(t, 'the_rest', folder);
   t.equal(name, '29990102030405_the_rest');
-  const sql = readFileSync(join(folder, name ?? '', 'migration.sql'), 'utf8');
-  t.match(sql, 'CREATE TABLE "service_clients"');
-  t.notMatch(sql, 'CREATE TABLE "users"');
+  const sql = readSql(folder, name);
+  t.match(
+    sql,
+    /^SET LOCAL lock_timeout = '2s';\n\n[^]*ALTER TABLE "service_clients" ADD COLUMN +"audience" TEXT;/,
+  );
+  t.notMatch(sql, 'CREATE TABLE');
   t.equal(
     await create(t, 'nothing', folder, new Date('2999-01-02T03:04:06Z')),
     undefined,
@@ -44,6 +53,15 @@ test('writes nothing if there is no difference', async (t) => {
   const folder = migrations(t, shipped.length);
   t.equal(await create(t, 'nothing', folder), undefined);
   t.same(migrationNames(folder), shipped);
+});
+
+test('a migration that alters a table limits its wait', (t) => {
+  for (const name of shipped) t.notOk(waitsWithoutLimit(readSql(shippedMigrations(), name)), name);
+  const altering = '-- Why.\nALTER TABLE "users" ADD COLUMN "phone" TEXT;\n';
+  t.ok(waitsWithoutLimit(altering));
+  t.notOk(waitsWithoutLimit(`-- Why.\nSET LOCAL lock_timeout = '2s';\n${altering}`));
+  t.notOk(waitsWithoutLimit('CREATE INDEX CONCURRENTLY "one" ON "users"("id");'));
+  t.end();
 });
 
 test('refuses a name that cannot be a folder’s', async (t) => {

@@ -9,6 +9,15 @@ export class CreateMigrationError extends Error {
   override name = 'CreateMigrationError';
 }
 
+/** A statement that waits for a table holds up all later ones on it. CONCURRENTLY waits too, but holds nothing up. */
+const LIMIT = "SET LOCAL lock_timeout = '2s';\n\n";
+
+/** Whether a migration alters a table and does not begin with a limit for its wait (docs/migrations.md). */
+export function waitsWithoutLimit(sql: string): boolean {
+  const [first = ''] = sql.split('\n').filter((line) => line !== '' && !line.startsWith('--'));
+  return /^ALTER TABLE/m.test(sql) && !first.startsWith('SET LOCAL lock_timeout');
+}
+
 interface Options {
   folder?: string;
   now?: Date;
@@ -33,7 +42,7 @@ export async function createMigration(
   const sql = await schemaDifference(databaseUrl);
   if (sql === '') return undefined;
   mkdirSync(join(folder, created));
-  writeFileSync(join(folder, created, 'migration.sql'), sql);
+  writeFileSync(join(folder, created, 'migration.sql'), waitsWithoutLimit(sql) ? LIMIT + sql : sql);
   return created;
 }
 

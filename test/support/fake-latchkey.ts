@@ -41,8 +41,8 @@ export interface FakeLatchkey {
   refusals: Map<string, number>;
   /** The answer of introspection. It may be slow. */
   introspect: (token: string) => Promise<object> | object;
-  /** The audience that introspection says the client may ask about; undefined as an earlier release. */
-  audience: string | undefined;
+  /** The audience that introspection says the client may ask about. */
+  audience: string;
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -126,7 +126,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       for await (const chunk of request) body += String(chunk);
       const token = new URLSearchParams(body).get('token') ?? '';
       fake.introspected.push(token);
-      if (fake.audience !== undefined) response.setHeader('x-latchkey-audience', fake.audience);
+      response.setHeader('x-latchkey-audience', fake.audience);
       json(await fake.introspect(token));
     } else response.writeHead(404).end();
   }

@@ -28,8 +28,8 @@ export const previousReleaseMissing: false | string =
   );
 
 /**
- * The newest tag before this commit. Without a tag, the commit before the newest migration. If that migration is not
- * committed yet, this commit.
+ * The newest tag before this commit. Without a tag, the commit before the newest migration, but not before the first
+ * one. If that migration is not committed yet, this commit.
  */
 function previousReleaseName(): string | null {
   const tags = git(
@@ -45,9 +45,11 @@ function previousReleaseName(): string | null {
   if (tags === null) return null;
   const [newest] = tags.split('\n');
   if (newest) return newest;
-  const migration = join('prisma/migrations', migrationNames(shippedMigrations()).at(-1) ?? '');
+  const names = migrationNames(shippedMigrations());
+  const migration = join('prisma/migrations', names.at(-1) ?? '');
   const added = git('log', '-1', '--diff-filter=A', '--format=%H', '--', migration);
-  return git('rev-parse', '--verify', '--quiet', added ? `${added}^` : 'HEAD');
+  const before = names.length === 1 ? added : `${added ?? ''}^`;
+  return git('rev-parse', '--verify', '--quiet', added ? (before ?? '') : 'HEAD');
 }
 
 /** Builds it in a new folder, with the packages of this version: they need no network. */

@@ -9,7 +9,7 @@ const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
 const answering = (answer: unknown) =>
   makeIntrospect({ introspect: () => Promise.resolve(answer as Record<string, unknown>) }, () => 0);
 
-test('returns the roles of an active token; none if Latchkey is of a release without roles', async (t) => {
+test('returns the roles of an active token', async (t) => {
   t.strictSame(await answering({ ...GOOD, roles: ['editor'] })('token', TOKEN), ['editor']);
   t.strictSame(await answering({ ...GOOD, roles: [] })('token', TOKEN), []);
   t.strictSame(await answering(GOOD)('token', TOKEN), []);

@@ -108,8 +108,7 @@ export function makeLatchkey(
   /** To a client of another audience every token is inactive. That is no fault of the tokens. */
   function checkAudience(answered: Headers): void {
     const found = answered.get('x-latchkey-audience');
-    // Earlier releases of Latchkey do not say it.
-    if (found === null || found === encodeURI(audience)) return;
+    if (found === encodeURI(audience)) return;
     throw unavailable('configuration', 'the client may ask about tokens for another audience only', {
       ...{ expected: audience, found },
     });

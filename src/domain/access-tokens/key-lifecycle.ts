@@ -37,20 +37,12 @@ export function signerOf(keys: KeySet): SigningKey {
 
 /** What the replicas have recorded about a key; milliseconds since 1970, by the database's clock. */
 export interface KeyRecord {
-  /** null if the key is older than these records. */
-  firstSeenAt: number | null;
+  /** When the last replica loaded it; null for the keys of the first replica ever. */
   publishedAt: number | null;
   /** null while it may not sign. */
   signsSince: number | null;
   /** When a replica last signed with it, as recorded; null for never. */
   signedAt: number | null;
-}
-
-/** The number of long-lived tokens that have neither ended nor expired, by the key that signed them. */
-export interface LongLivedTokens {
-  signedBy: ReadonlyMap<string, number>;
-  /** Tokens without a recorded key, and the creation of the newest one in milliseconds since 1970. */
-  unknown: { count: number; newest: number };
 }
 
 /**
@@ -66,13 +58,14 @@ export interface KeyLife {
   since: number | null;
   /** When it begins to sign, or can be retired; milliseconds since 1970, null if not known. */
   next: number | null;
-  /** Good long-lived tokens that it signed, or may have signed. */
+  /** Good long-lived tokens that it signed. */
   longLived: number;
 }
 
 interface Circumstances {
   records: ReadonlyMap<string, KeyRecord>;
-  longLived: LongLivedTokens;
+  /** How many long-lived tokens have neither ended nor expired, by the key that signed them. */
+  longLived: ReadonlyMap<string, number>;
   /** Milliseconds since 1970. */
   now: number;
   /** KEY_PUBLISH_LEAD and ACCESS_TOKEN_TTL, in seconds. */
@@ -88,7 +81,7 @@ export function describeKeys(kids: readonly string[], circumstances: Circumstanc
     const record = records.get(kid);
     if (!record) return { kid, state: 'unseen', since: null, next: null, longLived: 0 };
     const { publishedAt, signsSince, signedAt } = record;
-    const tokens = mayHaveSigned(kid, record, longLived);
+    const tokens = longLived.get(kid) ?? 0;
     if (signsSince === null && signedAt === null) {
       const isNext = publishedAt !== null && (signer < 0 || i < signer);
       const next = isNext ? publishedAt + lead * 1000 : null;
@@ -100,10 +93,4 @@ export function describeKeys(kids: readonly string[], circumstances: Circumstanc
     const state = now >= next && tokens === 0 ? 'retirable' : 'verifying';
     return { kid, state, since: signedLast, next: tokens > 0 ? null : next, longLived: tokens };
   });
-}
-
-function mayHaveSigned(kid: string, { firstSeenAt }: KeyRecord, tokens: LongLivedTokens): number {
-  const { count, newest } = tokens.unknown;
-  const isOlder = firstSeenAt === null || firstSeenAt <= newest;
-  return (tokens.signedBy.get(kid) ?? 0) + (isOlder ? count : 0);
 }

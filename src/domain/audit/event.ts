@@ -237,10 +237,6 @@ export const EVENTS = {
   'user.export': command('`latchkey user export`, which writes password hashes and e-mail addresses', {
     exported: Type.Optional(Count('Accounts that it wrote', 100_000)),
   }),
-  'user.skeletons': command('`latchkey user skeletons`', {
-    filled: Type.Optional(Count('Accounts that got a skeleton', 4)),
-    colliding: Type.Optional(Count('Accounts that look like an older one', 0)),
-  }),
   'client.create': command('`latchkey client create`', {
     ...CLIENT,
     ...RIGHTS,

@@ -42,7 +42,7 @@ export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
  * the generation of the pair, absent on LLTs. They hold no personal data. `roles` are those of the time of issue;
- * absent if there are none, on refresh tokens, on LLTs and on tokens of releases without roles.
+ * absent if there are none, on refresh tokens and on LLTs.
  */
 export interface Claims {
   sub: string;

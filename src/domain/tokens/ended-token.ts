@@ -9,7 +9,7 @@ import { sessionExpiry, type Lifetimes } from './claims.ts';
 export const END_REASONS = ['logout', 'reuse', 'password', 'admin', 'replaced'] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
-/** `expired` follows from the record. `unknown`: the release that ended it wrote no reason, or a backup lost it. */
+/** `expired` follows from the record. `unknown`: a later release gave a reason that this one does not know. */
 export const SHOWN_REASONS = [...END_REASONS, 'expired', 'unknown'] as const;
 export type ShownReason = (typeof SHOWN_REASONS)[number];
 
@@ -40,7 +40,7 @@ export interface EndedToken {
 /**
  * How a token ended, by its record. A token that expired before it was revoked counts as expired. The theft of a
  * session is always shown, since the session's record may be behind.
- * @param reason as recorded: null, or a reason of a later release that this one does not know.
+ * @param reason as recorded; null if it is not revoked.
  * @param written the end that `finalEnd` returned before; it counts even if the lifetimes have changed since.
  * @returns null if it has not ended by `now` (ms).
  */

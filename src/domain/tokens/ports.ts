@@ -23,7 +23,7 @@ export interface NewLongLived {
   kid: string;
   /** Milliseconds since 1970; null for never. */
   expiresAt?: number | null;
-  /** The caller's session, and the generation of its access token; null as on the records of older releases. */
+  /** The caller's session, and the generation of its access token; null without one. */
   createdBy: { sessionId: number; generation: number } | null;
 }
 

@@ -26,7 +26,7 @@ const EndedSchema = Type.Object(
     ended_at: Timestamp,
     reason: Type.Enum([...SHOWN_REASONS], {
       type: 'string',
-      description: 'Why it ended; `unknown` if the release that ended it did not record the reason',
+      description: 'Why it ended; `unknown` if a later release recorded a reason that this one does not know',
       examples: ['logout'],
     }),
   },

@@ -54,8 +54,8 @@ export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unkno
 }
 
 /**
- * Stands in the place of our own hash. Replicas of a release before imports compute it like any other, and refuse the
- * login. Its salt names the imported hash (infra/postgres/stored-hash.ts).
+ * Stands in the place of our own hash, and nothing opens it. Its salt names the imported hash
+ * (infra/postgres/stored-hash.ts).
  */
 function placeholderFor(imported: string, cost: ScryptCost): Buffer {
   return hashThatNothingOpens(cost, createHash('sha256').update(imported).digest());

@@ -1,4 +1,4 @@
-import type { KeyRecord, LongLivedTokens } from '../../domain/access-tokens/key-lifecycle.ts';
+import type { KeyRecord } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
@@ -14,11 +14,10 @@ export function readKeyRecords(prisma: PrismaClient): Promise<KeyRecords> {
     const [clock] = await prisma.$queryRaw<[{ now: Date }]>`SELECT statement_timestamp() AS now`;
     const rows = await prisma.publishedKey.findMany();
     const records = rows.map((row): [string, KeyRecord] => {
-      const { kid, firstSeenAt, publishedAt, signsSince, signedAt } = row;
+      const { kid, publishedAt, signsSince, signedAt } = row;
       return [
         kid,
         {
-          firstSeenAt: firstSeenAt?.getTime() ?? null,
           publishedAt: publishedAt?.getTime() ?? null,
           signsSince: signsSince?.getTime() ?? null,
           signedAt: signedAt?.getTime() ?? null,
@@ -34,26 +33,22 @@ const PAGE = 50_000;
 
 interface Page {
   last: bigint | null;
-  groups: { kid: string | null; count: number; newest: number }[];
+  groups: { kid: string; count: number }[];
 }
 
 /** Counts the good long-lived tokens by the key that signed them. @throws AuthError `unavailable` */
-export async function countLongLived(prisma: PrismaClient, page = PAGE): Promise<LongLivedTokens> {
+export async function countLongLived(
+  prisma: PrismaClient,
+  page = PAGE,
+): Promise<ReadonlyMap<string, number>> {
   const signedBy = new Map<string, number>();
-  const unknown = { count: 0, newest: 0 };
   let after: bigint | null = 0n;
   while (after !== null) {
     const { last, groups }: Page = await mapDatabaseErrors(() => readPage(prisma, after ?? 0n, page));
-    for (const { kid, count, newest } of groups) {
-      if (kid !== null) signedBy.set(kid, (signedBy.get(kid) ?? 0) + count);
-      else {
-        unknown.count += count;
-        unknown.newest = Math.max(unknown.newest, newest);
-      }
-    }
+    for (const { kid, count } of groups) signedBy.set(kid, (signedBy.get(kid) ?? 0) + count);
     after = last;
   }
-  return { signedBy, unknown };
+  return signedBy;
 }
 
 async function readPage(prisma: PrismaClient, after: bigint, limit: number): Promise<Page> {
@@ -61,8 +56,8 @@ async function readPage(prisma: PrismaClient, after: bigint, limit: number): Pro
     SELECT max(id) AS last FROM (SELECT id FROM tokens WHERE id > ${after} ORDER BY id LIMIT ${limit}) AS page`;
   if (end.last === null) return { last: null, groups: [] };
   const groups = await prisma.$queryRaw<Page['groups']>`
-    SELECT kid, count(*)::int AS count, (extract(epoch FROM max(created_at)) * 1000)::float8 AS newest
-    FROM tokens WHERE id > ${after} AND id <= ${end.last} AND type = 'llt' AND revoked_at IS NULL
+    SELECT kid, count(*)::int AS count FROM tokens
+    WHERE id > ${after} AND id <= ${end.last} AND type = 'llt' AND revoked_at IS NULL
       AND (expires_at IS NULL OR expires_at > statement_timestamp())
     GROUP BY kid`;
   return { last: end.last, groups };

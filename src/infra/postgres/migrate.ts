@@ -191,18 +191,9 @@ function explain({ name, logs }: Pick<MigrationRecord, 'name' | 'logs'>, reason?
   const connectionLost = `The connection ended before the database reported a cause${reason === undefined ? '' : `: ${reason}`}.`;
   return [
     `the migration ${name} failed half-way, so nothing more is applied.`,
-    logs ? `The database said:\n${withoutTrace(logs)}` : connectionLost,
+    logs ? `The database said:\n${logs.trim()}` : connectionLost,
     'Fix the cause, then record how the migration was resolved:',
     `  npx latchkey migrate --resolve-rolled-back ${name}   to run it again (first drop what it left: an INVALID index of CREATE INDEX CONCURRENTLY)`,
     `  npx latchkey migrate --resolve-applied ${name}       if you have completed it by hand`,
   ].join('\n');
-}
-
-/** Removes the preamble and source locations from a log of Prisma, which earlier releases used. */
-function withoutTrace(logs: string): string {
-  const [said = ''] = logs.split(/\n\s*0: /, 1);
-  return said
-    .replace(/^external connector error\s*/, '')
-    .replace('Error querying the database: ', '')
-    .trim();
 }

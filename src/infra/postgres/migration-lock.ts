@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { MigrationError, MigrationStopped } from './migration-error.ts';
 
-/** The id of Prisma's own migration lock, so that Prisma's CLI, earlier releases and this code exclude each other. */
+/** The id of Prisma's own migration lock, so that Prisma's CLI and this code exclude each other. */
 export const prismaLock = 72707369;
 
 /** Milliseconds between two attempts. */

@@ -44,23 +44,15 @@ export async function findTaken(
 ): Promise<'username_taken' | 'email_taken' | null> {
   const { username, email } = names;
   if (username === undefined && email === undefined) return null;
-  const skeleton = username === undefined ? '' : skeletonOf(username);
-  // An account of a release before skeletons: an ASCII name is its own skeleton.
-  const alike = username === undefined ? [] : [username, skeleton];
+  const skeleton = username === undefined ? null : skeletonOf(username);
   const found = await db.user.findMany({
     where: {
       id: { not: except },
-      OR: [
-        ...(username === undefined ? [] : [{ username: { in: alike } }, { skeleton }]),
-        ...(email === undefined ? [] : [{ email }]),
-      ],
+      OR: [...(skeleton === null ? [] : [{ skeleton }]), ...(email === undefined ? [] : [{ email }])],
     },
-    select: { username: true, skeleton: true },
+    select: { skeleton: true },
   });
-  const looksAlike = found.some(
-    (user) => alike.includes(user.username) || (username !== undefined && user.skeleton === skeleton),
-  );
-  if (looksAlike) return 'username_taken';
+  if (found.some((user) => user.skeleton === skeleton)) return 'username_taken';
   // Asked second: an account that is deleted between the two is found by one of them.
   const hashes = reserved(names);
   const held = await findReserved(db, hashes);

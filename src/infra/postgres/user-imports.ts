@@ -124,7 +124,6 @@ async function addUsers(
   lines: UserLine[],
   reserved: ReservedHashes,
 ): Promise<RefusedLine[]> {
-  // An account of a release before skeletons conflicts with no index if it only looks alike.
   const taken = await takenLines(tx, lines);
   // Asked second: an account that is deleted between the two is found by one of them.
   for (const line of await findReservedLines(tx, lines, reserved))
@@ -181,21 +180,18 @@ const TAKEN_TEXTS = {
 async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
   const wanted = lines.map(({ line, user: { username, email } }) => ({
-    ...{ line, username, email, skeleton: skeletonOf(username) },
+    ...{ line, email, skeleton: skeletonOf(username) },
   }));
   const skeletons = wanted.map(({ skeleton }) => skeleton);
-  // An ASCII name is its own skeleton.
-  const names = [...wanted.map(({ username }) => username), ...skeletons];
   const emails = wanted.map(({ email }) => email);
-  const holders = await tx.$queryRaw<{ username: string; skeleton: string | null; email: string }[]>`
-    SELECT username, username_skeleton AS skeleton, email FROM users WHERE username = ANY(${names}::text[])
-    UNION SELECT username, username_skeleton, email FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
-    UNION SELECT username, username_skeleton, email FROM users WHERE email = ANY(${emails}::text[])`;
-  const takenNames = new Set(holders.flatMap(({ username, skeleton }) => [username, skeleton ?? username]));
+  const holders = await tx.$queryRaw<{ skeleton: string; email: string }[]>`
+    SELECT username_skeleton AS skeleton, email FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
+    UNION SELECT username_skeleton, email FROM users WHERE email = ANY(${emails}::text[])`;
+  const takenSkeletons = new Set(holders.map(({ skeleton }) => skeleton));
   const takenEmails = new Set(holders.map(({ email }) => email));
   const taken = new Map<number, string>();
-  for (const { line, username, skeleton, email } of wanted) {
-    if (takenNames.has(username) || takenNames.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
+  for (const { line, skeleton, email } of wanted) {
+    if (takenSkeletons.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
     else if (takenEmails.has(email)) taken.set(line, TAKEN_TEXTS.email);
   }
   return taken;

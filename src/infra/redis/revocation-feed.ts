@@ -67,10 +67,10 @@ export function makeRedisRevocationFeed(
   };
 }
 
-function readEntry([id, [kind, text, , version]]: FeedReply[4][number]): FeedEvent {
+function readEntry([id, [kind, text]]: FeedReply[4][number]): FeedEvent {
   const seq = Number.parseInt(id);
   const [userId = NaN, number = NaN] = text.split(':').map(Number);
-  if (version !== undefined) return { seq, type: 'user_changed', userId, version: Number(version) };
+  if (kind === 'changed') return { seq, type: 'user_changed', userId, version: number };
   if (kind === 'user') return { seq, type: 'user_revoked', userId, before: number };
   return { seq, type: 'revoked', tokenId: number, userId };
 }

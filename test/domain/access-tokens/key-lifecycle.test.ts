@@ -15,7 +15,6 @@ const order = (kids: string[], active: string[] | null) =>
 
 /** A key that signs for an hour. */
 const aRecord = (more: Partial<KeyRecord> = {}): KeyRecord => ({
-  firstSeenAt: NOW - 120 * MINUTE,
   publishedAt: NOW - 110 * MINUTE,
   signsSince: NOW - 100 * MINUTE,
   signedAt: NOW,
@@ -30,7 +29,7 @@ function judge(
 ) {
   return describeKeys(kids, {
     records: new Map(Object.entries(records)),
-    longLived: { signedBy: new Map(), unknown: { count: 0, newest: 0 } },
+    longLived: new Map(),
     now: NOW,
     lead: 600,
     accessTokenTtl: 900,
@@ -81,26 +80,9 @@ test('a key is needed until its last token has expired', (t) => {
 
 test('a key is needed as long as a long-lived token of it is good', (t) => {
   const past = aRecord({ signedAt: NOW - 60 * MINUTE });
-  const old = (
-    longLived: { signedBy?: [string, number][]; unknown?: { count: number; newest: number } },
-    record = past,
-  ) =>
-    judge({ new: aRecord(), old: record }, ['new', 'old'], {
-      longLived: {
-        signedBy: new Map(longLived.signedBy),
-        unknown: longLived.unknown ?? { count: 0, newest: 0 },
-      },
-    })[1];
-  t.match(old({ signedBy: [['old', 2]] }), { state: 'verifying', next: null, longLived: 2 });
-  t.match(old({ signedBy: [['new', 2]] }), { state: 'retirable', longLived: 0 });
-  const seen = past.firstSeenAt ?? 0;
-  t.match(
-    old({ unknown: { count: 3, newest: seen - 1 } }),
-    { state: 'retirable' },
-    'created before the key existed',
-  );
-  t.match(old({ unknown: { count: 3, newest: seen } }), { state: 'verifying', longLived: 3 });
-  const always = { ...past, firstSeenAt: null, publishedAt: null };
-  t.match(old({ unknown: { count: 3, newest: 1 } }, always), { state: 'verifying', longLived: 3 });
+  const old = (...signedBy: [string, number][]) =>
+    judge({ new: aRecord(), old: past }, ['new', 'old'], { longLived: new Map(signedBy) })[1];
+  t.match(old(['old', 2]), { state: 'verifying', next: null, longLived: 2 });
+  t.match(old(['new', 2]), { state: 'retirable', longLived: 0 });
   t.end();
 });

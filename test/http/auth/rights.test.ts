@@ -12,7 +12,6 @@ import {
   type TestClient,
 } from '../../support/service-client.ts';
 import { workDone } from '../../support/spy.ts';
-import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
@@ -65,15 +64,6 @@ onEachStore('the feed needs its right, and ends for a reader that loses it', asy
   await until(() => hasEnded);
   await reading;
   missing(t, await call(target, path, { headers: basic(holder) }), 'revocations');
-});
-
-test('a client of an earlier release keeps what it could do', async (t) => {
-  const target = await buildTestApp(t);
-  const { access_token: token } = await signUp(target);
-  const client = await aServiceClient(target.databaseUrl, 'old', []);
-  await sql(target.databaseUrl, `UPDATE service_clients SET rights = DEFAULT`);
-  t.match((await introspect(target, client, token)).json(), { active: true });
-  t.equal((await revoke(target, client, token)).statusCode, 200);
 });
 
 test('a right given to a running service counts at once; the check itself asks no store', async (t) => {

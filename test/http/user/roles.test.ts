@@ -1,6 +1,3 @@
-import { makeTokenCodec } from '../../../src/http/token-codec.ts';
-import { systemClock } from '../../../src/runtime/system-clock.ts';
-import type { Claims } from '../../../src/domain/tokens/claims.ts';
 import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import {
@@ -89,17 +86,6 @@ onEachStore('roles', async (t, env) => {
     t.strictSame(roles, ['editor']);
     t.strictSame(claimsOf(again.access_token), { ...claims, roles: ['auditor'] });
     t.strictSame(claimsOf(again.refresh_token), claimsOf(first.refresh_token));
-  });
-
-  await t.test('a token of a release without roles is good', async (t) => {
-    const { keyRing, issuer, audience } = target.composition.app;
-    const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
-    const { sub, sid, gen, jti, iat, exp } = claimsOf((await logIn(target, account.username)).access_token);
-    const old = codec.sign('access', { sub, sid, gen, jti, iat, exp } as Claims);
-    t.notOk('roles' in claimsOf(old));
-    await assertRoles(t, target, old, 'auditor');
-    const { body } = await introspect(target, service, old);
-    t.match(JSON.parse(body), { active: true, sid, roles: ['auditor'] });
   });
 
   await t.test('a client cannot name its roles', async (t) => {

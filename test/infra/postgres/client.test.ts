@@ -79,7 +79,8 @@ test('the time zone of the database does not change times', async (t) => {
   const postgres = makePostgres({ url, pool: 2, timeout: 5000 });
   t.teardown(() => postgres.close());
   const createdAt = new Date('2026-07-01T12:00:00.000Z');
-  const data = { username: 'ada', email: 'a@b', name: 'Ada', passwordHash: new Uint8Array(96), createdAt };
+  const ada = { username: 'ada', skeleton: 'ada', email: 'a@b', name: 'Ada' };
+  const data = { ...ada, passwordHash: new Uint8Array(96), createdAt };
   await postgres.prisma.user.create({ data });
   await withClient(url, async (client) => {
     const { rows } = await client.query<{ created_at: Date }>('SELECT created_at FROM users');

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -176,12 +176,8 @@ test('the records equal those of Prisma’s migrate deploy', async (t) => {
   const [table, constraints, rows] = await all(ours);
   t.same([table, constraints, rows], await all(theirs));
   t.same([table?.length, rows?.length], [8, 2]);
-  t.same(
-    await migrate(theirs, { folder }),
-    { applied: [], changed: [] },
-    'an earlier release’s database is complete',
-  );
-  t.same(await deploy(ours), { appliedMigrationNames: [] }, 'and an earlier release finds ours complete');
+  t.same(await migrate(theirs, { folder }), { applied: [], changed: [] }, 'what Prisma applied is complete');
+  t.same(await deploy(ours), { appliedMigrationNames: [] }, 'and Prisma finds ours complete');
 });
 
 test('Prisma sees what was applied here, what failed, and how it was settled', async (t) => {
@@ -219,24 +215,14 @@ test('Prisma sees what was applied here, what failed, and how it was settled', a
   t.same(settled?.started_at, settled?.finished_at);
 });
 
-test('a migration that failed under Prisma is explained without its trace', async (t) => {
-  const { url } = await testDatabase(t);
-  const folder = copiedMigrations(t);
-  addMigration(folder, broken, 'SELECT 1/0');
-  await withSchemaEngine(url, (engine) =>
-    engine.applyMigrations({ migrationsList: migrationList(folder), filters: EVERYTHING }),
-  ).catch(() => undefined);
-  t.match(await recordsOf(url, broken), [{ logs: /external connector error[^]+division by zero[^]+0: / }]);
-  const { message } = await failure(migrate(url, { folder }));
-  t.match(message, /said:\n[^\n]*division by zero[^\n]*\nFix the cause/);
-  t.notMatch(message, /external connector|schema_core|\.rs:/);
-});
-
 test('a file that changed after it was applied is named, and not applied again', async (t) => {
   const { url } = await testDatabase(t);
   const folder = copiedMigrations(t);
-  const [first = '', second = ''] = shipped;
-  const text = readFileSync(join(folder, second, 'migration.sql'), 'utf8');
+  const [first = ''] = shipped;
+  const second = '29990101000000_second';
+  const text = 'CREATE TABLE one (id int);\nCREATE TABLE two (id int);\n';
+  addMigration(folder, second, text);
+  t.same(await migrate(url, { folder }), { applied: [second], changed: [] });
   addMigration(folder, first, 'SELECT 1/0');
   addMigration(folder, second, text.replaceAll('\n', '\r\n'));
   t.same(await migrate(url, { folder }), { applied: [], changed: [first] }, 'line endings do not count');

@@ -24,7 +24,7 @@ test('reports each statement by its first word, and each wait for a connection',
   await pool.query('SELECT 1');
   t.strictSame(taken(), ['other true', 'acquired true', 'select true'], 'the first one sets the time zone');
   await prisma.$transaction(async (tx) => {
-    await tx.$executeRaw`INSERT INTO users (username, email, name, password_hash) VALUES ('a', 'b', 'c', '')`;
+    await tx.$executeRaw`INSERT INTO users (username, username_skeleton, email, name, password_hash) VALUES ('a', 'a', 'b', 'c', '')`;
     await tx.$executeRaw`WITH x AS (SELECT 1) UPDATE users SET name = 'd'`;
     await tx.$executeRaw`DELETE FROM users`;
   });

@@ -19,7 +19,8 @@ file.teardown(() => postgres.close());
 async function addUser() {
   const username = `user-${randomBytes(5).toString('hex')}`;
   const passwordHash = new Uint8Array(96);
-  const data = { username, email: `${username}@example.com`, name: 'Ada', passwordHash };
+  const names = { username, skeleton: username, email: `${username}@example.com`, name: 'Ada' };
+  const data = { ...names, passwordHash };
   return toUser(await prisma.user.create({ data }));
 }
 

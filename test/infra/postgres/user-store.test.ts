@@ -23,7 +23,7 @@ test('a page of stored hashes shows one of each cost, and the scan ends', async 
     const values = [`user${i}`, `user${i}@example.com`, aHash(logN, i)];
     await sql(
       url,
-      "INSERT INTO users (username, email, name, password_hash) VALUES ($1, $2, 'Ada', $3)",
+      "INSERT INTO users (username, username_skeleton, email, name, password_hash) VALUES ($1, $1, $2, 'Ada', $3)",
       values,
     );
   }

@@ -81,17 +81,6 @@ test('what was added is counted', { skip: redisMissing }, async (t) => {
 });
 
 // It reads the first field as a token, or as all tokens of a user up to a number.
-test(
-  'to an earlier release, a changed user is a token that does not exist',
-  { skip: redisMissing },
-  async (t) => {
-    const { feed, redis, prefix } = await open(t);
-    await feed.publishChanged([{ id: 7, version: 3 }]);
-    const [[, fields] = []] = await redis.xrange(`${prefix}{feed}:stream`, '-', '+');
-    t.strictSame(fields, ['token', `7:${Number.MAX_SAFE_INTEGER}`, 'version', '3']);
-  },
-);
-
 for (const [what, spoil] of [
   ['its state is gone', (redis: Redis, prefix: string) => redis.del(`${prefix}{feed}:state`)],
   ['its stream is gone', (redis: Redis, prefix: string) => redis.del(`${prefix}{feed}:stream`)],

@@ -28,7 +28,7 @@ export type FeedReply = [
   last: string,
   added: number,
   isThere: number,
-  entries: [id: string, [kind: string, text: string, name?: string, version?: string]][],
+  entries: [id: string, [kind: string, text: string]][],
 ];
 
 /** Our scripts as commands. The header of each file in `lua/` documents input and output. */

@@ -18,8 +18,7 @@ local function present(keys, generation)
 
   if token[2] == 'reused' then return 'reused' end
   if token[2] then return 'revoked' end
-  -- A replica of a release without roles writes a user without them. That does not say that the user has none.
-  if not token[1] or not user[5] then
+  if not token[1] or not user[1] then
     local time = redis.call('TIME')
     local now = string.format('%.0f', time[1] * 1000000 + time[2])
     plant(keys[2], now)

@@ -14,12 +14,9 @@
       'changed' a user's version
   Output:
     {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}}
-    fields: 'token' or 'user', 'USER:NUMBER'; of 'changed' 'token', 'USER:NO_TOKEN', 'version', NUMBER
+    fields: kind, 'USER:NUMBER'
   Errors: none of its own
 ]]
--- A replica of a release without 'changed' reads only the first two fields: a token that no sequence of ids reaches.
-local NO_TOKEN = ':9007199254740991'
-
 local function serverId()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
     .. string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -50,9 +47,7 @@ for i = 9, #ARGV, 3 do
     redis.call('ZADD', KEYS[3], now, name)
     if kind ~= 'covered' then
       last = last + 1
-      local fields = { kind == 'user' and 'user' or 'token', user .. ':' .. number }
-      if kind == 'changed' then fields = { 'token', user .. NO_TOKEN, 'version', number } end
-      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), unpack(fields))
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], string.format('%.0f-0', last), kind, user .. ':' .. number)
     end
   end
 end

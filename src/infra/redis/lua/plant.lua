@@ -10,7 +10,7 @@ local function plant(key, now)
     redis.call('HSET', key, 'since', now)
     -- Twice as long as a put may take (MAX_AGE in put.lua).
     redis.call('EXPIRE', key, 20)
-  elseif tonumber(redis.call('HMGET', key, 'since')[1] or 0) > tonumber(now) then
+  elseif tonumber(redis.call('HMGET', key, 'since')[1]) > tonumber(now) then
     -- Redis's clock was set back: no put would be taken before it gets there again.
     redis.call('HSET', key, 'since', now)
   end

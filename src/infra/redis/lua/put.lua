@@ -19,10 +19,9 @@ local MAX_AGE = 10000000
 local time = redis.call('TIME')
 if time[1] * 1000000 + time[2] - tonumber(ARGV[1]) > MAX_AGE then return 0 end
 
--- A replica of a release without `since` may have written the user.
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
 local known = redis.call('HMGET', KEYS[2], 'since', 'version')
-if tonumber(known[1] or 0) > tonumber(ARGV[1]) then return 0 end
+if tonumber(known[1]) > tonumber(ARGV[1]) then return 0 end
 
 if tonumber(ARGV[15]) >= tonumber(known[2] or 0) then
   redis.call('HSET', KEYS[2], 'username', ARGV[10], 'name', ARGV[11], 'created', ARGV[12], 'disabled', ARGV[13])
