@@ -7,7 +7,12 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
-    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: {
+        project: ['./tsconfig.json', './lab/tsconfig.json'],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
     rules: {
       // Numbers and booleans print the way a reader expects; everything else is still refused.
       '@typescript-eslint/restrict-template-expressions': [
@@ -38,6 +43,7 @@ export default tseslint.config(
       'src/config/config.ts',
       'src/environment.ts',
       'test/**/*.ts',
+      'lab/**/*.ts',
       'prisma.config.ts',
     ],
     rules: { 'no-restricted-syntax': 'off' },
@@ -48,7 +54,12 @@ export default tseslint.config(
     rules: { '@typescript-eslint/require-await': 'off' },
   },
   {
-    files: ['test/**/*.ts'],
+    // `npm run build` does not compile it.
+    files: ['src/**/*.ts', 'packages/**/*.ts', 'test/**/*.ts'],
+    rules: { 'no-restricted-imports': ['error', { patterns: ['**/lab/**'] }] },
+  },
+  {
+    files: ['test/**/*.ts', 'lab/**/*.ts'],
     // tap's own functions return promises that the runner awaits.
     rules: {
       '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: ['test', 'it'] }],

@@ -3,7 +3,7 @@
 // Builds packages/verifier/dist, which other services install. Skips a step if its inputs have not changed since the last build and its outputs exist.
 // Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
 // types: those of some packages are missing.
-// `--verifier` builds only the package, for `npm pack`.
+// `--verifier` builds only the package, for `npm pack`. `--lab` builds the laboratory too.
 // `--if-missing` builds only if no finished build is newer than its sources.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -93,6 +93,8 @@ function buildAll() {
   // tsc rewrites its build info whenever it writes output.
   const sources = [`${VERIFIER}/src`, 'src', 'test', 'prisma.config.ts'];
   step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
+  if (process.argv.includes('--lab'))
+    step('lab', [...PACKAGES, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () => run('tsc', ['-p', 'lab']));
 }
 
 function buildVerifier() {

@@ -58,9 +58,10 @@ export const LONG_SUITES = {
     ...SUPPORT,
   ],
   stryker: ['stryker.config.json', ...ROTATION, 'test/domain/sessions/', 'test/domain/tokens/'],
-  bench: [...ROTATION, ...STORES, ...START, 'src/http/auth/', 'test/bench/'],
+  bench: [...ROTATION, ...STORES, ...START, 'src/http/auth/', 'lab/bench/'],
   load: [...ROTATION, ...STORES, ...START, 'test/load/'],
-  scale: [...STORES, 'src/domain/sizing/', 'test/scale/'],
+  scale: [...STORES, 'src/domain/sizing/', 'lab/scale/'],
+  lab: ['lab/', 'src/domain/sessions/', 'test/support/'],
 };
 
 /**

@@ -1,7 +1,7 @@
 // Assigns test files to suites. Files that no suite names are the core, which `npm test` runs.
 import { readFileSync } from 'node:fs';
 
-/** By path below dist/test: a folder, or the beginning of a name. The first match decides. */
+/** By path below dist/test, or of the laboratory, which is compiled apart: a folder, or the beginning of a name. The first match decides. */
 export const SUITES = {
   fault: ['fault/'],
   container: ['container/'],
@@ -23,10 +23,11 @@ export const SUITES = {
     'documents/installing',
   ],
   deploy: ['deploy/', 'k8s/'],
-  model: ['model/', 'proof/', 'simulation/', 'races/'],
+  model: ['model/', 'proof/', 'races/'],
   tools: ['boundaries', 'ci/', 'scripts/', 'support/leaks/', 'documents/asvs'],
   attack: ['attack/'],
   fuzz: ['fuzz/'],
+  lab: ['dist/lab/'],
 };
 
 /** Files of suites that run in the core too: one end-to-end test of the embedded default. */
@@ -41,8 +42,8 @@ export const SLOW = 5;
 /** Seconds that each slow file took in the last complete run of CI, by its path below test/ (`ci-plan.mjs --record`). */
 const DURATIONS = JSON.parse(readFileSync(new URL('../.ci/durations.json', import.meta.url), 'utf8'));
 
-/** They break stores or build images, and run only on request. */
-const APART = ['fault', 'container'];
+/** They break stores, build images, or test how we measure, and run only on request. */
+const APART = ['fault', 'container', 'lab'];
 
 /** @returns {string} */
 export function suiteOf(file) {

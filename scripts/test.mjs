@@ -21,9 +21,10 @@ const environment = testEnvironment(process.env, { network });
 // This process must not see the other variables either: the database driver reads PGSSLMODE, for example.
 for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 
+if (suites.includes('lab')) process.argv.push('--lab');
 await import('./build.mjs');
 
-const files = testFiles(join(root, 'dist/test')).filter(
+const files = testFiles(suites.includes('lab') ? ['dist/test', 'dist/lab'] : ['dist/test']).filter(
   (file) =>
     suites.some((suite) => isIn(suite, file, filters.length > 0)) &&
     (filters.length === 0 || filters.some((filter) => file.includes(filter))),
@@ -105,15 +106,14 @@ function makeProgress(count) {
   };
 }
 
-function testFiles(folder) {
-  return (
-    readdirSync(folder, { recursive: true })
-      .filter((name) => name.endsWith('.test.js'))
-      .map((name) => join('dist/test', name))
-      .filter((name) => existsSync(join(root, sourceOf(name))))
-      // Started last, a long file would run alone at the end.
-      .sort((one, other) => durationOf(other) - durationOf(one) || (one < other ? -1 : 1))
-  );
+function testFiles(folders) {
+  const files = folders
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)),
+    )
+    .filter((name) => name.endsWith('.test.js') && existsSync(join(root, sourceOf(name))));
+  // Started last, a long file would run alone at the end.
+  return files.sort((one, other) => durationOf(other) - durationOf(one) || (one < other ? -1 : 1));
 }
 
 function sourceOf(file) {

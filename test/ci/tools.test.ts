@@ -11,8 +11,7 @@ const STARTS = /(?<!\.)\b(?:spawn|spawnSync|exec|execSync|execFile|execFileSync)
 test('suites start only programs in the list of tools', (t) => {
   const started = readdirSync(join(ROOT, 'test'), { recursive: true })
     .map(String)
-    // No suite starts the peers of the bench: their products are optional.
-    .filter((name) => name.endsWith('.ts') && !name.startsWith('bench/peers/'))
+    .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => programsIn(name, readFileSync(join(ROOT, 'test', name), 'utf8')));
   t.ok(started.length > 0, 'at least one suite starts a program');
   for (const { name, program } of started) {

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import type { OpenLoopResult } from '../bench/open-loop.ts';
+import type { OpenLoopResult } from '../support/generator/open-loop.ts';
 import { withClient } from '../support/postgres.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { eventually } from '../support/until.ts';

@@ -1,4 +1,4 @@
-import { makeRandom } from '../simulation/random.ts';
+import { makeRandom } from '../support/random.ts';
 
 /** Random choices from a seed. */
 export function makeDice(seed: number) {

@@ -8,7 +8,7 @@ import { loadConfig, type Config } from '../../src/config/config.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
-import { startServer } from '../bench/server-process.ts';
+import { startServer } from '../support/measured-server.ts';
 import type { Pair } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { faultProxy, type FaultProxy } from '../support/fault-proxy.ts';

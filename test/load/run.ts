@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/domain/clock.ts';
-import { pace } from '../bench/pace.ts';
+import { pace } from '../support/generator/pace.ts';
 import { newAccount } from './accounts.ts';
 import { makeCrowd, makeDraw, type Crowd } from './crowd.ts';
 import { makeDevice, type DevicePorts } from './device.ts';

@@ -1,4 +1,4 @@
-import type { Arrivals } from '../bench/pace.ts';
+import type { Arrivals } from '../support/generator/pace.ts';
 
 /** A point of a scenario's shape; the rate between two points is a straight line. */
 export interface Point {

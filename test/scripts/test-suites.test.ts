@@ -15,10 +15,12 @@ interface TestSuites {
 const path = join(ROOT, 'scripts/test-suites.mjs');
 const { SUITES, suiteOf, isIn, needsMachine, readArguments } = (await import(path)) as TestSuites;
 
-const files = readdirSync(join(ROOT, 'test'), { recursive: true })
-  .map(String)
-  .filter((name) => name.endsWith('.test.ts'))
-  .map((name) => join('dist/test', name.replace(/ts$/, 'js')));
+const files = ['test', 'lab'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join('dist', folder, name.replace(/ts$/, 'js'))),
+);
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
@@ -60,7 +62,7 @@ test('npm run test:all runs every file', (t) => {
     const isRun = isIn('all', file, false) || parts.includes(suiteOf(file));
     if (!isRun) t.fail(`${file} runs`);
   }
-  t.strictSame(parts, ['fault', 'container']);
+  t.strictSame(parts, ['lab', 'fault', 'container']);
   t.end();
 });
 

@@ -1,9 +1,9 @@
 import os from 'node:os';
 import type { Test } from 'tap';
-import { generate } from '../../bench/generator.ts';
-import { runLoad } from '../../bench/load.ts';
-import type { OpenLoopResult } from '../../bench/open-loop.ts';
-import { nextRefresh, requestText, verifyRequest } from '../../bench/requests.ts';
+import { generate } from '../../support/generator/generator.ts';
+import { runLoad } from '../../support/generator/load.ts';
+import type { OpenLoopResult } from '../../support/generator/open-loop.ts';
+import { nextRefresh, requestText, verifyRequest } from '../../support/generator/requests.ts';
 import { anAccount, claimsOf, type Pair } from '../../support/client.ts';
 import { testFolder } from '../../support/folder.ts';
 import { testDatabase } from '../../support/postgres.ts';

@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { readDocument as readFile, ROOT } from '../../test/support/documents.ts';
+import { changesBetween, hasFailed, makeDocument, readDocument, type Parts } from './document.ts';
+import type { Operation } from './operations.ts';
+import { committedFigures, pageWith } from './page.ts';
+import { reportText } from './report.ts';
+import type { Figures } from './contender.ts';
+import type { OperationReport } from './speed.ts';
+import { sampleOf } from './statistics.ts';
+
+const OPTIONS = { settings: { connections: 64, rounds: 7, seconds: 1 }, isJudged: true };
+
+function operation(name: Operation, yardstick: string, shares: number[]): OperationReport {
+  const figures = (perSecond: number): Figures => ({
+    ...{ perSecond, micros: 1e6 / perSecond, serverCpu: 1, generatorCpu: 0.5 },
+    spread: sampleOf([perSecond]),
+  });
+  const share = sampleOf(shares);
+  return {
+    ...{ operation: name, yardstick, shares, share },
+    ...{ service: figures(30_000 * share.median), floor: figures(30_000) },
+  };
+}
+
+function partsOf(...operations: OperationReport[]): Parts {
+  const resident = { floor: 80 * 1024 ** 2 };
+  return {
+    speed: { operations, ruler: [], latencies: [], resident },
+    flood: null,
+    logins: null,
+    memory: null,
+    bytes: null,
+  };
+}
+
+function documentOf(...operations: OperationReport[]) {
+  return makeDocument(partsOf(...operations), OPTIONS);
+}
+
+const seven = (share: number) => Array.from({ length: 7 }, (_, i) => share * (1 + (i - 3) / 100));
+
+test('a share below its limit fails the run, and one at the limit passes', (t) => {
+  const missed = documentOf(operation('verify', 'verify', seven(0.74)));
+  t.match(missed.limits, [{ setting: 'BENCH_MIN_VERIFY', value: 0.74, limit: 0.75, isMet: false }]);
+  t.equal(hasFailed(missed), true);
+  t.match(reportText(missed, null), /BENCH_MIN_VERIFY .* at least 0\.75 +0\.74 +FAIL/);
+
+  const met = documentOf(operation('verify', 'verify', seven(0.75)));
+  t.match(met.limits, [{ isMet: true }]);
+  t.equal(hasFailed(met), false);
+  t.match(reportText(met, null), /BENCH_MIN_VERIFY .* 0\.75 +pass/);
+  t.end();
+});
+
+test('every limit of a share applies to its operation, and the others have none', (t) => {
+  const names = ['static document', 'introspection', 'refresh', 'login', 'JWKS', 'logout'] as const;
+  const { limits } = documentOf(...names.map((name) => operation(name, 'verify', [1])));
+  t.strictSame(
+    limits.map(({ setting, limit }) => [setting, limit]),
+    [
+      ['BENCH_MIN_STATIC', 0.7],
+      ['BENCH_MIN_INTROSPECTION', 0.55],
+      ['BENCH_MIN_REFRESH', 0.8],
+      ['BENCH_MIN_LOGIN', 0.95],
+    ],
+  );
+  t.end();
+});
+
+test('verify in a flood of logins fails above three times the idle p99', (t) => {
+  const flood = (ratio: number) => {
+    const rounds: [] = [];
+    const parts = {
+      ...partsOf(),
+      flood: { ratio, ratios: [ratio], perSecond: { verify: 1, logins: 1 }, rounds },
+    };
+    return hasFailed(makeDocument(parts, OPTIONS));
+  };
+  t.equal(flood(3), false);
+  t.equal(flood(3.1), true);
+  t.end();
+});
+
+test('a session fails above 200 bytes in Redis, or above 250 in PostgreSQL after refreshes', (t) => {
+  const documentWith = (session: number, refreshed: number) =>
+    makeDocument(
+      {
+        ...partsOf(),
+        bytes: {
+          redis: { sessions: 1, used: 999, user: 999, session, encoding: 'listpack' },
+          postgres: { sessions: 1, refreshes: 10, fresh: 999, refreshed, parts: [], hot: 0.5, vacuums: 2 },
+        },
+      },
+      OPTIONS,
+    );
+  const met = documentWith(200, 250);
+  t.equal(hasFailed(met), false);
+  t.match(reportText(met, null), /token with indexes, refreshed 10 times +250 +50\.0% of updates/);
+  for (const [session, refreshed, setting] of [
+    [200.5, 250, 'BENCH_MAX_REDIS_BYTES'],
+    [200, 250.5, 'BENCH_MAX_POSTGRES_BYTES'],
+  ] as const) {
+    const missed = documentWith(session, refreshed);
+    t.equal(hasFailed(missed), true);
+    t.match(reportText(missed, null), new RegExp(`${setting} .* at most .* FAIL`));
+  }
+  t.end();
+});
+
+test('without judgement there is no limit', (t) => {
+  const parts = partsOf(operation('verify', 'verify', seven(0.1)));
+  const smoke = makeDocument(parts, { ...OPTIONS, isJudged: false });
+  t.strictSame(smoke.limits, []);
+  t.equal(hasFailed(smoke), false);
+  t.end();
+});
+
+test('a run is compared with the committed shares', (t) => {
+  const then = documentOf(
+    operation('verify', 'verify', seven(0.5)),
+    operation('refresh', 'refresh', seven(0.5)),
+    operation('JWKS', 'hello', seven(0.5)),
+  );
+  const now = documentOf(
+    operation('verify', 'verify', seven(0.4)),
+    operation('refresh', 'refresh', seven(0.49)),
+    operation('JWKS', 'another', seven(0.1)),
+    operation('login', 'scrypt', seven(0.9)),
+  );
+  t.match(changesBetween(now, then), [
+    { operation: 'verify', verdict: 'slower', now: 0.4, then: 0.5 },
+    { operation: 'refresh', verdict: 'same' },
+  ]);
+  t.equal(changesBetween(now, then).length, 2, 'neither another yardstick nor a new operation');
+  t.match(reportText(now, then), /verify +0\.40 +0\.50 +-20\.0% +0\.\d+ +SLOWER/);
+  t.match(reportText(now, null), 'no figures are committed');
+  t.notMatch(reportText(now, undefined), 'committed');
+  t.end();
+});
+
+test('figures survive the file, and those of another version are left out', (t) => {
+  const document = documentOf(operation('verify', 'verify', seven(1 / 3)));
+  t.strictSame(readDocument(JSON.stringify(document)), document);
+  t.equal(document.speed.operations[0]?.share.median, 0.33333);
+  t.equal(readDocument(JSON.stringify({ ...document, version: 0 })), null);
+  t.end();
+});
+
+test('docs/benchmarks.md shows docs/benchmarks.json', async (t) => {
+  const page = readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8');
+  t.equal(await pageWith(page, committedFigures()), page);
+});
+
+test('new figures replace those on the page, and nothing else', async (t) => {
+  const page = readFile('docs/benchmarks.md');
+  const first = await pageWith(page, documentOf(operation('verify', 'verify', seven(0.61))));
+  t.match(first, /\| verify +\| 18,300 +\|.*\| 0\.61 \(/);
+  t.match(first, 'By `npm run bench -- --save`');
+  t.match(first, /Machine: .* UTC, \d+ cores/);
+  const second = await pageWith(first, documentOf(operation('verify', 'verify', seven(0.72))));
+  t.notMatch(second, '0.61');
+  t.equal(await pageWith(second, committedFigures()), page);
+  await t.rejects(pageWith('# No place\n', null), /no place for figures/);
+});

@@ -1,0 +1,198 @@
+import { randomBytes } from 'node:crypto';
+import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
+import { anAccount } from '../../test/support/client.ts';
+import { basic } from '../../test/support/service-client.ts';
+import { sql } from '../../test/support/sql.ts';
+import type { Caller } from '../../test/support/generator/load.ts';
+import {
+  jsonRequest,
+  nextRefresh,
+  requestText,
+  verifyRequest,
+} from '../../test/support/generator/requests.ts';
+import type { BareTokens } from '../../test/support/measured-server.ts';
+import type { LimitName } from './settings.ts';
+import { PRODUCTION_COST, type World } from './world.ts';
+
+/** What a bare server does. */
+export type Yardstick = 'hello' | 'verify' | 'refresh' | 'scrypt';
+
+/** What the service does, what the floor does that comes nearest, and which share it has to reach. */
+export const OPERATIONS = {
+  'static document': { yardstick: 'hello', minimum: 'BENCH_MIN_STATIC' },
+  JWKS: { yardstick: 'hello' },
+  verify: { yardstick: 'verify', minimum: 'BENCH_MIN_VERIFY' },
+  'verify, long-lived': { yardstick: 'verify' },
+  introspection: { yardstick: 'verify', minimum: 'BENCH_MIN_INTROSPECTION' },
+  'GET /api/user': { yardstick: 'verify' },
+  refresh: { yardstick: 'refresh', minimum: 'BENCH_MIN_REFRESH' },
+  logout: { yardstick: 'refresh' },
+  login: { yardstick: 'scrypt', minimum: 'BENCH_MIN_LOGIN' },
+  signup: { yardstick: 'scrypt' },
+} as const satisfies Record<string, { yardstick: Yardstick; minimum?: LimitName }>;
+
+export type Operation = keyof typeof OPERATIONS;
+
+export const YARDSTICKS = ['hello', 'verify', 'refresh', 'scrypt'] as const;
+
+export function operationsOf(yardstick: Yardstick): Operation[] {
+  return (Object.keys(OPERATIONS) as Operation[]).filter((name) => OPERATIONS[name].yardstick === yardstick);
+}
+
+export const CONNECTIONS = 64;
+/** Tokens that the load verifies in turn: more than connections, few enough for every cache. */
+const VERIFIED = 100;
+/** Sessions that refresh in an open loop: more than are in flight, unless answers take 40 ms. */
+const CHAINS = 192;
+/** Sessions that end in one round. */
+const LOGOUTS = 128;
+/** Of these, HASH_CONCURRENCY are hashed at once, and the next ones wait. */
+const HASHING_CONNECTIONS = 4;
+
+export const BARE_SESSIONS = VERIFIED + CONNECTIONS + CHAINS;
+
+/** Something that a server can be asked for, as a closed loop. */
+export interface Workload {
+  callers: Caller[];
+  /** Called before each round. */
+  begin?(): void;
+}
+
+/** The requests of an open loop. */
+export interface OpenWorkload {
+  requests: string[];
+  chained: boolean;
+}
+
+/** The load for a bare server, which knows only its own sessions. @param concurrency hashes at once. */
+export function bareWorkload(yardstick: Yardstick, tokens: BareTokens, concurrency: number): Workload {
+  if (yardstick === 'scrypt') return inTurn([requestText('GET /scrypt')], concurrency);
+  if (yardstick !== 'refresh') return inTurn(bareRequests(yardstick, tokens));
+  const own = tokens.refresh.slice(VERIFIED, VERIFIED + CONNECTIONS);
+  return chains(own.map((token) => requestText('GET /refresh', { token })));
+}
+
+/** @returns null for hashes: a rate that a closed loop reaches says all. */
+export function bareOpenWorkload(yardstick: Yardstick, tokens: BareTokens): OpenWorkload | null {
+  if (yardstick === 'scrypt') return null;
+  if (yardstick !== 'refresh') return { requests: bareRequests(yardstick, tokens), chained: false };
+  const own = tokens.refresh.slice(VERIFIED + CONNECTIONS);
+  return { requests: own.map((token) => requestText('GET /refresh', { token })), chained: true };
+}
+
+function bareRequests(yardstick: 'hello' | 'verify', { access }: BareTokens): string[] {
+  if (yardstick === 'hello') return [requestText('GET /hello')];
+  return access.slice(0, VERIFIED).map((token) => requestText('GET /verify', { token }));
+}
+
+/** The load for the service. @param rounds how often `begin` will be called. */
+export async function serviceWorkload(operation: Operation, world: World, rounds: number): Promise<Workload> {
+  switch (operation) {
+    case 'refresh':
+      return chains((await world.signUpMany(CONNECTIONS)).map(refreshRequest));
+    case 'logout':
+      return logouts(world, rounds);
+    case 'login':
+      return inTurn(await logins(world), HASHING_CONNECTIONS);
+    case 'signup':
+      return { callers: Array.from({ length: HASHING_CONNECTIONS }, () => ({ next: signup })) };
+    default:
+      return inTurn(await repeatable(operation, world));
+  }
+}
+
+/** @returns null for an operation whose request cannot be repeated, or that waits for a hash. */
+export async function serviceOpenWorkload(operation: Operation, world: World): Promise<OpenWorkload | null> {
+  if (operation === 'logout' || operation === 'login' || operation === 'signup') return null;
+  return operation === 'refresh'
+    ? { requests: (await world.signUpMany(CHAINS)).map(refreshRequest), chained: true }
+    : { requests: await repeatable(operation, world), chained: false };
+}
+
+/** Requests that change nothing. */
+async function repeatable(
+  operation: Exclude<Operation, 'refresh' | 'logout' | 'login' | 'signup'>,
+  world: World,
+): Promise<string[]> {
+  switch (operation) {
+    case 'static document':
+      return [requestText('GET /.well-known/oauth-authorization-server')];
+    case 'JWKS':
+      return [requestText('GET /.well-known/jwks.json')];
+    case 'verify':
+      return (await accessTokens(world)).map(verifyRequest);
+    case 'verify, long-lived':
+      return (await world.createLongLivedMany(await world.sessions(VERIFIED))).map(verifyRequest);
+    case 'introspection':
+      return introspections(world);
+    case 'GET /api/user':
+      return (await accessTokens(world)).map((token) => requestText('GET /api/user', { token }));
+  }
+}
+
+/** All connections send these requests in turn. */
+export function inTurn(requests: readonly string[], connections = CONNECTIONS): Workload {
+  let sent = 0;
+  const caller = { next: () => requests[sent++ % requests.length] ?? null };
+  return { callers: Array.from({ length: connections }, () => caller) };
+}
+
+/** Every connection owns a session and always presents its newest refresh token. */
+function chains(requests: readonly string[]): Workload {
+  const callers = requests.map((first) => {
+    let request = first;
+    return {
+      next: () => request,
+      answered(body: string) {
+        request = nextRefresh(request, body);
+      },
+    };
+  });
+  return { callers };
+}
+
+/** Each session can end once, so a round ends with its share of the sessions. */
+async function logouts(world: World, rounds: number): Promise<Workload> {
+  const pairs = await world.signUpMany(LOGOUTS * rounds);
+  const requests = pairs.map(({ access_token: token }) => requestText('DELETE /api/auth', { token }));
+  let left = 0;
+  const caller = { next: () => (left-- > 0 ? (requests.pop() ?? null) : null) };
+  return {
+    callers: Array.from({ length: CONNECTIONS }, () => caller),
+    begin() {
+      left = LOGOUTS;
+    },
+  };
+}
+
+async function accessTokens(world: World): Promise<string[]> {
+  return (await world.sessions(VERIFIED)).map(({ access_token }) => access_token);
+}
+
+async function introspections(world: World): Promise<string[]> {
+  const client = await world.registerClient();
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded', ...basic(client) };
+  return (await accessTokens(world)).map((token) =>
+    requestText('POST /api/auth/introspect', { headers, body: `token=${token}` }),
+  );
+}
+
+/** Logins with the right password, of accounts with a production's hash. */
+async function logins(world: World): Promise<string[]> {
+  const password = 'difference engine';
+  const names = (await world.signUpMany(HASHING_CONNECTIONS)).map(({ user }) => user.username);
+  const hash = Buffer.from(await makeScryptHasher(PRODUCTION_COST).hash(password));
+  await sql(world.env.DATABASE_URL ?? '', 'UPDATE users SET password_hash = $1 WHERE username = ANY($2)', [
+    hash,
+    names,
+  ]);
+  return names.map((username) => jsonRequest('POST /api/auth', { username, password }));
+}
+
+function signup(): string {
+  return jsonRequest('POST /api/auth/signup', anAccount({ password: randomBytes(12).toString('base64url') }));
+}
+
+function refreshRequest({ refresh_token: token }: { refresh_token: string }): string {
+  return requestText('GET /api/auth/refresh', { token });
+}
