@@ -45,7 +45,7 @@ function aDevice(replies: Reply[], { pair, lost = 0 }: { pair?: Pair; lost?: num
       judge,
       ended: { add: (...tokens) => void seen.ended.push(...tokens) },
       samples: { record: (sample) => void seen.samples.push(sample) },
-      clock: { now: () => state.now, monotonic: () => state.now, isTrusted: () => true },
+      clock: { now: () => state.now, monotonic: () => state.now },
       random: () => 0.5,
       pause: (ms) => {
         seen.pauses.push(ms);

@@ -1,4 +1,3 @@
-import type { Clock } from '../../src/domain/clock.ts';
 import { claimsOf, type Pair } from '../support/client.ts';
 import type { Call } from '../support/exchange.ts';
 import type { Account } from './accounts.ts';
@@ -7,6 +6,7 @@ import { generationOf, type Judge } from './judge.ts';
 import type { Samples } from './samples.ts';
 import type { Operation } from './scenarios.ts';
 import type { Reply, Wire } from './wire.ts';
+import type { Clock } from './schedule.ts';
 
 /** What all devices share. */
 export interface DevicePorts {

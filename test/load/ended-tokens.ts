@@ -1,8 +1,8 @@
-import type { Clock } from '../../src/domain/clock.ts';
 import { claimsOf } from '../support/client.ts';
 import type { Judge } from './judge.ts';
 import type { Samples } from './samples.ts';
 import type { Wire } from './wire.ts';
+import type { Clock } from './schedule.ts';
 
 /** A token that the service must refuse from now on. */
 export interface EndedToken {

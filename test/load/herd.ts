@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../src/domain/clock.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
 import { makeEndedTokens } from './ended-tokens.ts';
 import { makeFailing } from './failing.ts';
@@ -8,6 +7,7 @@ import type { Judge } from './judge.ts';
 import type { OpenedDevice } from './prepare.ts';
 import { makeSamples, type Samples } from './samples.ts';
 import type { Wire } from './wire.ts';
+import type { Clock } from './schedule.ts';
 
 /** One outage with so many devices. Times in seconds from the end of the outage. */
 export interface HerdRound {

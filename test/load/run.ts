@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../src/domain/clock.ts';
 import { pace } from '../support/generator/pace.ts';
 import { newAccount } from './accounts.ts';
 import { makeCrowd, makeDraw, type Crowd } from './crowd.ts';
@@ -11,7 +10,7 @@ import { makeHistogram } from './histogram.ts';
 import type { Judge } from './judge.ts';
 import type { OpenedDevice } from './prepare.ts';
 import { makeSamples, type Samples } from './samples.ts';
-import { makeSchedule } from './schedule.ts';
+import { type Clock, makeSchedule } from './schedule.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Wire } from './wire.ts';
 

@@ -1,5 +1,12 @@
 import type { Arrivals } from '../support/generator/pace.ts';
 
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** A clock that never jumps, in milliseconds since some start. */
+  monotonic(): number;
+}
+
 /** A point of a scenario's shape; the rate between two points is a straight line. */
 export interface Point {
   /** The share of the run's time, from 0 to 1. */
