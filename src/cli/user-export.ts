@@ -41,19 +41,11 @@ async function* exportLines(
   }
 }
 
-function lineOf({
-  username,
-  name,
-  email,
-  passwordHash,
-  createdAt,
-  roles,
-  disabled,
-  emailVerified,
-}: ExportedAccount) {
+function lineOf({ id: _, passwordHash, createdAt, emailVerified, ...columns }: ExportedAccount) {
   return {
-    ...{ username, name, email, password_hash: hashAsText(passwordHash) },
-    ...{ created_at: new Date(createdAt).toISOString(), roles, disabled, email_verified: emailVerified },
+    ...columns,
+    ...{ password_hash: hashAsText(passwordHash), created_at: new Date(createdAt).toISOString() },
+    email_verified: emailVerified,
   };
 }
 

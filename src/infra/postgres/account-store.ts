@@ -1,20 +1,83 @@
 import { endsAll, type Account, type AccountKey, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
-import type { Prisma, PrismaClient, User as UserRow } from '../../generated/prisma/client.ts';
+import {
+  Prisma,
+  type PrismaClient,
+  type Token as TokenRow,
+  type User as UserRow,
+} from '../../generated/prisma/client.ts';
 import { changeRow } from './change-user.ts';
 import { endTokens } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { voidReset } from './password-resets.ts';
 import { requireFree, requireUnreserved, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
-import { ACCOUNT_COLUMNS, toAccount, type AccountRow } from './rows.ts';
+import {
+  ACCOUNT_COLUMNS,
+  assign,
+  chosen,
+  select,
+  toAccount,
+  TOKEN_COLUMNS,
+  USER_COLUMNS,
+  type AccountRow,
+  type Chosen,
+} from './rows.ts';
 import { STORED_HASH } from './stored-hash.ts';
 
-/** An account with what only an export shows. */
-export interface ExportedAccount extends Account {
-  email: string;
-  /** Of ours, or the text of another system's. */
-  passwordHash: Uint8Array;
-}
+const KEPT = null;
+const NOW = Prisma.sql`clock_timestamp()`;
+const NULL = Prisma.sql`NULL`;
+const EMPTY = Prisma.sql`''`;
+/** No name, and no text that a login takes for one, contains an @ at its start. */
+const NO_NAME = Prisma.sql`'@' || id`;
+
+/** What is left of a deleted account. */
+const ERASED_USER = {
+  id: KEPT,
+  username: NO_NAME,
+  skeleton: NO_NAME,
+  email: NO_NAME,
+  name: EMPTY,
+  passwordHash: EMPTY,
+  importedHash: NULL,
+  importedCost: NULL,
+  createdAt: KEPT,
+  passwordVersion: Prisma.sql`password_version + 1`,
+  disabledAt: Prisma.sql`coalesce(disabled_at, ${NOW})`,
+  roles: Prisma.sql`'{}'`,
+  emailVerifiedAt: NULL,
+  version: Prisma.sql`version + 1`,
+  changedAt: NOW,
+  pending: Prisma.sql`true`,
+  deletedAt: NOW,
+} satisfies Record<keyof UserRow, Prisma.Sql | null>;
+
+/** What is left of its tokens, until they are purged: every replica has to learn that they ended. */
+const ERASED_TOKEN = {
+  ...{ id: KEPT, userId: KEPT, type: KEPT, createdAt: KEPT, lastUsedAt: KEPT, expiresAt: KEPT, kid: KEPT },
+  ...{ revokedAt: KEPT, endReason: KEPT, endedAt: KEPT, pending: KEPT, settledAt: KEPT },
+  ...{ createdBy: KEPT, createdGeneration: KEPT, latest: KEPT, parent: KEPT, first: KEPT, confirmed: KEPT },
+  ...{ name: EMPTY, client: EMPTY },
+} satisfies Record<keyof TokenRow, Prisma.Sql | null>;
+
+/** What an export holds of an account, for an import elsewhere. The id is for the next page only. */
+const EXPORTED = {
+  ...{ id: true, username: true, name: true, email: true, passwordHash: true, createdAt: true },
+  ...{ roles: true, disabledAt: true, emailVerifiedAt: true },
+  // `passwordHash` stands for both kinds of hash.
+  ...{ importedHash: false, importedCost: false },
+  // Made anew by an import.
+  ...{ skeleton: false, passwordVersion: false, version: false, changedAt: false, pending: false },
+  // A deleted account is not exported.
+  ...{ deletedAt: false },
+} as const satisfies Record<keyof UserRow, boolean>;
+
+type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;
+type Converted = 'id' | 'createdAt' | 'disabledAt' | 'emailVerifiedAt';
+
+/** `passwordHash` is of ours, or the text of another system's. */
+export type ExportedAccount = Omit<ExportedRow, Converted> &
+  Pick<Account, 'id' | 'createdAt' | 'disabled' | 'emailVerified'>;
 
 /**
  * The accounts in PostgreSQL, for operators and registered services.
@@ -90,14 +153,10 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
           // Lock in the order of ids, as write-behind does.
           await tx.$executeRaw`
             WITH locked AS MATERIALIZED (SELECT id FROM tokens WHERE user_id = ${id} ORDER BY id FOR NO KEY UPDATE)
-            UPDATE tokens SET name = '', client = '' FROM locked WHERE tokens.id = locked.id`;
+            UPDATE tokens SET ${assign(TOKEN_COLUMNS, ERASED_TOKEN)} FROM locked WHERE tokens.id = locked.id`;
           await voidReset(tx, id);
-          // No name, and no text that a login takes for one, contains an @ at its start.
           const [row] = await tx.$queryRaw<[AccountRow]>`
-            UPDATE users SET username = '@' || id, username_skeleton = '@' || id, email = '@' || id, name = '',
-              password_hash = '', imported_hash = NULL, imported_cost = NULL, roles = '{}', email_verified_at = NULL,
-              password_version = password_version + 1, disabled_at = coalesce(disabled_at, clock_timestamp()),
-              deleted_at = clock_timestamp(), version = version + 1, changed_at = clock_timestamp(), pending = true
+            UPDATE users SET ${assign(USER_COLUMNS, ERASED_USER)}
             WHERE id = ${id} RETURNING ${ACCOUNT_COLUMNS}`;
           return { account: toAccount(row), isChanged: true, ended, before: before ?? 0 };
         }),
@@ -129,9 +188,12 @@ export async function pageToExport(
   count: number,
 ): Promise<ExportedAccount[]> {
   const rows = await mapDatabaseErrors(
-    () => prisma.$queryRaw<(AccountRow & Pick<ExportedAccount, 'email' | 'passwordHash'>)[]>`
-      SELECT ${ACCOUNT_COLUMNS}, email, ${STORED_HASH} AS "passwordHash"
+    () => prisma.$queryRaw<ExportedRow[]>`
+      SELECT ${select(USER_COLUMNS, chosen({ ...EXPORTED, passwordHash: false }))}, ${STORED_HASH} AS "passwordHash"
       FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}`,
   );
-  return rows.map((row) => ({ ...toAccount(row), email: row.email, passwordHash: row.passwordHash }));
+  return rows.map(({ id, createdAt, disabledAt, emailVerifiedAt, ...row }) => ({
+    ...{ ...row, id: Number(id), createdAt: createdAt.getTime() },
+    ...{ disabled: disabledAt !== null, emailVerified: emailVerifiedAt !== null },
+  }));
 }

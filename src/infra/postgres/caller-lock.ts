@@ -2,7 +2,7 @@ import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { User } from '../../domain/users/user.ts';
 import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
-import { toUser } from './rows.ts';
+import { SERVED_COLUMNS, toUser } from './rows.ts';
 
 /**
  * Locks a user's row until the transaction ends. All code that adds tokens or ends all of them takes this lock, so that
@@ -14,8 +14,7 @@ export async function lockUser(
   userId: number,
 ): Promise<{ user: User; passwordVersion: number } | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
-    SELECT id, username, name, created_at AS "createdAt", disabled_at AS "disabledAt", roles, version,
-      password_version AS "passwordVersion"
+    SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion"
     FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
   return row?.disabledAt === null ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
 }

@@ -5,13 +5,11 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
 import { lockUser, requireLive, type CallerRow } from './caller-lock.ts';
-import { toRecord, type TokenColumns } from './rows.ts';
+import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
-type Row = TokenColumns & Pick<TokenRow, 'endReason'>;
+type Row = RecordedRow & Pick<TokenRow, 'endReason'>;
 
-const COLUMNS = Prisma.sql`tokens.id, type::text, user_id AS "userId", name, created_at AS "createdAt",
-  last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", end_reason AS "endReason",
-  expires_at AS "expiresAt", created_by AS "createdBy", latest, parent, first, confirmed, client`;
+const COLUMNS = Prisma.sql`${RECORDED_COLUMNS}, end_reason AS "endReason"`;
 
 /**
  * See TokenStore.revokeAll. A first statement locks only the user, so that the next one sees every change that it

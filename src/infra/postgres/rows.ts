@@ -3,10 +3,130 @@ import type { Account } from '../../domain/users/account.ts';
 import type { User } from '../../domain/users/user.ts';
 import { Prisma, type Token as TokenRow, type User as UserRow } from '../../generated/prisma/client.ts';
 
+// A new column does not compile until each record over all keys of its row says what becomes of it: here, and where
+// accounts are deleted, exported and imported.
+
+export const USER_COLUMNS = {
+  id: 'id',
+  username: 'username',
+  skeleton: 'username_skeleton',
+  email: 'email',
+  name: 'name',
+  passwordHash: 'password_hash',
+  importedHash: 'imported_hash',
+  importedCost: 'imported_cost',
+  createdAt: 'created_at',
+  passwordVersion: 'password_version',
+  disabledAt: 'disabled_at',
+  roles: 'roles',
+  emailVerifiedAt: 'email_verified_at',
+  version: 'version',
+  changedAt: 'changed_at',
+  pending: 'pending',
+  deletedAt: 'deleted_at',
+} as const satisfies Record<keyof UserRow, string>;
+
+export const TOKEN_COLUMNS = {
+  id: 'id',
+  userId: 'user_id',
+  type: 'type',
+  name: 'name',
+  createdAt: 'created_at',
+  lastUsedAt: 'last_used_at',
+  revokedAt: 'revoked_at',
+  endReason: 'end_reason',
+  endedAt: 'ended_at',
+  pending: 'pending',
+  kid: 'kid',
+  expiresAt: 'expires_at',
+  createdBy: 'created_by',
+  createdGeneration: 'created_generation',
+  settledAt: 'settled_at',
+  latest: 'latest',
+  parent: 'parent',
+  first: 'first',
+  confirmed: 'confirmed',
+  client: 'client',
+} as const satisfies Record<keyof TokenRow, string>;
+
+/** What verify and introspection answer with, so that Redis holds it. */
+const SERVED = {
+  ...{ id: true, username: true, name: true, createdAt: true, disabledAt: true, roles: true, version: true },
+  ...{ skeleton: false, email: false, passwordHash: false, importedHash: false, importedCost: false },
+  ...{ passwordVersion: false, emailVerifiedAt: false, changedAt: false, pending: false, deletedAt: false },
+} as const satisfies Record<keyof UserRow, boolean>;
+
+/** What a TokenRecord holds. The rest is only written, or read by statements of its own. */
+const RECORDED = {
+  ...{ id: true, userId: true, type: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+  ...{
+    expiresAt: true,
+    createdBy: true,
+    latest: true,
+    parent: true,
+    first: true,
+    confirmed: true,
+    client: true,
+  },
+  ...{
+    endReason: false,
+    endedAt: false,
+    pending: false,
+    kid: false,
+    createdGeneration: false,
+    settledAt: false,
+  },
+} as const satisfies Record<keyof TokenRow, boolean>;
+
+/** The keys of a choice that are true. */
+export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ? Key : never }[keyof Choice];
+
+export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
+export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
+export type AccountRow = ServedRow & Pick<UserRow, 'emailVerifiedAt'>;
+
+export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
+  return Object.keys(choice).filter((key) => choice[key]) as Chosen<Choice>[];
+}
+
+/** For SELECT and RETURNING: columns under the names of the rows. */
+export function select<Key extends string>(
+  columns: Record<Key, string>,
+  keys: Key[],
+  table = '',
+  prefix = '',
+): Prisma.Sql {
+  return Prisma.raw(keys.map((key) => `${table}${columns[key]} AS "${prefix}${key}"`).join(', '));
+}
+
+export const SERVED_COLUMNS = select(USER_COLUMNS, chosen(SERVED));
+export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'emailVerifiedAt']);
+export const RECORDED_COLUMNS = select(TOKEN_COLUMNS, chosen(RECORDED));
+
+/** For SELECT from `tokens` and `users` together: a record, and its user under names of their own. */
+export const OWNED_COLUMNS = Prisma.sql`${select(TOKEN_COLUMNS, chosen(RECORDED), 'tokens.')},
+  ${select(USER_COLUMNS, chosen(SERVED), 'users.', 'user.')}`;
+export type OwnedRow = RecordedRow & { [Key in keyof ServedRow as `user.${Key}`]: ServedRow[Key] };
+
+export function userOf(row: OwnedRow): User {
+  const columns = chosen(SERVED).map((key) => [key, row[`user.${key}`]]);
+  return toUser(Object.fromEntries(columns) as ServedRow);
+}
+
+/** For UPDATE. @param values an expression for each column; null leaves it as it is. */
+export function assign<Key extends string>(
+  columns: Record<Key, string>,
+  values: Record<Key, Prisma.Sql | null>,
+): Prisma.Sql {
+  const assignments = (Object.keys(columns) as Key[]).flatMap((key) => {
+    const value = values[key];
+    return value === null ? [] : [Prisma.sql`${Prisma.raw(columns[key])} = ${value}`];
+  });
+  return Prisma.join(assignments);
+}
+
 /** Converts rows to domain values. Ids and generations stay below 2^53, so numbers can represent them. */
-export function toUser(
-  row: Pick<UserRow, 'id' | 'username' | 'name' | 'createdAt' | 'disabledAt' | 'roles' | 'version'>,
-): User {
+export function toUser(row: ServedRow): User {
   return {
     id: Number(row.id),
     username: row.username,
@@ -18,26 +138,11 @@ export function toUser(
   };
 }
 
-/** The columns of an account. */
-export type AccountRow = Pick<
-  UserRow,
-  'id' | 'username' | 'name' | 'createdAt' | 'disabledAt' | 'emailVerifiedAt' | 'roles' | 'version'
->;
-
-export const ACCOUNT_COLUMNS = Prisma.sql`id, username, name, created_at AS "createdAt", disabled_at AS "disabledAt",
-  email_verified_at AS "emailVerifiedAt", roles, version`;
-
 export function toAccount(row: AccountRow): Account {
   return { ...toUser(row), emailVerified: row.emailVerifiedAt !== null };
 }
 
-/** The columns of a record. */
-export type TokenColumns = Omit<
-  TokenRow,
-  'endReason' | 'endedAt' | 'pending' | 'settledAt' | 'kid' | 'createdGeneration'
->;
-
-export function toRecord(row: TokenColumns): TokenRecord {
+export function toRecord(row: RecordedRow): TokenRecord {
   return {
     id: Number(row.id),
     userId: Number(row.userId),

@@ -9,7 +9,7 @@ import { lockCaller, lockUser } from './caller-lock.ts';
 import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { endStolen } from './stolen-tokens.ts';
-import { toRecord, toUser, type TokenColumns } from './rows.ts';
+import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
 
 /** The token records in PostgreSQL. */
 export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): TokenStore {
@@ -49,12 +49,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
     find: (id) =>
       mapDatabaseErrors(async () => {
         const rows = await prisma.$queryRaw<FoundRow[]>`
-          SELECT ${IS_STANDBY}, tokens.id, type::text,
-            tokens.user_id AS "userId", tokens.name, tokens.created_at AS "createdAt",
-            last_used_at AS "lastUsedAt", revoked_at AS "revokedAt",
-            expires_at AS "expiresAt", created_by AS "createdBy", latest, parent, first, confirmed, client,
-            username, users.name AS "userName", users.created_at AS "userCreatedAt", disabled_at AS "disabledAt",
-            roles, version
+          SELECT ${IS_STANDBY}, ${OWNED_COLUMNS}
           FROM (SELECT) AS one
           LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
         const [row] = refuseStandby(rows);
@@ -98,26 +93,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
  * A token with its user, read by one statement: between two, the user could be disabled. A standby, or a primary that
  * was replaced, may lack a revocation, and its answer would become the state in Redis for all replicas.
  */
-type FoundRow = { isStandby: boolean } & ({ id: null } | (TokenColumns & UserColumns));
-
-interface UserColumns {
-  username: string;
-  userName: string;
-  userCreatedAt: Date;
-  disabledAt: Date | null;
-  roles: string[];
-  version: number;
-}
-
-function userOf({
-  userId: id,
-  userName: name,
-  userCreatedAt: createdAt,
-  ...row
-}: TokenColumns & UserColumns) {
-  const { username, disabledAt, roles, version } = row;
-  return toUser({ id, name, createdAt, username, disabledAt, roles, version });
-}
+type FoundRow = { isStandby: boolean } & ({ id: null } | OwnedRow);
 
 /** The columns of a new session. */
 export function sessionColumns({ name, createdAt, state }: NewSession) {

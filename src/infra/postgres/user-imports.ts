@@ -1,8 +1,9 @@
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ImportedUser } from '../../domain/users/import-line.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 import { findReserved, type ReservedHashes } from './names.ts';
+import { USER_COLUMNS } from './rows.ts';
 
 /** A line of the file and its account. Numbers begin at 1. */
 export interface UserLine {
@@ -197,6 +198,27 @@ async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Prom
   return taken;
 }
 
+const DEFAULT = null;
+
+/** Where the columns of an imported account come from: fields of `insertUsers`. */
+const IMPORTED = {
+  ...{ username: Prisma.sql`username`, skeleton: Prisma.sql`skeleton`, email: Prisma.sql`email` },
+  name: Prisma.sql`name`,
+  passwordHash: Prisma.sql`decode(hash, 'base64')`,
+  importedHash: Prisma.sql`imported_hash`,
+  importedCost: Prisma.sql`imported_cost`,
+  createdAt: Prisma.sql`coalesce(created_at, now())`,
+  roles: Prisma.sql`ARRAY(SELECT jsonb_array_elements_text(roles))`,
+  disabledAt: Prisma.sql`CASE WHEN disabled THEN now() END`,
+  emailVerifiedAt: Prisma.sql`CASE WHEN email_verified THEN now() END`,
+  ...{ id: DEFAULT, passwordVersion: DEFAULT, version: DEFAULT, changedAt: DEFAULT, pending: DEFAULT },
+  deletedAt: DEFAULT,
+} satisfies Record<keyof UserRow, Prisma.Sql | null>;
+
+const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>
+  value === DEFAULT ? [] : [{ column: Prisma.raw(USER_COLUMNS[key as keyof UserRow]), value }],
+);
+
 /** @returns the usernames of the accounts that were added. */
 async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Set<string>> {
   const rows = lines.map(({ line, user }) => ({
@@ -207,11 +229,8 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     ...{ roles: user.roles, disabled: user.disabled, email_verified: user.emailVerified },
   }));
   const added = await tx.$queryRaw<{ username: string }[]>`
-    INSERT INTO users (username, username_skeleton, email, name, password_hash, imported_hash, imported_cost,
-      created_at, roles, disabled_at, email_verified_at)
-    SELECT username, skeleton, email, name, decode(hash, 'base64'), imported_hash, imported_cost,
-      coalesce(created_at, now()), ARRAY(SELECT jsonb_array_elements_text(roles)),
-      CASE WHEN disabled THEN now() END, CASE WHEN email_verified THEN now() END
+    INSERT INTO users (${Prisma.join(WRITTEN.map(({ column }) => column))})
+    SELECT ${Prisma.join(WRITTEN.map(({ value }) => value))}
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
       email text, name text, hash text, imported_hash text, imported_cost text, created_at timestamptz,
       roles jsonb, disabled boolean, email_verified boolean)

@@ -8,7 +8,7 @@ import { changeRow } from './change-user.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { KNOWN_CLIENTS } from './known-devices.ts';
 import { findTaken, requireUnreserved, TAKEN, type ReservedHashes } from './names.ts';
-import { toUser } from './rows.ts';
+import { SERVED_COLUMNS, toUser, type ServedRow } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
 
@@ -64,9 +64,8 @@ export function makeUserStore(
 
     changedSince: (ago, limit, after = 0) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<(UserRow & { isStandby: boolean })[]>`
-          SELECT ${IS_STANDBY}, id, username, name, created_at AS "createdAt", disabled_at AS "disabledAt", roles,
-            version
+        const rows = await prisma.$queryRaw<(ServedRow & { isStandby: boolean })[]>`
+          SELECT ${IS_STANDBY}, ${SERVED_COLUMNS}
           FROM (SELECT) AS one LEFT JOIN (
             SELECT * FROM users
             WHERE changed_at > statement_timestamp() - ${ago} * interval '1 millisecond' AND id > ${after}
@@ -127,8 +126,8 @@ export function makeUserStore(
 
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
   const [row] = await prisma.$queryRaw<(UserRow & { knownClients: string[] })[]>`
-    SELECT id, username, name, email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
-      created_at AS "createdAt", disabled_at AS "disabledAt", roles, version, ${KNOWN_CLIENTS}
+    SELECT ${SERVED_COLUMNS}, email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
+      ${KNOWN_CLIENTS}
     FROM users WHERE ${where}`;
   if (!row) return null;
   const { email, passwordHash, passwordVersion, knownClients } = row;

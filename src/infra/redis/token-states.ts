@@ -140,7 +140,10 @@ function putArguments(record: TokenRecord, user: User | null): (string | number)
 /** For put.lua: no user has a version that is as small. */
 const NO_USER = ['', '', 0, 0, '', -1];
 
-/** The user as put.lua and put-user.lua take it. */
+/** The user as put.lua and put-user.lua take it: a member that has no place here does not compile. */
 function userFields({ username, name, createdAt, disabled, roles, version = 0 }: User): (string | number)[] {
-  return [username, name, createdAt, disabled ? 1 : 0, roles.join(','), version];
+  const fields = {
+    ...{ username, name, createdAt, disabled: disabled ? 1 : 0, roles: roles.join(','), version },
+  } satisfies Record<keyof Omit<User, 'id'>, string | number>;
+  return Object.values(fields);
 }
