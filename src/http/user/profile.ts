@@ -29,7 +29,7 @@ export const TokenSchema = Type.Object(
     created_at: Timestamp,
     created_by: Type.Union([Id, Type.Null()], {
       description:
-        'The session that created a long-lived token; `null` for a session, and for a token of a release that did not record it',
+        'The session that created a long-lived token; `null` for a session',
       examples: [null],
     }),
     last_used_at: Type.Union([Timestamp, Type.Null()], {

@@ -62,9 +62,6 @@ export async function openTokens(tx: Prisma.TransactionClient, userId: number): 
   return rows.map((row) => ({ ...toRecord(row), endReason: row.endReason }));
 }
 
-/** Ends per statement. More are left only by a release that wrote none. */
-const PAGE = 1000;
-
 /**
  * Writes when tokens ended. Call it in the transaction that adds a token, under the lock of the user, and as the last
  * statement that locks tokens: it skips locked ones, so that it waits for no other transaction.
@@ -77,8 +74,7 @@ export async function writeEnds(
 ): Promise<void> {
   const ends = open
     .map((token) => ({ ...token, endedAt: finalEnd(token, token.endReason, lifetimes, now) }))
-    .filter(({ endedAt }) => endedAt !== null)
-    .slice(0, PAGE);
+    .filter(({ endedAt }) => endedAt !== null);
   if (ends.length === 0) return;
   // A replica whose clock is ahead must not hide a long-lived token that is good: this database's clock decides.
   await tx.$executeRaw`

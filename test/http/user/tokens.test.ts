@@ -104,7 +104,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     t.strictSame((await list(again)).ended.at(-1), before[0]);
   });
 
-  await t.test('the reason tells apart an operator, an older release and an expiry', async (t) => {
+  await t.test('the reason tells apart an operator, an expiry and what is not known', async (t) => {
     const account = anAccount();
     const { username } = account;
     const { user } = await signUp(target, account);
@@ -124,7 +124,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     };
     const expired = await insert(45);
     await insert(61);
-    const byOlder = await insert(20, 10);
+    const unnamed = await insert(20, 10);
     await insert(50, 31);
     const expiredFirst = await insert(50, 1);
     const DATABASE_URL = target.databaseUrl;
@@ -139,7 +139,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
     t.strictSame(
       ended.slice(1).map(({ id, reason }) => [id, reason]),
       [
-        [byOlder, 'unknown'],
+        [unnamed, 'unknown'],
         [expired, 'expired'],
         [expiredFirst, 'expired'],
       ],
