@@ -28,8 +28,7 @@ export const TokenSchema = Type.Object(
     name: Type.String({ description: 'The device', examples: ['Kitchen tablet'] }),
     created_at: Timestamp,
     created_by: Type.Union([Id, Type.Null()], {
-      description:
-        'The session that created a long-lived token; `null` for a session',
+      description: 'The session that created a long-lived token; `null` for a session',
       examples: [null],
     }),
     last_used_at: Type.Union([Timestamp, Type.Null()], {
