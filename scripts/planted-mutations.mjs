@@ -182,18 +182,6 @@ export const mutations = [
     ['infra/postgres/revoked-tokens'],
     ['a standby is believed', 'if (!first || first.isStandby)', 'if (!first)'],
   ),
-  // Node 24 keeps the signal of a fetch, so this mistake has an effect on earlier versions only.
-  ...(Number(process.versions.node.split('.')[0]) < 24
-    ? inFile(
-        'packages/verifier/src/feed.ts',
-        ['verifier/create-verifier'],
-        [
-          'only the fetch gets the abort signal',
-          "  signal.addEventListener('abort', hangUp);\n  while",
-          '  while',
-        ],
-      )
-    : []),
   ...inFile(
     'domain/feed/fan-out.ts',
     ['domain/feed/fan-out'],
