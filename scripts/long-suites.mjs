@@ -38,14 +38,21 @@ export const LONG_SUITES = {
     ...STORES,
     ...START,
     'deploy/',
+    'docs/installing.md',
     'packages/verifier/src/',
     'test/fault/',
     'test/load/',
     ...SUPPORT,
   ].concat(
-    ['domain/limits/', 'domain/passwords/', 'doctor/', 'http/auth/', 'http/plugins/'].map(
-      (name) => `src/${name}`,
-    ),
+    [
+      'domain/limits/',
+      'domain/passwords/',
+      'doctor/',
+      'http/auth/',
+      'http/error-handler.ts',
+      'http/ops/',
+      'http/plugins/',
+    ].map((name) => `src/${name}`),
   ),
   container: [
     ...START,

@@ -579,7 +579,11 @@ export const mutations = [
   ...inFile(
     'domain/tokens/ended-token.ts',
     ['domain/tokens/ended-token'],
-    ['a session that looks expired is final', "record.revokedAt !== null || record.type === 'llt'", 'true'],
+    [
+      'a session that looks expired is final',
+      'isLongExpired(record.createdAt',
+      'true || isLongExpired(record.createdAt',
+    ],
   ),
   ...inFile(
     'infra/postgres/stolen-tokens.ts',

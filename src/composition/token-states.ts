@@ -90,7 +90,12 @@ export function openTokenStates(
     },
   });
   const options = { prefix: config.REDIS_PREFIX, gate, observe };
-  const tokenStates = makeRedisTokenStates(redis, { ...options, cacheTtl });
+  const states = makeRedisTokenStates(redis, { ...options, cacheTtl });
+  const tokenStates: TokenStateStore = {
+    ...states,
+    // A note only saves look-ups. Nearly full, Redis keeps its memory for refresh and logout.
+    noteEnded: (key) => (memory.isNearlyFull() ? Promise.resolve() : states.noteEnded(key)),
+  };
   const statesWithoutFeed = tracer ? traceRedis(tokenStates, tracer) : tokenStates;
   const feed = makeRedisRevocationFeed(redis, options);
   const attempts = makeRedisAttemptSlots(redis, options);

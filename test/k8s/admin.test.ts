@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parseArguments, USAGE } from '../../src/cli/arguments.ts';
@@ -55,7 +56,9 @@ test('the README’s function starts the pod with a command', { skip }, (t) => {
     ['migrate', '--resolve-applied', '20260101000000_a b'],
   ]) {
     const expected = structuredClone(jobTemplate);
-    Object.assign(expected.spec.template.spec.containers[0] ?? {}, { args: words });
+    const [container] = expected.spec.template.spec.containers;
+    const operator = { name: 'LATCHKEY_OPERATOR', value: userInfo().username };
+    Object.assign(container ?? {}, { args: words, env: [...(container?.env ?? []), operator] });
     t.strictSame(created(t, words).spec, expected.spec);
   }
   t.end();

@@ -55,6 +55,8 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     const { user, tokenId: sessionId, generation } = caller;
     // Fails here if the fast store is down, before anything is written.
     const asOf = await tokenStates.preparePut(user.id);
+    // Its expiry would be as wrong as the clock.
+    if (maxAge > 0 && !clock.isTrusted()) throw new AuthError('unavailable');
     const createdAt = clock.now();
     const expiresAt = longLivedExpiry(createdAt, maxAge);
     const createdBy = { sessionId, generation };

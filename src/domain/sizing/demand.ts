@@ -55,16 +55,17 @@ export interface Demand {
  */
 export function demandOf(usage: Usage, sessionCacheTtl: number): Demand {
   const { known } = usage;
-  const active = usage.users * usage.activeShare;
+  const active = Math.max(usage.users * usage.activeShare, known.sessionsInUse ?? 0);
   const visits =
     known.sessionsInUse === undefined
       ? (active * usage.visitsPerDay) / DAY
       : known.sessionsInUse / usage.peak / usage.visitSeconds;
+  const visitsPerDay = (visits * DAY) / active;
   // A visit begins with a refresh: the access token of the last one has expired.
   const refreshesOfVisit = 1 + Math.floor(usage.visitSeconds / usage.refreshEvery);
   const signups = (usage.users * usage.growth) / (MONTH * DAY);
   const inUse = visits * usage.visitSeconds;
-  const coldVisits = visits * Math.exp((-usage.visitsPerDay * sessionCacheTtl) / DAY);
+  const coldVisits = visits * Math.exp((-visitsPerDay * sessionCacheTtl) / DAY);
   const expected = visits * refreshesOfVisit;
   const cold = coldVisits + (usage.refreshEvery > sessionCacheTtl ? expected - visits : 0);
   const meanOf = (atPeak: number | undefined, otherwise: number) =>

@@ -75,14 +75,15 @@ export function planStores(
 }
 
 function planRedis(
-  { users, activeShare, visitSeconds }: Usage,
+  { users, activeShare, sessionsPerUser, visitSeconds, known }: Usage,
   { visits, inUse }: Demand,
   cores: Cores,
   { sessionCacheTtl, loginsAtMost }: Limits,
   { bytes }: Costs,
 ): StorePlan['redis'] {
   // A state stays for SESSION_CACHE_TTL after the last refresh, at most after the visit.
-  const sessions = Math.max(inUse, Math.min(users * activeShare, visits * (visitSeconds + sessionCacheTtl)));
+  const most = known.sessionsInUse === undefined ? users * activeShare : users * sessionsPerUser;
+  const sessions = Math.max(inUse, Math.min(most, visits * (visitSeconds + sessionCacheTtl)));
   const used = sessions * (bytes.redisSession + bytes.redisUser);
   // One account that logs in without end: each session is cached, and replaced by the hundredth after it.
   const flood = loginsAtMost * sessionCacheTtl * (bytes.redisSession + TOMBSTONE * bytes.redisRevoked);

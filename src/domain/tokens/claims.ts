@@ -34,6 +34,11 @@ export function usedSince(now: number, { refreshToken }: Lifetimes): number {
   return (now - (refreshToken + Math.max(refreshToken, MARGIN)) * 1000) * 1000;
 }
 
+/** Whether a session has expired even if its record is as far behind as `usedSince` allows for. */
+export function isLongExpired(createdAt: number, latest: number, now: number, lifetimes: Lifetimes): boolean {
+  return latest <= usedSince(now, lifetimes) || sessionEnd(createdAt, lifetimes) + MARGIN * 1000 < now;
+}
+
 /** When the session ends even if it is refreshed, in milliseconds since 1970; Infinity for never. */
 export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
   return lifetimes.session === 0 ? Infinity : createdAt + lifetimes.session * 1000;

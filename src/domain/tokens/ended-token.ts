@@ -1,5 +1,5 @@
 import type { TokenRecord } from './token-record.ts';
-import { sessionExpiry, type Lifetimes } from './claims.ts';
+import { isLongExpired, sessionExpiry, type Lifetimes } from './claims.ts';
 
 /**
  * Why a token was ended, by its record. `logout`: by its owner, also everywhere or by id. `reuse`: a superseded refresh
@@ -75,8 +75,8 @@ export function asEnded(
 }
 
 /**
- * When a token ended (ms), if nothing can change that: it is revoked, or is an LLT past its expiry. A session that looks
- * expired may still be good: its record may be behind, and its refresh token has an `exp` of its own.
+ * When a token ended (ms), if nothing can change that: it is revoked, is an LLT past its expiry, or a session that
+ * expired long ago. One that expired lately may still be good: its record may be behind.
  */
 export function finalEnd(
   record: TokenRecord,
@@ -84,6 +84,9 @@ export function finalEnd(
   lifetimes: Lifetimes,
   now: number,
 ): number | null {
-  const isFinal = record.revokedAt !== null || record.type === 'llt';
+  const isFinal =
+    record.revokedAt !== null ||
+    record.type === 'llt' ||
+    isLongExpired(record.createdAt, record.state.latest, now, lifetimes);
   return isFinal ? (asEnded(record, reason, lifetimes, now)?.endedAt ?? null) : null;
 }

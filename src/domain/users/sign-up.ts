@@ -59,10 +59,6 @@ export function makeSignUp(ports: SignUpPorts) {
     if (!ports.enabled) throw new AuthError('signup_disabled');
     const fields = parseRequest(request, ports);
 
-    // Checked first only to save a hash; the unique constraints decide.
-    const { username, email } = fields;
-    const taken = await users.findTaken({ username, email });
-    if (taken) throw new AuthError(taken);
     const { network, from } = request;
     if (network === null) return create(request, fields);
     return ports.networkBudget({ network }, from, () => create(request, fields));
@@ -70,6 +66,9 @@ export function makeSignUp(ports: SignUpPorts) {
 
   async function create(request: SignUpRequest, fields: Fields): Promise<SessionGrant> {
     const { username, name, email, password, device } = fields;
+    // Checked first only to save a hash; the unique constraints decide.
+    const taken = await users.findTaken({ username, email });
+    if (taken) throw new AuthError(taken);
     const passwordHash = await bulkhead.run('signup', request.turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.now();

@@ -76,7 +76,7 @@ export async function writeEnds(
     .map((token) => ({ ...token, endedAt: finalEnd(token, token.endReason, lifetimes, now) }))
     .filter(({ endedAt }) => endedAt !== null);
   if (ends.length === 0) return;
-  // A replica whose clock is ahead must not hide a long-lived token that is good: this database's clock decides.
+  // A replica whose clock is ahead must not hide a token that is good: this database's clock decides.
   await tx.$executeRaw`
     WITH given AS (
       SELECT * FROM unnest(${ends.map(({ id }) => BigInt(id))}::bigint[],
@@ -84,6 +84,7 @@ export async function writeEnds(
     ), locked AS MATERIALIZED (
       SELECT tokens.id, given.ended_at FROM tokens JOIN given USING (id)
       WHERE revoked_at IS NOT NULL OR expires_at < clock_timestamp()
+        OR (type = 'session' AND given.ended_at < clock_timestamp() - interval '1 day')
       FOR NO KEY UPDATE OF tokens SKIP LOCKED
     )
     UPDATE tokens SET ended_at = locked.ended_at FROM locked WHERE tokens.id = locked.id`;

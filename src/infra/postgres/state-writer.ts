@@ -25,7 +25,9 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
             WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE
           ), moved AS (
             UPDATE tokens SET latest = given.latest, parent = given.parent, first = given.first,
-              confirmed = given.confirmed, client = given.client
+              confirmed = given.confirmed, client = given.client,
+              -- If the record was so far behind that its session seemed over.
+              ended_at = NULL
             FROM given JOIN locked USING (id, user_id)
             WHERE tokens.id = given.id AND locked.revoked_at IS NULL
               AND (given.latest > locked.latest

@@ -46,7 +46,8 @@ export async function endStolen(
   if (ids.length > 0) {
     await tx.token.updateMany({
       where: { id: { in: ids } },
-      data: { revokedAt: new Date(at), pending: true, endReason: reason },
+      // The end of a session that seemed over is not written any more: the theft is the end.
+      data: { revokedAt: new Date(at), pending: true, endReason: reason, endedAt: null },
     });
   }
   const pending = created.filter((row) => row.is_revoked && row.is_pending).map(({ id }) => id);

@@ -53,6 +53,14 @@ test('a token that had already expired stays expired, unless it was a theft', (t
 test('an end is final if nothing can change it', (t) => {
   const final = (record: Parts[0]) => finalEnd(record, null, lifetimes, EXPIRY);
   t.equal(final(session()), null, 'a session that only looks expired');
+  const later = (ms: number, times = lifetimes) =>
+    finalEnd(session({ createdAt: USED }), null, times, USED + ms);
+  const DAY = 86_400_000;
+  t.equal(later(3_600_000 + DAY - 1), null, 'nor a day later');
+  t.equal(later(3_600_000 + DAY), EXPIRY, 'but then');
+  const aged = { ...lifetimes, refreshToken: 30 * 86_400, session: 3600 };
+  t.equal(later(3_600_000 + DAY, aged), null, 'nor a day after its greatest age');
+  t.equal(later(3_600_001 + DAY, aged), EXPIRY);
   t.equal(final(session({ revokedAt: USED })), USED);
   t.equal(final(aLongLived({ expiresAt: USED })), USED);
   t.equal(final(aLongLived()), null);

@@ -99,6 +99,18 @@ onEachStore('limits by address', async (t, env) => {
       const empty = await call(few, 'POST /api/auth/signup', { payload: {}, headers });
       t.equal(empty.statusCode, 400, 'it takes none of the accounts of its network');
     }
+    const search = await buildTestApp(t, { env: { ...limited, ...limits } });
+    const account = anAccount();
+    const signUpAs = async (names: object, address: string) => {
+      const headers = { 'x-forwarded-for': address };
+      return call(search, 'POST /api/auth/signup', { payload: { ...anAccount(), ...names }, headers });
+    };
+    t.equal((await signUpAs(account, '203.0.113.1')).statusCode, 200);
+    const answers = [];
+    for (const i of [2, 3, 4])
+      answers.push((await signUpAs({ username: account.username }, `203.0.113.${i}`)).statusCode);
+    t.strictSame(answers, [400, 400, 429], 'a taken name counts');
+
     const limited429 = await signup('203.0.113.4');
     refused(t, limited429, 429, 'rate_limited');
     t.ok(Number(limited429.headers['retry-after']) > 0);

@@ -59,10 +59,15 @@ test('the service is the first process of the container, or a child of its init'
 });
 
 test('the event of a command goes to standard error if the service ends meanwhile', (t) => {
-  const output = commandOutput('stdout', processes(t, { 1: { command: ['node', 'src/server.js'] } }));
+  const proc = processes(t, { 1: { command: ['node', 'src/server.js'] } });
+  const output = commandOutput('stdout', proc);
   t.match(output.name, 'standard output');
   t.equal(output.check(), null);
-  t.equal(output.write('{"event":"purge"}\n'), null);
+  const script = `const { commandOutput } = await import('${DIST}src/infra/audit/command-trail.js');
+    process.exitCode = commandOutput('stdout', process.argv[1]).write('purged') === null ? 0 : 1;`;
+  const words = ['--input-type=module', '-e', script, proc];
+  const { status, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  t.strictSame([status, stderr], [0, 'purged']);
   t.end();
 });
 

@@ -4,6 +4,7 @@ import type { Lifetimes } from '../../../src/domain/tokens/claims.ts';
 import type { TokenStore } from '../../../src/domain/tokens/ports.ts';
 import type { Prisma, PrismaClient } from '../../../src/generated/prisma/client.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
+import { makeStateWriter } from '../../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
@@ -43,7 +44,7 @@ async function aHistory(t: Test, lifetimes: Lifetimes) {
     return id;
   };
   const old = AT - 3 * DAY;
-  await logIn('long unused', old);
+  const unused = await logIn('long unused', old);
   await tokens.revoke(userId, await logIn('revoked when expired', old), AT - 5);
   await tokens.revokeForReuse(userId, await logIn('stolen when expired', old), AT - 4, 1);
   await tokens.revoke(userId, await logIn('revoked', AT), AT - 3);
@@ -67,7 +68,7 @@ async function aHistory(t: Test, lifetimes: Lifetimes) {
       endedAt - AT,
       reason,
     ]);
-  return { tokens, userId, behind, logIn, written, listed };
+  return { prisma: postgres.prisma, tokens, userId, unused, behind, logIn, written, listed };
 }
 
 test('the list of ended tokens is the same before and after their ends are written', async (t) => {
@@ -75,7 +76,7 @@ test('the list of ended tokens is the same before and after their ends are writt
   const before = await listed();
   t.equal(before.length, 9);
   await logIn('newest', AT);
-  const over = ['revoked when expired', 'stolen when expired', 'revoked'];
+  const over = ['first', 'long unused', 'revoked when expired', 'stolen when expired', 'revoked'];
   const overLlt = ['LLT expired', 'LLT revoked when expired', 'LLT revoked'];
   t.strictSame(await written(), [...over, ...overLlt], 'a refresh may still save a session');
   t.strictSame(await listed(), before);
@@ -96,14 +97,24 @@ test('a theft that is found after the written end of its session ends it then', 
   }
 });
 
+test('a session whose record was far behind is open again with its next state', async (t) => {
+  const { prisma, userId, unused, logIn, written } = await aHistory(t, LIFETIMES);
+  await logIn('newest', AT);
+  t.ok((await written()).includes('long unused'));
+  const state = initialState(AT * 1000, 'home');
+  await makeStateWriter(prisma).saveStates([{ userId, tokenId: unused, state }]);
+  t.notOk((await written()).includes('long unused'));
+});
+
 test('what looks expired by the settings or clock of one replica stays within reach of revocation', async (t) => {
   const { tokens, userId, logIn, written, listed } = await aHistory(t, { ...LIFETIMES, session: 3600 });
   const before = await listed();
   const goodFor = await tokens.addLongLived(userId, aLongLived(AT, Date.now() + DAY), 100);
   await logIn('newest', AT);
   t.strictSame(await listed(), before);
-  await logIn('by a clock that is ahead', AT, Date.now() + 2 * DAY);
-  t.notOk((await written()).includes('live'));
+  await logIn('in use', Date.now());
+  await logIn('by a clock that is ahead', Date.now(), Date.now() + 9 * DAY);
+  t.notOk((await written()).includes('in use'));
   const ending = { at: AT, reason: 'password', usedSince: 0, caller: null, keepsCaller: false } as const;
   const { ended } = await tokens.revokeAll(userId, ending);
   t.match(new Set(ended.map(({ name, id }) => (id === goodFor ? 'LLT' : name))), new Set(['Firefox', 'LLT']));

@@ -10,6 +10,7 @@
   Errors: none of its own
 ]]
 if ARGV[3] == 'note' and redis.call('HMGET', KEYS[1], 'revoked')[1] then return end
-redis.call('DEL', KEYS[1])
+-- Redis at its limit of memory lets a script write on that has freed something: a tombstone for a state, but no note.
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('DEL', KEYS[1]) end
 redis.call('HSET', KEYS[1], 'revoked', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[1])
