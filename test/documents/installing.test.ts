@@ -41,6 +41,7 @@ test('docs/installing.md leads to two replicas, and through a rollout and a rest
     // The operator edits the copy.
     'cp deploy/nginx/two-replicas.conf': `sed '${edits.join(';')};s|:[3]000|:3000|' deploy/nginx/two-replicas.conf >`,
     'nginx -t': `${nginxHere} -t`,
+    'systemctl enable --now nginx': ':',
     'systemctl reload nginx': `${nginxHere} -s reload`,
     'https://auth.example.com/': `${front.url}/`,
     ...host.words,
