@@ -73,7 +73,7 @@ for (const { name, skip, start } of PROXIES) {
       'old',
       functions,
       'ln -sfn "$PWD" /opt/latchkey/current',
-      blockWith('systemctl enable --now'),
+      blockWith('systemctl enable --now latchkey'),
     );
 
     const replicas = ([1, 2] as const).map((replica) => ({ url: host.urlOf(replica), inRotation: true }));
