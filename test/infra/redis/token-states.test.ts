@@ -150,6 +150,15 @@ test('a changed user is replaced only where it stands', { skip: redisMissing }, 
   t.strictSame('user' in known && known.user, aUser());
 });
 
+test('what was read from the record too long ago is not put', { skip: redisMissing }, async (t) => {
+  const { tokenStates, redis, prefix } = await open(t);
+  const now = await tokenStates.preparePut(7);
+  // Otherwise it would be refused as older than the user's key.
+  await redis.hset(`${prefix}{7}:u`, { since: String(now - 60_000_000) });
+  t.equal(await tokenStates.put(aLongLived(), aUser(), now - 10_000_001), false);
+  t.equal(await tokenStates.put(aLongLived(), aUser(), now - 9_000_000), true);
+});
+
 // docs/adr/0033: the limit for names of up to 30 characters, as with the default prefix.
 test('a refreshed and confirmed session is a compact hash', { skip: redisMissing }, async (t) => {
   const { tokenStates, redis, prefix } = await open(t);
