@@ -44,6 +44,7 @@ const RULES = [
 /** Mistakes without a visible effect: the reason, the change, and the line (trimmed). */
 const HARMLESS = [
   ['fields are written together', 'rotate.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
+  ['fields are written together', 'check.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
   [
     'sets the same time again',
     'plant.lua',
