@@ -139,6 +139,8 @@ test('a changed user is replaced only where it stands', { skip: redisMissing }, 
   t.strictSame(await redis.keys(`${prefix}*`), []);
 
   const now = await tokenStates.preparePut(7);
+  await tokenStates.putUser(aUser({ version: 0 }));
+  t.strictSame({ ...(await redis.hgetall(name)) }, { since: String(now), version: '0' });
   await tokenStates.putUser(changed);
   await tokenStates.putUser(old);
   t.strictSame({ ...(await redis.hgetall(name)) }, { since: String(now), version: '2' });
