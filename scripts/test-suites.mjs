@@ -1,7 +1,10 @@
 // Assigns test files to suites. Files that no suite names are the core, which `npm test` runs.
 import { readFileSync } from 'node:fs';
 
-/** By path below dist/test, or of the laboratory, which is compiled apart: a folder, or the beginning of a name. The first match decides. */
+/**
+ * By path below dist/test: a folder, or the beginning of a name. The first match decides. The laboratory is compiled
+ * beside it.
+ */
 export const SUITES = {
   fault: ['fault/'],
   container: ['container/'],

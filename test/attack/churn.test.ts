@@ -1,10 +1,11 @@
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { anAccount, call, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
+import { anAccount, call, claimsOf, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
 import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
 import { redeem } from '../support/resets.ts';
 import { aServiceClient, postForm } from '../support/service-client.ts';
+import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
 // One account, or a stranger, repeats each operation. docs/threat-model.md, "What an operation leaves", has the figures.
@@ -190,6 +191,31 @@ async function churn(t: Test, env: Environment, redis: RedisServer | null): Prom
     const next = pairOf(await refresh(target, refresh_token));
     t.equal((await verify(target, next.access_token)).statusCode, 200, 'a bystander goes on');
   }
+  if (redis) await t.test('present an ended token', (t) => assertNotes(t, target, redis, bystander.account));
+}
+
+/** Of a token whose tombstone has expired. Nearly full, Redis takes none. */
+async function assertNotes(
+  t: Test,
+  target: TestApp,
+  redis: RedisServer,
+  account: User['account'],
+): Promise<void> {
+  const login = { username: account.username, password: account.password };
+  const { access_token: token } = pairOf(await call(target, 'POST /api/auth', { payload: login }));
+  await call(target, 'DELETE /api/auth', { token });
+  const { sid } = claimsOf(token);
+  const keys = async () => (await redis.ask('KEYS', `*:t:${String(sid)}`)) as string[];
+  const presented = async () => {
+    await redis.ask('DEL', ...(await keys()));
+    t.equal((await verify(target, token)).statusCode, 401);
+    return (await keys()).length;
+  };
+  t.equal(await presented(), 1);
+  target.composition.start();
+  await fill(redis, 0.9 * MEMORY);
+  await until(async () => (await call(target, 'POST /api/auth', { payload: login })).statusCode === 503);
+  t.equal(await presented(), 0);
 }
 
 async function repeat(t: Test, target: TestApp, redis: RedisServer | null, operation: Operation) {
@@ -219,6 +245,7 @@ async function repeat(t: Test, target: TestApp, redis: RedisServer | null, opera
 
 /** Fills Redis up to this many bytes of its memory. */
 async function fill(redis: RedisServer, bytes: number): Promise<void> {
+  await redis.ask('DEL', 'filler');
   const [, used] = /^used_memory:(\d+)/m.exec(String(await redis.ask('INFO', 'memory'))) ?? [];
   const script = "redis.call('SET', 'filler', string.rep('x', tonumber(ARGV[1])))";
   await redis.ask('EVAL', script, 0, Math.floor(bytes - Number(used)));

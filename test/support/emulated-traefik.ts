@@ -148,9 +148,9 @@ function isMatch(rule: string, path: string): boolean {
   return rule.split(' || ').some((part) => {
     const [, kind, value = ''] = /^(Path|PathPrefix|PathRegexp)\(`([^`]+)`\)$/.exec(part) ?? [];
     if (kind === undefined) throw new Error(`unknown rule: ${part}`);
-    // Versions differ in which encoded characters they decode before they match.
+    // Versions differ in which encoded characters they decode before they match. What one of them matches is matched.
     if (kind === 'PathRegexp')
-      return [bare, decodeURIComponent(bare)].every((form) => new RegExp(value).test(form));
+      return [bare, decodeURIComponent(bare)].some((form) => new RegExp(value).test(form));
     return kind === 'Path' ? bare === value : bare.startsWith(value);
   });
 }

@@ -64,6 +64,11 @@ test('an expiry is fixed at creation, to the second', async (t) => {
   const { tokenId, createdAt, expiresAt } = await create();
   t.equal(expiresAt, createdAt - 999 + 60_000);
   t.match(await tokens.find(tokenId), { record: { expiresAt } });
+  clock.distrust();
+  await t.rejects(create(), { code: 'unavailable' }, 'not by a clock that may be wrong');
+  const endless = await aService();
+  endless.clock.distrust();
+  t.match(await endless.create(), { expiresAt: null });
 });
 
 test('a session whose login is too old creates none', async (t) => {

@@ -1,7 +1,6 @@
 import type { Test } from 'tap';
-import { eventually } from '../../support/until.ts';
 import { makeBalancer, type Backend } from './balancer.ts';
-import { makeBrowser } from './browser.ts';
+import { startBrowsers } from './browsers.ts';
 import { makeRevokedWatch } from './revoked-watch.ts';
 import { makeTally, type Tally } from './tally.ts';
 
@@ -14,7 +13,6 @@ export interface SteadyLoad {
   stop: () => Promise<void>;
 }
 
-const BROWSERS = 20;
 /** Seconds allowed for steps that take about one. */
 export const PATIENCE = 60;
 
@@ -29,29 +27,7 @@ export function startSteadyLoad(
   const balancer = makeBalancer([{ url: proxy, inRotation: true }], tally, ca);
   const watch = makeRevokedWatch(balancer, replicas, tally);
   // One tab each: with overlapping tabs the protocol itself requires retries.
-  const browsers = Array.from({ length: BROWSERS }, (_, i) =>
-    makeBrowser({ balancer, watch, tally, name: `browser-${i}`, tabs: 1, isPatient: true }),
-  );
-  const running = browsers.map((browser) => browser.run());
-  watch.start();
-  const stop = async () => {
-    for (const browser of browsers) browser.stop();
-    await Promise.all([...running, watch.stop()]);
-  };
-  t.teardown(async () => {
-    await stop();
-    await balancer.close();
-  });
-
-  return {
-    tally,
-    stop,
-    async renewed(times) {
-      const before = browsers.map((browser) => browser.renewals());
-      await eventually(PATIENCE, () => {
-        const waiting = browsers.filter((browser, i) => browser.renewals() < (before[i] ?? 0) + times).length;
-        return Promise.resolve(waiting === 0 ? null : `${waiting} browsers have not renewed their session`);
-      });
-    },
-  };
+  const manner = () => ({ tabs: 1, isPatient: true });
+  const { renewed, stop } = startBrowsers(t, { balancer, watch, tally, manner });
+  return { tally, stop, renewed: (times) => renewed(PATIENCE, times) };
 }

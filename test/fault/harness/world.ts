@@ -2,7 +2,8 @@ import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { testFolder } from '../../support/folder.ts';
 import { makeBalancer, type Balancer } from './balancer.ts';
-import { makeBrowser, type Browser } from './browser.ts';
+import type { Browser } from './browser.ts';
+import { startBrowsers } from './browsers.ts';
 import { eventually } from '../../support/until.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
 import { makeRevokedWatch, type RevokedWatch } from './revoked-watch.ts';
@@ -24,8 +25,6 @@ export interface World {
   stop(): Promise<void>;
 }
 
-const BROWSERS = 20;
-
 /** Milliseconds; the replicas' DATABASE_TIMEOUT. */
 export const DATABASE_TIMEOUT = 1500;
 
@@ -44,26 +43,8 @@ export async function startWorld(t: Test, stores: Environment): Promise<World> {
   const tally = makeTally();
   const balancer = makeBalancer(replicas, tally);
   const watch = makeRevokedWatch(balancer, replicas, tally);
-  const browsers = Array.from({ length: BROWSERS }, (_, i) =>
-    makeBrowser({
-      balancer,
-      watch,
-      tally,
-      name: `browser-${i}`,
-      tabs: i % 4 === 0 ? 2 : 1,
-      isPatient: i % 2 === 0,
-    }),
-  );
-  const running = browsers.map((browser) => browser.run());
-  watch.start();
-  const stop = async () => {
-    for (const browser of browsers) browser.stop();
-    await Promise.all([...running, watch.stop()]);
-  };
-  t.teardown(async () => {
-    await stop();
-    await balancer.close();
-  });
+  const manner = (i: number) => ({ tabs: i % 4 === 0 ? 2 : 1, isPatient: i % 2 === 0 });
+  const { browsers, stop, renewed } = startBrowsers(t, { balancer, watch, tally, manner });
 
   return {
     replicas,
@@ -77,11 +58,7 @@ export async function startWorld(t: Test, stores: Environment): Promise<World> {
       for (const replica of replicas) {
         await eventually(seconds, () => sixOperations(balancer, replica, watch));
       }
-      const before = browsers.map((browser) => browser.renewals());
-      await eventually(seconds, () => {
-        const waiting = browsers.filter((browser, i) => browser.renewals() === before[i]).length;
-        return Promise.resolve(waiting === 0 ? null : `${waiting} browsers have not renewed their session`);
-      });
+      await renewed(seconds);
     },
   };
 }
