@@ -35,7 +35,7 @@ export function startBrowsers(t: Test, { balancer, watch, tally, manner }: Parts
     browsers,
     stop,
     /** Resolves once every browser has signed in or refreshed `times` times more. */
-    async renewed(seconds: number, times = 1): Promise<void> {
+    renewed: async (seconds: number, times = 1): Promise<void> => {
       const before = browsers.map((browser) => browser.renewals());
       await eventually(seconds, () => {
         const waiting = browsers.filter((browser, i) => browser.renewals() < (before[i] ?? 0) + times).length;
