@@ -105,7 +105,7 @@ function isAscii(text) {
   return /^[\0-\x7f]*$/.test(text);
 }
 
-/** The canonical form of domain/users/identifiers.ts, decomposed. */
+/** The canonical form of domain/identifiers.ts, decomposed. */
 function canonical(text) {
   return text.normalize('NFKC').trim().toLowerCase().normalize('NFKC').normalize('NFD');
 }

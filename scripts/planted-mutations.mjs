@@ -59,8 +59,8 @@ export const mutations = [
     ['the slot map is read once', 'cluster.refreshSlotsCache();', ''],
   ),
   ...inFile(
-    'domain/feed/publishing.ts',
-    ['domain/feed/publishing'],
+    'domain/tokens/publishing.ts',
+    ['domain/tokens/publishing'],
     ['the end of a token is not published', 'await feed.publish([key]);', ''],
     ['a theft counts as being on record', "tombstone === 'reused'", 'false'],
   ),

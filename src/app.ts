@@ -3,7 +3,7 @@ import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
-import type { UseCases } from './domain/use-cases.ts';
+import type { UseCases } from './http/use-cases.ts';
 import type { LoggedRequests, RequestGroup } from './telemetry/request-lines.ts';
 import type { Tracer } from './telemetry/tracer.ts';
 import type { Lifetimes } from './domain/tokens/claims.ts';

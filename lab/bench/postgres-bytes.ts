@@ -1,6 +1,6 @@
+import type { TokenKey } from '../../src/domain/principal.ts';
 import type { Test } from 'tap';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
-import type { TokenKey } from '../../src/domain/tokens/token-states.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';

@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { User } from '../../src/domain/user.ts';
 import { makeRedisClient } from '../../src/infra/redis/connection/client.ts';
 import { makeRedisTokenStates, makeTokenKeys } from '../../src/infra/redis/token-states.ts';
 import { openGate } from '../../test/support/redis.ts';

@@ -3,7 +3,7 @@ import { toEntry } from '../domain/audit/entry.ts';
 import { EVENTS, type AuditEvent, type Definition, type EventOf } from '../domain/audit/event.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
 import { isAudience } from '../domain/clients/audience.ts';
-import { parseRights } from '../domain/clients/rights.ts';
+import { parseRights } from '../domain/rights.ts';
 import { commandOutput, operator } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Facts, type Outcome } from './command.ts';

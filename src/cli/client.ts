@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { audienceOf } from '../config/config.ts';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
 import { isAudience } from '../domain/clients/audience.ts';
-import { parseRights, type Right } from '../domain/clients/rights.ts';
+import { parseRights, type Right } from '../domain/rights.ts';
 import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { UsageError, type Values } from './arguments.ts';

@@ -1,5 +1,5 @@
+import type { AccountKey } from '../domain/identifiers.ts';
 import { ConfigError, databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
-import type { AccountKey } from '../domain/users/account.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { migrate } from '../infra/postgres/migrate.ts';

@@ -1,8 +1,9 @@
+import type { AccountKey } from '../domain/identifiers.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
-import { liveIds } from '../domain/sessions/finish-endings.ts';
+import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
-import type { AccountChanges, AccountKey, AccountStore, ChangedAccount } from '../domain/users/account.ts';
+import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/users/account.ts';
 import { parseRoles } from '../domain/users/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { nameHashing, NEEDS_SECRET } from './account-settings.ts';

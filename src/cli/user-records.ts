@@ -1,7 +1,8 @@
+import type { AccountKey } from '../domain/identifiers.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { AuthError } from '../domain/errors.ts';
-import type { Account, AccountKey } from '../domain/users/account.ts';
-import { collectFields } from '../domain/users/identifiers.ts';
+import type { Account } from '../domain/users/account.ts';
+import { collectFields } from '../domain/identifiers.ts';
 import { parseRoles } from '../domain/users/roles.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';

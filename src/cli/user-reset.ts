@@ -1,7 +1,7 @@
+import type { AccountKey } from '../domain/identifiers.ts';
 import { randomBytes } from 'node:crypto';
 import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { hashResetToken, newResetToken } from '../domain/passwords/reset-token.ts';
-import type { AccountKey } from '../domain/users/account.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import type { Outcome } from './command.ts';

@@ -1,7 +1,7 @@
+import type { AccountKey } from '../domain/identifiers.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import type { Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
-import type { AccountKey } from '../domain/users/account.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
 import { listEnded } from '../domain/users/list-tokens.ts';
 import { summarise, type TokenSummary } from '../domain/users/profile.ts';

@@ -1,5 +1,5 @@
-import type { AccountKey } from '../domain/users/account.ts';
-import { parseLoginName } from '../domain/users/identifiers.ts';
+import type { AccountKey } from '../domain/identifiers.ts';
+import { parseLoginName } from '../domain/identifiers.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, withPostgres, type Act, type Command } from './command.ts';
 import { deleteUser, disable, enable, setRoles } from './user-changes.ts';

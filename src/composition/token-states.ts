@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config/config.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
-import { withPublishing } from '../domain/feed/publishing.ts';
+import { withPublishing } from '../domain/tokens/publishing.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import type { TokenStateStore } from '../domain/tokens/token-states.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseUsername } from '../domain/users/identifiers.ts';
+import { parseUsername } from '../domain/identifiers.ts';
 import { listOf } from './networks.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Right } from './clients/rights.ts';
+import type { Right } from './rights.ts';
 
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never

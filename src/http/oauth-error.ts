@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Right } from '../domain/clients/rights.ts';
+import type { Right } from '../domain/rights.ts';
 import type { AuthError, ErrorCode } from '../domain/errors.ts';
 import { detailOf, PROBLEM_TYPE, ProblemSchema } from './problem.ts';
 

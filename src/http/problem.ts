@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import type { Right } from '../domain/clients/rights.ts';
+import type { Right } from '../domain/rights.ts';
 import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 
 /** RFC 9457 problem details: the format of every error answer. */

@@ -1,5 +1,5 @@
 import type { PresentedIdentity } from '../domain/tokens/claims.ts';
-import type { Bearer, Caller, Principal } from '../domain/access-tokens/principal.ts';
+import type { Bearer, Caller, Principal } from '../domain/principal.ts';
 import type { Source } from '../domain/audit/source.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
 import type { ErrorCode } from '../domain/errors.ts';

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { SessionGrant } from '../domain/sessions/session.ts';
 import { pairClaims, type Lifetimes } from '../domain/tokens/claims.ts';
-import type { User } from '../domain/users/user.ts';
+import type { User } from '../domain/user.ts';
 import { Id, Timestamp } from './schemas.ts';
 import type { TokenCodec } from './token-codec.ts';
 

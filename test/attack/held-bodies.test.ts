@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { test, type Test } from 'tap';
-import { RIGHTS } from '../../src/domain/clients/rights.ts';
+import { RIGHTS } from '../../src/domain/rights.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { audienceClients, exchangeForm } from '../support/audiences.ts';

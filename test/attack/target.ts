@@ -7,7 +7,7 @@ import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { signUpOver } from '../support/over-http.ts';
-import { RIGHTS } from '../../src/domain/clients/rights.ts';
+import { RIGHTS } from '../../src/domain/rights.ts';
 import { aServiceClient, basic, type TestClient } from '../support/service-client.ts';
 import { sql } from '../support/sql.ts';
 import type { Attacked } from './operations.ts';

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { NewLongLived, RevocationStore, TokenStore } from '../../src/domain/tokens/ports.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { User } from '../../src/domain/user.ts';
 import { LIFETIMES as lifetimes } from '../support/token.ts';
 
 export interface LongLivedUnderTest {

@@ -5,7 +5,7 @@ import { PROBLEMS } from '../../src/http/problem.ts';
 import { testDatabase } from '../support/postgres.ts';
 import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
 import { ready, startService } from '../support/service.ts';
-import { RIGHTS } from '../../src/domain/clients/rights.ts';
+import { RIGHTS } from '../../src/domain/rights.ts';
 import { aServiceClient } from '../support/service-client.ts';
 import { fuzz } from './fuzz.ts';
 import '../support/watch-leaks.ts';

@@ -1,6 +1,6 @@
 import { NO_REQUEST } from '../../src/domain/audit/source.ts';
 import { test } from 'tap';
-import { makeFinishEndings } from '../../src/domain/sessions/finish-endings.ts';
+import { makeFinishEndings } from '../../src/domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeWriteBehind } from '../../src/domain/tokens/write-behind.ts';

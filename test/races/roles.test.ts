@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { User } from '../../src/domain/user.ts';
 import { makeFinishUserChange } from '../../src/domain/users/finish-user-change.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { buildTestApp } from '../support/app.ts';

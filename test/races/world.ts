@@ -1,5 +1,5 @@
+import type { TokenKey } from '../../src/domain/principal.ts';
 import type { Test } from 'tap';
-import type { TokenKey } from '../../src/domain/tokens/token-states.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';

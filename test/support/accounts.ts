@@ -1,5 +1,6 @@
-import type { AccountKey, AccountStore } from '../../src/domain/users/account.ts';
-import type { Right } from '../../src/domain/clients/rights.ts';
+import type { AccountKey } from '../../src/domain/identifiers.ts';
+import type { AccountStore } from '../../src/domain/users/account.ts';
+import type { Right } from '../../src/domain/rights.ts';
 import { makeAccountStore } from '../../src/infra/postgres/account-store.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { call, type Target } from './client.ts';

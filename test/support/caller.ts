@@ -1,5 +1,5 @@
-import type { Caller } from '../../src/domain/access-tokens/principal.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { Caller } from '../../src/domain/principal.ts';
+import type { User } from '../../src/domain/user.ts';
 
 /** An owner who requests a change with an access token of this session, as `app.auth.change` makes one. */
 export function aCaller(user: User, tokenId: number, generation = 1): Caller {

@@ -2,7 +2,7 @@ import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
 import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { User } from '../../src/domain/user.ts';
 
 export interface MemoryTokenStore extends TokenStore, RevocationStore, StateWriter {
   disable(userId: number): void;

@@ -1,9 +1,9 @@
+import type { TokenKey } from '../../src/domain/principal.ts';
 import { makePostgres, type Postgres } from '../../src/infra/postgres/client.ts';
 import { makeRevocationStore } from '../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../src/infra/postgres/token-store.ts';
 import { makeUserStore } from '../../src/infra/postgres/user-store.ts';
-import type { TokenKey } from '../../src/domain/tokens/token-states.ts';
 import type { RevocationStore, StateWriter, TokenStore } from '../../src/domain/tokens/ports.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
-import type { Right } from '../../src/domain/clients/rights.ts';
+import type { Right } from '../../src/domain/rights.ts';
 import { makeClientRegistry } from '../../src/domain/clients/registry.ts';
 import { makeClientStore } from '../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';

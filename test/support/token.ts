@@ -1,7 +1,7 @@
 import type { Lifetimes } from '../../src/domain/tokens/claims.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
-import type { User } from '../../src/domain/users/user.ts';
+import type { User } from '../../src/domain/user.ts';
 
 export const LIFETIMES: Lifetimes = { accessToken: 900, refreshToken: 3600, session: 0 };
 

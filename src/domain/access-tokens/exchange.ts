@@ -12,7 +12,7 @@ import {
   type ExchangedClaims,
   type PresentedIdentity,
 } from '../tokens/claims.ts';
-import type { Principal } from './principal.ts';
+import type { Principal } from '../principal.ts';
 import type { Verify } from './verify.ts';
 
 interface ExchangePorts {

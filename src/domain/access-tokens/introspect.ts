@@ -1,7 +1,7 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
-import type { Bearer, ExchangedBearer, Principal } from './principal.ts';
+import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
 import type { Verify } from './verify.ts';
 
 interface IntrospectPorts {

@@ -8,7 +8,7 @@ import type { WriteBehind } from '../tokens/write-behind.ts';
 import type { TokenStates } from '../tokens/read-through.ts';
 import { ANY_GENERATION } from '../sessions/rotation.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
-import type { Bearer, ExchangedBearer, Principal } from './principal.ts';
+import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
 
 interface VerifyPorts {
   tokenStates: Pick<TokenStates, 'checkAccess' | 'checkLongLived'>;

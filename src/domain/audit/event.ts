@@ -1,7 +1,19 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
-import { RATE_LIMITS } from '../metrics/outcomes.ts';
 import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
 import type { Sourced } from './source.ts';
+
+/**
+ * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
+ * tokens that a user creates, and changes of a profile.
+ */
+export const SLOT_LIMITS = [
+  ...(['account', 'device', 'network'] as const),
+  ...(['signup_network', 'llt_budget', 'profile_budget'] as const),
+] as const;
+export type SlotLimit = (typeof SLOT_LIMITS)[number];
+/** Also logins and signups of an address. */
+export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
+export type RateLimit = (typeof RATE_LIMITS)[number];
 
 /** What an event is, besides its fields. */
 export interface Definition<Fields extends TObject = TObject> {

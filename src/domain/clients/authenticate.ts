@@ -1,6 +1,6 @@
 import { AuthError } from '../errors.ts';
 import type { ClientDirectory } from './directory.ts';
-import type { Right } from './rights.ts';
+import type { Right } from '../rights.ts';
 import { hashSecret, isHashOf } from './secret.ts';
 import type { ServiceIdentity } from './service-client.ts';
 

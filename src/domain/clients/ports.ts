@@ -1,4 +1,4 @@
-import type { Right } from './rights.ts';
+import type { Right } from '../rights.ts';
 import type { ServiceClient } from './service-client.ts';
 
 /** The registered services on record. Every method fails with AuthError('unavailable') when the database is away. */

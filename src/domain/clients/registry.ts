@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { ClientStore } from './ports.ts';
-import { DEFAULT_RIGHTS, type Right } from './rights.ts';
+import { DEFAULT_RIGHTS, type Right } from '../rights.ts';
 import { hashSecret, newClientId, newSecret, type RandomBytes } from './secret.ts';
 
 interface RegistryPorts {

@@ -1,5 +1,5 @@
-import { lengthOf } from '../users/identifiers.ts';
-import type { Right } from './rights.ts';
+import { lengthOf } from '../identifiers.ts';
+import type { Right } from '../rights.ts';
 
 /** The record of a registered service. It holds only hashes of the secrets. */
 export interface ServiceClient {

@@ -1,5 +1,5 @@
-import type { TokenKey } from '../tokens/token-states.ts';
-import type { User } from '../users/user.ts';
+import type { TokenKey } from '../principal.ts';
+import type { User } from '../user.ts';
 
 /** Every token of the user whose id is at most `before` is revoked. */
 export interface UserMark {

@@ -1,8 +1,7 @@
-import type { AuditLimit } from '../audit/event.ts';
+import type { AuditLimit, SlotLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
-import type { SlotLimit } from '../metrics/outcomes.ts';
 import type { Allowance, AttemptSlots } from './ports.ts';
 
 /** What is counted, and who is named in the audit trail when all its slots are taken. */

@@ -1,4 +1,4 @@
-import type { Caller } from '../access-tokens/principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';

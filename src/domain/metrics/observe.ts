@@ -1,11 +1,10 @@
-import type { AuditEvent } from '../audit/event.ts';
+import type { AuditEvent, RateLimit } from '../audit/event.ts';
 import type {
   ExchangeOutcome,
   FeedEnd,
   FeedSnapshotReason,
   HashRejection,
   IntrospectionOutcome,
-  RateLimit,
   ReadThroughOutcome,
   RefreshOutcome,
   SignUpRefusal,

@@ -70,19 +70,6 @@ export type ReadThroughOutcome = (typeof READ_THROUGH_OUTCOMES)[number];
 export const HASH_REJECTIONS = ['full', 'wait', 'timeout', 'dropped'] as const;
 export type HashRejection = (typeof HASH_REJECTIONS)[number];
 
-/**
- * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
- * tokens that a user creates, and changes of a profile.
- */
-export const SLOT_LIMITS = [
-  ...(['account', 'device', 'network'] as const),
-  ...(['signup_network', 'llt_budget', 'profile_budget'] as const),
-] as const;
-export type SlotLimit = (typeof SLOT_LIMITS)[number];
-/** Also logins and signups of an address. */
-export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
-export type RateLimit = (typeof RATE_LIMITS)[number];
-
 /** Why a feed reader got a snapshot: it had no position, one of another epoch, or one that is too old. */
 export const FEED_SNAPSHOT_REASONS = ['new', 'epoch', 'trimmed'] as const;
 export type FeedSnapshotReason = (typeof FEED_SNAPSHOT_REASONS)[number];

@@ -1,6 +1,6 @@
+import type { AccountKey } from '../identifiers.ts';
+import type { TokenKey } from '../principal.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
-import type { TokenKey } from '../tokens/token-states.ts';
-import type { AccountKey } from '../users/account.ts';
 
 /** A new password, and the tokens that end with its commit. */
 export interface PasswordChange {

@@ -1,4 +1,4 @@
-import { lengthOf } from '../users/identifiers.ts';
+import { lengthOf } from '../identifiers.ts';
 
 /** `abcabcabc` has a unit of three. A longer unit is a guess only if it is a common password. */
 const LONGEST_UNIT = 4;

@@ -1,5 +1,5 @@
 import { AuthError } from '../errors.ts';
-import { lengthOf, type Parsed } from '../users/identifiers.ts';
+import { lengthOf, type Parsed } from '../identifiers.ts';
 import { fold, stemsOf, undoSubstitutions } from './guess-forms.ts';
 import { isPattern, repeatedUnit } from './patterns.ts';
 

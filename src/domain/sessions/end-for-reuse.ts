@@ -1,9 +1,10 @@
+import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
-import type { TokenStateStore, TokenKey } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 
 interface EndForReusePorts {
   tokens: Pick<TokenStore, 'revokeForReuse'>;

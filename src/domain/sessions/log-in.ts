@@ -1,3 +1,4 @@
+import type { TokenKey } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
@@ -11,11 +12,11 @@ import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import { parseDevice } from '../users/device-name.ts';
-import { attemptedName, collectFields, parseLoginName, parseTry } from '../users/identifiers.ts';
+import { attemptedName, collectFields, parseLoginName, parseTry } from '../identifiers.ts';
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
-import type { User } from '../users/user.ts';
-import type { TokenStateStore, TokenKey } from '../tokens/token-states.ts';
+import type { User } from '../user.ts';
+import type { TokenStateStore } from '../tokens/token-states.ts';
 import { initialState } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 

@@ -1,11 +1,11 @@
-import type { Bearer, Caller } from '../access-tokens/principal.ts';
+import type { Bearer, Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
-import { liveIds, type FinishEndings } from './finish-endings.ts';
+import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 
 interface LogOutEverywherePorts {
   tokens: Pick<TokenStore, 'revokeAll' | 'find' | 'list'>;

@@ -1,4 +1,4 @@
-import type { TokenIdentity } from '../tokens/claims.ts';
+import type { TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';

@@ -1,4 +1,4 @@
-import type { User } from '../users/user.ts';
+import type { User } from '../user.ts';
 
 /** A pair to issue: everything that goes into its two tokens. */
 export interface SessionGrant {

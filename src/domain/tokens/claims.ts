@@ -1,3 +1,5 @@
+import type { TokenIdentity } from '../principal.ts';
+
 /** By how many seconds the clocks of replicas and other verifiers may differ. */
 export const CLOCK_TOLERANCE = 5;
 
@@ -59,14 +61,6 @@ export interface Claims {
   /** Seconds since 1970; absent on LLTs that do not expire. */
   exp?: number;
   roles?: readonly string[];
-}
-
-/** The identity in a verified token. */
-export interface TokenIdentity {
-  userId: number;
-  tokenId: number;
-  /** 0 on an LLT. */
-  generation: number;
 }
 
 /** The identity in a presented token whose signature, type, issuer and audience are verified, with its expiry. */

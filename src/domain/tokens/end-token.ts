@@ -1,5 +1,5 @@
-import type { TokenIdentity, TokenType } from './claims.ts';
-import type { Bearer, Caller } from '../access-tokens/principal.ts';
+import type { TokenType } from './claims.ts';
+import type { Bearer, Caller, TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';

@@ -1,6 +1,6 @@
+import type { TokenKey } from '../principal.ts';
 import type { UserMark } from '../feed/ports.ts';
-import type { User } from '../users/user.ts';
-import type { TokenKey } from './token-states.ts';
+import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
 import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -188,4 +188,17 @@ export interface RevocationStore {
    * database's clock; oldest first.
    */
   settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<Settled[]>;
+}
+
+/** The users whose change the fast store may lack. */
+export interface ChangedUsers {
+  /**
+   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the
+   * order of ids.
+   * @param after only greater ids.
+   */
+  changedSince(ago: number, limit: number, after?: number): Promise<User[]>;
+
+  /** Notes that the fast store has these versions: commands wait for that. */
+  settleChanges(users: readonly User[]): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { AuthError } from '../errors.ts';
 import type { TokenStateStore } from './token-states.ts';
-import type { User } from '../users/user.ts';
+import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
 
 /**

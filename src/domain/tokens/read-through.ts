@@ -1,9 +1,10 @@
+import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
-import type { TokenKey, TokenStateStore, Unusable } from './token-states.ts';
+import type { TokenStateStore, Unusable } from './token-states.ts';
 
 type Missing = Extract<Unusable, { outcome: 'missing' }>;
 type Presented = 'rotate' | 'checkAccess' | 'checkLongLived';

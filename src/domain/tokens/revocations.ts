@@ -1,16 +1,16 @@
+import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
-import type { UserStore } from '../users/ports.ts';
-import type { User } from '../users/user.ts';
-import type { TokenStateStore, TokenKey } from './token-states.ts';
-import type { RevocationStore, Settled } from './ports.ts';
+import type { User } from '../user.ts';
+import type { TokenStateStore } from './token-states.ts';
+import type { ChangedUsers, RevocationStore, Settled } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
   /** Without publishing: this module publishes, by time. */
   tokenStates: Pick<TokenStateStore, 'revokeAll' | 'putUsers'>;
   feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanged' | 'renewed'>;
-  users: Pick<UserStore, 'changedSince' | 'settleChanges'>;
+  users: ChangedUsers;
   clock: Clock;
 }
 

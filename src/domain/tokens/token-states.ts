@@ -1,11 +1,7 @@
-import type { User } from '../users/user.ts';
+import type { TokenKey } from '../principal.ts';
+import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
 import type { Presentation, RotationOutcome, SessionState } from './session-state.ts';
-
-export interface TokenKey {
-  userId: number;
-  tokenId: number;
-}
 
 /** Part of every answer about a token that the store knows. */
 export interface Known {
@@ -14,14 +10,13 @@ export interface Known {
   createdAt: number;
 }
 
-/**
- * The kind of a tombstone. The step that finds a theft sets `reused`, which stays until the record is written and
- * `revoke` follows. The replica that was to write the record may never have got its answer, so the next one learns of
- * it.
- */
 /** Seconds. Longer than a put may be late (put.lua). */
 export const NOTE_TTL = 120;
 
+/**
+ * The kind of a tombstone. The step that finds a theft sets `reused`, which stays until the record is written and
+ * `revoke` follows. If the replica that was to write the record never got its answer, the next one learns of it.
+ */
 export type Tombstone = 'revoked' | 'reused';
 
 /** The store does not know the token, or refuses it outright. `now` is the store's clock, in microseconds. */

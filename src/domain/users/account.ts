@@ -1,16 +1,13 @@
 import type { Ending } from '../tokens/ports.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
-import type { LoginName } from './identifiers.ts';
+import type { AccountKey } from '../identifiers.ts';
 import type { ChangedNames } from './ports.ts';
-import type { User } from './user.ts';
+import type { User } from '../user.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
   emailVerified: boolean;
 }
-
-/** Names an account: by username or e-mail address in its canonical form, or by id. */
-export type AccountKey = LoginName | { id: number };
 
 /** What is absent stays. */
 export interface AccountChanges extends ChangedNames {

@@ -1,4 +1,4 @@
-import type { Caller } from '../access-tokens/principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
@@ -10,11 +10,11 @@ import {
   requireUnguessable,
 } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
-import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
+import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
-import { collectFields, parseTry } from './identifiers.ts';
+import { collectFields, parseTry } from '../identifiers.ts';
 
 interface ChangePasswordPorts extends NewPasswordPorts {
   confirmPassword: ConfirmPassword;

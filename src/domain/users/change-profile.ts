@@ -1,4 +1,4 @@
-import type { Caller } from '../access-tokens/principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import { AuthError } from '../errors.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
@@ -6,10 +6,10 @@ import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
-import { parseTry } from './identifiers.ts';
+import { parseTry } from '../identifiers.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { ChangedNames, UserStore } from './ports.ts';
-import type { User } from './user.ts';
+import type { User } from '../user.ts';
 
 interface ChangeProfilePorts {
   users: Pick<UserStore, 'findTaken' | 'change'>;

@@ -1,4 +1,4 @@
-import type { Caller } from '../access-tokens/principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';

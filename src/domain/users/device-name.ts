@@ -1,4 +1,4 @@
-import { parseLabel, type Parsed } from './identifiers.ts';
+import { parseLabel, type Parsed } from '../identifiers.ts';
 import { withoutInvisible } from './visible.ts';
 
 /** The name of an unknown device. */

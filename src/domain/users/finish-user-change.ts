@@ -1,6 +1,6 @@
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
-import type { User } from './user.ts';
+import type { User } from '../user.ts';
 
 interface FinishUserChangePorts {
   tokenStates: Pick<TokenStateStore, 'putUser'>;

@@ -1,4 +1,4 @@
-import type { Parsed } from './identifiers.ts';
+import type { Parsed } from '../identifiers.ts';
 import type { NewNames } from './new-names.ts';
 import { parseRoles } from './roles.ts';
 

@@ -1,4 +1,4 @@
-import type { Principal } from '../access-tokens/principal.ts';
+import type { Principal } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import { ENDED_SHOWN, type EndedPosition, type EndedToken } from '../tokens/ended-token.ts';
 import type { TokenStore } from '../tokens/ports.ts';

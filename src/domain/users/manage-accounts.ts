@@ -1,3 +1,4 @@
+import type { AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
@@ -5,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { ResetIssuer } from '../passwords/password-store.ts';
 import { hashResetToken, newResetToken } from '../passwords/reset-token.ts';
-import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
+import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
@@ -13,7 +14,6 @@ import {
   endsAll,
   type Account,
   type AccountChanges,
-  type AccountKey,
   type AccountStore,
   type ChangedAccount,
   type Reservation,

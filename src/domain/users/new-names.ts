@@ -1,6 +1,6 @@
 import type { FieldError } from '../errors.ts';
 import { skeletonOf } from './confusables.ts';
-import { collectFields, parseEmail, parseLabel, parseUsername, type Parsed } from './identifiers.ts';
+import { collectFields, parseEmail, parseLabel, parseUsername, type Parsed } from '../identifiers.ts';
 import type { ChangedNames } from './ports.ts';
 import { isOfOneScript } from './scripts.ts';
 import { holdsInvisible, withoutInvisible } from './visible.ts';

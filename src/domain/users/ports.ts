@@ -1,7 +1,7 @@
-import type { NewSession } from '../tokens/ports.ts';
-import type { TokenKey } from '../tokens/token-states.ts';
-import type { LoginName } from './identifiers.ts';
-import type { User } from './user.ts';
+import type { TokenKey } from '../principal.ts';
+import type { ChangedUsers, NewSession } from '../tokens/ports.ts';
+import type { LoginName } from '../identifiers.ts';
+import type { User } from '../user.ts';
 
 export interface NewUser {
   username: string;
@@ -34,7 +34,7 @@ export interface OwnAccount extends LoginAccount {
 }
 
 /** The accounts. Every method fails with AuthError('unavailable') when the database is away. */
-export interface UserStore {
+export interface UserStore extends ChangedUsers {
   /**
    * Adds an account and its first session in one transaction, so that an account never lacks its session.
    * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
@@ -60,16 +60,6 @@ export interface UserStore {
     changes: ChangedNames,
     passwordVersion: number | null,
   ): Promise<{ user: User; isChanged: boolean }>;
-
-  /**
-   * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the
-   * order of ids.
-   * @param after only greater ids.
-   */
-  changedSince(ago: number, limit: number, after?: number): Promise<User[]>;
-
-  /** Notes that the fast store has these versions: commands wait for that. */
-  settleChanges(users: readonly User[]): Promise<void>;
 
   /** The account of a name; null if there is none. */
   findForLogin(name: LoginName): Promise<LoginAccount | null>;

@@ -1,10 +1,10 @@
-import type { Principal } from '../access-tokens/principal.ts';
+import type { Principal } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
-import type { User } from './user.ts';
+import type { User } from '../user.ts';
 
 interface ProfilePorts {
   tokens: Pick<TokenStore, 'list'>;

@@ -8,7 +8,7 @@ import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { hashResetToken } from '../passwords/reset-token.ts';
-import { liveIds, type FinishEndings } from '../sessions/finish-endings.ts';
+import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
 

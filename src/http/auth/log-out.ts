@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Bearer } from '../../domain/access-tokens/principal.ts';
+import type { Bearer } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';

@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { longLivedClaims } from '../../domain/tokens/claims.ts';
-import type { Bearer } from '../../domain/access-tokens/principal.ts';
+import type { Bearer } from '../../domain/principal.ts';
 import type { CreateLongLived } from '../../domain/long-lived-tokens/create.ts';
 import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
 import { deviceNameOf } from '../caller/device.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
-import type { SignUp } from '../../domain/users/sign-up.ts';
+import type { SignUp } from '../../domain/sessions/sign-up.ts';
 import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';

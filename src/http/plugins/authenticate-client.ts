@@ -1,6 +1,6 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, preValidationAsyncHookHandler } from 'fastify';
 import { refused, type ServiceClients } from '../../domain/clients/authenticate.ts';
-import type { Right } from '../../domain/clients/rights.ts';
+import type { Right } from '../../domain/rights.ts';
 import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { decodeFormText, decodeUtf8 } from '../form.ts';

@@ -6,7 +6,7 @@ import type {
 } from 'fastify';
 import fp from 'fastify-plugin';
 import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
-import type { Bearer, Caller, Principal } from '../../domain/access-tokens/principal.ts';
+import type { Bearer, Caller, Principal } from '../../domain/principal.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Bearer } from '../../domain/access-tokens/principal.ts';
+import type { Bearer } from '../../domain/principal.ts';
 import type { LogOutEverywhere } from '../../domain/sessions/log-out-everywhere.ts';
 import { SHOWN_REASONS, type EndedPosition, type EndedToken } from '../../domain/tokens/ended-token.ts';
 import { ENDED_PAGE, type ListTokens } from '../../domain/users/list-tokens.ts';

@@ -1,9 +1,9 @@
+import type { AccountKey } from '../../domain/identifiers.ts';
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
-import type { AccountKey } from '../../domain/users/account.ts';
 import type { CreateAccount } from '../../domain/users/create-account.ts';
-import { parseLoginName } from '../../domain/users/identifiers.ts';
+import { parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';

@@ -1,6 +1,6 @@
+import type { TokenKey } from '../../domain/principal.ts';
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
 import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
 
 export interface MemoryFeedOptions {
   /** Returns a unique name. */

@@ -1,14 +1,14 @@
+import type { TokenKey } from '../../domain/principal.ts';
 import {
   NOTE_TTL,
   type Known,
   type TokenStateStore,
-  type TokenKey,
   type Tombstone,
   type Unusable,
 } from '../../domain/tokens/token-states.ts';
 import { checkAccess, rotate } from '../../domain/sessions/rotation.ts';
 import type { SessionState } from '../../domain/tokens/session-state.ts';
-import type { User } from '../../domain/users/user.ts';
+import type { User } from '../../domain/user.ts';
 
 export interface MemoryStateOptions {
   /** SESSION_CACHE_TTL in seconds. */

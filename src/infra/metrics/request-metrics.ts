@@ -1,6 +1,6 @@
 import { ERROR_CODES } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import { RATE_LIMITS } from '../../domain/metrics/outcomes.ts';
+import { RATE_LIMITS } from '../../domain/audit/event.ts';
 import { LATENCY } from './buckets.ts';
 import { seriesOf } from './series.ts';
 import type { Histogram } from './instruments.ts';

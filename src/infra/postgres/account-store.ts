@@ -1,4 +1,5 @@
-import { endsAll, type Account, type AccountKey, type AccountStore } from '../../domain/users/account.ts';
+import type { AccountKey } from '../../domain/identifiers.ts';
+import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import {
   Prisma,

@@ -1,6 +1,6 @@
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import type { TokenKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { User } from '../../domain/users/user.ts';
+import type { User } from '../../domain/user.ts';
 import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
 import { SERVED_COLUMNS, toUser } from './rows.ts';
 

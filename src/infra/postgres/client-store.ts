@@ -1,5 +1,5 @@
 import type { ClientStore } from '../../domain/clients/ports.ts';
-import { RIGHTS } from '../../domain/clients/rights.ts';
+import { RIGHTS } from '../../domain/rights.ts';
 import { TwoSecretsError, type ServiceClient } from '../../domain/clients/service-client.ts';
 import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';

@@ -1,4 +1,4 @@
-import type { AccountKey } from '../../domain/users/account.ts';
+import type { AccountKey } from '../../domain/identifiers.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';

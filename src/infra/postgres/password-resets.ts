@@ -1,5 +1,5 @@
+import type { AccountKey } from '../../domain/identifiers.ts';
 import type { IssuedReset } from '../../domain/passwords/password-store.ts';
-import type { AccountKey } from '../../domain/users/account.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 import { whereAccount } from './names.ts';

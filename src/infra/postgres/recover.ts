@@ -1,4 +1,4 @@
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import type { TokenKey } from '../../domain/principal.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 

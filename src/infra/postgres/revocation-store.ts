@@ -1,4 +1,4 @@
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
+import type { TokenKey } from '../../domain/principal.ts';
 import type { RevocationStore } from '../../domain/tokens/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';

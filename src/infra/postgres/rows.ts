@@ -1,6 +1,6 @@
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Account } from '../../domain/users/account.ts';
-import type { User } from '../../domain/users/user.ts';
+import type { User } from '../../domain/user.ts';
 import { Prisma, type Token as TokenRow, type User as UserRow } from '../../generated/prisma/client.ts';
 
 // A new column does not compile until each record over all keys of its row says what becomes of it: here, and where

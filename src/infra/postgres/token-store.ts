@@ -1,6 +1,6 @@
+import type { TokenKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { EndReason } from '../../domain/tokens/ended-token.ts';
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import type { NewLongLived, NewSession, Revoked, TokenStore } from '../../domain/tokens/ports.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';

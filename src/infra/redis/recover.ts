@@ -1,5 +1,5 @@
+import type { TokenKey } from '../../domain/principal.ts';
 import { Cluster, type Redis } from 'ioredis';
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import { orUnavailable } from './connection/errors.ts';
 
 /** Keys per SCAN. */

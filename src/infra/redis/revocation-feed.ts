@@ -1,7 +1,7 @@
+import type { TokenKey } from '../../domain/principal.ts';
 import { randomUUID } from 'node:crypto';
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
 import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
-import type { TokenKey } from '../../domain/tokens/token-states.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 

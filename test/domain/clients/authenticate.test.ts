@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { hashSecret } from '../../../src/domain/clients/secret.ts';
-import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/clients/rights.ts';
+import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/rights.ts';
 import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 

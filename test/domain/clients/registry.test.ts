@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { TwoSecretsError } from '../../../src/domain/clients/service-client.ts';
 import { test } from 'tap';
-import { DEFAULT_RIGHTS } from '../../../src/domain/clients/rights.ts';
+import { DEFAULT_RIGHTS } from '../../../src/domain/rights.ts';
 import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
 import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
 import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';

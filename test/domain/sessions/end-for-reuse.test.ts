@@ -1,9 +1,10 @@
+import type { TokenKey } from '../../../src/domain/principal.ts';
 import { NO_REQUEST, type Sourced } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
-import type { TokenKey, Tombstone } from '../../../src/domain/tokens/token-states.ts';
+import type { Tombstone } from '../../../src/domain/tokens/token-states.ts';
 import type { StolenLongLived } from '../../../src/domain/tokens/ports.ts';
 import { aClock } from '../../support/clock.ts';
 import { deferred } from '../../support/deferred.ts';

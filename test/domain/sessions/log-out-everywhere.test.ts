@@ -2,7 +2,7 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
-import { makeFinishEndings } from '../../../src/domain/sessions/finish-endings.ts';
+import { makeFinishEndings } from '../../../src/domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../../../src/domain/sessions/log-out-everywhere.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';

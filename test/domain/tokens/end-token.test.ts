@@ -1,6 +1,6 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
-import type { Caller } from '../../../src/domain/access-tokens/principal.ts';
+import type { Caller } from '../../../src/domain/principal.ts';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import type { ServiceIdentity } from '../../../src/domain/clients/service-client.ts';
 import { makeEndToken } from '../../../src/domain/tokens/end-token.ts';

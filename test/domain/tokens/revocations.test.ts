@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { User } from '../../../src/domain/users/user.ts';
+import type { User } from '../../../src/domain/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
 import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';

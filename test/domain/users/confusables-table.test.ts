@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { readFileSync } from 'node:fs';
 import { test } from 'tap';
 import { CONFUSABLES, CONFUSABLES_VERSION } from '../../../src/domain/users/confusables-table.ts';
-import { parseUsername } from '../../../src/domain/users/identifiers.ts';
+import { parseUsername } from '../../../src/domain/identifiers.ts';
 
 interface Script {
   renderTable: () => string;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'tap';
 import { skeletonOf } from '../../../src/domain/users/confusables.ts';
-import { parseUsername } from '../../../src/domain/users/identifiers.ts';
+import { parseUsername } from '../../../src/domain/identifiers.ts';
 import { testScale } from '../../support/environment.ts';
 
 const numRuns = Math.ceil(3000 * testScale);

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import {
-  parseEmail,
-  parseLabel,
-  parseLoginName,
-  parseUsername,
-} from '../../../src/domain/users/identifiers.ts';
+import { parseEmail, parseLabel, parseLoginName, parseUsername } from '../../../src/domain/identifiers.ts';
 import { makeNewNames } from '../../../src/domain/users/new-names.ts';
 import { testScale } from '../../support/environment.ts';
 

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import type { Right } from '../../../src/domain/clients/rights.ts';
+import type { Right } from '../../../src/domain/rights.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { call, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';

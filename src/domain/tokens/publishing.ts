@@ -1,5 +1,5 @@
-import type { TokenStateStore } from '../tokens/token-states.ts';
-import type { RevocationFeed } from './ports.ts';
+import type { TokenStateStore } from './token-states.ts';
+import type { RevocationFeed } from '../feed/ports.ts';
 
 /**
  * Wraps a store so that it publishes every tombstone after setting it: code that ends a token cannot forget the feed. A

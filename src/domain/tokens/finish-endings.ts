@@ -1,8 +1,8 @@
 import type { RevocationFeed } from '../feed/ports.ts';
-import { sessionExpiry, type Lifetimes } from '../tokens/claims.ts';
-import type { RevocationStore } from '../tokens/ports.ts';
-import type { TokenRecord } from '../tokens/token-record.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import { sessionExpiry, type Lifetimes } from './claims.ts';
+import type { RevocationStore } from './ports.ts';
+import type { TokenRecord } from './token-record.ts';
+import type { TokenStateStore } from './token-states.ts';
 
 interface FinishEndingsPorts {
   /** Without publishing: one event may cover all tokens. */

@@ -1,5 +1,16 @@
-import type { User } from '../users/user.ts';
-import type { TokenIdentity } from '../tokens/claims.ts';
+import type { User } from './user.ts';
+
+/** Names a token record and its owner. */
+export interface TokenKey {
+  userId: number;
+  tokenId: number;
+}
+
+/** The identity in a verified token. */
+export interface TokenIdentity extends TokenKey {
+  /** 0 on an LLT. */
+  generation: number;
+}
 
 /** A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. */
 export interface Bearer extends TokenIdentity {

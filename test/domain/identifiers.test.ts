@@ -8,8 +8,8 @@ import {
   parseLoginName,
   parseUsername,
   type Parsed,
-} from '../../../src/domain/users/identifiers.ts';
-import { testScale } from '../../support/environment.ts';
+} from '../../src/domain/identifiers.ts';
+import { testScale } from '../support/environment.ts';
 
 const numRuns = Math.ceil(3000 * testScale);
 /** Any text: whole characters, lone surrogates, and characters that change when normalised or lower-cased. */

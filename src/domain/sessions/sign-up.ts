@@ -8,16 +8,16 @@ import type { Turn } from '../passwords/bulkhead.ts';
 import type { Budget } from '../limits/budget.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
-import { initialState } from '../sessions/rotation.ts';
+import { initialState } from './rotation.ts';
 import type { TokenStateStore } from '../tokens/token-states.ts';
-import type { SessionGrant } from '../sessions/session.ts';
+import type { SessionGrant } from './session.ts';
 import { putCreated } from '../tokens/put-created.ts';
-import { parseDevice } from './device-name.ts';
-import { collectFields } from './identifiers.ts';
-import { rememberDevice, type KnownDeviceStore } from './known-devices.ts';
-import type { NewNames } from './new-names.ts';
-import type { UserStore } from './ports.ts';
-import type { User } from './user.ts';
+import { parseDevice } from '../users/device-name.ts';
+import { collectFields } from '../identifiers.ts';
+import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
+import type { NewNames } from '../users/new-names.ts';
+import type { UserStore } from '../users/ports.ts';
+import type { User } from '../user.ts';
 
 interface SignUpPorts extends NewPasswordPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;

@@ -1,4 +1,4 @@
-import type { FieldError } from '../errors.ts';
+import type { FieldError } from './errors.ts';
 
 /**
  * The canonical forms of user input. Lengths are in code points after normalisation. Each function returns the
@@ -47,6 +47,9 @@ export function parseLabel(raw: string): Parsed {
 
 /** A login's name: a username, or an e-mail address if it contains an `@`. */
 export type LoginName = { username: string } | { email: string };
+
+/** Names an account: by username or e-mail address in its canonical form, or by id. */
+export type AccountKey = LoginName | { id: number };
 
 /**
  * Reads the name at login. If no account can have this name the result is `null`, and the login is answered like one

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { parseRights, RIGHTS } from '../../../src/domain/clients/rights.ts';
+import { parseRights, RIGHTS } from '../../src/domain/rights.ts';
 
 test('rights are read from a list, in one order and once', (t) => {
   t.strictSame(parseRights('users.read'), ['users.read']);

@@ -1,0 +1,40 @@
+import type { Exchange } from '../domain/access-tokens/exchange.ts';
+import type { Introspect } from '../domain/access-tokens/introspect.ts';
+import type { Verify } from '../domain/access-tokens/verify.ts';
+import type { ServiceClients } from '../domain/clients/authenticate.ts';
+import type { EndToken, LogOut, RevokeToken } from '../domain/tokens/end-token.ts';
+import type { CreateLongLived } from '../domain/long-lived-tokens/create.ts';
+import type { LogIn } from '../domain/sessions/log-in.ts';
+import type { LogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
+import type { Refresh } from '../domain/sessions/refresh.ts';
+import type { ChangePassword } from '../domain/users/change-password.ts';
+import type { ChangeProfile } from '../domain/users/change-profile.ts';
+import type { CreateAccount } from '../domain/users/create-account.ts';
+import type { ListTokens } from '../domain/users/list-tokens.ts';
+import type { ManageAccounts } from '../domain/users/manage-accounts.ts';
+import type { Profile } from '../domain/users/profile.ts';
+import type { ResetPassword } from '../domain/users/reset-password.ts';
+import type { SignUp } from '../domain/sessions/sign-up.ts';
+
+/** The use cases that the HTTP layer calls. */
+export interface UseCases {
+  signUp: SignUp;
+  logIn: LogIn;
+  logOut: LogOut;
+  refresh: Refresh;
+  verify: Verify;
+  endToken: EndToken;
+  createLongLived: CreateLongLived;
+  profile: Profile;
+  changePassword: ChangePassword;
+  changeProfile: ChangeProfile;
+  resetPassword: ResetPassword;
+  clients: ServiceClients;
+  listTokens: ListTokens;
+  logOutEverywhere: LogOutEverywhere;
+  createAccount: CreateAccount;
+  accounts: ManageAccounts;
+  introspect: Introspect;
+  exchange: Exchange;
+  revokeToken: RevokeToken;
+}
