@@ -98,7 +98,7 @@ export const mutations = [
   ...inFile(
     'http/plugins/authenticate-client.ts',
     ['http/plugins/authenticate-client'],
-    ['a right is checked before the body only', 'if (refusal) throw refused(refusal, right);', ''],
+    ['a right is checked before the body only', 'if (refusal) throw refusalError(refusal, right);', ''],
   ),
   ...inFile(
     'http/auth/revoke.ts',

@@ -6,13 +6,13 @@ export interface VerifiedCredentials<Identity> {
   add(credential: string, identity: Identity): void;
 }
 
-/** Entries of one generation. Two of them hold at most twice as many. */
+/** Entries of one map. Two maps hold at most twice as many. */
 const CAPACITY = 10_000;
 
 /**
  * A cache by the credential itself. A hash of it as the key, as fast-jwt's cache has, costs more than all other steps
- * of a lookup. When the young generation is full, it becomes the old one, and the former old one is dropped. A
- * credential in use moves to the young one, so that of a busy client stays.
+ * of a lookup. When the young map is full, it becomes the old one, and the former old one is dropped. A credential in
+ * use moves to the young map, so that of a busy client stays.
  */
 export function makeVerifiedCredentials<Identity>(capacity = CAPACITY): VerifiedCredentials<Identity> {
   let young = new Map<string, Identity>();

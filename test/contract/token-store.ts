@@ -15,7 +15,7 @@ export interface TokenStoreUnderTest {
 
 const AT = 1_795_000_000_789;
 const MICROS = AT * 1000 + 123;
-const room = { limit: 100, liveSince: 0 };
+const LIMITS = { limit: 100, liveSince: 0 };
 const aNewSession = (latest = MICROS) => ({
   name: 'Firefox',
   createdAt: AT,
@@ -27,7 +27,7 @@ async function addSession(
   tokens: TokenStore,
   user: User,
   latest = MICROS,
-  limits: Parameters<TokenStore['addSession']>[2] = room,
+  limits: Parameters<TokenStore['addSession']>[2] = LIMITS,
 ) {
   const added = await tokens.addSession(user.id, aNewSession(latest), limits);
   if (!added) throw new Error('no session was added');
@@ -50,7 +50,7 @@ export function tokenStoreContract(
       ...aNewSession(),
       state: { ...initialState(MICROS, 'home'), parent: 3, confirmed: true },
     };
-    const added = await tokens.addSession(ada.id, session, room);
+    const added = await tokens.addSession(ada.id, session, LIMITS);
     const llt = await tokens.addLongLived(
       ada.id,
       { name: 'Kitchen', createdAt: AT + 1, kid: 'a key', createdBy: null },
@@ -75,10 +75,10 @@ export function tokenStoreContract(
   });
 
   contract('adds nothing for a disabled or an unknown user', async (t, { tokens, ada, disable }) => {
-    const before = await tokens.addSession(ada.id, aNewSession(), room);
+    const before = await tokens.addSession(ada.id, aNewSession(), LIMITS);
     await disable(ada);
     for (const userId of [ada.id, 999]) {
-      t.equal(await tokens.addSession(userId, aNewSession(), room), null);
+      t.equal(await tokens.addSession(userId, aNewSession(), LIMITS), null);
       await t.rejects(
         tokens.addLongLived(userId, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100),
         {
@@ -95,8 +95,8 @@ export function tokenStoreContract(
     const ids: number[] = [];
     const used = [5, 3, 9, 4].map((seconds) => MICROS + seconds * 1_000_000);
     for (const latest of used)
-      ids.push((await tokens.addSession(ada.id, aNewSession(latest), room))?.id ?? 0);
-    await tokens.addSession(bob.id, aNewSession(MICROS), room);
+      ids.push((await tokens.addSession(ada.id, aNewSession(latest), LIMITS))?.id ?? 0);
+    await tokens.addSession(bob.id, aNewSession(MICROS), LIMITS);
     await tokens.addLongLived(ada.id, { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null }, 100);
 
     const fifth = await addSession(tokens, ada, MICROS, { limit: 5, liveSince: 0 });
@@ -129,7 +129,7 @@ export function tokenStoreContract(
   contract('adds no more long-lived tokens than the limit', async (t, { tokens, ada, bob }) => {
     const token = { name: 'Kitchen', createdAt: AT, kid: 'a key', createdBy: null };
     const first = await tokens.addLongLived(ada.id, token, 2);
-    await tokens.addSession(ada.id, aNewSession(), room);
+    await tokens.addSession(ada.id, aNewSession(), LIMITS);
     t.not(await tokens.addLongLived(ada.id, token, 2), null);
     t.equal(await tokens.addLongLived(ada.id, token, 2), null);
     t.not(await tokens.addLongLived(bob.id, token, 2), null);

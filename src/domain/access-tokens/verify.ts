@@ -5,13 +5,13 @@ import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
-import type { TokenStates } from '../tokens/read-through.ts';
+import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { ANY_GENERATION } from '../sessions/rotation.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
 
 interface VerifyPorts {
-  tokenStates: Pick<TokenStates, 'checkAccess' | 'checkLongLived'>;
+  tokenStates: Pick<ReadThroughStates, 'checkAccess' | 'checkLongLived'>;
   writeBehind: Pick<WriteBehind, 'note' | 'noteUse'>;
   endForReuse: Pick<EndForReuse, 'queue'>;
   lifetimes: Lifetimes;

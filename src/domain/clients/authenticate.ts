@@ -44,7 +44,7 @@ export function makeServiceClients(
       if (typeof known === 'object') return known;
       await directory.refresh();
       const found = check(clientId, secretHash, right);
-      if (typeof found === 'string') throw refused(found, right);
+      if (typeof found === 'string') throw refusalError(found, right);
       return found;
     },
     refusalOf({ clientId, secretHash }, right) {
@@ -60,6 +60,6 @@ export function makeServiceClients(
 }
 
 /** The error of a refusal. */
-export function refused(code: Refusal, right: Right): AuthError {
+export function refusalError(code: Refusal, right: Right): AuthError {
   return new AuthError(code, code === 'right_missing' ? { right } : {});
 }

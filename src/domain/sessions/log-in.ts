@@ -71,14 +71,14 @@ export function makeLogIn(ports: LogInPorts) {
     const generation = await tokenStates.preparePut(user.id);
     const createdAt = clock.now();
     const state = initialState(generation, request.client);
-    const room = {
+    const limits = {
       limit: maxSessions,
       liveSince: generation - lifetimes.refreshToken * 1_000_000,
       createdSince: lifetimes.session === 0 ? 0 : createdAt - lifetimes.session * 1000,
       passwordVersion: account.passwordVersion,
     };
     const added = await tokens
-      .addSession(user.id, { name: device, createdAt, state }, room)
+      .addSession(user.id, { name: device, createdAt, state }, limits)
       .catch((error: unknown) => {
         // The password was changed since it was checked.
         if (error instanceof AuthError && error.code === 'invalid_credentials')

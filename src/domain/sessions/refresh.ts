@@ -5,7 +5,7 @@ import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
 import type { RefreshOutcome } from '../metrics/outcomes.ts';
-import type { TokenStates } from '../tokens/read-through.ts';
+import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { EndForReuse } from './end-for-reuse.ts';
 import type { RotationOutcome } from '../tokens/session-state.ts';
@@ -13,7 +13,7 @@ import type { SessionGrant } from './session.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
 
 interface RefreshPorts {
-  tokenStates: Pick<TokenStates, 'rotate'>;
+  tokenStates: Pick<ReadThroughStates, 'rotate'>;
   endForReuse: Pick<EndForReuse, 'end'>;
   writeBehind: Pick<WriteBehind, 'note'>;
   lifetimes: Lifetimes;
@@ -87,7 +87,8 @@ export function makeRefresh(ports: RefreshPorts) {
           { event: 'session.reuse_detected', ...idsOf(identity), generation: identity.generation },
           from,
         );
-        // The tombstone of an earlier theft holds neither the user nor the generation that was reused then.
+        // Only the answer that found the theft has the user. A later answer reads a tombstone, which does not say which
+        // generation was reused.
         await ports.endForReuse.end(
           idsOf(identity),
           'user' in answer ? identity.generation : undefined,

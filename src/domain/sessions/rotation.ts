@@ -13,11 +13,14 @@ import type {
   SessionState,
 } from '../tokens/session-state.ts';
 
-/** A request that took longer, in microseconds, must not change anything: its client has already retried. */
+/** A request that took longer, in microseconds, changes nothing: its client has retried by then. */
 export const MAX_ELAPSED = 5_000_000;
-/** If `latest` is ahead of the clock by more than this, and by more than the window, nothing counts as recent. */
+/**
+ * Microseconds. A pair is recent for the retry window. If `latest` is ahead of the clock by more than this and more than
+ * the window, the clock is wrong, and no pair counts as recent.
+ */
 export const MAX_LEAD_FOR_RECENT = 1_000_000;
-/** If `latest` is ahead of the clock by more than this, nothing is issued. */
+/** Microseconds. If `latest` is ahead of the clock by more than this, no pair is issued. */
 export const MAX_LEAD = 60_000_000;
 
 /**

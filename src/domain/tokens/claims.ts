@@ -24,12 +24,12 @@ export function sessionExpiry(createdAt: number, latest: number, lifetimes: Life
   return Math.min(expiry, sessionEnd(createdAt, lifetimes));
 }
 
-/** A record may be behind its session by this many seconds before the session is overlooked. */
+/** By how many seconds a record may be behind its session: write-behind may have lost the last uses. */
 const MARGIN = 86_400;
 
 /**
- * Sessions whose record shows no use since this time, in microseconds, have expired. Write-behind may have lost the
- * last uses, hence the margin: another lifetime, or a day if that is longer.
+ * If a session's record shows no use since this time, in microseconds, the session has expired. The margin for a record
+ * that is behind is another lifetime, or a day if that is longer.
  * @param now milliseconds since 1970.
  */
 export function usedSince(now: number, { refreshToken }: Lifetimes): number {

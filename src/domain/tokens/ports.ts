@@ -60,14 +60,14 @@ export interface TokenStore {
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
    * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
    * greatest age, only those created since `createdSince` (ms).
-   * @param room.passwordVersion of the password that opens it; not checked if it is left out.
+   * @param limits.passwordVersion of the password that opens it; not checked if it is left out.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
    * @throws AuthError `invalid_credentials` if the password was changed meanwhile
    */
   addSession(
     userId: number,
     session: NewSession,
-    room: { limit: number; liveSince: number; createdSince?: number; passwordVersion?: number },
+    limits: { limit: number; liveSince: number; createdSince?: number; passwordVersion?: number },
   ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 
   /**

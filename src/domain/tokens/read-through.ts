@@ -11,10 +11,10 @@ type Presented = 'rotate' | 'checkAccess' | 'checkLongLived';
 type AnswerOf<Method extends Presented> = Awaited<ReturnType<TokenStateStore[Method]>>;
 
 /**
- * Token states for use cases: a state that the store lost is rebuilt before the answer. `gone` means that the
- * token has no record, was revoked on record, or belongs to another user or type.
+ * The store's checks as use cases call them: they never answer `missing`. `gone` means that the token has no record, was
+ * revoked on record, or belongs to another user or type.
  */
-export type TokenStates = {
+export type ReadThroughStates = {
   [Method in Presented]: (
     ...args: Parameters<TokenStateStore[Method]>
   ) => Promise<Exclude<AnswerOf<Method>, Missing> | { outcome: 'gone' }>;
@@ -26,7 +26,7 @@ export interface ReadThroughPorts {
   observe?: Pick<Observe, 'readThrough'>;
 }
 
-/** After a second miss, when the rebuilt state was refused as too old or was lost again, one more try makes sense. */
+/** The store may refuse a rebuilt state as too old, or lose it again. A second rebuild gets past that. */
 const MAX_REBUILDS = 2;
 
 /**
@@ -36,7 +36,7 @@ const MAX_REBUILDS = 2;
 export function withReadThrough(
   tokenStates: Pick<TokenStateStore, Presented | 'put' | 'noteEnded'>,
   { tokens, clock, observe = UNOBSERVED }: ReadThroughPorts,
-): TokenStates {
+): ReadThroughStates {
   /** @returns whether the token has a record to rebuild from. */
   async function rebuild(key: TokenKey, type: TokenRecord['type'], asOf: number): Promise<boolean> {
     const found = await tokens.find(key.tokenId);
@@ -55,10 +55,10 @@ export function withReadThrough(
   async function retry<Answer extends { outcome: string }>(
     key: TokenKey,
     type: TokenRecord['type'],
-    present: () => Promise<Answer | Missing>,
+    ask: () => Promise<Answer | Missing>,
   ): Promise<Answer | { outcome: 'gone' }> {
     for (let rebuilds = 0; ; rebuilds++) {
-      const answer = await present();
+      const answer = await ask();
       if (!isMissing(answer)) return answer;
       if (rebuilds === MAX_REBUILDS) throw new AuthError('unavailable');
       if (!(await rebuild(key, type, answer.now))) return { outcome: 'gone' };

@@ -61,8 +61,8 @@ export interface TokenStateStore {
   checkLongLived(key: TokenKey): Promise<Unusable | Accepted>;
 
   /**
-   * Prepares a put of what is read from the record after this, as the answer `missing` does. If the store is emptied in
-   * between, the put is refused.
+   * Call it, read the record, then put. If the store is emptied in between, it refuses the put. An answer `missing`
+   * prepares a put in the same way.
    * @returns the store's clock, in microseconds: `asOf` of the put.
    */
   preparePut(userId: number): Promise<number>;

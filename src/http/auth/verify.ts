@@ -86,8 +86,8 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
     return (audience === undefined ? principal : forQuery).call(this, request, reply);
   });
   add('/api/auth/audiences/:audience/verify', audienceSchema, forPath);
-  // Envoy appends its client's path and query, which are ignored. The operations are the same: OpenAPI has no parameter
-  // for the rest of a path.
+  // Envoy appends its client's path and query; both are ignored. The reference leaves these two out: OpenAPI has no
+  // parameter for the rest of a path.
   add('/api/auth/verify/*', { operationId: 'verifyForPath', hide: true }, principal);
   add(
     '/api/auth/audiences/:audience/verify/*',
@@ -98,8 +98,8 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
 }
 
 /**
- * The audience that the proxy has set. Caddy passes its client's query on if its `uri` has none. Then the client would
- * choose the audience, so none counts: X-Forwarded-Uri shows what the client asked for.
+ * The audience that the proxy has set. Caddy passes its client's query on if its `uri` has none, so that the client could
+ * choose the audience. Therefore an audience that also stands in the client's query (X-Forwarded-Uri) does not count.
  * @returns null if it is repeated, or may be the client's.
  */
 function audienceOfQuery({ query, headers }: FastifyRequest): string | null {

@@ -1,5 +1,5 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, preValidationAsyncHookHandler } from 'fastify';
-import { refused, type ServiceClients } from '../../domain/clients/authenticate.ts';
+import { refusalError, type ServiceClients } from '../../domain/clients/authenticate.ts';
 import type { Right } from '../../domain/rights.ts';
 import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
 import { AuthError } from '../../domain/errors.ts';
@@ -10,7 +10,7 @@ import { makeVerifiedCredentials } from '../verified-credentials.ts';
 /** RFC 7617: the scheme in any case, and base64 with or without its padding. */
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 
-/** Services are few. A header may take 16 KiB, so two generations take 4 MiB at most. */
+/** Services are few. A header may take 16 KiB, so two maps take 4 MiB at most. */
 const MAX_HEADERS = 128;
 
 /** The hooks of a route for registered services, to be spread into its options. */
@@ -49,7 +49,7 @@ export function makeClientHooks(clients: ServiceClients): ClientHooksFor {
     // eslint-disable-next-line @typescript-eslint/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
       const refusal = clients.refusalOf(serviceClientOf(request), right);
-      if (refusal) throw refused(refusal, right);
+      if (refusal) throw refusalError(refusal, right);
     },
   });
 }

@@ -14,15 +14,15 @@ import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
 /** The token records in PostgreSQL. */
 export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): TokenStore {
   return {
-    addSession: (userId, session, room) =>
+    addSession: (userId, session, limits) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (!locked) return null;
-          const { passwordVersion = locked.passwordVersion } = room;
+          const { passwordVersion = locked.passwordVersion } = limits;
           if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials');
           const open = await openTokens(tx, userId);
-          const replaced = await makeRoom(tx, open, room, session.createdAt);
+          const replaced = await makeRoom(tx, open, limits, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
           const { id } = await tx.token.create({ data, select: { id: true } });
