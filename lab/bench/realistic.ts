@@ -5,7 +5,7 @@ const callerHash = makeCallerHash(randomBytes(32));
 
 /** The fingerprint of some caller. */
 export function aFingerprint(): string {
-  const address = Array.from({ length: 4 }, () => randomInt(1, 255)).join('.');
+  const address = Array.from({ length: 4 }, () => randomInt(1, 255));
   return callerHash(
     address,
     'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0',

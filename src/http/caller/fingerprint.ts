@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
-import { addressOf, isHiddenByRelay } from './address.ts';
+import { addressOf, isHiddenByRelay, type Address } from './address.ts';
 
 /** Keyed hash of an address and a User-Agent. */
-export type HashCaller = (address: string, userAgent: string) => string;
+export type HashCaller = (address: Address['parts'], userAgent: string) => string;
 
 /** The same under every secret in use, the newest first. */
-export type HashCallerEach = (address: string, userAgent: string) => string[];
+export type HashCallerEach = (address: Address['parts'], userAgent: string) => string[];
 
 /**
  * Fingerprint of the caller, for the retry window. If a peer that TRUST_PROXY does not list forwards an address, all
@@ -22,7 +22,7 @@ export function makeCallerFingerprint(
       return '';
     }
     const address = addressOf(request);
-    return address ? hashCaller(address.text, userAgentOf(request)) : '';
+    return address ? hashCaller(address.parts, userAgentOf(request)) : '';
   };
 }
 
@@ -32,7 +32,7 @@ export type CallerFingerprint = ReturnType<typeof makeCallerFingerprint>;
 export function makeCallerFingerprints(hashCallerEach: HashCallerEach) {
   return function callerFingerprints(request: FastifyRequest): string[] {
     const address = isHiddenByRelay(request) ? null : addressOf(request);
-    return address ? hashCallerEach(address.text, userAgentOf(request)) : [];
+    return address ? hashCallerEach(address.parts, userAgentOf(request)) : [];
   };
 }
 

@@ -1,7 +1,9 @@
 import { createHmac, hkdfSync } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import type { KeyRing } from '../../domain/access-tokens/ports.ts';
 import { followSecrets } from './follow-secrets.ts';
+
+/** The four bytes of an IPv4 address, or the eight groups of an IPv6 address. A mapped IPv4 address counts as IPv4. */
+type AddressParts = readonly number[];
 
 /**
  * A caller's fingerprint: a keyed hash of address and User-Agent. Keyed, so that neither Redis nor a backup of the
@@ -10,7 +12,7 @@ import { followSecrets } from './follow-secrets.ts';
  */
 export function makeCallerHash(secret: Buffer) {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'latchkey client hash', 32));
-  return function callerHash(address: string, userAgent: string): string {
+  return function callerHash(address: AddressParts, userAgent: string): string {
     return createHmac('sha256', key)
       .update(`${networkOf(address)}\0${userAgent}`)
       .digest('base64url')
@@ -26,23 +28,16 @@ export function makeCallerHashes(keyRing: KeyRing) {
     [newest, all] = hashes;
   });
   return {
-    newest: (address: string, userAgent: string): string => newest(address, userAgent),
-    each: (address: string, userAgent: string): string[] => all.map((hash) => hash(address, userAgent)),
+    newest: (address: AddressParts, userAgent: string): string => newest(address, userAgent),
+    each: (address: AddressParts, userAgent: string): string[] => all.map((hash) => hash(address, userAgent)),
   };
 }
 
-/** The whole IPv4 address, or the first four groups of an IPv6 address. Treats a mapped IPv4 address as IPv4. */
-function networkOf(address: string): string {
-  // isIPv6() alone is a long pattern.
-  if (!address.includes(':') || !isIPv6(address)) return address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped) return mapped;
-  const [head = '', tail] = address.replace(/%.*/, '').toLowerCase().split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const rest = tail ? tail.split(':') : [];
-  const zeros = Array.from({ length: tail === undefined ? 0 : 8 - groups.length - rest.length }, () => '0');
-  return [...groups, ...zeros, ...rest]
+/** The whole IPv4 address, or the first four groups of an IPv6 address. */
+function networkOf(parts: AddressParts): string {
+  if (parts.length === 4) return parts.join('.');
+  return parts
     .slice(0, 4)
-    .map((group) => parseInt(group, 16).toString(16))
+    .map((group) => group.toString(16))
     .join(':');
 }

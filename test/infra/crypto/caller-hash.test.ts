@@ -1,7 +1,18 @@
 import { test } from 'tap';
+import { readAddress } from '../../../src/http/caller/address.ts';
 import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
 
-const hash = makeCallerHash(Buffer.alloc(32, 1));
+/** As a request brings the address. */
+function hash(address: string, userAgent: string, secret = 1): string {
+  const parts = readAddress(address)?.parts ?? [];
+  return makeCallerHash(Buffer.alloc(32, secret))(parts, userAgent);
+}
+
+test('a replica of an earlier release computes the same hash', (t) => {
+  t.equal(hash('192.0.2.1', 'curl/8'), 'Vev4GVtbl3wSKY73kJBBuk');
+  t.equal(hash('2001:db8:0:1::5', 'x'), '3MCdrOgEOjuwZbfTodExlr');
+  t.end();
+});
 
 test('the same address and User-Agent are the same client', (t) => {
   t.equal(hash('192.0.2.1', 'curl/8'), hash('192.0.2.1', 'curl/8'));
@@ -22,6 +33,6 @@ test('an IPv6 address counts by its /64, in any notation', (t) => {
 
 test('the hash reveals neither, and depends on the secret', (t) => {
   t.match(hash('192.0.2.1', 'curl/8'), /^[\w-]{22}$/);
-  t.not(hash('192.0.2.1', 'curl/8'), makeCallerHash(Buffer.alloc(32, 2))('192.0.2.1', 'curl/8'));
+  t.not(hash('192.0.2.1', 'curl/8'), hash('192.0.2.1', 'curl/8', 2));
   t.end();
 });

@@ -168,7 +168,7 @@ test('a refreshed and confirmed session is a compact hash', { skip: redisMissing
   const name = `${prefix}{7}:t:11`;
   t.ok(name.length <= 30, name);
   const now = await tokenStates.preparePut(7);
-  const client = makeCallerHash(randomBytes(32))('192.0.2.7', 'a browser');
+  const client = makeCallerHash(randomBytes(32))([192, 0, 2, 7], 'a browser');
   const login = initialState(now - 600_000_000, client);
   await tokenStates.put(aSession(login), aUser(), now);
   const refresh = { generation: login.latest, elapsed: 0, window: 0, client };
