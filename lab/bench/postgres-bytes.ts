@@ -44,7 +44,13 @@ export async function measurePostgresBytes(
   await server.ask("ALTER SYSTEM SET autovacuum_naptime = '1s'");
   await server.ask('SELECT pg_reload_conf()');
   // One connection, whose activity PostgreSQL counts.
-  const postgres = makePostgres({ url: server.url(), pool: 1, timeout: 60_000, lifetime: 3600 });
+  const postgres = makePostgres({
+    url: server.url(),
+    pool: 1,
+    timeout: 60_000,
+    lifetime: 3600,
+    observe: null,
+  });
   try {
     const { prisma } = postgres;
     const states = await logIn(prisma, sessions);

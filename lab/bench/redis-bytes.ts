@@ -8,6 +8,7 @@ import { startRedis } from '../../test/support/redis-server.ts';
 import { toolsMissing } from '../../test/support/tools.ts';
 import { aSession, aUser } from '../../test/support/token.ts';
 import { aFingerprint } from './realistic.ts';
+import { UNOBSERVED } from '../../test/support/unobserved.ts';
 
 /** REDIS_PREFIX by default. */
 const PREFIX = 'latchkey:';
@@ -50,7 +51,12 @@ export async function measureRedisBytes(
   const redis = makeRedisClient({ url: server.url, timeout: 10_000 });
   await redis.connect();
   try {
-    const tokenStates = makeRedisTokenStates(redis, { prefix: PREFIX, cacheTtl: CACHE_TTL, gate: openGate });
+    const tokenStates = makeRedisTokenStates(redis, {
+      prefix: PREFIX,
+      cacheTtl: CACHE_TTL,
+      gate: openGate,
+      observe: UNOBSERVED,
+    });
     const inUse = async (number: number) => {
       const user = userOf(number);
       const [key, client] = [{ userId: user.id, tokenId: FIRST_TOKEN + number }, aFingerprint()];

@@ -12,6 +12,7 @@ import { silentLogger, silentOutput } from '../../test/support/silent-log.ts';
 import { sql } from '../../test/support/sql.ts';
 import { aSession, aUser } from '../../test/support/token.ts';
 import { PRODUCTION_COST, type World } from '../bench/world.ts';
+import { UNOBSERVED } from '../../test/support/unobserved.ts';
 
 /** Sessions in both stores, and cold ones in PostgreSQL alone. */
 export interface Population {
@@ -111,7 +112,12 @@ async function fillRedis(
   await redis.connect();
   try {
     const prefix = world.env.REDIS_PREFIX ?? '';
-    const states = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+    const states = makeRedisTokenStates(redis, {
+      prefix,
+      cacheTtl: CACHE_TTL,
+      gate: openGate,
+      observe: UNOBSERVED,
+    });
     const put = async (session: number) => {
       const { userId, tokenId, generation } = identityOf(session);
       const state = {
@@ -138,7 +144,7 @@ async function codecOf(world: World) {
   const app = await buildApp(composition.app);
   try {
     const { keyRing, issuer, audience, lifetimes } = composition.app;
-    const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
+    const codec = await makeTokenCodec(keyRing, { issuer, audience, observe: UNOBSERVED, clock: systemClock });
     return {
       sign: (type: TokenType, claims: Claims) => codec.sign(type, claims),
       lifetimes,

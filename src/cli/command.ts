@@ -95,7 +95,7 @@ export async function withPostgres<Result>(
   work: (postgres: Postgres) => Promise<Result>,
 ): Promise<Result> {
   return withDatabase(env, async (database) => {
-    const postgres = makePostgres({ ...database, pool: 1 });
+    const postgres = makePostgres({ ...database, pool: 1, observe: null });
     try {
       return await work(postgres);
     } finally {

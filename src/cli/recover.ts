@@ -129,6 +129,7 @@ async function withStores<Result>(
     ca: config.DATABASE_CA,
     pool: 1,
     timeout: config.DATABASE_TIMEOUT,
+    observe: null,
   });
   const redis = openRedis({ ...config, REDIS_URL });
   redis.on('error', () => undefined);

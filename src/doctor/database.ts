@@ -17,7 +17,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     const found = `embedded, in ${config.DATA_DIR}; not checked, because it runs only with the service`;
     return [warn('database', found, 'set DATABASE_URL to run more than one replica')];
   }
-  const postgres = makePostgres({ url, ca, pool: 1, timeout });
+  const postgres = makePostgres({ url, ca, pool: 1, timeout, observe: null });
   try {
     const facts = await inspectPostgres(postgres.pool);
     const clock = await compareClocks(() => postgresNow(postgres.pool));

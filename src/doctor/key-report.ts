@@ -35,7 +35,13 @@ export async function reportKeys(env: Environment, url: string): Promise<KeysRep
   const config = keyConfig(env);
   if (!existsSync(config.directory)) throw new KeyError(`${config.directory} does not exist`);
   const files = readKeyFiles(config.directory);
-  const postgres = makePostgres({ url, ca: config.DATABASE_CA, pool: 1, timeout: config.DATABASE_TIMEOUT });
+  const postgres = makePostgres({
+    url,
+    ca: config.DATABASE_CA,
+    pool: 1,
+    timeout: config.DATABASE_TIMEOUT,
+    observe: null,
+  });
   try {
     const { now, records } = await readKeyRecords(postgres.prisma);
     const lives = describeKeys([...new Set(files.map(({ key }) => key.kid))], {

@@ -13,7 +13,7 @@ import {
 } from '../domain/tokens/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { AuthError } from '../domain/errors.ts';
-import { UNOBSERVED, type Observe } from '../telemetry/observe.ts';
+import type { Observe } from '../telemetry/observe.ts';
 import type { TokenRefusal } from '../domain/metrics/outcomes.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
 import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
@@ -23,7 +23,7 @@ export interface TokenCodecOptions {
   issuer: string;
   /** AUDIENCE. */
   audience: string;
-  observe?: Pick<Observe, 'tokenRefused'>;
+  observe: Pick<Observe, 'tokenRefused'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
 }
 
@@ -102,7 +102,7 @@ type Identity<Type extends PresentedType = PresentedType> = PresentedIdentity & 
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
-  const { audience, observe = UNOBSERVED, clock } = options;
+  const { audience, observe, clock } = options;
   const refuse = (reason: TokenRefusal) => {
     observe.tokenRefused(reason);
     return null;

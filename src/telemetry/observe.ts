@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../domain/errors.ts';
-import { UNOBSERVED as DOMAIN_UNOBSERVED, type Observe as ObserveDomain } from '../domain/metrics/observe.ts';
+import type { Observe as ObserveDomain } from '../domain/metrics/observe.ts';
 import type { PostgresFailure, Statement, StoreFailure, StoreOperation, Task } from './outcomes.ts';
 
 /**
@@ -23,21 +23,3 @@ export interface Observe extends ObserveDomain {
   /** Events of the audit trail could not be written. */
   auditLost(events: number): void;
 }
-
-const nothing = (): void => undefined;
-
-/** For commands, and for tests that do not check metrics. */
-export const UNOBSERVED: Observe = {
-  ...DOMAIN_UNOBSERVED,
-  requestBegan: nothing,
-  requestEnded: nothing,
-  error: nothing,
-  late: nothing,
-  redisAnswered: nothing,
-  redisFailed: nothing,
-  statementAnswered: nothing,
-  connectionAcquired: nothing,
-  postgresFailed: nothing,
-  taskEnded: nothing,
-  auditLost: nothing,
-};

@@ -219,7 +219,7 @@ test('good long-lived tokens are counted page by page, by their signing key', as
        CASE WHEN n % 11 = 0 THEN now() - interval '1 second' WHEN n % 2 = 0 THEN now() + interval '1 hour' END
      FROM generate_series(1, 100) AS n`,
   );
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const good = Array.from({ length: 100 }, (_, i) => i + 1).filter((n) =>
     [5, 7, 11].every((of) => n % of !== 0),

@@ -6,6 +6,7 @@ import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { aServiceClient, introspect } from '../support/service-client.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -152,6 +153,7 @@ test('an overload is no warning, an outage is one', async (t) => {
   const keys = await makeTokenCodec(target.composition.app.keyRing, {
     issuer: target.composition.app.issuer,
     audience: target.composition.app.audience,
+    observe: UNOBSERVED,
     clock: target.composition.app.clock,
   });
   const identity = { userId: 1, tokenId: 1, generation: Date.now() * 1000 };

@@ -7,6 +7,7 @@ import { makeTokenPairResponse } from '../../src/http/token-pair-response.ts';
 import type { Config } from '../../src/config/config.ts';
 import type { Pair } from '../support/client.ts';
 import { seededAccount } from './accounts.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const BATCH = 5000;
 
@@ -38,7 +39,12 @@ export async function mintSessions(
     clock: Clock;
   },
 ): Promise<Pair[]> {
-  const codec = await makeTokenCodec(keyRing, { issuer: config.ISSUER, audience: config.AUDIENCE, clock });
+  const codec = await makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    clock,
+    observe: UNOBSERVED,
+  });
   const sign = makeTokenPairResponse(codec, {
     accessToken: config.ACCESS_TOKEN_TTL,
     refreshToken: config.REFRESH_TOKEN_TTL,

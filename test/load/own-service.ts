@@ -89,7 +89,7 @@ async function fill(
   url: string,
   { users, sessions }: { users: number; sessions: number },
 ): Promise<Pair[]> {
-  const postgres = makePostgres({ url, pool: 1, timeout: 60_000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
   try {
     const hash = await hashOf(config);
     await seedUsers(postgres.pool, { users, hash, progress: () => undefined });

@@ -35,7 +35,7 @@ export async function runSeed(
   const hash = await hashOf(loadConfig({ SCRYPT_LOG_N, SCRYPT_R, SCRYPT_P, DATA_DIR }, NO_HASHES));
   const since = performance.now();
   const added = await withDatabase(env, async ({ url, ca }) => {
-    const postgres = makePostgres({ url, ca, pool: 1, timeout: TIMEOUT });
+    const postgres = makePostgres({ url, ca, pool: 1, timeout: TIMEOUT, observe: null });
     try {
       return await seedUsers(postgres.pool, {
         users,

@@ -9,6 +9,7 @@ import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts'
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { openGate } from '../support/redis.ts';
 import { aSession, aUser } from '../support/token.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const CACHE_TTL = 3600;
 /** A put refuses a state that was read too long ago. This read time is never too old for a history's clock. */
@@ -28,7 +29,13 @@ export interface RedisUnderTest {
 
 /** @param scripted runs the scripts: the plain client, or one that sets the time. */
 export function openInRedis(scripted: ScriptedRedis, prefix: string): TokenStateStore {
-  return makeRedisTokenStates(scripted, { prefix, cacheTtl: CACHE_TTL, gate: openGate, clock: noWay });
+  return makeRedisTokenStates(scripted, {
+    prefix,
+    cacheTtl: CACHE_TTL,
+    gate: openGate,
+    clock: noWay,
+    observe: UNOBSERVED,
+  });
 }
 
 /** One session, in Redis and in memory. */

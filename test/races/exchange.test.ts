@@ -9,6 +9,7 @@ import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
@@ -16,12 +17,13 @@ test('logout against exchange: a token that comes after the logout is not good',
   const { tokenStates, tokens, key, generation, revoke } = await raceWorld(t);
   const known = stopAfter(() => Promise.resolve(true));
   const verify = makeVerify({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock }),
+    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
     writeBehind: { note: () => undefined, noteUse: () => undefined },
     endForReuse: { queue: () => false },
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: 0 },
     clock: systemClock,
     audit: () => undefined,
+    observe: UNOBSERVED,
   });
   const exchange = makeExchange({
     verify,
@@ -30,6 +32,7 @@ test('logout against exchange: a token that comes after the logout is not good',
     ttl: 300,
     clock: systemClock,
     randomBytes,
+    observe: UNOBSERVED,
   });
   const expiresAt = Math.floor(Date.now() / 1000) + 600;
   const subject = { ...key, generation, expiresAt, type: 'access' as const };
@@ -48,7 +51,11 @@ test('logout against a use that rebuilds the session: the use comes too late', s
   const { tokenStates, tokens, key, revoke, forgetEverything } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, {
+    tokens: { find: find.work },
+    clock: systemClock,
+    observe: UNOBSERVED,
+  });
   const using = readThrough.checkAccess(key, ANY_GENERATION);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);

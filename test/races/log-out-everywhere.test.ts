@@ -12,6 +12,7 @@ import { stopAfter } from '../support/stop-after.ts';
 import { aFeed } from '../support/feed.ts';
 import { aCaller } from '../support/caller.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 const ROOM = { limit: 100, liveSince: 0 };
@@ -109,7 +110,11 @@ test('everywhere against rebuild: a record read earlier is not put back', skip, 
     await world(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, {
+    tokens: { find: find.work },
+    clock: systemClock,
+    observe: UNOBSERVED,
+  });
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
   t.equal(await everywhere().end(asking, false, NO_REQUEST), 1);

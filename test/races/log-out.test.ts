@@ -5,6 +5,7 @@ import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
@@ -33,7 +34,11 @@ test('logout against refresh: a refresh that rebuilds the session comes too late
   const { tokenStates, tokens, key, generation, revoke, forgetEverything } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, {
+    tokens: { find: find.work },
+    clock: systemClock,
+    observe: UNOBSERVED,
+  });
   const presented = { generation, elapsed: 0, window: 0, client: 'home' };
   const refreshing = readThrough.rotate(key, presented);
   await find.reached;

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
@@ -11,7 +12,11 @@ test('rebuild against revoke: a record read before the revocation is not put bac
   const { tokenStates, tokens, key, generation, revoke, forgetEverything, isRevoked } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, {
+    tokens: { find: find.work },
+    clock: systemClock,
+    observe: UNOBSERVED,
+  });
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);
@@ -24,7 +29,11 @@ test('rebuild against rotate: a state older than the current one is not put back
   const { tokenStates, tokens, key, generation, user, rotate, forgetEverything } = await raceWorld(t);
   await forgetEverything();
   const find = stopAfter((id: number) => tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, {
+    tokens: { find: find.work },
+    clock: systemClock,
+    observe: UNOBSERVED,
+  });
   const verifying = readThrough.checkAccess(key, generation);
   await find.reached;
 

@@ -12,6 +12,7 @@ import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { assertRoles, recordRoles } from '../support/roles.ts';
 import { stopAfter } from '../support/stop-after.ts';
 import { raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 const skip = { skip: redisMissing };
 
@@ -32,7 +33,7 @@ async function rolesWorld(t: Test) {
   const change = async (roles: string[]) => {
     await finish(await record(roles));
   };
-  const readThrough = withReadThrough(tokenStates, { tokens, clock: systemClock });
+  const readThrough = withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED });
   /** What verify says. */
   const roles = async () => {
     const answer = await readThrough.checkAccess(key, generation);
@@ -43,7 +44,11 @@ async function rolesWorld(t: Test) {
   const beginRebuild = async () => {
     await world.forgetEverything();
     const find = stopAfter((id: number) => tokens.find(id));
-    const rebuilding = withReadThrough(tokenStates, { tokens: { find: find.work }, clock: systemClock });
+    const rebuilding = withReadThrough(tokenStates, {
+      tokens: { find: find.work },
+      clock: systemClock,
+      observe: UNOBSERVED,
+    });
     const verifying = rebuilding.checkAccess(key, generation);
     verifying.catch(() => undefined);
     await find.reached;

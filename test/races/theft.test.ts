@@ -7,12 +7,13 @@ import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
 import { duringUncommitted, raceWorld } from './world.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 test('theft against a lost reply: the next refresh tells the record', { skip: redisMissing }, async (t) => {
   const world = await raceWorld(t);
   const { tokenStates, tokens, revocations, writer, key, generation, rotate, forgetEverything } = world;
   const refresh = makeRefresh({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock }),
+    tokenStates: withReadThrough(tokenStates, { tokens, clock: systemClock, observe: UNOBSERVED }),
     endForReuse: makeEndForReuse({
       tokenStates,
       tokens,
@@ -25,6 +26,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
     retryWindow: 0,
     clock: systemClock,
     audit: () => undefined,
+    observe: UNOBSERVED,
   });
   const next = await rotate(generation);
   if (next.outcome !== 'issued') throw new Error(next.outcome);

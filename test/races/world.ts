@@ -8,6 +8,7 @@ import { withClient } from '../support/postgres.ts';
 import { testRecords } from '../support/records.ts';
 import { deleteKeys, openGate, quietRedisClient, testRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
 
 /** PostgreSQL and Redis, with one session in both. */
 export async function raceWorld(t: Test) {
@@ -18,7 +19,12 @@ export async function raceWorld(t: Test) {
   t.teardown(() => {
     redis.disconnect();
   });
-  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 3600, gate: openGate });
+  const tokenStates = makeRedisTokenStates(redis, {
+    prefix,
+    cacheTtl: 3600,
+    gate: openGate,
+    observe: UNOBSERVED,
+  });
   const generation = (await tokenStates.now()) - 60_000_000;
   const key = await records.aSession(initialState(generation, 'home'));
   const asOf = await tokenStates.preparePut(key.userId);

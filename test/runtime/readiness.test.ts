@@ -10,7 +10,7 @@ const tokenStates = { now: () => Promise.resolve(0) };
 
 test('a full pool does not count as a database outage, and a wrong clock makes a replica not ready', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 60_000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
   const busy = await postgres.pool.connect();
   t.teardown(async () => {
     busy.release();
@@ -27,7 +27,7 @@ test('a full pool does not count as a database outage, and a wrong clock makes a
 
 test('a full Redis is named, and its replicas stay in use', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 60_000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
   t.teardown(() => postgres.close());
   const readiness = makeReadiness({
     postgres,
@@ -40,7 +40,12 @@ test('a full Redis is named, and its replicas stay in use', async (t) => {
 });
 
 test('without its database the service is not ready', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 60_000 });
+  const postgres = makePostgres({
+    url: 'postgres://unknown@127.0.0.1:1/none',
+    pool: 1,
+    timeout: 60_000,
+    observe: null,
+  });
   t.teardown(() => postgres.close());
   const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
   t.match(await readiness(), {

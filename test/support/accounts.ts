@@ -11,7 +11,7 @@ export async function withAccounts<Result>(
   databaseUrl: string,
   work: (accounts: AccountStore) => Promise<Result>,
 ): Promise<Result> {
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
     return await work(makeAccountStore(postgres.prisma, () => []));
   } finally {

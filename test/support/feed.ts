@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { FeedEvent, RevocationFeed } from '../../src/domain/feed/ports.ts';
 import { makeMemoryRevocationFeed } from '../../src/infra/memory/revocation-feed.ts';
+import { UNOBSERVED } from './unobserved.ts';
 
 /** A new feed in memory. */
 export function aFeed(now = () => performance.now()): RevocationFeed {
-  return makeMemoryRevocationFeed({ newEpoch: randomUUID, now });
+  return makeMemoryRevocationFeed({ newEpoch: randomUUID, now, observe: UNOBSERVED });
 }
 
 /** All kept events, without their numbers. */

@@ -16,7 +16,7 @@ import { testDatabase } from './postgres.ts';
 /** Every store over a new database. */
 export async function testRecords(t: Test) {
   const { url } = await testDatabase(t);
-  const postgres: Postgres = makePostgres({ url, pool: 4, timeout: 5000 });
+  const postgres: Postgres = makePostgres({ url, pool: 4, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const { prisma } = postgres;
   const users = makeUserStore(prisma);

@@ -7,7 +7,7 @@ import { call, type Target } from './client.ts';
 /** Does the work of `latchkey user reset` without a process. @returns the token. */
 export async function aReset(databaseUrl: string, userId: number, ttl = 1800): Promise<string> {
   const token = newResetToken(randomBytes);
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
     const issued = await issueReset(postgres.prisma, { id: userId }, hashResetToken(token), ttl);
     if (!issued) throw new Error(`there is no user ${userId}`);

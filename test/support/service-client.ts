@@ -16,7 +16,7 @@ export async function withRegistry<Result>(
   databaseUrl: string,
   work: (registry: ReturnType<typeof makeClientRegistry>) => Promise<Result>,
 ): Promise<Result> {
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
     const store = makeClientStore(postgres.prisma);
     return await work(makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } }));

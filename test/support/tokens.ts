@@ -7,6 +7,7 @@ import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
 import { sql } from './sql.ts';
+import { UNOBSERVED } from './unobserved.ts';
 
 export interface StoredSession {
   userId: number;
@@ -22,7 +23,7 @@ export interface StoredSession {
 export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
   const { keyRing, issuer, audience, lifetimes } = composition.app;
-  const codec = await makeTokenCodec(keyRing, { issuer, audience, clock: systemClock });
+  const codec = await makeTokenCodec(keyRing, { issuer, audience, observe: UNOBSERVED, clock: systemClock });
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, client } = { ...initialState(0, ''), ...state };
@@ -38,7 +39,10 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     userId,
     tokenId,
     mint: (type, generation) =>
-      codec.sign(type, pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes, [])[type]),
+      codec.sign(
+        type,
+        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes, [])[type],
+      ),
   };
 }
 

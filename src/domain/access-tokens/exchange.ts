@@ -4,7 +4,7 @@ import type { ServiceClients } from '../clients/authenticate.ts';
 import type { RandomBytes } from '../clients/secret.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { ExchangeOutcome } from '../metrics/outcomes.ts';
 import {
   CLIENT_ID,
@@ -24,7 +24,7 @@ interface ExchangePorts {
   ttl: number;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
   randomBytes: RandomBytes;
-  observe?: Pick<Observe, 'exchange'>;
+  observe: Pick<Observe, 'exchange'>;
 }
 
 /** An access token whose signature, type, issuer, audience and expiry are verified. */
@@ -42,7 +42,7 @@ interface Target {
  * @throws AuthError `invalid_subject_token`, `invalid_target`, `unavailable`
  */
 export function makeExchange(ports: ExchangePorts) {
-  const { verify, clients, ownAudience, ttl, clock, randomBytes, observe = UNOBSERVED } = ports;
+  const { verify, clients, ownAudience, ttl, clock, randomBytes, observe } = ports;
 
   /** @param subject null if the token is not ours, not an access token for AUDIENCE, or has expired. */
   async function principalOf(subject: Subject | null, from: Sourced): Promise<Principal> {

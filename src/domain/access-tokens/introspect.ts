@@ -1,12 +1,12 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
 import type { Verify } from './verify.ts';
 
 interface IntrospectPorts {
   verify: Verify;
-  observe?: Pick<Observe, 'introspection'>;
+  observe: Pick<Observe, 'introspection'>;
 }
 
 /**
@@ -16,7 +16,7 @@ interface IntrospectPorts {
  * @returns null if the token is not good now, for any reason.
  * @throws AuthError `unavailable`
  */
-export function makeIntrospect({ verify, observe = UNOBSERVED }: IntrospectPorts) {
+export function makeIntrospect({ verify, observe }: IntrospectPorts) {
   return async function introspect(
     bearer: Bearer | ExchangedBearer | null,
     from: Sourced,

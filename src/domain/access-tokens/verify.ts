@@ -2,7 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
 import type { ReadThroughStates } from '../tokens/read-through.ts';
@@ -17,7 +17,7 @@ interface VerifyPorts {
   lifetimes: Lifetimes;
   clock: Clock;
   audit: Audit;
-  observe?: Pick<Observe, 'verification'>;
+  observe: Pick<Observe, 'verification'>;
 }
 
 /**
@@ -27,7 +27,7 @@ interface VerifyPorts {
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {
-  const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe = UNOBSERVED } = ports;
+  const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe } = ports;
 
   const ask = (bearer: Bearer | ExchangedBearer) =>
     bearer.type === 'llt'

@@ -1,7 +1,7 @@
 import type { AuditLimit, SlotLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { Allowance, AttemptSlots } from './ports.ts';
 
 /** What is counted, and who is named in the audit trail when all its slots are taken. */
@@ -28,13 +28,13 @@ interface LimitAttemptsPorts {
   slots: AttemptSlots;
   /** Keyed, so that the counters' keys reveal neither names nor addresses. */
   hash: (text: string) => string;
-  observe?: Pick<Observe, 'rateLimited'>;
+  observe: Pick<Observe, 'rateLimited'>;
   auditLimit: AuditLimit;
 }
 
 /** Limits how often something may be attempted. Each limit decides what it counts, and which attempts count. */
 export function makeLimitAttempts(ports: LimitAttemptsPorts) {
-  const { slots, hash, observe = UNOBSERVED, auditLimit } = ports;
+  const { slots, hash, observe, auditLimit } = ports;
   /** Attempts in flight on this replica, by the counter whose slot they hold. */
   const inFlight = new Map<string, number>();
 

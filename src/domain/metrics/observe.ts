@@ -37,24 +37,3 @@ export interface Observe {
   feedSnapshot(reason: FeedSnapshotReason): void;
   feedEnded(reason: FeedEnd): void;
 }
-
-const nothing = (): void => undefined;
-
-/** For commands, and for tests that do not check metrics. */
-export const UNOBSERVED: Observe = {
-  rateLimited: nothing,
-  audited: nothing,
-  signUpRefused: nothing,
-  refresh: nothing,
-  verification: nothing,
-  introspection: nothing,
-  exchange: nothing,
-  tokenRefused: nothing,
-  readThrough: nothing,
-  hashBegan: nothing,
-  hashEnded: nothing,
-  hashRejected: nothing,
-  feedPublished: nothing,
-  feedSnapshot: nothing,
-  feedEnded: nothing,
-};

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { HashRejection } from '../metrics/outcomes.ts';
 import { makeFifo, makeRoundRobin } from './fair-queue.ts';
 
@@ -64,7 +64,7 @@ export function makeBulkhead(
   { concurrency, queue, queueTimeout }: BulkheadOptions,
   timers: Timers,
   clock: Pick<Clock, 'monotonic'>,
-  observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'> = UNOBSERVED,
+  observe: Pick<Observe, 'hashBegan' | 'hashEnded' | 'hashRejected'>,
 ): Bulkhead {
   const waiting = makeRoundRobin(() => makeRoundRobin(() => makeRoundRobin(() => makeFifo<Waiting>())));
   let running = 0;

@@ -3,7 +3,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { RefreshOutcome } from '../metrics/outcomes.ts';
 import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
@@ -21,7 +21,7 @@ interface RefreshPorts {
   retryWindow: number;
   clock: Clock;
   audit: Audit;
-  observe?: Pick<Observe, 'refresh'>;
+  observe: Pick<Observe, 'refresh'>;
 }
 
 export interface RefreshRequest {
@@ -39,7 +39,7 @@ export interface RefreshRequest {
  * @throws AuthError `invalid_token`, `token_reused` (the session has ended), `refresh_overlap`, `unavailable`
  */
 export function makeRefresh(ports: RefreshPorts) {
-  const { tokenStates, lifetimes, clock, observe = UNOBSERVED } = ports;
+  const { tokenStates, lifetimes, clock, observe } = ports;
   const window = ports.retryWindow * 1_000_000;
 
   const present = ({ identity, client, receivedAt }: RefreshRequest) =>

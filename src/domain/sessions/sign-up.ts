@@ -2,7 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import type { Budget } from '../limits/budget.ts';
@@ -30,7 +30,7 @@ interface SignUpPorts extends NewPasswordPorts {
   enabled: boolean;
   clock: Clock;
   audit: Audit;
-  observe?: Pick<Observe, 'signUpRefused'>;
+  observe: Pick<Observe, 'signUpRefused'>;
 }
 
 export interface SignUpRequest {
@@ -53,7 +53,7 @@ export interface SignUpRequest {
  * `rate_limited`, `overloaded`, `unavailable`
  */
 export function makeSignUp(ports: SignUpPorts) {
-  const { users, tokenStates, hasher, bulkhead, clock, audit, observe = UNOBSERVED } = ports;
+  const { users, tokenStates, hasher, bulkhead, clock, audit, observe } = ports;
 
   async function open(request: SignUpRequest): Promise<SessionGrant> {
     if (!ports.enabled) throw new AuthError('signup_disabled');

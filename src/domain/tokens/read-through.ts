@@ -1,7 +1,7 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
-import { UNOBSERVED, type Observe } from '../metrics/observe.ts';
+import type { Observe } from '../metrics/observe.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 import type { TokenStateStore, Unusable } from './token-states.ts';
@@ -23,7 +23,7 @@ export type ReadThroughStates = {
 export interface ReadThroughPorts {
   tokens: Pick<TokenStore, 'find'>;
   clock: Pick<Clock, 'monotonic'>;
-  observe?: Pick<Observe, 'readThrough'>;
+  observe: Pick<Observe, 'readThrough'>;
 }
 
 /** The store may refuse a rebuilt state as too old, or lose it again. A second rebuild gets past that. */
@@ -35,7 +35,7 @@ const MAX_REBUILDS = 2;
  */
 export function withReadThrough(
   tokenStates: Pick<TokenStateStore, Presented | 'put' | 'noteEnded'>,
-  { tokens, clock, observe = UNOBSERVED }: ReadThroughPorts,
+  { tokens, clock, observe }: ReadThroughPorts,
 ): ReadThroughStates {
   /** @returns whether the token has a record to rebuild from. */
   async function rebuild(key: TokenKey, type: TokenRecord['type'], asOf: number): Promise<boolean> {

@@ -1,13 +1,13 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
-import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 
 export interface MemoryFeedOptions {
   /** Returns a unique name. */
   newEpoch: () => string;
   /** Milliseconds by any clock. */
   now: () => number;
-  observe?: Pick<Observe, 'feedPublished'>;
+  observe: Pick<Observe, 'feedPublished'>;
   /** Events to keep. */
   kept?: number;
 }
@@ -21,7 +21,7 @@ type Kind = 'token' | 'theft' | 'user' | 'changed';
 
 /** Replaces Redis in the embedded default: the same contract over an array, for one process. */
 export function makeMemoryRevocationFeed(options: MemoryFeedOptions): RevocationFeed {
-  const { newEpoch, now, observe = UNOBSERVED, kept = KEPT } = options;
+  const { newEpoch, now, observe, kept = KEPT } = options;
   let epoch = newEpoch();
   let events: FeedEvent[] = [];
   let last = 0;

@@ -1,7 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { certificateEnd } from '../tls/peer-certificate.ts';
-import { UNOBSERVED } from '../../telemetry/observe.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import { connectionOf } from './connection.ts';
@@ -22,7 +21,8 @@ export interface PostgresOptions {
   timeout: number;
   /** Greatest age of a connection, in seconds. */
   lifetime?: number;
-  observe?: ObservePostgres;
+  /** null for a command, which has no metrics. */
+  observe: ObservePostgres | null;
   watch?: WatchPostgres;
   tracer?: Tracer | null;
 }
@@ -48,7 +48,7 @@ export interface Postgres {
 }
 
 export function makePostgres(options: PostgresOptions): Postgres {
-  const { url, ca, pool: max, timeout, observe = UNOBSERVED, watch, tracer = null } = options;
+  const { url, ca, pool: max, timeout, observe, watch, tracer = null } = options;
   const { lifetime = CONNECTION_LIFETIME } = options;
   const connection = connectionOf(url, ca);
   const config: pg.PoolConfig = {

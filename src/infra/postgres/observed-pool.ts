@@ -19,7 +19,7 @@ type Callback = (error: Error | undefined, result: unknown, release?: unknown) =
 /** A pool that measures the wait for a connection. */
 export function makeObservedPool(
   config: pg.PoolConfig,
-  observe: ObservePostgres,
+  observe: ObservePostgres | null,
   watch: WatchPostgres | undefined,
   tracer: Tracer | null,
 ): pg.Pool {
@@ -32,9 +32,9 @@ export function makeObservedPool(
     const bound = tracer ? AsyncResource.bind(callback) : callback;
     connect((error, client, release) => {
       if (error) {
-        observe.postgresFailed('connect');
+        observe?.postgresFailed('connect');
         report(watch, error);
-      } else observe.connectionAcquired((performance.now() - start) / 1000);
+      } else observe?.connectionAcquired((performance.now() - start) / 1000);
       bound(error, client, release);
     });
   };
@@ -59,7 +59,7 @@ export function makeObservedPool(
  * connection would join this transaction and be rolled back with it, after they had been reported as done.
  */
 export function observedClient(
-  observe: ObservePostgres,
+  observe: ObservePostgres | null,
   watch: WatchPostgres | undefined,
   tracer: Tracer | null,
 ): typeof pg.Client {
@@ -80,12 +80,12 @@ export function observedClient(
       const ended = (error: unknown) => {
         span?.end(error ?? undefined);
         if (!error) {
-          observe.statementAnswered(statement, (performance.now() - start) / 1000);
+          observe?.statementAnswered(statement, (performance.now() - start) / 1000);
           watch?.works();
           return;
         }
         const failure = failureOf(error);
-        if (failure) observe.postgresFailed(failure);
+        if (failure) observe?.postgresFailed(failure);
         report(watch, error);
       };
       const callback = args.at(-1);

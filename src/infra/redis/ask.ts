@@ -1,5 +1,5 @@
 import { AuthError } from '../../domain/errors.ts';
-import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
 import { masterOf } from './connection/connections.ts';
 import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
@@ -12,7 +12,7 @@ type Reply<Name extends ScriptName> = Awaited<ReturnType<Scripts[Name]>>;
 export interface AskOptions {
   /** Closed after a reconnect, until the revocations that Redis may have lost have been replayed. */
   gate: Pick<ReplayGate, 'connectionEpoch'>;
-  observe?: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
+  observe: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
   /** For tests. */
   clock?: RedisClock;
 }
@@ -56,7 +56,7 @@ export interface AskRedis {
 
 export function makeAsk(
   redis: ScriptedRedis | ScriptedCluster,
-  { gate, observe = UNOBSERVED, ...options }: AskOptions,
+  { gate, observe, ...options }: AskOptions,
 ): AskRedis {
   const clock =
     options.clock ??

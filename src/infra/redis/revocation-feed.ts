@@ -1,14 +1,14 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import { randomUUID } from 'node:crypto';
 import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
-import { UNOBSERVED, type Observe } from '../../telemetry/observe.ts';
+import type { Observe } from '../../telemetry/observe.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
 export interface RedisFeedOptions extends AskOptions {
   /** REDIS_PREFIX. */
   prefix: string;
-  observe?: Pick<Observe, 'redisAnswered' | 'redisFailed' | 'feedPublished'>;
+  observe: Pick<Observe, 'redisAnswered' | 'redisFailed' | 'feedPublished'>;
   /** Events to keep, roughly. */
   kept?: number;
 }
@@ -33,7 +33,7 @@ export function makeRedisRevocationFeed(
 ): RevocationFeed {
   // User keys have numbers as hash tags.
   const names = ['state', 'stream', 'recent'].map((name) => `${prefix}{feed}:${name}`);
-  const { observe = UNOBSERVED } = options;
+  const { observe } = options;
   const { ask, askUngated } = makeAsk(redis, options);
   const argumentsOf = (rest: Argument[]) => [...names, randomUUID(), TTL, kept, ONCE, ...rest];
   const read = ([epoch, last, added, isThere, entries]: FeedReply) => {

@@ -2,9 +2,9 @@ import { test } from 'tap';
 import { makeExchange } from '../../../src/domain/access-tokens/exchange.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { AuthError, type ErrorCode } from '../../../src/domain/errors.ts';
-import { UNOBSERVED } from '../../../src/domain/metrics/observe.ts';
 import { aClock } from '../../support/clock.ts';
 import { aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 const SID = 11;
 const GENERATION = 5_000_000;

@@ -10,6 +10,7 @@ import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function aService({ maxAge = 0 } = {}) {
   const clock = aClock();
@@ -29,12 +30,13 @@ async function aService({ maxAge = 0 } = {}) {
   const audit = (event: AuditEvent) => events.push(event);
   const endForReuse = makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit });
   const verify = makeVerify({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock }),
+    tokenStates: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
     writeBehind: makeWriteBehind({ writer: tokens, tokenStates, revocations: tokens, clock }),
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     endForReuse,
     clock,
     audit,
+    observe: UNOBSERVED,
   });
   const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access' } as const;
   const exchanged = { ...access, type: 'exchanged' } as const;

@@ -11,6 +11,7 @@ import { aCaller } from '../../support/caller.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0, maxTokens = 2, budget = 100 } = {}) {
   const clock = aClock();
@@ -30,6 +31,7 @@ async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0, maxTokens
       makeLimitAttempts({
         slots: makeMemoryAttemptSlots(clock.now),
         hash: (text) => text,
+        observe: UNOBSERVED,
         auditLimit: (_key, event) => events.push(event),
       }),
       'llt_budget',

@@ -2,7 +2,6 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { NO_LIMIT_TRAIL } from '../../../src/domain/audit/event.ts';
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
-import { UNOBSERVED } from '../../../src/domain/metrics/observe.ts';
 import {
   makeGuessingLimits,
   type Guess,
@@ -11,6 +10,7 @@ import {
 import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
 import type { Allowance } from '../../../src/domain/limits/ports.ts';
 import { makeMemoryAttemptSlots } from '../../../src/infra/memory/attempt-slots.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 interface Given {
   account?: Allowance | null;

@@ -11,6 +11,7 @@ import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aSession, aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 /** A session opened an hour ago, in the record and in the store. */
 async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
@@ -35,7 +36,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
   clock.pass(3_600_000);
 
   const refresh = makeRefresh({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock }),
+    tokenStates: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
     endForReuse: makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit }),
     writeBehind,
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },

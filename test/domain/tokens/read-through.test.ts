@@ -6,6 +6,7 @@ import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 const LIMITS = { limit: 100, liveSince: 0 };
 
@@ -35,7 +36,7 @@ test('a missing key is rebuilt from its record, once', async (t) => {
   const { clock, tokens, tokenStates, generation, key, longLived, good } = await anEmptiedStore();
   let finds = 0;
   const find = (id: number) => (finds++, tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
 
   for (let i = 0; i < 3; i++) {
     t.match(await readThrough.checkAccess(key, generation), good);
@@ -48,7 +49,7 @@ test('a revoked record counts as gone, is not rebuilt, and is queried once', asy
   const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
   let finds = 0;
   const find = (id: number) => (finds++, tokens.find(id));
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   await tokens.revoke(key.userId, key.tokenId, 1);
   t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'gone' });
   t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
@@ -57,7 +58,7 @@ test('a revoked record counts as gone, is not rebuilt, and is queried once', asy
 
 test('a token without a record, of another user or of another type is gone', async (t) => {
   const { clock, tokens, tokenStates, generation, key, longLived } = await anEmptiedStore();
-  const readThrough = withReadThrough(tokenStates, { tokens, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
   const presented = [
     [{ userId: 1, tokenId: 99 }, 'session'],
     [{ userId: 1, tokenId: 99 }, 'llt'],
@@ -93,7 +94,7 @@ test('reports what a cache miss came to', async (t) => {
 
 test('a token of a disabled user is rebuilt as disabled', async (t) => {
   const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
-  const readThrough = withReadThrough(tokenStates, { tokens, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
   tokens.disable(1);
   const answer = await readThrough.checkAccess(key, generation);
   t.strictSame(answer, { outcome: 'disabled' });
@@ -106,21 +107,21 @@ test('a revocation between reading the record and rebuilding wins', async (t) =>
     t.equal(await revoke(key.userId, key.tokenId), true);
     return found;
   };
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
   t.strictSame(await tokenStates.checkAccess(key, generation), { outcome: 'revoked' });
 });
 
 test('a rotation between reading the record and rebuilding wins', async (t) => {
   const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
-  const readThrough = withReadThrough(tokenStates, { tokens, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
   const refresh = () => readThrough.rotate(key, { generation, elapsed: 0, window: 0, client: 'home' });
   const find = async (id: number) => {
     const found = await tokens.find(id);
     t.match(await refresh(), { outcome: 'issued' });
     return found;
   };
-  const late = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const late = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   const answer = await late.checkAccess(key, generation);
   t.match(answer, { outcome: 'superseded' }, 'the rotated state stays');
 });
@@ -133,7 +134,7 @@ test('a record read too long ago is read again', async (t) => {
     if (++finds === 1) clock.pass(10_001);
     return found;
   };
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   t.match(await readThrough.checkAccess(key, generation), good);
   t.equal(finds, 2);
 });
@@ -147,7 +148,7 @@ test('a key that stays missing is an outage, not a verdict', async (t) => {
     clock.pass(10_001);
     return found;
   };
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   const asking = readThrough.checkAccess(key, generation);
   await t.rejects(asking, { name: 'AuthError', code: 'unavailable' });
   t.equal(finds, 2);
@@ -160,7 +161,7 @@ test('the time of a rebuild counts as time inside the service', async (t) => {
     clock.pass(5001);
     return found;
   };
-  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock });
+  const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   const answer = await readThrough.rotate(key, { generation, elapsed: 0, window: 0, client: 'home' });
   t.match(answer, { outcome: 'refused', reason: 'stale' });
 });

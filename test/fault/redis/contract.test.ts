@@ -10,6 +10,7 @@ import { age, openGate, aPrefix } from '../../support/redis.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { redisServersMissing } from '../../support/redis-server.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 // The contract of session-state stores also holds behind Sentinels and in a cluster.
 
@@ -31,7 +32,12 @@ async function open(t: Test, env: Environment) {
   await redis.connect();
   // A cluster client's connection counts as connected only after its first check.
   await makeConnections(redis, prefix).check();
-  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+  const tokenStates = makeRedisTokenStates(redis, {
+    prefix,
+    cacheTtl: CACHE_TTL,
+    gate: openGate,
+    observe: UNOBSERVED,
+  });
   const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
   const pass = async (seconds: number) => {
     for (const master of masters) await age(master, prefix, seconds);

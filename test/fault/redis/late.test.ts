@@ -7,6 +7,7 @@ import { openGate, quietRedisClient } from '../../support/redis.ts';
 import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
 import { aSession, aUser } from '../../support/token.ts';
 import { until } from '../../support/until.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 const skip = redisServersMissing;
 const key = { userId: 7, tokenId: 11 };
@@ -19,7 +20,7 @@ async function aReplica(t: Test, url: string) {
     redis.disconnect();
   });
   await redis.connect();
-  return makeRedisTokenStates(redis, { prefix: '', cacheTtl: 3600, gate: openGate });
+  return makeRedisTokenStates(redis, { prefix: '', cacheTtl: 3600, gate: openGate, observe: UNOBSERVED });
 }
 
 // The kernel delivers sent bytes once the network is back, long after the client gave up.

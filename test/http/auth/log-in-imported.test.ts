@@ -101,7 +101,7 @@ test('a write to password_hash ends the imported hash, also one that leaves its 
 
 test('a hash is replaced only if it is the one that was read', async (t) => {
   const databaseUrl = await imported(t);
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const users = makeUserStore(postgres.prisma);
   const found = await users.findForLogin({ username: 'bcrypt' });
@@ -123,7 +123,7 @@ test('a hash is replaced only if it is the one that was read', async (t) => {
 
 test('the walk through the stored hashes finds a sample of each imported cost', async (t) => {
   const databaseUrl = await imported(t);
-  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const hasher = makePasswordHasher(COST, 21 * 1024 ** 2);
   const samples = await makeUserStore(postgres.prisma).sampleHashes(0, 100);

@@ -26,7 +26,7 @@ async function aWorld(t: Test, env: Environment) {
   await target.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = target.app.server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
   const registry = makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } });

@@ -10,13 +10,18 @@ clientStoreContract('in memory', () => Promise.resolve(makeMemoryClientStore()))
 
 clientStoreContract('PostgreSQL', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 4, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 4, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   return makeClientStore(postgres.prisma);
 });
 
 test('an unreachable database is an outage', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+  const postgres = makePostgres({
+    url: 'postgres://unknown@127.0.0.1:1/none',
+    pool: 1,
+    timeout: 1000,
+    observe: null,
+  });
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
   const secretHash = new Uint8Array(32);
@@ -34,7 +39,7 @@ test('an unreachable database is an outage', async (t) => {
 
 test('a client of a later release has the rights that this one knows', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   await sql(
     url,

@@ -12,7 +12,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   const { url, aSession } = await testRecords(t);
   const [held, free] = [await aSession(), await aSession()];
   // A pool of one: the next query gets the connection that timed out, or a new one.
-  const postgres = makePostgres({ url, pool: 1, timeout: 300 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 300, observe: null });
   t.teardown(() => postgres.close());
   const tokens = makeTokenStore(postgres.prisma, LIFETIMES);
   const session = {
@@ -55,7 +55,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
 
 test('a busy connection is replaced at its maximum age, without losing work', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000, lifetime: 0.5 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, lifetime: 0.5, observe: null });
   t.teardown(() => postgres.close());
   const pids = new Set<number>();
   await until(async () => {
@@ -76,7 +76,7 @@ test('the time zone of the database does not change times', async (t) => {
   const { url } = await testDatabase(t);
   const name = new URL(url).pathname.slice(1);
   await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET timezone = 'America/New_York'`));
-  const postgres = makePostgres({ url, pool: 2, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 2, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const createdAt = new Date('2026-07-01T12:00:00.000Z');
   const ada = { username: 'ada', skeleton: 'ada', email: 'a@b', name: 'Ada' };
@@ -90,7 +90,7 @@ test('the time zone of the database does not change times', async (t) => {
 
 test('a connection lost at any moment is an outage', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const client = new pg.Client(url);
   client.on('error', () => undefined);

@@ -111,7 +111,12 @@ async function isWaiting(url: string): Promise<boolean> {
 }
 
 test('a raw statement to an unreachable server is an outage', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+  const postgres = makePostgres({
+    url: 'postgres://unknown@127.0.0.1:1/none',
+    pool: 1,
+    timeout: 1000,
+    observe: null,
+  });
   t.teardown(() => postgres.close());
   await t.rejects(
     mapDatabaseErrors(() => postgres.prisma.$queryRaw`SELECT 1`),

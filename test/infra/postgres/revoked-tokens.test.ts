@@ -71,6 +71,7 @@ test('a standby is not read, because it may lack revocations', async (t) => {
     url: `${url}?options=-c%20default_transaction_read_only%3Don`,
     pool: 1,
     timeout: 10_000,
+    observe: null,
   });
   t.teardown(() => standby.close());
   const asked = makeRevocationStore(standby.prisma);

@@ -11,7 +11,7 @@ import { testDatabase } from '../../support/postgres.ts';
 import { LIFETIMES } from '../../support/token.ts';
 
 const { url } = await testDatabase(file);
-const postgres = makePostgres({ url, pool: 5, timeout: 10_000 });
+const postgres = makePostgres({ url, pool: 5, timeout: 10_000, observe: null });
 const { prisma } = postgres;
 file.teardown(() => postgres.close());
 
@@ -45,6 +45,7 @@ test('a standby or replaced primary is not read, because revoked tokens could re
     url: `${url}?options=-c%20default_transaction_read_only%3Don`,
     pool: 1,
     timeout: 10_000,
+    observe: null,
   });
   t.teardown(() => standby.close());
   const tokens = makeTokenStore(standby.prisma, LIFETIMES);

@@ -16,7 +16,7 @@ function aHash(logN: number, fill: number): Buffer {
 
 test('a page of stored hashes shows one of each cost, and the scan ends', async (t) => {
   const { url } = await testDatabase(t);
-  const postgres = makePostgres({ url, pool: 1, timeout: 5000 });
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const costs = [14, 17, 14, 17, 17, 15];
   for (const [i, logN] of costs.entries()) {
@@ -41,7 +41,12 @@ test('a page of stored hashes shows one of each cost, and the scan ends', async 
 });
 
 test('an unreachable database is an outage', async (t) => {
-  const postgres = makePostgres({ url: 'postgres://unknown@127.0.0.1:1/none', pool: 1, timeout: 1000 });
+  const postgres = makePostgres({
+    url: 'postgres://unknown@127.0.0.1:1/none',
+    pool: 1,
+    timeout: 1000,
+    observe: null,
+  });
   t.teardown(() => postgres.close());
   await t.rejects(makeUserStore(postgres.prisma).sampleHashes(0, 1), { code: 'unavailable' });
 });

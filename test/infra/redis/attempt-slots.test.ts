@@ -5,6 +5,7 @@ import { attemptSlotsContract } from '../../contract/attempt-slots.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
 import { quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 /** A closed gate: attempts count even before the revocations are replayed. */
 const CLOSED = { connectionEpoch: () => null };
@@ -17,7 +18,7 @@ async function open(t: Test) {
     redis.disconnect();
   });
   return {
-    slots: makeRedisAttemptSlots(redis, { prefix, gate: CLOSED }),
+    slots: makeRedisAttemptSlots(redis, { prefix, gate: CLOSED, observe: UNOBSERVED }),
     redis,
     prefix,
     pass: (ms: number) => age(redis, prefix, ms),
@@ -97,7 +98,7 @@ test('a slot that was taken too late to be told of is given back', { skip: redis
   t.teardown(() => {
     redis.disconnect();
   });
-  const slots = makeRedisAttemptSlots(redis, { prefix, gate: CLOSED });
+  const slots = makeRedisAttemptSlots(redis, { prefix, gate: CLOSED, observe: UNOBSERVED });
   const allowance = { count: 1, seconds: 60 };
   // The server has both scripts.
   const before = await slots.reserve('a', allowance);

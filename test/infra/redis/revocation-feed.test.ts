@@ -4,6 +4,7 @@ import { makeRedisRevocationFeed } from '../../../src/infra/redis/revocation-fee
 import { KEPT, revocationFeedContract } from '../../contract/revocation-feed.ts';
 import { published } from '../../support/feed.ts';
 import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
@@ -12,7 +13,7 @@ async function open(t: Test) {
   t.teardown(() => {
     redis.disconnect();
   });
-  const options = { prefix, gate: openGate, kept: KEPT };
+  const options = { prefix, gate: openGate, observe: UNOBSERVED, kept: KEPT };
   const [feed, other] = [makeRedisRevocationFeed(redis, options), makeRedisRevocationFeed(redis, options)];
   return { feed, other, redis, prefix, pass: (seconds: number) => ageFeed(redis, prefix, seconds) };
 }

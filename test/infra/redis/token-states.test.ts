@@ -8,6 +8,7 @@ import { makeRedisTokenStates, type RedisTokenStatesOptions } from '../../../src
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
 import { age, openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
 import { aLongLived, aSession, aUser } from '../../support/token.ts';
+import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function open(t: Test) {
   const { url, prefix } = testRedis(t);
@@ -16,7 +17,12 @@ async function open(t: Test) {
   t.teardown(() => {
     redis.disconnect();
   });
-  const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate });
+  const tokenStates = makeRedisTokenStates(redis, {
+    prefix,
+    cacheTtl: CACHE_TTL,
+    gate: openGate,
+    observe: UNOBSERVED,
+  });
   return { tokenStates, redis, prefix, pass: (seconds: number) => age(redis, prefix, seconds) };
 }
 
@@ -191,7 +197,13 @@ test('the way to Redis counts as time inside', { skip: redisMissing }, async (t)
   const arriving = async (generation: number, way: number, elapsed: number) => {
     const sentAt = (await tokenStates.now()) - way * SECOND;
     const clock: RedisClock = { stamp: () => Promise.resolve({ sentAt, learn: () => undefined }) };
-    const late = makeRedisTokenStates(redis, { prefix, cacheTtl: CACHE_TTL, gate: openGate, clock });
+    const late = makeRedisTokenStates(redis, {
+      prefix,
+      cacheTtl: CACHE_TTL,
+      gate: openGate,
+      clock,
+      observe: UNOBSERVED,
+    });
     return late.rotate(key, { generation, elapsed: elapsed * SECOND, window: 0, client: 'home' });
   };
   const before = await redis.hgetall(`${prefix}{7}:t:11`);
@@ -234,6 +246,7 @@ test(
       cacheTtl: CACHE_TTL,
       gate: openGate,
       clock: behindAtFirst,
+      observe: UNOBSERVED,
     });
     const presented = { generation: now - 5, window: 0, client: 'home' };
     t.match(await jumped.rotate(key, { ...presented, elapsed: MAX_ELAPSED }), { reason: 'stale' });
@@ -250,7 +263,12 @@ test('an unreachable Redis is an outage, never an answer', async (t) => {
   t.teardown(() => {
     redis.disconnect();
   });
-  const tokenStates = makeRedisTokenStates(redis, { prefix: '', cacheTtl: CACHE_TTL, gate: openGate });
+  const tokenStates = makeRedisTokenStates(redis, {
+    prefix: '',
+    cacheTtl: CACHE_TTL,
+    gate: openGate,
+    observe: UNOBSERVED,
+  });
   const key = { userId: 7, tokenId: 11 };
   const record = aSession(initialState(5, 'home'));
   const calls: Record<string, () => Promise<unknown>> = {

@@ -5,6 +5,7 @@ import { makeReplayGate } from '../../../../src/infra/redis/connection/replay-ga
 import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';
 import { redisMissing, testRedis } from '../../../support/redis.ts';
 import { until } from '../../../support/until.ts';
+import { UNOBSERVED } from '../../../support/unobserved.ts';
 
 test(
   'a new connection serves no request before the revocations are replayed',
@@ -17,7 +18,7 @@ test(
       redis.disconnect();
     });
     const gate = makeReplayGate(makeConnections(redis, prefix));
-    const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 60, gate });
+    const tokenStates = makeRedisTokenStates(redis, { prefix, cacheTtl: 60, gate, observe: UNOBSERVED });
     let replays = 0;
     let finish: (() => void) | undefined;
     let fail = true;

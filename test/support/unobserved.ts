@@ -1,0 +1,33 @@
+import type { Observe } from '../../src/telemetry/observe.ts';
+
+const nothing = (): void => undefined;
+
+/** For tests that do not check metrics. */
+export const UNOBSERVED: Observe = {
+  rateLimited: nothing,
+  audited: nothing,
+  signUpRefused: nothing,
+  refresh: nothing,
+  verification: nothing,
+  introspection: nothing,
+  exchange: nothing,
+  tokenRefused: nothing,
+  readThrough: nothing,
+  hashBegan: nothing,
+  hashEnded: nothing,
+  hashRejected: nothing,
+  feedPublished: nothing,
+  feedSnapshot: nothing,
+  feedEnded: nothing,
+  requestBegan: nothing,
+  requestEnded: nothing,
+  error: nothing,
+  late: nothing,
+  redisAnswered: nothing,
+  redisFailed: nothing,
+  statementAnswered: nothing,
+  connectionAcquired: nothing,
+  postgresFailed: nothing,
+  taskEnded: nothing,
+  auditLost: nothing,
+};
