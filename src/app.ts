@@ -4,9 +4,7 @@ import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { UseCases } from './http/use-cases.ts';
-import type { LoggedRequests, RequestGroup } from './telemetry/request-lines.ts';
 import type { Tracer } from './telemetry/tracer.ts';
-import type { Lifetimes } from './domain/tokens/claims.ts';
 import { exchangeRoute } from './http/auth/exchange.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
@@ -22,8 +20,7 @@ import { makeNetworkOf } from './http/caller/network.ts';
 import {
   makeCallerFingerprint,
   makeCallerFingerprints,
-  type HashCaller,
-  type HashCallerEach,
+  type CallerHashes,
 } from './http/caller/fingerprint.ts';
 import { makeHiddenCallers } from './http/caller/hidden-callers.ts';
 import { makeRelayWarning } from './http/caller/relay.ts';
@@ -44,12 +41,13 @@ import loadShedding, { type LoadSheddingOptions } from './http/plugins/load-shed
 import methodNotAllowed from './http/plugins/method-not-allowed.ts';
 import openapi from './http/plugins/openapi.ts';
 import tracing from './http/plugins/tracing.ts';
-import rateLimit, { type Limit, type RateLimitOptions } from './http/plugins/rate-limit.ts';
+import rateLimit, { type RateLimitOptions } from './http/plugins/rate-limit.ts';
 import requestContext, { makeEndRequest, requestIdOf } from './http/plugins/request-context.ts';
 import { makeChildLogger } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
+import type { Settings } from './http/settings.ts';
 import { passwordRoute } from './http/user/password.ts';
 import { profileRoute } from './http/user/profile.ts';
 import { tokensRoutes } from './http/user/tokens.ts';
@@ -61,34 +59,16 @@ import { metadataRoute } from './http/well-known/metadata.ts';
 export interface AppOptions {
   useCases: UseCases;
   keyRing: KeyRing;
-  /** How long verifiers may keep our public keys, in seconds. */
-  jwksMaxAge: number;
-  issuer: string;
-  audience: string;
-  lifetimes: Lifetimes;
-  hashCaller: HashCaller;
-  hashCallerEach: HashCallerEach;
-  rateLimit: Omit<RateLimitOptions, 'observe'>;
-  limits: { logIn: Limit; signUp: Limit; isNetworkCounted: boolean };
+  settings: Settings;
+  callerHashes: CallerHashes;
+  rateLimit: Omit<RateLimitOptions, 'observe' | 'settings'>;
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
-  /** Proxies whose X-Forwarded-For counts; null for none. */
-  trustProxy: string[] | null;
-  /** CORS_ORIGINS: websites whose scripts may call the API; null for none. */
-  corsOrigins: string[] | null;
-  /** How long a request may take to arrive, in milliseconds. */
-  requestTimeout: number;
-  /** Whether the reference is served at /docs. */
-  docs: boolean;
   isDraining: () => boolean;
   clock: Clock;
   /** From 0 to below 1: spreads retries. */
   random: () => number;
-  /** REFRESH_RETRY_WINDOW in seconds. */
-  retryWindow: number;
   logger: FastifyBaseLogger;
-  /** LOG_REQUESTS: which requests leave a line, by group of routes. */
-  logged: Readonly<Record<RequestGroup, LoggedRequests>>;
   observe: Observe;
   /** null if tracing is off. */
   tracer: Tracer | null;
@@ -107,20 +87,20 @@ const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { keyRing, lifetimes, clock, logger, observe } = options;
+  const { settings, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, revokeToken } = options.useCases;
   const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
-  const endRequest = makeEndRequest({ clock, observe, logged: options.logged });
+  const endRequest = makeEndRequest({ clock, observe, logged: settings.logged });
   const app = fastify({
     loggerInstance: logger,
     childLoggerFactory: makeChildLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
-    trustProxy: options.trustProxy ? makeTrustedProxies(options.trustProxy) : false,
+    trustProxy: settings.trustProxy ? makeTrustedProxies(settings.trustProxy) : false,
     bodyLimit: BODY_LIMIT,
-    requestTimeout: options.requestTimeout,
+    requestTimeout: settings.requestTimeout,
     // How often Node checks for requests past their timeout; its default is 30 s.
     // Node's own 400 for a missing Host has another format than ours: request-context.ts sends it instead.
     http: {
@@ -128,7 +108,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       connectionsCheckingInterval: 1000,
       requireHostHeader: false,
       // The default is 60 s. If it exceeds requestTimeout, Node swaps the two, and a body may take 60 s.
-      headersTimeout: options.requestTimeout,
+      headersTimeout: settings.requestTimeout,
     },
     // An overlong id gets the same answer as any invalid id: 400, after authentication.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
@@ -149,30 +129,25 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       endRequest(request, reply.statusCode);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, { logger, logged: options.logged.other, observe });
+      answerClientError(error, socket, { logger, logged: settings.logged.other, observe });
     },
   });
-  answerExpectations(app.server, { logger, logged: options.logged.other, observe });
+  answerExpectations(app.server, { logger, logged: settings.logged.other, observe });
   const warnOfRelay = makeRelayWarning(clock);
   registerErrorHandler(app, {
-    retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: options.retryWindow }),
+    retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: settings.retryWindow }),
     warnOfRelay,
   });
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
-  if (options.corsOrigins) await app.register(cors, { origins: options.corsOrigins });
+  if (settings.corsOrigins) await app.register(cors, { origins: settings.corsOrigins });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
-  await app.register(rateLimit, { ...options.rateLimit, observe });
+  await app.register(rateLimit, { ...options.rateLimit, settings, observe });
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
-  const codec = await makeTokenCodec(keyRing, {
-    issuer: options.issuer,
-    audience: options.audience,
-    observe,
-    clock,
-  });
+  const codec = await makeTokenCodec(keyRing, { ...settings, observe, clock });
   await app.register(authenticate, {
     codec,
     verify,
@@ -180,11 +155,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     client: makeClientHooks(clients),
   });
 
-  const tokenPairResponse = makeTokenPairResponse(codec, lifetimes);
-  const callerFingerprint = makeCallerFingerprint(options.hashCaller, warnOfRelay);
-  const networkOf = options.limits.isNetworkCounted
+  const tokenPairResponse = makeTokenPairResponse(codec, settings.lifetimes);
+  const callerFingerprint = makeCallerFingerprint(callerHashes, warnOfRelay);
+  const networkOf = settings.limits.isNetworkCounted
     ? makeNetworkOf({
-        allow: options.rateLimit.allow,
+        allow: settings.allow,
         warn: (request) => {
           request.log.warn(
             'private addresses log in: RATE_LIMIT_NETWORK and RATE_LIMIT_SIGNUP_NETWORK do not count them (docs/operating.md)',
@@ -194,15 +169,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     : () => null;
   const guessOriginOf = makeGuessOriginOf({
     codec,
-    callerFingerprints: makeCallerFingerprints(options.hashCallerEach),
+    callerFingerprints: makeCallerFingerprints(callerHashes),
     networkOf,
   });
-  if (options.docs) await app.register(openapi);
+  if (settings.docs) await app.register(openapi);
   await app.register(signUpRoute, {
     signUp,
     tokenPairResponse,
     callerFingerprint,
-    limit: options.limits.signUp,
+    settings,
     networkOf,
   });
   await app.register(logInRoute, {
@@ -210,30 +185,30 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokenPairResponse,
     callerFingerprint,
     guessOriginOf,
-    noteLogin: makeHiddenCallers({ allow: options.rateLimit.allow, logger }),
-    limit: options.limits.logIn,
+    noteLogin: makeHiddenCallers({ allow: settings.allow, logger }),
+    settings,
   });
-  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, limit: options.limits.logIn });
+  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, settings });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec });
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(exchangeRoute, { exchange, codec });
-  await app.register(introspectRoute, { introspect, codec, audience: options.audience });
+  await app.register(introspectRoute, { introspect, codec, settings });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
     profile,
     changeProfile,
     guessOriginOf,
-    limit: options.limits.logIn,
+    settings,
   });
-  await app.register(passwordRoute, { changePassword, guessOriginOf, limit: options.limits.logIn });
+  await app.register(passwordRoute, { changePassword, guessOriginOf, settings });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
-  await app.register(jwksRoute, { keyRing, maxAge: options.jwksMaxAge });
-  await app.register(metadataRoute, { issuer: options.issuer, maxAge: options.jwksMaxAge });
+  await app.register(jwksRoute, { keyRing, settings });
+  await app.register(metadataRoute, { settings });
 
   app.refuseOtherMethods();
   return app;

@@ -143,11 +143,11 @@ async function codecOf(world: World) {
   const composition = await compose(config, config.DATABASE_URL ?? '', silentLogger, silentOutput);
   const app = await buildApp(composition.app);
   try {
-    const { keyRing, issuer, audience, lifetimes } = composition.app;
-    const codec = await makeTokenCodec(keyRing, { issuer, audience, observe: UNOBSERVED, clock: systemClock });
+    const { keyRing, settings } = composition.app;
+    const codec = await makeTokenCodec(keyRing, { ...settings, observe: UNOBSERVED, clock: systemClock });
     return {
       sign: (type: TokenType, claims: Claims) => codec.sign(type, claims),
-      lifetimes,
+      lifetimes: settings.lifetimes,
     };
   } finally {
     await app.close();

@@ -7,11 +7,10 @@ import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing } from './signing-keys.ts';
+import { settingsOf } from './settings.ts';
 import { openTokenStates } from './token-states.ts';
 import type { Config } from '../config/config.ts';
-import { jwksMaxAge } from '../domain/access-tokens/key-lifecycle.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
-import type { Lifetimes } from '../domain/tokens/claims.ts';
 import { followAttemptHash } from '../infra/crypto/attempt-hash.ts';
 import { makeCallerHashes } from '../infra/crypto/caller-hash.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
@@ -52,11 +51,8 @@ export async function compose(
   tracer: Tracer | null = null,
 ): Promise<Composition> {
   const drain = makeDrain();
-  const lifetimes: Lifetimes = {
-    accessToken: config.ACCESS_TOKEN_TTL,
-    refreshToken: config.REFRESH_TOKEN_TTL,
-    session: config.SESSION_MAX_AGE,
-  };
+  const settings = settingsOf(config);
+  const { lifetimes } = settings;
   const build = readBuild();
   const metrics = makeMetrics({
     hasRedis: config.REDIS_URL !== undefined,
@@ -83,7 +79,6 @@ export async function compose(
   const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, logger);
   auditKeys(keyRing, audit);
-  const callerHashes = makeCallerHashes(keyRing);
   const tokens = makeTokenStore(prisma, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const durability = makeDurability({
@@ -165,35 +160,15 @@ export async function compose(
     app: {
       useCases,
       keyRing,
-      jwksMaxAge: jwksMaxAge(config.KEY_PUBLISH_LEAD),
-      issuer: config.ISSUER,
-      audience: config.AUDIENCE,
-      lifetimes,
-      hashCaller: callerHashes.newest,
-      hashCallerEach: callerHashes.each,
-      rateLimit: {
-        redis,
-        nameSpace: `${config.REDIS_PREFIX}limit:`,
-        allow: config.RATE_LIMIT_ALLOW,
-        auditLimit,
-      },
-      limits: {
-        logIn: config.RATE_LIMIT_LOGIN,
-        signUp: config.RATE_LIMIT_SIGNUP,
-        isNetworkCounted: config.RATE_LIMIT_NETWORK !== null || config.RATE_LIMIT_SIGNUP_NETWORK !== null,
-      },
+      settings,
+      callerHashes: makeCallerHashes(keyRing),
+      rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, auditLimit },
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
       fanOut: feed.fanOut,
-      trustProxy: config.TRUST_PROXY,
-      corsOrigins: config.CORS_ORIGINS,
-      requestTimeout: config.REQUEST_TIMEOUT * 1000,
-      docs: config.DOCS_ENABLED,
       isDraining: drain.isDraining,
       clock,
       random: Math.random,
-      retryWindow: config.REFRESH_RETRY_WINDOW,
       logger,
-      logged: config.LOG_REQUESTS,
       observe,
       tracer,
     },

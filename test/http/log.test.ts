@@ -151,8 +151,7 @@ test('an overload is no warning, an outage is one', async (t) => {
   });
   await call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' } });
   const keys = await makeTokenCodec(target.composition.app.keyRing, {
-    issuer: target.composition.app.issuer,
-    audience: target.composition.app.audience,
+    ...target.composition.app.settings,
     observe: UNOBSERVED,
     clock: target.composition.app.clock,
   });

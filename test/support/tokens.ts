@@ -22,8 +22,8 @@ export interface StoredSession {
  */
 export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
-  const { keyRing, issuer, audience, lifetimes } = composition.app;
-  const codec = await makeTokenCodec(keyRing, { issuer, audience, observe: UNOBSERVED, clock: systemClock });
+  const { keyRing, settings } = composition.app;
+  const codec = await makeTokenCodec(keyRing, { ...settings, observe: UNOBSERVED, clock: systemClock });
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, client } = { ...initialState(0, ''), ...state };
@@ -41,7 +41,7 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimes, [])[type],
+        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), settings.lifetimes, [])[type],
       ),
   };
 }

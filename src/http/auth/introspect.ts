@@ -6,6 +6,7 @@ import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
+import type { Settings } from '../settings.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
 import { Roles } from '../users/account.ts';
@@ -13,8 +14,7 @@ import { Roles } from '../users/account.ts';
 interface IntrospectRoute {
   introspect: Introspect;
   codec: TokenCodec;
-  /** AUDIENCE. */
-  audience: string;
+  settings: Pick<Settings, 'audience'>;
 }
 
 const text = (description: string, example: string) => Type.String({ description, examples: [example] });
@@ -108,11 +108,11 @@ const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
   app,
-  { introspect, codec, audience: ownAudience },
+  { introspect, codec, settings },
 ) => {
   await app.register(formBody);
   // AUDIENCE may be any text. A registered audience needs no encoding.
-  const encodedOwn = encodeURI(ownAudience);
+  const encodedOwn = encodeURI(settings.audience);
   const options = {
     schema,
     ...app.auth.client('introspect'),

@@ -8,7 +8,7 @@ import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
 import type { TokenPairResponse } from '../token-pair-response.ts';
-import type { Limit } from '../plugins/rate-limit.ts';
+import type { Settings } from '../settings.ts';
 import { closedBody, Device, Password } from '../schemas.ts';
 import { PairSchema } from '../token-pair-response.ts';
 
@@ -18,7 +18,7 @@ interface LogInRoute {
   callerFingerprint: CallerFingerprint;
   guessOriginOf: GuessOriginOf;
   noteLogin: NoteLogin;
-  limit: Limit;
+  settings: Pick<Settings, 'limits'>;
 }
 
 const schema = operation({
@@ -43,7 +43,7 @@ const schema = operation({
 
 export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   app,
-  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, limit },
+  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, settings },
   done,
 ) => {
   // First: the limits refuse many of the logins of hidden callers.
@@ -54,7 +54,7 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', limit),
+    app.limitByAddress('login', settings.limits.logIn),
     app.refuseWhenFull('login'),
   ];
   app.post('/api/auth', { schema, onRequest }, async (request) => {

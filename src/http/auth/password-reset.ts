@@ -4,14 +4,13 @@ import type { ResetPassword } from '../../domain/users/reset-password.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Limit } from '../plugins/rate-limit.ts';
+import type { Settings } from '../settings.ts';
 import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
 
 interface PasswordResetRoute {
   resetPassword: ResetPassword;
   guessOriginOf: GuessOriginOf;
-  /** RATE_LIMIT_LOGIN. */
-  limit: Limit;
+  settings: Pick<Settings, 'limits'>;
 }
 
 const schema = operation({
@@ -34,11 +33,11 @@ const schema = operation({
 });
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, guessOriginOf, limit } = options;
+  const { resetPassword, guessOriginOf, settings } = options;
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', limit),
+    app.limitByAddress('login', settings.limits.logIn),
     app.refuseWhenFull('known'),
   ];
   app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {

@@ -6,7 +6,7 @@ import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';
 import { operation } from '../openapi/operation.ts';
 import type { TokenPairResponse } from '../token-pair-response.ts';
-import type { Limit } from '../plugins/rate-limit.ts';
+import type { Settings } from '../settings.ts';
 import { closedBody, Device, Email, Name, NewPassword, Username } from '../schemas.ts';
 import { PairSchema } from '../token-pair-response.ts';
 
@@ -14,8 +14,7 @@ interface SignUpRoute {
   signUp: SignUp;
   tokenPairResponse: TokenPairResponse;
   callerFingerprint: CallerFingerprint;
-  /** RATE_LIMIT_SIGNUP. */
-  limit: Limit;
+  settings: Pick<Settings, 'limits'>;
   networkOf: NetworkOf;
 }
 
@@ -46,11 +45,11 @@ const schema = operation({
 });
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
-  const { signUp, tokenPairResponse, callerFingerprint, networkOf, limit } = options;
+  const { signUp, tokenPairResponse, callerFingerprint, networkOf, settings } = options;
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('signup', limit),
+    app.limitByAddress('signup', settings.limits.signUp),
     app.refuseWhenFull('signup'),
   ];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {

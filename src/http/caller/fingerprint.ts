@@ -2,10 +2,12 @@ import type { FastifyRequest } from 'fastify';
 import { addressOf, isHiddenByRelay, type Address } from './address.ts';
 
 /** Keyed hash of an address and a User-Agent. */
-export type HashCaller = (address: Address['parts'], userAgent: string) => string;
-
-/** The same under every secret in use, the newest first. */
-export type HashCallerEach = (address: Address['parts'], userAgent: string) => string[];
+export interface CallerHashes {
+  /** Under the newest secret. */
+  newest(address: Address['parts'], userAgent: string): string;
+  /** Under every secret in use, the newest first. */
+  each(address: Address['parts'], userAgent: string): string[];
+}
 
 /**
  * Fingerprint of the caller, for the retry window. If a peer that TRUST_PROXY does not list forwards an address, all
@@ -13,7 +15,7 @@ export type HashCallerEach = (address: Address['parts'], userAgent: string) => s
  * also empty if the address cannot be read.
  */
 export function makeCallerFingerprint(
-  hashCaller: HashCaller,
+  hashes: Pick<CallerHashes, 'newest'>,
   warnOfRelay: (request: FastifyRequest) => void,
 ) {
   return function callerFingerprint(request: FastifyRequest): string {
@@ -22,17 +24,17 @@ export function makeCallerFingerprint(
       return '';
     }
     const address = addressOf(request);
-    return address ? hashCaller(address.parts, userAgentOf(request)) : '';
+    return address ? hashes.newest(address.parts, userAgentOf(request)) : '';
   };
 }
 
 export type CallerFingerprint = ReturnType<typeof makeCallerFingerprint>;
 
 /** The caller's fingerprints under every secret in use. An empty list if `callerFingerprint` returns ''. */
-export function makeCallerFingerprints(hashCallerEach: HashCallerEach) {
+export function makeCallerFingerprints(hashes: Pick<CallerHashes, 'each'>) {
   return function callerFingerprints(request: FastifyRequest): string[] {
     const address = isHiddenByRelay(request) ? null : addressOf(request);
-    return address ? hashCallerEach(address.parts, userAgentOf(request)) : [];
+    return address ? hashes.each(address.parts, userAgentOf(request)) : [];
   };
 }
 

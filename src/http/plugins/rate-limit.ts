@@ -1,26 +1,22 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
-import type { BlockList } from 'node:net';
 import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import { callerAddress } from '../caller/address.ts';
 import { isAllowed } from '../caller/network.ts';
+import type { Limit, Settings } from '../settings.ts';
 
 export interface RateLimitOptions {
   /** Holds the counters; null for counters in this process. */
   redis: object | null;
   /** Prefix of the counters' keys. */
   nameSpace: string;
-  /** RATE_LIMIT_ALLOW: addresses without limits. */
-  allow: BlockList;
+  settings: Pick<Settings, 'allow'>;
   observe: Pick<Observe, 'rateLimited'>;
   auditLimit: AuditLimit;
 }
-
-/** A limit; null for none. */
-export type Limit = { count: number; seconds: number } | null;
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -34,7 +30,7 @@ declare module 'fastify' {
 
 async function rateLimitPlugin(
   app: FastifyInstance,
-  { redis, nameSpace, allow, observe, auditLimit }: RateLimitOptions,
+  { redis, nameSpace, settings, observe, auditLimit }: RateLimitOptions,
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
@@ -47,7 +43,7 @@ async function rateLimitPlugin(
       max: limit.count,
       timeWindow: limit.seconds * 1000,
       keyGenerator: (request) => `${name}:${callerAddress(request)}`,
-      allowList: (request) => isAllowed(request, allow),
+      allowList: (request) => isAllowed(request, settings.allow),
     };
     const count = app.createRateLimit(options);
     return async (request) => {

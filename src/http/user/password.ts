@@ -5,14 +5,13 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf } from '../plugins/authenticate.ts';
-import type { Limit } from '../plugins/rate-limit.ts';
+import type { Settings } from '../settings.ts';
 import { closedBody, endedTokens, NewPassword, Password } from '../schemas.ts';
 
 interface PasswordRoute {
   changePassword: ChangePassword;
   guessOriginOf: GuessOriginOf;
-  /** RATE_LIMIT_LOGIN. */
-  limit: Limit;
+  settings: Pick<Settings, 'limits'>;
 }
 
 const schema = operation({
@@ -40,14 +39,14 @@ const schema = operation({
 });
 
 export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, options, done) => {
-  const { changePassword, guessOriginOf, limit } = options;
+  const { changePassword, guessOriginOf, settings } = options;
   const { onRequest, preValidation } = app.auth.change;
   const hooks = {
     onRequest: [
       app.refuseWhenLate,
       onRequest,
       app.refuseWhenStoreFull,
-      app.limitByAddress('login', limit),
+      app.limitByAddress('login', settings.limits.logIn),
       app.refuseWhenFull('known'),
     ],
     preValidation,

@@ -6,7 +6,7 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
-import type { Limit } from '../plugins/rate-limit.ts';
+import type { Settings } from '../settings.ts';
 import { closedBody, Email, Id, Name, Password, Timestamp, timestamp, Username } from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
@@ -14,8 +14,7 @@ interface ProfileRoute {
   profile: Profile;
   changeProfile: ChangeProfile;
   guessOriginOf: GuessOriginOf;
-  /** RATE_LIMIT_LOGIN. */
-  limit: Limit;
+  settings: Pick<Settings, 'limits'>;
 }
 
 export const TokenSchema = Type.Object(
@@ -91,7 +90,7 @@ const changeSchema = operation({
 });
 
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
-  const { profile, changeProfile, guessOriginOf, limit } = options;
+  const { profile, changeProfile, guessOriginOf, settings } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
     const { user, tokens } = await profile(principalOf(request));
     return { ...userBody(user), tokens: tokens.map(tokenBody) };
@@ -103,7 +102,7 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, op
     app.refuseWhenLate,
     authenticate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', limit),
+    app.limitByAddress('login', settings.limits.logIn),
   ];
   app.patch('/api/user', { schema: changeSchema, onRequest, preValidation }, async (request) => {
     const { current_password: currentPassword, ...names } = request.body;

@@ -2,12 +2,12 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { operation } from '../openapi/operation.ts';
+import type { Settings } from '../settings.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
 interface JwksRoute {
   keyRing: Pick<KeyRing, 'current'>;
-  /** How long verifiers may cache it, in seconds. */
-  maxAge: number;
+  settings: Pick<Settings, 'jwksMaxAge'>;
 }
 
 const text = (description: string) => Type.String({ description });
@@ -63,7 +63,7 @@ const schema = operation({
 });
 
 /** Serves every loaded key, also those that do not sign yet: verifiers need them beforehand. */
-export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRing, maxAge }, done) => {
+export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRing, settings }, done) => {
   let shown: { keys: KeySet; document: ReturnType<typeof documentOf> } | null = null;
 
   app.route({
@@ -74,7 +74,7 @@ export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRin
     handler: (request, reply) => {
       const keys = keyRing.current();
       if (shown?.keys !== keys) shown = { keys, document: documentOf(keys) };
-      sendPublicDocument(request, reply, shown.document, maxAge);
+      sendPublicDocument(request, reply, shown.document, settings.jwksMaxAge);
     },
   });
   done();

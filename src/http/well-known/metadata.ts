@@ -2,13 +2,11 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import { TOKEN_EXCHANGE } from '../auth/exchange.ts';
 import { operation } from '../openapi/operation.ts';
+import type { Settings } from '../settings.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
 interface MetadataRoute {
-  /** ISSUER. */
-  issuer: string;
-  /** How long it may be cached, in seconds. */
-  maxAge: number;
+  settings: Pick<Settings, 'issuer' | 'jwksMaxAge'>;
 }
 
 const WELL_KNOWN = '/.well-known/oauth-authorization-server';
@@ -66,7 +64,8 @@ const schema = operation({
  * that begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that
  * (section 3.1); it is served under both, since a proxy may strip the issuer's path.
  */
-export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { issuer, maxAge }, done) => {
+export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { settings }, done) => {
+  const { issuer, jwksMaxAge } = settings;
   const document = makePublicDocument(metadataOf(issuer));
   for (const [url, named] of metadataPaths(issuer)) {
     app.route({
@@ -75,7 +74,7 @@ export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, 
       schema: { ...schema, ...named },
       config: { group: 'documents' },
       handler: (request, reply) => {
-        sendPublicDocument(request, reply, document, maxAge);
+        sendPublicDocument(request, reply, document, jwksMaxAge);
       },
     });
   }

@@ -77,7 +77,7 @@ onEachStore('refreshes that overlap', async (t, env) => {
       },
     });
     const now = Date.now() * 1000;
-    const client = slow.composition.app.hashCaller([192, 0, 2, 1], 'Kitchen/1.0');
+    const client = slow.composition.app.callerHashes.newest([192, 0, 2, 1], 'Kitchen/1.0');
     const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, client };
     const session = await aStoredSession(slow, state);
     const token = session.mint('refresh', now - 60e6);
