@@ -173,7 +173,7 @@ export const mutations = [
   ...inFile(
     'http/caller/hidden-callers.ts',
     ['http/caller/hidden-callers'],
-    ['every sample of hidden callers is reported', 'if (isFound && !wasFound)', 'if (isFound)'],
+    ['every sample of hidden callers is reported', 'isFound && !wasFound ?', 'isFound ?'],
     ['clients with many private addresses are reported', ' && addresses.size <= FEW;', ';'],
     ['exempt addresses count as hidden callers', 'if (isAllowed(request, allow)) return;', ''],
   ),

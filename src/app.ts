@@ -157,16 +157,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   const tokenPairResponse = makeTokenPairResponse(codec, settings.lifetimes);
   const callerFingerprint = makeCallerFingerprint(callerHashes, warnOfRelay);
-  const networkOf = settings.limits.isNetworkCounted
-    ? makeNetworkOf({
-        allow: settings.allow,
-        warn: (request) => {
-          request.log.warn(
-            'private addresses log in: RATE_LIMIT_NETWORK and RATE_LIMIT_SIGNUP_NETWORK do not count them (docs/operating.md)',
-          );
-        },
-      })
-    : () => null;
+  const networkOf = settings.limits.isNetworkCounted ? makeNetworkOf(settings.allow) : () => null;
   const guessOriginOf = makeGuessOriginOf({
     codec,
     callerFingerprints: makeCallerFingerprints(callerHashes),
@@ -185,7 +176,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokenPairResponse,
     callerFingerprint,
     guessOriginOf,
-    noteLogin: makeHiddenCallers({ allow: settings.allow, logger }),
+    noteLogin: makeHiddenCallers(settings.allow),
     settings,
   });
   await app.register(passwordResetRoute, { resetPassword, guessOriginOf, settings });

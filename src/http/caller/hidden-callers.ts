@@ -1,8 +1,9 @@
 import type { BlockList } from 'node:net';
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { addressOf, callerAddress } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
 import { isAllowed } from './network.ts';
+import { warnOfHidden } from './warn-of-hidden.ts';
 
 /** Logins that are judged together. */
 const SAMPLE = 200;
@@ -11,30 +12,19 @@ const NEARLY_ALL = 190;
 /** At most so many addresses are the nodes or proxies of a balancer; clients of their own have more. */
 const FEW = 16;
 
-export interface HiddenCallersOptions {
-  /** RATE_LIMIT_ALLOW: addresses without limits. They do not count here. */
-  allow: BlockList;
-  logger: Pick<FastifyBaseLogger, 'warn'>;
-}
-
 /**
  * Warns about a balancer that hides its clients' addresses, so that limits by address count all clients as one. It
  * warns again only after a sample without this pattern.
+ * @param allow RATE_LIMIT_ALLOW: addresses without limits. They do not count here.
  * @returns a function that notes a login.
  */
-export function makeHiddenCallers({ allow, logger }: HiddenCallersOptions) {
-  const note = makeSampler((found) => {
-    logger.warn(
-      found,
-      'nearly all logins come from a few private addresses, so limits by address count many users as one: keep the ' +
-        "clients' addresses at the load balancer (externalTrafficPolicy: Local, or PROXY protocol), and list your " +
-        'proxies in TRUST_PROXY (docs/operating.md, "Addresses behind proxies")',
-    );
-  });
+export function makeHiddenCallers(allow: BlockList) {
+  const note = makeSampler();
   return function noteLogin(request: FastifyRequest): void {
     if (isAllowed(request, allow)) return;
     const address = addressOf(request);
-    note(address && isPrivate(address) ? callerAddress(request) : null);
+    const found = note(address && isPrivate(address) ? callerAddress(request) : null);
+    if (found) warnOfHidden(request, 'fewAddresses', found);
   };
 }
 
@@ -44,26 +34,27 @@ interface Finding {
   privateAddresses: number;
 }
 
-/** @returns a function that notes a login's private address, or null for a public one. */
-function makeSampler(report: (found: Finding) => void) {
+/** @returns a function that notes a login's private address, or null for a public one, and says what a sample shows. */
+function makeSampler() {
   const addresses = new Set<string>();
   let logins = 0;
   let privateLogins = 0;
   let wasFound = false;
-  return function note(address: string | null): void {
+  return function note(address: string | null): Finding | null {
     logins++;
     if (address !== null) {
       privateLogins++;
       // One more than a few is enough to know: this bounds the memory.
       if (addresses.size <= FEW) addresses.add(address);
     }
-    if (logins < SAMPLE) return;
+    if (logins < SAMPLE) return null;
     const isFound = privateLogins >= NEARLY_ALL && addresses.size <= FEW;
-    if (isFound && !wasFound) report({ privateLogins, privateAddresses: addresses.size });
+    const finding = isFound && !wasFound ? { privateLogins, privateAddresses: addresses.size } : null;
     wasFound = isFound;
     addresses.clear();
     logins = 0;
     privateLogins = 0;
+    return finding;
   };
 }
 

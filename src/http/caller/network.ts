@@ -3,22 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import type { Turn } from '../../domain/passwords/bulkhead.ts';
 import { addressOf, callerAddress, networkText, UNREADABLE } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
+import { warnOfHidden } from './warn-of-hidden.ts';
 
-export interface CallerNetworkOptions {
-  /** RATE_LIMIT_ALLOW: addresses without limits. */
-  allow: BlockList;
-  /** Called once, if callers have private addresses, which are not counted. */
-  warn: (request: FastifyRequest) => void;
-}
-
-/** The network whose failed logins are counted together; null if they are not counted. */
-export function makeNetworkOf({ allow, warn }: CallerNetworkOptions) {
+/**
+ * The network whose failed logins are counted together; null if they are not counted. Warns once of callers with private
+ * addresses, which are not counted.
+ * @param allow RATE_LIMIT_ALLOW: addresses without limits.
+ */
+export function makeNetworkOf(allow: BlockList) {
   let warned = false;
   return function networkOf(request: FastifyRequest): string | null {
     if (isAllowed(request, allow)) return null;
     const network = publicNetwork(request);
     if (network === null && !warned) {
-      warn(request);
+      warnOfHidden(request, 'privateAddress');
       warned = true;
     }
     return network;

@@ -3,6 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { addressOf, isHiddenByRelay } from './address.ts';
 import { isPrivate } from './private-addresses.ts';
+import { warnOfHidden } from './warn-of-hidden.ts';
 
 const UNLISTED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';
 /** Also true of a relay that is listed: `Forwarded` never counts. */
@@ -40,12 +41,7 @@ export function makeRelayWarning(clock: Pick<Clock, 'monotonic'>) {
     const peer = address && isPrivate(address) ? address.text : 'a public address';
     if (warned.has(peer) || warned.size >= MAX_PEERS) return;
     warned.add(peer);
-    request.log.warn(
-      { peer },
-      'a relay forwards an address that does not count, so its users share one rate limit, and a retried refresh may ' +
-        'be refused: list the relay in TRUST_PROXY, and have it send X-Forwarded-For and User-Agent ' +
-        '(docs/operating.md, "Addresses behind proxies")',
-    );
+    warnOfHidden(request, 'relay', { peer });
   };
 }
 

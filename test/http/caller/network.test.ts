@@ -9,19 +9,21 @@ const PROXY = '10.0.0.1';
 function aRequest(
   ip: string,
   { forwarded = true, header = forwarded }: { forwarded?: boolean; header?: boolean } = {},
-): FastifyRequest {
+): object {
   return {
     ip,
     ips: forwarded ? [PROXY, ip] : [ip],
     headers: header ? { 'x-forwarded-for': '203.0.113.9' } : {},
-  } as unknown as FastifyRequest;
+  };
 }
 
 function open() {
   const allow = new BlockList();
   allow.addSubnet('198.51.100.0', 25, 'ipv4');
   let warnings = 0;
-  const networkOf = makeNetworkOf({ allow, warn: () => warnings++ });
+  const log = { warn: () => warnings++ };
+  const network = makeNetworkOf(allow);
+  const networkOf = (request: object) => network({ ...request, log } as unknown as FastifyRequest);
   return { networkOf, warnings: () => warnings };
 }
 

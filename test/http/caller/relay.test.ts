@@ -131,5 +131,5 @@ test('a listed relay that sends only Forwarded is not called unlisted', async (t
   const overlap = await refresh(target, token, headers);
   refused(t, overlap, 503, 'refresh_overlap');
   t.match(overlap.json<{ detail: string }>().detail, 'without X-Forwarded-For: a retry');
-  t.match(target.log(), /have it send X-Forwarded-For/);
+  t.match(target.log(), /have them send X-Forwarded-For/);
 });
