@@ -61,53 +61,93 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
 /** The arguments are wrong. */
 export class UsageError extends Error {}
 
-const OPTIONS = {
-  json: { type: 'boolean', default: false },
-  version: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-  alg: { type: 'string', default: 'ES256' },
-  force: { type: 'boolean', default: false },
-  'end-all': { type: 'boolean', default: false },
-  'skip-ids': { type: 'string', default: '20000000' },
-  yes: { type: 'boolean', default: false },
-  wait: { type: 'string', default: '120' },
-  again: { type: 'boolean', default: false },
-  finish: { type: 'boolean', default: false },
-  id: { type: 'string' },
-  may: { type: 'string' },
-  audience: { type: 'string' },
-  after: { type: 'string', default: '0' },
-  limit: { type: 'string', default: '100' },
-  'display-name': { type: 'string' },
-  email: { type: 'string' },
-  roles: { type: 'string' },
-  set: { type: 'string' },
-  'resolve-rolled-back': { type: 'string' },
-  'resolve-applied': { type: 'string' },
-  users: { type: 'string' },
-  'active-share': { type: 'string', default: '0.2' },
-  // Without a default: plan-options.ts has to know whether they were given.
-  'visits-per-day': { type: 'string' },
-  'visit-length': { type: 'string', default: '15m' },
-  'refresh-every': { type: 'string' },
-  'verifies-per-minute': { type: 'string' },
-  'logins-per-day': { type: 'string' },
-  'sessions-in-use': { type: 'string' },
-  'verifies-per-second': { type: 'string' },
-  'refreshes-per-second': { type: 'string' },
-  'logins-per-second': { type: 'string' },
-  peak: { type: 'string', default: '4' },
-  'sessions-per-user': { type: 'string', default: '1.5' },
-  growth: { type: 'string', default: '0.02' },
+const flag = { type: 'boolean', default: false } as const;
+const text = { type: 'string' } as const;
+
+/** Options of every command. */
+const COMMON = { json: flag, version: flag, help: { ...flag, short: 'h' } } as const;
+
+/** Each command with its own options. */
+const COMMANDS = {
+  migrate: { wait: { ...text, default: '120' }, 'resolve-rolled-back': text, 'resolve-applied': text },
+  doctor: {},
+  'keys list': {},
+  'keys add': { alg: { ...text, default: 'ES256' } },
+  'keys retire': { force: flag },
+  'keys doctor': {},
+  purge: {},
+  recover: { yes: flag, 'end-all': flag, 'skip-ids': { ...text, default: '20000000' } },
+  'user disable': { id: text },
+  'user enable': { id: text },
+  'user reset': { id: text },
+  'user roles': { id: text, set: text },
+  'user delete': { id: text, yes: flag },
+  'user tokens': { id: text },
+  'user show': { id: text },
+  'user list': { after: { ...text, default: '0' }, limit: { ...text, default: '100' } },
+  'user create': { 'display-name': text, email: text, roles: text },
+  'user import': {},
+  'user export': {},
+  'client create': { may: text, audience: text },
+  'client allow': {},
+  'client list': {},
+  'client rotate': { again: flag, finish: flag },
+  'client delete': {},
+  plan: {
+    users: text,
+    'active-share': { ...text, default: '0.2' },
+    // Without a default: plan-options.ts has to know whether they were given.
+    'visits-per-day': text,
+    'visit-length': { ...text, default: '15m' },
+    'refresh-every': text,
+    'verifies-per-minute': text,
+    'logins-per-day': text,
+    'sessions-in-use': text,
+    'verifies-per-second': text,
+    'refreshes-per-second': text,
+    'logins-per-second': text,
+    peak: { ...text, default: '4' },
+    'sessions-per-user': { ...text, default: '1.5' },
+    growth: { ...text, default: '0.02' },
+  },
 } as const;
 
-/** @throws UsageError */
+type All<Each> = (Each extends unknown ? (each: Each) => void : never) extends (all: infer Both) => void
+  ? Both
+  : never;
+
+/** Options and words may stand in any order, so all options are parsed before the command is known. */
+const OPTIONS = Object.assign({}, COMMON, ...Object.values(COMMANDS)) as typeof COMMON &
+  All<(typeof COMMANDS)[keyof typeof COMMANDS]>;
+
+/** @throws UsageError, also if an option belongs to another command. */
 export function parseArguments(args: string[]) {
+  const { values, positionals, tokens } = parsed(args);
+  const command = [positionals.slice(0, 2).join(' '), positionals[0] ?? ''].find(isCommand);
+  if (command === undefined) return { values, positionals };
+  for (const token of tokens)
+    if (token.kind === 'option' && !(token.name in COMMON) && !(token.name in COMMANDS[command]))
+      throw new UsageError(`--${token.name} is an option of ${ownersOf(token.name)}, not of ${command}`);
+  return { values, positionals };
+}
+
+function parsed(args: string[]) {
   try {
-    return parseArgs({ args, allowPositionals: true, options: OPTIONS });
+    return parseArgs({ args, allowPositionals: true, tokens: true, options: OPTIONS });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+function isCommand(name: string): name is keyof typeof COMMANDS {
+  return Object.hasOwn(COMMANDS, name);
+}
+
+function ownersOf(option: string): string {
+  return Object.entries(COMMANDS)
+    .filter(([, options]) => option in options)
+    .map(([name]) => name)
+    .join(', ');
 }
 
 /** The options with their defaults. */

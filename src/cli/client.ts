@@ -43,12 +43,8 @@ export function parseClientCommand(
   { again, finish, may, audience }: Pick<Values, 'again' | 'finish' | 'may' | 'audience'>,
 ): ClientCommand | string {
   const [action = '', rawName, ...rest] = words;
-  if (may !== undefined && action !== 'create') return '--may is an option of client create only';
-  if (audience !== undefined && action !== 'create') return '--audience is an option of client create only';
   if (audience !== undefined && !isAudience(audience))
     return 'an audience has 1 to 64 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit';
-  if ((again || finish) && action !== 'rotate')
-    return '--again and --finish are options of client rotate only';
   if (again && finish) return 'use either --again or --finish, not both';
   if (action === 'list' && rawName === undefined) return { action, name: '' };
   if (action !== 'create' && action !== 'rotate' && action !== 'delete' && action !== 'allow')

@@ -20,16 +20,16 @@ const GENERAL: Partial<Record<string, { words: [number, number]; run: Command }>
 /** `latchkey user …`: an action on a user, by name or `--id N`, or one of GENERAL. */
 export const run: Command = async (invocation) => {
   const { env, note, values } = invocation;
-  const { id } = values;
   const [action = '', ...names] = invocation.words;
   const general = GENERAL[action];
   if (general) {
     const [least, most] = general.words;
-    if (names.length < least || names.length > most || id !== undefined)
+    if (names.length < least || names.length > most)
       throw new UsageError(`user ${action} takes other arguments`);
     return general.run({ ...invocation, words: names });
   }
   const act = ACTIONS[action];
+  const { id } = values;
   const [name, ...rest] = names;
   if (!act || rest.length > 0 || (name === undefined) === (id === undefined))
     throw new UsageError(

@@ -1,0 +1,36 @@
+import { test } from 'tap';
+import { parseArguments, USAGE, UsageError } from '../../src/cli/arguments.ts';
+
+test('an option of another command is refused by name', (t) => {
+  for (const [line, message] of [
+    ['doctor --growth 3', '--growth is an option of plan, not of doctor'],
+    ['--growth 3 doctor', '--growth is an option of plan, not of doctor'],
+    ['purge --yes', '--yes is an option of recover, user delete, not of purge'],
+    ['keys list --alg ES256', '--alg is an option of keys add, not of keys list'],
+    ['user list --id 7', /^--id is an option of .*user show.*, not of user list$/],
+    ['client create a --again', '--again is an option of client rotate, not of client create'],
+    ['client delete a --finish', '--finish is an option of client rotate, not of client delete'],
+    ['client allow a revoke --may revoke', '--may is an option of client create, not of client allow'],
+    ['client rotate a --audience b', '--audience is an option of client create, not of client rotate'],
+    ['doctor --unheard-of', /'--unheard-of'/],
+  ] as const)
+    t.throws(() => parseArguments(line.split(' ')), { constructor: UsageError, message }, line);
+  t.match(parseArguments(['plan', '--growth', '3', '--json']).values, { growth: '3', json: true });
+  t.end();
+});
+
+test('each command has the options that the usage names', (t) => {
+  let command = '';
+  let options = 0;
+  for (const line of USAGE.split('\n')) {
+    const [, name, left = ''] = /^ {2}([a-z]+(?: [a-z]+)?)?(.*?)(?: {2,}(?! *\[)|$)/.exec(line) ?? [];
+    if (name !== undefined) command = name;
+    for (const [, option = '', value] of left.matchAll(/--([a-z-]+)(?: ([^\]\s]+))?/g)) {
+      const args = [...command.split(' '), `--${option}`, ...(value === undefined ? [] : [value])];
+      t.ok(option in parseArguments(args).values, args.join(' '));
+      options++;
+    }
+  }
+  t.ok(options > 30, `${options}`);
+  t.end();
+});
