@@ -1,19 +1,5 @@
 import { networkCause, StoreError, type Cause } from '../../telemetry/store-cause.ts';
-
-const ROLES = 'docs/operating.md, "Two roles"';
-
-/** What to do, by SQLSTATE; the first match counts. Other states say nothing about the server. */
-const REMEDIES: readonly [RegExp, string][] = [
-  [/^28/, 'check user and password in DATABASE_URL, and pg_hba.conf of the server'],
-  [/^3D000/, 'check the name of the database in DATABASE_URL, or create it'],
-  [/^(42P01|42703|3F000)/, 'the schema is older than the code: run `npm run migrate`'],
-  [/^42501/, `grant the role of DATABASE_URL what it needs (${ROLES})`],
-  [/^53300/, 'lower DATABASE_POOL, raise max_connections, or use PgBouncer'],
-  [/^(53|58)/, 'look at the disk and the memory of the server, and at its log'],
-  [/^(25006|57P04)/, 'point DATABASE_URL at the primary'],
-  [/^57P/, 'wait: the server starts or stops; if it stays like this, look at its log'],
-  [/^08/, 'check the network and the server, or its pooler'],
-];
+import { failureOfState, isState } from './failures.ts';
 
 /** The pool has no free connection. That says nothing about the server. */
 const BUSY = 'timeout exceeded when trying to connect';
@@ -22,9 +8,9 @@ const BUSY = 'timeout exceeded when trying to connect';
 export function causeOf(error: unknown): Cause | null {
   if (!(error instanceof Error) || error.message === BUSY) return null;
   const { code = '', message } = error as NodeJS.ErrnoException;
-  const [, todo] = REMEDIES.find(([state]) => code.length === 5 && state.test(code)) ?? [];
+  const todo = failureOfState(code)?.todo;
   if (todo !== undefined) return { code, reason: message, todo };
-  if (/^[0-9A-Z]{5}$/.test(code) && 'severity' in error) return null;
+  if (isState(code) && 'severity' in error) return null;
   return networkCause(error, 'DATABASE_URL', 'DATABASE_CA');
 }
 

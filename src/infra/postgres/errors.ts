@@ -1,48 +1,14 @@
 import { AuthError, type ErrorCode } from '../../domain/errors.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 import { asStoreError } from './cause.ts';
-
-/** Prisma's codes for a database that is down, full, slow, in a failover, or not migrated. */
-const OUTAGES = new Set([
-  'P1000',
-  'P1001',
-  'P1002',
-  'P1003',
-  'P1008',
-  'P1010',
-  'P1011',
-  'P1017',
-  'P2021',
-  'P2022',
-  'P2024',
-  'P2028',
-  'P2034',
-  'P2037',
-]);
-
-/**
- * PostgreSQL's error classes for the same: connection, resources, intervention, system, rollback and a refused user.
- * Single states: a read-only server, a lock not available in time, a transaction or its idle time over the server's
- * limit, an unknown database, schema, table or column, and a role without the rights that it needs.
- */
-const OUTAGE_STATES = /^(08|28|53|57|58|40|25006|25P03|25P04|55P03|3D000|3F000|42P01|42703|42501)/;
+import { CONFLICTS, DUPLICATES, failureOfState, PRISMA_OUTAGES } from './failures.ts';
 
 /** Node's codes of errors of the network and of certificates. */
 const NETWORK_CODES = /^(E[A-Z]+|EAI_\w+|ERR_(TLS|SSL)_\w+|(CERT|SELF_SIGNED|UNABLE_TO|DEPTH_ZERO)_\w+)$/;
 
-/** The driver adapter's names for the same in a raw statement, for which Prisma has only one code: P2010. */
-const OUTAGE_KINDS = new Set([
-  'DatabaseNotReachable',
-  'DatabaseDoesNotExist',
-  'DatabaseAccessDenied',
-  'AuthenticationFailed',
-  'ConnectionClosed',
-  'ColumnNotFound',
-  'SocketTimeout',
-  'TableDoesNotExist',
-  'TlsConnectionError',
-  'TooManyConnections',
-]);
+/** Errors of the driver and its pool that have no code. */
+const OUTAGE_MESSAGES =
+  /timeout|Connection terminated|connection.*(closed|ended|error)|not queryable|calling end on the pool/i;
 
 /**
  * A column for statements whose missing rows matter: a standby, or a primary that was replaced, may lack them. The
@@ -56,10 +22,6 @@ export function refuseStandby<Row extends { isStandby: boolean }>(rows: Row[]): 
   if (!first || first.isStandby) throw new AuthError('unavailable');
   return [first, ...rest];
 }
-
-/** Two transactions conflicted, and the server rolled this one back: deadlock or serialization failure. */
-const CONFLICT_STATES = /^40(001|P01)$/;
-const CONFLICT = 'P2034';
 
 /** Including the first; after several conflicts in a row, something else is wrong. */
 const MAX_TRIES = 3;
@@ -111,22 +73,30 @@ function duplicateOf(error: unknown): string | undefined {
 
 /** Whether a statement, raw or not, violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
-  return causesOf(error).some(
-    ({ code, originalCode }) => code === 'P2002' || [code, originalCode].includes('23505'),
-  );
+  return codesOf(error).some((code) => DUPLICATES.has(code));
 }
 
 function isConflict(error: unknown): boolean {
-  if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === CONFLICT) return true;
-  return causesOf(error).some(({ code, originalCode }) =>
-    [code, originalCode].some((state) => typeof state === 'string' && CONFLICT_STATES.test(state)),
-  );
+  return codesOf(error).some((code) => CONFLICTS.has(code));
 }
 
 function isOutage(error: unknown): boolean {
   if (error instanceof Prisma.PrismaClientInitializationError) return true;
-  if (error instanceof Prisma.PrismaClientKnownRequestError && OUTAGES.has(error.code)) return true;
-  return causesOf(error).some(isOutageItself);
+  return (
+    codesOf(error).some((code) => failureOfState(code)?.isOutage ?? isNetworkOrPrisma(code)) ||
+    causesOf(error).some(({ message }) => typeof message === 'string' && OUTAGE_MESSAGES.test(message))
+  );
+}
+
+function isNetworkOrPrisma(code: string): boolean {
+  return PRISMA_OUTAGES.has(code) || NETWORK_CODES.test(code);
+}
+
+/** The codes of the error and of all errors that it wraps: of PostgreSQL, Prisma, its adapter and Node. */
+function codesOf(error: unknown): string[] {
+  return causesOf(error)
+    .flatMap(({ code, originalCode, kind }) => [code, originalCode, kind])
+    .filter((code) => typeof code === 'string');
 }
 
 /** The error and all errors that it wraps, including the driver's. */
@@ -139,17 +109,4 @@ function causesOf(error: unknown, depth = 0): Record<string, unknown>[] {
     ...causesOf(cause, depth + 1),
     ...causesOf(adapterError, depth + 1),
   ];
-}
-
-function isOutageItself({ code, originalCode, kind, message }: Record<string, unknown>): boolean {
-  if (typeof kind === 'string' && OUTAGE_KINDS.has(kind)) return true;
-  for (const state of [code, originalCode]) {
-    if (typeof state === 'string' && (OUTAGE_STATES.test(state) || NETWORK_CODES.test(state))) return true;
-  }
-  return (
-    typeof message === 'string' &&
-    /timeout|Connection terminated|connection.*(closed|ended|error)|not queryable|calling end on the pool/i.test(
-      message,
-    )
-  );
 }

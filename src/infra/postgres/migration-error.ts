@@ -1,3 +1,5 @@
+import { failureOfState } from './failures.ts';
+
 /** A migration failed. The message is for the user at the terminal and contains no password. */
 export class MigrationError extends Error {
   override name = 'MigrationError';
@@ -17,18 +19,15 @@ export class MigrationStopped extends MigrationError {
   }
 }
 
-/**
- * SQLSTATEs of a server that is starting, stopping or out of connections, and network errors of a server that is down.
- * A container's DNS name does not resolve until the container runs.
- */
-const AWAY =
-  /^(57P0[123]|53300|08\w{3}|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|ENOTFOUND|ENOENT)$/;
+/** Network errors of a server that is down. A container's DNS name does not resolve until the container runs. */
+const AWAY = /^(E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|HOSTUNREACH|NETUNREACH|AI_AGAIN)|ENOTFOUND|ENOENT)$/;
 
 /** Whether a connection failed because the server was down, not because it refused us. */
 export function isAway(error: unknown): boolean {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.some(isAway);
   if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string') return AWAY.test(error.code);
+  if ('code' in error && typeof error.code === 'string')
+    return AWAY.test(error.code) || failureOfState(error.code)?.isAway === true;
   return /timeout|Connection terminated/i.test(error.message);
 }
 

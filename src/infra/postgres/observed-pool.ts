@@ -5,6 +5,7 @@ import type { Span, Tracer } from '../../telemetry/tracer.ts';
 import type { PostgresFailure, Statement } from '../../telemetry/outcomes.ts';
 import type { Cause } from '../../telemetry/store-cause.ts';
 import { causeOf } from './cause.ts';
+import { failureOfState } from './failures.ts';
 
 export type ObservePostgres = Pick<Observe, 'statementAnswered' | 'connectionAcquired' | 'postgresFailed'>;
 
@@ -144,21 +145,12 @@ export function statementOf(query: unknown): Statement {
   return FIRST_WORDS[word.toUpperCase()] ?? 'other';
 }
 
-/** Classes and codes of PostgreSQL's errors; the first match counts. */
-const STATES: readonly [RegExp, PostgresFailure | null][] = [
-  // A duplicate is an answer, not a failure.
-  [/^23/, null],
-  [/^(57014|55P03)/, 'timeout'],
-  [/^40/, 'conflict'],
-  [/^53|^58/, 'resources'],
-  [/^(08|57|25006)/, 'connection'],
-];
-
 /** Classifies an error of pg; null if it is no failure. */
 export function failureOf(error: unknown): PostgresFailure | null {
   if (isTimeout(error)) return 'timeout';
   const { code = '', message } = error as NodeJS.ErrnoException;
-  for (const [pattern, failure] of STATES) if (pattern.test(code)) return failure;
+  const known = failureOfState(code);
+  if (known) return known.kind;
   return /^E[A-Z]+$/.test(code) || /connection|not queryable/i.test(message) ? 'connection' : 'other';
 }
 
