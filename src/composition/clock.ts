@@ -4,17 +4,16 @@ import type { Clock } from '../domain/clock.ts';
 import { CLOCK_TOLERANCE } from '../domain/tokens/claims.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
-import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { systemClock } from '../runtime/system-clock.ts';
-import type { Observe } from '../telemetry/observe.ts';
 import type { OpenedTokenStates } from './token-states.ts';
 
 interface ClockParts {
   config: Config;
   postgres: Postgres;
   tokenStates: Pick<OpenedTokenStates, 'times'>;
-  observe: Observe;
+  tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
 }
 
@@ -22,7 +21,7 @@ interface ClockParts {
 const INTERVAL = 1000;
 
 /** The process's clock, which knows whether the stores contradict it. Embedded stores share it, so they are not asked. */
-export function makeClock({ config, postgres, tokenStates, observe, logger }: ClockParts) {
+export function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts) {
   const redis = { name: 'Redis', ask: () => tokenStates.times() } as const;
   // Like the probes of readiness, on a connection that a full pool does not hold up.
   const database = { name: 'PostgreSQL', ask: async () => [await postgresNow(postgres.probe)] } as const;
@@ -32,14 +31,7 @@ export function makeClock({ config, postgres, tokenStates, observe, logger }: Cl
     leeway: CLOCK_TOLERANCE,
     logger,
   });
-  const background = makeBackgroundTasks(logger, observe);
+  tasks.every(INTERVAL, 'clock check', watch.compare);
   const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
-  return {
-    clock,
-    watch,
-    start: () => {
-      background.every(INTERVAL, 'clock check', watch.compare);
-    },
-    stop: () => background.stop(),
-  };
+  return { clock, watch };
 }

@@ -19,6 +19,7 @@ import { makePostgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
+import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
 import { makeDrain } from '../runtime/drain.ts';
 import type { LogOutput } from '../runtime/log-output.ts';
@@ -60,6 +61,7 @@ export async function compose(
     build,
   });
   const { observe } = metrics;
+  const tasks = makeBackgroundTasks(logger, observe);
   const trail = openTrail({ target: config.AUDIT_LOG, output, observe, logger });
   const audit = makeAudit({ trail, observe, clock: systemClock });
   const auditLimit = makeAuditLimit(audit, systemClock);
@@ -72,12 +74,12 @@ export async function compose(
     watch: makeStoreWatch({ logger, store: 'PostgreSQL', target: targetOf(databaseUrl) }),
     tracer,
   });
-  const opened = openTokenStates(config, logger, observe, tracer);
+  const opened = openTokenStates(config, logger, observe, tracer, tasks);
   const { tokenStates, redis } = opened;
   const { prisma } = postgres;
-  const ownClock = makeClock({ config, postgres, tokenStates: opened, observe, logger });
+  const ownClock = makeClock({ config, postgres, tokenStates: opened, tasks, logger });
   const { clock } = ownClock;
-  const keyRing = await openKeyRing(config, prisma, logger);
+  const keyRing = await openKeyRing(config, prisma, tasks, logger);
   auditKeys(keyRing, audit);
   const tokens = makeTokenStore(prisma, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
@@ -87,23 +89,24 @@ export async function compose(
     prisma,
     cacheTtl,
     clock,
-    observe,
     audit,
+    tasks,
     logger,
   });
-  const clients = makeClients({ prisma, clock, observe, logger });
-  const feed = makeFeed({
+  const clients = makeClients({ prisma, clock, tasks });
+  const fanOut = makeFeed({
     feed: opened.feed,
     prisma,
     accessTokenTtl: lifetimes.accessToken,
     maxReaders: config.REVOCATION_READERS_MAX,
     maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
-    isClient: (client) => clients.clients.refusalOf(client, 'revocations') === null,
+    isClient: (client) => clients.refusalOf(client, 'revocations') === null,
     clock,
     observe,
+    tasks,
     logger,
   });
-  const hashing = await makeHashing({ config, prisma, clock, observe, tracer, logger });
+  const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
   const useCases = makeUseCases({
     config,
     lifetimes,
@@ -117,7 +120,7 @@ export async function compose(
     postgres,
     durability,
     hashing,
-    clients: clients.clients,
+    clients,
     clock,
     observe,
     audit,
@@ -142,7 +145,7 @@ export async function compose(
     writeBehind: durability.writeBehind,
     pendingRevocations: durability.pendingRevocations,
     reuseQueue: durability.reuseQueue,
-    feed: feed.fanOut,
+    feed: fanOut,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
     redisMemory: opened.memory.share,
@@ -164,7 +167,7 @@ export async function compose(
       callerHashes: makeCallerHashes(keyRing),
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, auditLimit },
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },
-      fanOut: feed.fanOut,
+      fanOut,
       isDraining: drain.isDraining,
       clock,
       random: Math.random,
@@ -173,25 +176,18 @@ export async function compose(
       tracer,
     },
     start: () => {
-      ownClock.start();
-      durability.start();
-      clients.start();
-      feed.start();
-      hashing.start();
+      tasks.start();
     },
     ops: { readiness, build, metrics: () => metrics.text(), logger },
     drain() {
       drain.begin();
       // Feed readers never disconnect on their own: closing moves them to another replica.
-      feed.fanOut.close();
+      fanOut.close();
     },
     async close() {
-      keyRing.close();
-      await feed.stop();
-      await hashing.close();
-      await clients.stop();
-      await durability.stop();
-      await ownClock.stop();
+      fanOut.close();
+      await tasks.stop();
+      await durability.finish();
       opened.close();
       await postgres.close();
       await trail.flush();

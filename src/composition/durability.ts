@@ -1,9 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { OpenedTokenStates } from './token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Observe } from '../telemetry/observe.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
@@ -21,8 +20,8 @@ interface DurabilityParts {
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
   clock: Clock;
-  observe: Observe;
   audit: Audit;
+  tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
 }
 
@@ -31,7 +30,7 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, prisma, cacheTtl, clock, observe, audit, logger } = parts;
+  const { tokenStates, tokens, prisma, cacheTtl, clock, audit, tasks, logger } = parts;
   const { gate } = tokenStates;
   const check = () => tokenStates.check();
   const settled = makeRevocationStore(prisma);
@@ -51,7 +50,11 @@ export function makeDurability(parts: DurabilityParts) {
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
   const revoke = makeRevoke(revocation);
   const endForReuse = makeEndForReuse({ ...revocation, audit });
-  const background = makeBackgroundTasks(logger, observe);
+  tasks.every(INTERVAL, 'write check', check);
+  tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
+  tasks.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
+  tasks.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
+  tasks.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
   return {
     writeBehind,
     revoke,
@@ -83,18 +86,8 @@ export function makeDurability(parts: DurabilityParts) {
       tokenStates.connect();
     },
 
-    /** Starts the background tasks. */
-    start(): void {
-      background.every(INTERVAL, 'write check', check);
-      background.every(INTERVAL, 'write-behind', () => writeBehind.flush());
-      background.every(INTERVAL, 'revocation sweep', () => revocations.sweep());
-      background.every(INTERVAL, 'tombstone renewal', () => revocations.renewRecent());
-      background.every(INTERVAL, 'reuse queue', () => endForReuse.retry());
-    },
-
-    /** Stops the background tasks and writes what is pending. */
-    async stop(): Promise<void> {
-      await background.stop();
+    /** Writes what is pending, once the background tasks have stopped. */
+    async finish(): Promise<void> {
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {
         logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -25,8 +25,6 @@ export interface Hashing {
   bulkhead: Bulkhead;
   checkPassword: CheckPassword;
   loadShedding: Omit<LoadSheddingOptions, 'isStoreFull' | 'observe'>;
-  start(): void;
-  close(): Promise<void>;
 }
 
 interface HashingParts {
@@ -35,6 +33,7 @@ interface HashingParts {
   clock: Clock;
   observe: Observe;
   tracer: Tracer | null;
+  tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
 }
 
@@ -52,6 +51,7 @@ export async function makeHashing({
   clock,
   observe,
   tracer,
+  tasks,
   logger,
 }: HashingParts): Promise<Hashing> {
   const cost = { logN: config.SCRYPT_LOG_N, r: config.SCRYPT_R, p: config.SCRYPT_P };
@@ -70,8 +70,8 @@ export async function makeHashing({
   await bulkhead.run('known', ['', ''], () => hasher.imitate(hasher.cost, 'no password'));
   await withTimeout(costs.step(), WALK_START_TIMEOUT).catch(() => undefined);
   const gauge = makeLagGauge(LAG_INTERVAL, clock);
-  const timer = setInterval(gauge.sample, LAG_INTERVAL).unref();
-  const background = makeBackgroundTasks(logger, observe);
+  tasks.every(LAG_INTERVAL, null, gauge.sample);
+  tasks.every(WALK_INTERVAL, 'hash costs', () => costs.step());
 
   return {
     hasher,
@@ -82,13 +82,6 @@ export async function makeHashing({
       lag: gauge.lag,
       maxLag: config.SHED_LAG,
       hashRefusal: bulkhead.tryAdmit,
-    },
-    start() {
-      background.every(WALK_INTERVAL, 'hash costs', () => costs.step());
-    },
-    async close() {
-      clearInterval(timer);
-      await background.stop();
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { CLOCK_TOLERANCE } from '../domain/tokens/claims.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -22,6 +22,7 @@ interface FeedParts {
   isClient: (client: ServiceIdentity) => boolean;
   clock: Clock;
   observe: Observe;
+  tasks: Pick<BackgroundTasks, 'every'>;
   logger: FastifyBaseLogger;
 }
 
@@ -29,7 +30,7 @@ interface FeedParts {
 export const POLL = 200;
 
 /** The revocation feed: catch-up for new readers, and fan-out to all readers. */
-export function makeFeed({ feed, prisma, clock, observe, logger, ...parts }: FeedParts) {
+export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts }: FeedParts) {
   const catchUp = makeCatchUp({
     feed,
     revoked: makeRevokedTokens(prisma),
@@ -49,18 +50,9 @@ export function makeFeed({ feed, prisma, clock, observe, logger, ...parts }: Fee
       logger.error({ err: error }, 'a reader of the feed was cut off');
     },
   });
-  const background = makeBackgroundTasks(logger, observe);
-  return {
-    fanOut,
-    start(): void {
-      background.every(POLL, 'revocation feed', () => {
-        fanOut.disconnectInvalidClients();
-        return fanOut.poll();
-      });
-    },
-    async stop(): Promise<void> {
-      fanOut.close();
-      await background.stop();
-    },
-  };
+  tasks.every(POLL, 'revocation feed', () => {
+    fanOut.disconnectInvalidClients();
+    return fanOut.poll();
+  });
+  return fanOut;
 }

@@ -1,11 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { reasonOf } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
+import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import { generatedRefreshSecret, generatedSigningKeysDir } from '../infra/crypto/generated-keys.ts';
 import { makeKeyRing } from '../infra/crypto/key-ring.ts';
 import { KeyError } from '../infra/crypto/keys.ts';
 import { makeKeyRegistry } from '../infra/postgres/key-registry.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { StartError } from '../runtime/start-error.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 
@@ -16,7 +18,12 @@ const KEY_INTERVAL = 5000;
 const KEY_START_TIMEOUT = 1000;
 
 /** @throws StartError if the keys, or the folder for generated keys, cannot be used */
-export async function openKeyRing(config: Config, prisma: PrismaClient, logger: FastifyBaseLogger) {
+export async function openKeyRing(
+  config: Config,
+  prisma: PrismaClient,
+  tasks: Pick<BackgroundTasks, 'every'>,
+  logger: FastifyBaseLogger,
+): Promise<KeyRing> {
   const { DATA_DIR: dataDir, readRefreshSecrets } = config;
   const generated = readRefreshSecrets ? null : inDataDir(dataDir, generatedRefreshSecret);
   const keyRing = orStartError(() =>
@@ -24,7 +31,6 @@ export async function openKeyRing(config: Config, prisma: PrismaClient, logger: 
       registry: makeKeyRegistry(prisma, config.KEY_PUBLISH_LEAD),
       signingKeysDir: config.SIGNING_KEYS_DIR ?? inDataDir(dataDir, generatedSigningKeysDir),
       readRefreshSecrets: readRefreshSecrets ?? (() => generated ?? ''),
-      interval: KEY_INTERVAL,
       onError: (error) => {
         logger.error({ reason: reasonOf(error) }, 'cannot load the keys; the current keys stay in use');
       },
@@ -38,6 +44,7 @@ export async function openKeyRing(config: Config, prisma: PrismaClient, logger: 
       },
     }),
   );
+  tasks.every(KEY_INTERVAL, null, () => keyRing.settle());
   await withTimeout(keyRing.settle(), KEY_START_TIMEOUT).catch(() => undefined);
   return keyRing;
 }

@@ -20,6 +20,7 @@ import { makeReplayGate, type ReplayGate } from '../infra/redis/connection/repla
 import { makeRedisRevocationFeed } from '../infra/redis/revocation-feed.ts';
 import type { ScriptedCluster, ScriptedRedis } from '../infra/redis/connection/scripts.ts';
 import { traceRedis } from '../infra/tracing/traced.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeRedisTokenStates } from '../infra/redis/token-states.ts';
 
@@ -57,9 +58,10 @@ export function openTokenStates(
   logger: FastifyBaseLogger,
   observe: Observe,
   tracer: Tracer | null,
+  tasks: Pick<BackgroundTasks, 'every'>,
 ): OpenedTokenStates {
   const cacheTtl = config.SESSION_CACHE_TTL;
-  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe);
+  if (config.REDIS_URL === undefined) return openMemory(cacheTtl, observe, tasks);
 
   const redis = openRedis({ ...config, REDIS_URL: config.REDIS_URL });
   const watch = makeStoreWatch({
@@ -129,7 +131,11 @@ export function openTokenStates(
   };
 }
 
-function openMemory(cacheTtl: number, observe: Observe): OpenedTokenStates {
+function openMemory(
+  cacheTtl: number,
+  observe: Observe,
+  tasks: Pick<BackgroundTasks, 'every'>,
+): OpenedTokenStates {
   const now = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
   const tokenStates = makeMemoryTokenStates({ cacheTtl, now });
   const feed = makeMemoryRevocationFeed({
@@ -138,13 +144,10 @@ function openMemory(cacheTtl: number, observe: Observe): OpenedTokenStates {
     observe,
   });
   const attempts = makeMemoryAttemptSlots(() => performance.now());
-  const timer = setInterval(() => {
+  tasks.every(SWEEP_INTERVAL, null, () => {
     tokenStates.sweep();
     attempts.sweep();
-  }, SWEEP_INTERVAL).unref();
-  const close = () => {
-    clearInterval(timer);
-  };
+  });
   return {
     tokenStates: withPublishing(tokenStates, feed),
     statesWithoutFeed: tokenStates,
@@ -157,6 +160,6 @@ function openMemory(cacheTtl: number, observe: Observe): OpenedTokenStates {
     connect: () => undefined,
     redisFailure: () => null,
     check: () => Promise.resolve(),
-    close,
+    close: () => undefined,
   };
 }

@@ -3,18 +3,24 @@ import { reasonOf } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { Task } from '../telemetry/outcomes.ts';
 
-/** Periodic work in the background. */
+/** The process's one scheduler of periodic work. */
 export interface BackgroundTasks {
-  /** Runs a task every `ms` milliseconds, never twice at once. A failing task is retried, and logged once. */
-  every(ms: number, name: Task, task: () => Promise<void>): void;
+  /**
+   * Adds a task that runs every `ms` milliseconds once all are started, never twice at once. A failing task is retried,
+   * and logged once.
+   * @param name null for a step that the metrics leave out: it cannot fail, or reports its failures itself.
+   */
+  every(ms: number, name: Task | null, task: () => Promise<void> | void): void;
+  start(): void;
   /** Starts no more tasks, and waits for those that are running. */
   stop(): Promise<void>;
 }
 
 export function makeBackgroundTasks(
-  logger: FastifyBaseLogger,
+  logger: Pick<FastifyBaseLogger, 'info' | 'warn'>,
   observe: Pick<Observe, 'taskEnded'>,
 ): BackgroundTasks {
+  const ticks: [ms: number, tick: () => void][] = [];
   const timers: NodeJS.Timeout[] = [];
   const running = new Set<Promise<void>>();
 
@@ -26,11 +32,11 @@ export function makeBackgroundTasks(
         isRunning = true;
         try {
           await task();
-          observe.taskEnded(name, true);
+          if (name !== null) observe.taskEnded(name, true);
           if (isFailing) logger.info({ task: name }, 'a background task works again');
           isFailing = false;
         } catch (error) {
-          observe.taskEnded(name, false);
+          if (name !== null) observe.taskEnded(name, false);
           if (!isFailing) logger.warn({ task: name, reason: reasonOf(error) }, 'a background task failed');
           isFailing = true;
         }
@@ -41,7 +47,10 @@ export function makeBackgroundTasks(
         const work = run().finally(() => running.delete(work));
         running.add(work);
       };
-      timers.push(setInterval(tick, ms).unref());
+      ticks.push([ms, tick]);
+    },
+    start() {
+      for (const [ms, tick] of ticks) timers.push(setInterval(tick, ms).unref());
     },
     async stop() {
       timers.forEach(clearInterval);

@@ -93,12 +93,10 @@ async function fill(
   try {
     const hash = await hashOf(config);
     await seedUsers(postgres.pool, { users, hash, progress: () => undefined });
-    const keyRing = await openKeyRing(config, postgres.prisma, silentLogger);
-    try {
-      return await mintSessions(sessions, { pool: postgres.pool, keyRing, config, clock: systemClock });
-    } finally {
-      keyRing.close();
-    }
+    // The keys do not change meanwhile.
+    const tasks = { every: () => undefined };
+    const keyRing = await openKeyRing(config, postgres.prisma, tasks, silentLogger);
+    return await mintSessions(sessions, { pool: postgres.pool, keyRing, config, clock: systemClock });
   } finally {
     await postgres.close();
   }

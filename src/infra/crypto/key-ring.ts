@@ -10,8 +10,6 @@ export interface KeyRingOptions {
   readRefreshSecrets: () => string;
   /** The replicas' shared decision which keys may sign. */
   registry: KeyRegistry;
-  /** Milliseconds between two reloads. */
-  interval: number;
   /** Called once for each new key or secret that is unusable. The one that it would replace stays in use. */
   onError: (error: Error) => void;
   /** Called if the registry is unavailable, and with null when it is back. Meanwhile the signing key stays the same. */
@@ -22,12 +20,12 @@ export interface KeyRingOptions {
 const MIN_RELOAD_INTERVAL = 1000;
 
 /**
- * The keys in a folder and the refresh secrets, reloaded at an interval: Kubernetes swaps a mounted Secret by renaming
+ * The keys in a folder and the refresh secrets, to be settled at an interval: Kubernetes swaps a mounted Secret by renaming
  * links, and file watchers miss that. A key verifies as soon as it is loaded. The registry decides when it signs
  * (docs/adr/0014-published-before-signing.md).
  * @throws KeyError if there is no usable key at the start.
  */
-export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void>; close(): void } {
+export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void> } {
   const { registry, onError, onRegistry } = options;
   const listeners: ((keys: KeySet) => Promise<void>)[] = [];
   let files = readKeyFiles(options.signingKeysDir);
@@ -113,10 +111,6 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     }));
   const loadOnce = () => (loading = loading.then(load));
 
-  const timer = setInterval(() => {
-    void loadOnce().then(askOnce);
-  }, options.interval).unref();
-
   return {
     current: () => keys,
     async reload() {
@@ -130,9 +124,6 @@ export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Prom
     },
     onChange(listener) {
       listeners.push(listener);
-    },
-    close() {
-      clearInterval(timer);
     },
   };
 }

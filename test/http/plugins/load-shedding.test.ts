@@ -130,6 +130,7 @@ test('the service measures lag and queue', async (t) => {
   // 30 ms a hash, one at a time, and no request may wait in the queue.
   const env = { SCRYPT_LOG_N: '14', HASH_CONCURRENCY: '1', HASH_QUEUE: '0' };
   const { app, composition } = await buildTestApp(t, { env });
+  composition.start();
   const { lag, hashRefusal } = composition.app.loadShedding;
   t.equal(hashRefusal('signup', TURN), null);
   const answer = app.inject({ method: 'POST', url: '/api/auth', payload: LOGIN });

@@ -51,12 +51,12 @@ function open(t: Test, directory: string, registry: KeyRegistry, interval = 20) 
     signingKeysDir: directory,
     readRefreshSecrets: () => secrets,
     registry,
-    interval,
     onError: (error) => errors.push(error),
     onRegistry: (error) => outages.push(error),
   });
+  const timer = setInterval(() => void ring.settle(), interval);
   t.teardown(() => {
-    ring.close();
+    clearInterval(timer);
   });
   const setSecrets = (text: string) => {
     secrets = text;
