@@ -147,7 +147,7 @@ const LAYERS = [
       '^src/domain/access-tokens/',
       '^src/infra/crypto/(key-files|keys)\\.ts$',
       '^src/infra/postgres/(cause|client|inspect|key-records|migration-error|schema-version)\\.ts$',
-      '^src/infra/redis/(connection/(cause|connections|open-redis)|inspect)\\.ts$',
+      '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
   },

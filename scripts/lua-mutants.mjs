@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const MODEL = 'model/rotation';
 const REDIS = 'infra/redis/token-states';
-const TOGETHER = 'infra/redis/connection/together';
+const SHARED_CALLS = 'infra/redis/shared-calls';
 const FEED = 'infra/redis/revocation-feed';
 const ATTEMPTS = 'infra/redis/attempt-slots';
 
@@ -13,8 +13,8 @@ const ATTEMPTS = 'infra/redis/attempt-slots';
 const TESTS = {
   'rotate.lua': [REDIS, MODEL],
   'check.lua': [REDIS, MODEL],
-  'each.lua': [TOGETHER, REDIS],
-  'plant.lua': [REDIS],
+  'each.lua': [SHARED_CALLS, REDIS],
+  'announce-rebuild.lua': [REDIS],
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],
   'release.lua': [ATTEMPTS],
@@ -47,9 +47,9 @@ const HARMLESS = [
   ['fields are written together', 'check.lua', '1 -> 2', 'if not token[1] or not user[1] then'],
   [
     'sets the same time again',
-    'plant.lua',
+    'announce-rebuild.lua',
     '> -> >=',
-    "elseif tonumber(redis.call('HMGET', key, 'since')[1]) > tonumber(now) then",
+    "elseif tonumber(redis.call('HMGET', userKey, 'since')[1]) > tonumber(now) then",
   ],
   ['one µs in 10 s', 'put.lua', '10000000 -> 10000001', 'local MAX_AGE = 10000000'],
   [
@@ -62,7 +62,7 @@ const HARMLESS = [
     'one ms in a minute',
     'check.lua',
     change,
-    "if token[5] and now - tonumber(token[5]) < 60000 then return 'good\\0' .. known end",
+    "if token[5] and now - tonumber(token[5]) < 60000 then return 'good\\0' .. facts end",
   ]),
   ['less than a ms', 'check.lua', '1000 -> 1001', 'local now = time[1] * 1000 + math.floor(time[2] / 1000)'],
   [

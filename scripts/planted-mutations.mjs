@@ -12,7 +12,7 @@ function inFile(file, tests, ...planted) {
 }
 
 const MODEL = 'model/rotation';
-const TOGETHER = 'infra/redis/connection/together';
+const SHARED_CALLS = 'infra/redis/shared-calls';
 const OWNER = 'model/owner';
 const MEMORY = 'infra/memory/token-states';
 const REDIS = 'infra/redis/token-states';
@@ -53,7 +53,7 @@ export const mutations = [
     ['Redis is blamed while PostgreSQL is down', "(isWaiting ? null : 'timeout')", "'timeout'"],
   ),
   ...inFile(
-    'infra/redis/connection/cluster.ts',
+    'infra/redis/connection/open-redis.ts',
     ['infra/redis/connection/cluster'],
     ['a closed client of a cluster times its next read', 'clearInterval(refresh);', ''],
     ['the slot map is read once', 'cluster.refreshSlotsCache();', ''],
@@ -377,13 +377,13 @@ export const mutations = [
       '(now - tonumber(sentAt))',
     ],
     ['a disabled user refreshes', "if user[4] == '1' then return 'disabled' end", ''],
-    ['lost state is not noticed', 'math.max(known, generation)', 'known'],
+    ['lost state is not noticed', 'math.max(stored, generation)', 'stored'],
     ['digits get lost', "string.format('%.0f', number)", 'tostring(number)'],
     ['two pairs of one microsecond share a generation', 'math.max(latest + 1, now)', 'math.max(latest, now)'],
     ['a minute ahead is too far', 'latest - now > MAX_LEAD ', 'latest - now >= MAX_LEAD '],
     [
       'a refused answer moves the state',
-      "      latest = known\n      return reply('refused', 'clock')",
+      "      latest = stored\n      return reply('refused', 'clock')",
       "      redis.call('HSET', keys[1], 'latest', print53(latest))\n      return reply('refused', 'clock')",
     ],
     ['first is forgotten', 'newFirst or latest', 'latest'],
@@ -426,16 +426,16 @@ export const mutations = [
   ...inFile(
     'infra/redis/lua/check.lua',
     [REDIS],
-    ['a missing key is not planted', 'plant(keys[2], now)', ''],
+    ['a rebuild is not announced', 'announceRebuild(keys[2], now)', ''],
   ),
   ...inFile(
     'infra/redis/lua/rotate.lua',
     [REDIS],
-    ['a missing key is not planted', 'plant(keys[2], print53(now))', ''],
+    ['a rebuild is not announced', 'announceRebuild(keys[2], print53(now))', ''],
   ),
   ...inFile(
     'infra/redis/lua/each.lua',
-    [TOGETHER, REDIS],
+    [SHARED_CALLS, REDIS],
     ['one bad key fails all tokens', 'if not isAnswered then', 'if not isAnswered then error(reply)'],
     ["a token gets its neighbor's outcome", 'replies[i] = reply', 'replies[#KEYS / 2 + 1 - i] = reply'],
     ['a demoted master keeps its clients', 'if string.find(reply, code)', 'if false'],
@@ -450,13 +450,13 @@ export const mutations = [
       PUT_USER,
       `if not redis.call('HMGET', KEYS[2], 'username')[1] then ${PUT_USER} end`,
     ],
-    ['an older reading replaces newer names', 'tonumber(ARGV[15]) >= tonumber(known[2] or 0)', 'true'],
+    ['an older reading replaces newer names', 'tonumber(ARGV[15]) >= tonumber(stored[2] or 0)', 'true'],
     [
       'roles and version are forgotten',
       "redis.call('HSET', KEYS[2], 'roles', ARGV[14], 'version', ARGV[15])",
       '',
     ],
-    ['what was read before a FLUSHALL is taken', 'tonumber(known[1]) > tonumber(ARGV[1])', 'false'],
+    ['what was read before a FLUSHALL is taken', 'tonumber(stored[1]) > tonumber(ARGV[1])', 'false'],
     ['a vanished key is made again', "if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end", ''],
     ['the user is kept no longer', "redis.call('EXPIRE', KEYS[2], ARGV[2])", ''],
     ['the use is forgotten', "if ARGV[3] ~= '' then", 'if false then'],
@@ -477,15 +477,15 @@ export const mutations = [
   ...inFile(
     'infra/redis/token-states.ts',
     [REDIS],
-    ['a request that is late by our clock is retried', ' && inside() <= MAX_ELAPSED', ''],
-    ['the first try does not count as time inside', 'present(inside())', 'present(elapsed)'],
+    ['a request that is late by our clock is retried', ' && elapsedByNow() <= MAX_ELAPSED', ''],
+    ['the first try does not count as time inside', 'attempt(elapsedByNow())', 'attempt(elapsed)'],
   ),
   ...inFile(
     'infra/redis/lua/put-user.lua',
     [REDIS],
     ['an older change replaces a newer one', '> tonumber(ARGV[7]) then return end', '> 1e9 then return end'],
     ['a late change adds a user', "if redis.call('EXISTS', KEYS[1]) == 0 then return end", ''],
-    ['a rebuild under way overtakes a change', 'if not known[1] then return end', ''],
+    ['a rebuild under way overtakes a change', 'if not stored[1] then return end', ''],
   ),
   ...inFile(
     'infra/postgres/user-store.ts',

@@ -1,7 +1,7 @@
 import type { Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { User } from '../../src/domain/user.ts';
-import { makeRedisClient } from '../../src/infra/redis/connection/client.ts';
+import { makeRedisClient } from '../../src/infra/redis/connection/open-redis.ts';
 import { makeRedisTokenStates, makeTokenKeys } from '../../src/infra/redis/token-states.ts';
 import { openGate } from '../../test/support/redis.ts';
 import { startRedis } from '../../test/support/redis-server.ts';

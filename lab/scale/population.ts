@@ -4,7 +4,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { pairClaims, type Claims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
-import { makeRedisClient } from '../../src/infra/redis/connection/client.ts';
+import { makeRedisClient } from '../../src/infra/redis/connection/open-redis.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { openGate } from '../../test/support/redis.ts';

@@ -10,7 +10,7 @@ import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
 import { makeMemoryTokenStates } from '../infra/memory/token-states.ts';
 import { makeRedisAttemptSlots } from '../infra/redis/attempt-slots.ts';
-import { causeOf } from '../infra/redis/connection/cause.ts';
+import { causeOf } from '../infra/redis/connection/errors.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { makeHeartbeat } from '../infra/redis/heartbeat.ts';
 import { mastersOf, redisNow } from '../infra/redis/inspect.ts';

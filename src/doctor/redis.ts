@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { causeOf } from '../infra/redis/connection/cause.ts';
+import { causeOf } from '../infra/redis/connection/errors.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { inspectRedis } from '../infra/redis/inspect.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';

@@ -77,8 +77,8 @@ interface KeyCodec extends Signer {
 }
 
 /**
- * Checks signature and issuer, but not the expiry. The token has this key's header. Checks the audience of all but
- * access tokens: there it tells them from exchanged ones.
+ * Checks a token whose header names this key: its signature, issuer and audience, but not its expiry. It does not check
+ * the audience of an access token: an exchanged token has the same header, and only its audience tells the two apart.
  */
 type CheckToken = (token: string) => RawClaims | TokenRefusal;
 
@@ -248,9 +248,9 @@ function makeHmacCheck(
 }
 
 /**
- * @fastify/jwt checks the others. With a function that finds the key, a token takes three times as long. Its keys
- * cannot change after the start, so each key gets a Fastify instance of its own, which only carries the plugin
- * (docs/adr/0004-one-jwt-instance-a-key.md).
+ * Checks a token of any other algorithm, with @fastify/jwt. If the plugin had to look up the key of each token, a check
+ * would take three times as long. A fixed key cannot be changed after the start. So each key gets the plugin on a
+ * Fastify instance of its own, which serves nothing (docs/adr/0004-one-jwt-instance-a-key.md).
  */
 async function makePublicKeyCheck(
   key: string,

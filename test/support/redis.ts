@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import type { Test } from 'tap';
-import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/connection/client.ts';
+import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/connection/open-redis.ts';
 import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
 import { skipReason } from './environment.ts';
 

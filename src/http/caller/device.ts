@@ -11,8 +11,8 @@ export function deviceOf(userAgent: string | undefined): string {
   if (!userAgent) return UNKNOWN_DEVICE;
   const { browser, os } = Bowser.parse(userAgent);
   const [product = ''] = userAgent.split(' ', 1);
-  const known = userAgent.startsWith('Mozilla/') && browser.name;
-  const name = known ? [browser.name, os.name].filter(Boolean).join(' on ') : product.slice(0, 64);
+  const isBrowser = userAgent.startsWith('Mozilla/') && Boolean(browser.name);
+  const name = isBrowser ? [browser.name, os.name].filter(Boolean).join(' on ') : product.slice(0, 64);
   const label = parseDevice(name);
   return label.ok ? label.value : UNKNOWN_DEVICE;
 }

@@ -1,10 +1,8 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
-import { masterOf } from './connection/connections.ts';
 import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
-import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
-import type { ReplayGate } from './connection/replay-gate.ts';
+import type { ConnectionEpoch, ReplayGate } from './connection/replay-gate.ts';
 import type { Argument, ScriptedCluster, ScriptedRedis, ScriptName, Scripts } from './connection/scripts.ts';
 
 type Reply<Name extends ScriptName> = Awaited<ReturnType<Scripts[Name]>>;
@@ -13,8 +11,6 @@ export interface AskOptions {
   /** Closed after a reconnect, until the revocations that Redis may have lost have been replayed. */
   gate: Pick<ReplayGate, 'connectionEpoch'>;
   observe: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
-  /** For tests. */
-  clock?: RedisClock;
 }
 
 /** The names of the scripts in the metrics. */
@@ -33,38 +29,37 @@ const OPERATIONS: Record<ScriptName, StoreOperation> = {
 };
 
 /**
- * Sends commands to Redis. Hides the replay gate, the connections, the clock, timeouts and metrics.
- * Every function is one round trip, and throws AuthError `unavailable` if there is no reliable answer.
+ * Sends commands to Redis. Hides the replay gate, timeouts and metrics. What sends is one round trip, and throws
+ * AuthError `unavailable` if there is no reliable answer.
  */
 export interface AskRedis {
   /** Runs a script while the gate is open. The reply counts only if the same masters are connected afterwards. */
   ask: <Name extends ScriptName>(script: Name, ...args: Argument[]) => Promise<Reply<Name>>;
   /**
-   * Hands `send` the time of sending, in microseconds of Redis's clock. Learns that clock from the second field of the
-   * reply.
+   * The connections that answer now.
+   * @param expected throws also if the connections are no longer these.
+   * @throws AuthError `unavailable` while the gate is closed.
    */
-  askTimed: (key: string, send: (sentAt: number) => Promise<string[]>) => Promise<string[]>;
+  connectionEpoch: (expected?: ConnectionEpoch) => ConnectionEpoch;
   /** Redis's clock, in microseconds. */
   now: () => Promise<number>;
   /** Runs a script even if the gate is closed. */
   askUngated: <Name extends ScriptName>(script: Name, ...args: Argument[]) => Promise<Reply<Name>>;
-  /** The error of a reply that stands inside a larger one. */
-  refused: (message: string) => AuthError;
   /** Like `askUngated`, once for each list of arguments. It measures no latency, and counts one failure at most. */
-  askEach: (script: ScriptName, lists: readonly (readonly Argument[])[]) => Promise<void>;
+  askEachUngated: (script: ScriptName, lists: readonly (readonly Argument[])[]) => Promise<void>;
+  /** The error of one token whose reply stands beside those of others, for the caller to throw. Counts it. */
+  replyError: (message: string) => AuthError;
 }
 
 export function makeAsk(
   redis: ScriptedRedis | ScriptedCluster,
-  { gate, observe, ...options }: AskOptions,
+  { gate, observe }: AskOptions,
 ): AskRedis {
-  const clock =
-    options.clock ??
-    makeRedisClock({ ask: (key) => redis.clock(key), masterOf: (key) => masterOf(redis, key) });
-
-  function notReady(): AuthError {
+  function connectionEpoch(expected?: ConnectionEpoch): ConnectionEpoch {
+    const current = gate.connectionEpoch();
+    if (current && (expected === undefined || current === expected)) return current;
     observe.redisFailed('not_ready');
-    return new AuthError('unavailable');
+    throw new AuthError('unavailable');
   }
 
   function failed(cause: unknown): void {
@@ -84,10 +79,9 @@ export function makeAsk(
   }
 
   async function gated<Answer>(operation: StoreOperation, send: () => Promise<Answer>): Promise<Answer> {
-    const connectionEpoch = gate.connectionEpoch();
-    if (!connectionEpoch) throw notReady();
+    const before = connectionEpoch();
     const answer = await measured(operation, send());
-    if (gate.connectionEpoch() !== connectionEpoch) throw notReady();
+    connectionEpoch(before);
     return answer;
   }
 
@@ -96,29 +90,20 @@ export function makeAsk(
   }
 
   return {
+    connectionEpoch,
     ask: (script, ...args) => gated(OPERATIONS[script], () => run(script, args)),
-    async askTimed(key, send) {
-      const connectionEpoch = gate.connectionEpoch();
-      if (!connectionEpoch) throw notReady();
-      const { sentAt, learn } = await orUnavailable(clock.stamp(connectionEpoch, key), failed);
-      const reply = await send(sentAt);
-      if (gate.connectionEpoch() !== connectionEpoch) throw notReady();
-      const [, now] = reply;
-      learn(now === undefined ? null : Number(now));
-      return reply;
-    },
     async now() {
       const [seconds, micros] = await gated('now', () => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);
     },
-    refused(message) {
+    askUngated: (script, ...args) => measured(OPERATIONS[script], run(script, args)),
+    async askEachUngated(script, lists) {
+      await orUnavailable(Promise.all(lists.map((args) => run(script, args))), failed);
+    },
+    replyError(message) {
       const cause = Object.assign(new Error(message), { name: 'ReplyError' });
       failed(cause);
       return unavailable(cause);
-    },
-    askUngated: (script, ...args) => measured(OPERATIONS[script], run(script, args)),
-    async askEach(script, lists) {
-      await orUnavailable(Promise.all(lists.map((args) => run(script, args))), failed);
     },
   };
 }

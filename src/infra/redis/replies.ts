@@ -1,13 +1,10 @@
 import type { RotationOutcome, RotationRow, SessionState } from '../../domain/tokens/session-state.ts';
 import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/token-states.ts';
 
+// Apart from token-states.ts, because it is read beside the heads of the scripts, which list the same fields.
+
 /** A reply of a script: the outcome, then fields by position as its header lists them. */
 type Reply = string[];
-
-/** One string is far cheaper to receive than a list. NUL separates the fields: PostgreSQL stores no text with NUL. */
-export function fieldsOf(text: string): Reply {
-  return text.split('\0');
-}
 
 /** Decodes rotate.lua. */
 export function decodeRotation(

@@ -6,14 +6,18 @@ import { NOTE_TTL, type TokenStateStore, type Tombstone } from '../../domain/tok
 import type { User } from '../../domain/user.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
-import { makeTogether } from './connection/together.ts';
+import { masterOf } from './connection/connections.ts';
+import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
+import { makeSharedCalls } from './shared-calls.ts';
 
 export interface RedisTokenStatesOptions extends AskOptions {
   /** REDIS_PREFIX. */
   prefix: string;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
+  /** For tests. */
+  clock?: RedisClock;
 }
 
 /**
@@ -26,12 +30,19 @@ export function makeRedisTokenStates(
 ): TokenStateStore {
   const keys = makeTokenKeys(prefix);
   const asking = makeAsk(redis, options);
-  const { ask, askTimed, askEach, now } = asking;
+  const { ask, askEachUngated, connectionEpoch, now } = asking;
+  const clock =
+    options.clock ??
+    makeRedisClock({
+      ask: (key) => ask('clock', key),
+      connectionEpoch,
+      masterOf: (key) => masterOf(redis, key),
+    });
   const tombstoneTtl = 2 * cacheTtl;
   const userArguments = (user: User) => [keys.user(user.id), cacheTtl, ...userFields(user)];
   const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
-  const rotate = makeTogether('rotate', asking, redis instanceof Cluster);
-  const check = makeTogether('check', asking, redis instanceof Cluster);
+  const rotate = makeSharedCalls('rotate', asking, redis instanceof Cluster);
+  const check = makeSharedCalls('check', asking, redis instanceof Cluster);
   const tombstone = (key: TokenKey, kind: Tombstone) =>
     [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
 
@@ -40,29 +51,32 @@ export function makeRedisTokenStates(
 
     async rotate(key, { generation, elapsed, window, client }) {
       const start = performance.now();
-      const inside = () => elapsed + Math.ceil((performance.now() - start) * 1000);
-      const present = (micros: number) =>
-        askTimed(keys.token(key), (sentAt) =>
-          rotate({
-            keys: both(key),
-            text: `${generation} ${micros} ${window} ${client} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
-          }),
+      const elapsedByNow = () => elapsed + Math.ceil((performance.now() - start) * 1000);
+      const attempt = async (elapsedBefore: number) => {
+        const { sentAt, learn } = await clock.stamp(keys.token(key));
+        const fields = await rotate(
+          both(key),
+          `${generation} ${elapsedBefore} ${window} ${client} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
         );
+        const [, ranAt] = fields;
+        learn(ranAt === undefined ? null : Number(ranAt));
+        return fields;
+      };
 
-      const reply = await present(elapsed);
-      const [outcome, , reason] = reply;
-      // By our clock the request was not late, so Redis's clock was set ahead. The refusal changed nothing, and its
-      // reply corrected our estimate: try once more.
-      const isClockSet = outcome === 'refused' && reason === 'stale' && inside() <= MAX_ELAPSED;
-      return decodeRotation(key.userId, isClockSet ? await present(inside()) : reply);
+      const fields = await attempt(elapsed);
+      const [outcome, , reason] = fields;
+      // Redis took the request for a late one, and refused it without a change. By our clock it is not late: Redis's
+      // clock was set ahead after our last estimate. The reply has corrected the estimate, so a second attempt succeeds.
+      const isClockSet = outcome === 'refused' && reason === 'stale' && elapsedByNow() <= MAX_ELAPSED;
+      return decodeRotation(key.userId, isClockSet ? await attempt(elapsedByNow()) : fields);
     },
 
     async checkAccess(key, generation) {
-      return decodeAccess(key.userId, await check({ keys: both(key), text: String(generation) }));
+      return decodeAccess(key.userId, await check(both(key), String(generation)));
     },
 
     async checkLongLived(key) {
-      return decodeLongLived(key.userId, await check({ keys: both(key), text: '' }));
+      return decodeLongLived(key.userId, await check(both(key), ''));
     },
 
     async preparePut(userId) {
@@ -79,7 +93,7 @@ export function makeRedisTokenStates(
     },
 
     async putUsers(users) {
-      await askEach('putUser', users.map(userArguments));
+      await askEachUngated('putUser', users.map(userArguments));
     },
 
     async revoke(key) {
@@ -91,7 +105,7 @@ export function makeRedisTokenStates(
     },
 
     async revokeAll(revoked, kind = 'revoked') {
-      await askEach(
+      await askEachUngated(
         'revoke',
         revoked.map((key) => tombstone(key, kind)),
       );

@@ -1,12 +1,37 @@
-import { makeRedisClient } from './client.ts';
-import { makeRedisCluster } from './cluster.ts';
-import type { ScriptedCluster, ScriptedRedis } from './scripts.ts';
+import { Cluster, Redis, type RedisOptions as ClientOptions } from 'ioredis';
+import { atEndOfTurn } from './end-of-turn.ts';
+import { defineScripts, type ScriptedCluster, type ScriptedRedis } from './scripts.ts';
+
+export interface RedisNode {
+  host: string;
+  port: number;
+}
+
+/** Milliseconds. */
+const RECONNECT = 100;
+/** Milliseconds between two reads of the slot map: an isolated master does not report that it lost its role. */
+const REFRESH = 1000;
+/** Bytes. A write of this size leaves at once: to wait for others would save nothing more (ADR 30). */
+const LARGE_WRITE = 1536;
+
+export interface RedisOptions {
+  /** REDIS_URL: scheme, user, password and database. Without Sentinel or cluster, the address too. */
+  url: string;
+  /** The Sentinels, or the seed nodes of the cluster. */
+  nodes?: readonly RedisNode[];
+  /** With Sentinels: the name of the master, and our credentials for the Sentinels. */
+  sentinel?: { name: string; username?: string | undefined; password?: string | undefined };
+  /** PEM certificates of the CAs that may sign the server's certificate, if Node's own list lacks them. */
+  ca?: string | undefined;
+  /** Time limit of one command, in milliseconds. */
+  timeout: number;
+}
 
 /** The connection settings, by their names in the environment. */
 export interface RedisSettings {
   REDIS_MODE: 'single' | 'sentinel' | 'cluster';
   REDIS_URL: string;
-  REDIS_NODES: { host: string; port: number }[];
+  REDIS_NODES: RedisNode[];
   REDIS_SENTINEL_NAME?: string | undefined;
   REDIS_SENTINEL_USERNAME?: string | undefined;
   REDIS_SENTINEL_PASSWORD?: string | undefined;
@@ -37,4 +62,135 @@ export function targetOf({ REDIS_MODE: mode, REDIS_URL, REDIS_NODES: nodes }: Re
       ? `${hostname}:${port || 6379}`
       : nodes.map((node) => `${node.host}:${node.port}`).join();
   return { host, database: pathname.slice(1) || '0' };
+}
+
+class LastingRedis extends Redis {
+  #isClosed = false;
+
+  constructor(options: ClientOptions & { replyMapping: 'legacy' }) {
+    super(options);
+    // ioredis stops reconnecting if a Sentinel announces another master while ioredis is asking for the master.
+    this.on('end', () => {
+      setTimeout(() => {
+        if (!this.#isClosed) this.connect().catch(() => undefined);
+      }, RECONNECT).unref();
+    });
+  }
+
+  override disconnect(reconnect = false): void {
+    if (!reconnect) this.#isClosed = true;
+    super.disconnect(reconnect);
+  }
+
+  /**
+   * Combines the commands of one event-loop turn into one write: under load, a write per command costs more than the
+   * command. ioredis's own auto-pipelining does this too, but for scripts its bookkeeping costs more than it saves.
+   * What is large leaves at once, so that Redis works on it while we write the rest.
+   */
+  override sendCommand(...args: Parameters<Redis['sendCommand']>): unknown {
+    // Undefined before the first connection, although the type does not say so.
+    const stream = this.stream as Redis['stream'] | undefined;
+    if (stream?.writableCorked === 0) {
+      stream.cork();
+      atEndOfTurn(() => {
+        stream.uncork();
+      });
+    }
+    const sent = super.sendCommand(...args);
+    if (stream && stream.writableLength >= LARGE_WRITE) stream.uncork();
+    return sent;
+  }
+}
+
+/**
+ * A client of one Redis, or of the master that Sentinels name. While Redis is down, commands fail at once instead of
+ * queueing, so that requests get their 503 in time. The client keeps trying to reconnect.
+ * The caller must listen to `error` events: the client emits them while Redis is down.
+ */
+export function makeRedisClient(options: RedisOptions): ScriptedRedis {
+  const { url, nodes = [], sentinel, timeout } = options;
+  const { hostname, port } = new URL(url);
+  const { tls, ...connection } = connectionOptions(options);
+  const retryStrategy = (attempt: number) => Math.min(attempt * 50, 500);
+  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) };
+  const redis = new LastingRedis({
+    ...connection,
+    ...(tls && { tls }),
+    ...(sentinel ? { sentinels: [...nodes], ...sentinelOptions(sentinel, timeout, tls) } : address),
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    retryStrategy,
+  } as ClientOptions & { replyMapping: 'legacy' });
+  return defineScripts(redis);
+}
+
+/**
+ * A client of a Redis Cluster. Like makeRedisClient's, its commands fail at once instead of queueing, and it keeps
+ * trying to reconnect. It connects to a node on first use, never reuses a connection object after a disconnect, and
+ * finds a lost node again when it next reads the slot map.
+ * Once closed, it lets the process end. ioredis's own `slotsRefreshInterval` does not, if a read is under way then.
+ */
+export function makeRedisCluster(options: RedisOptions): ScriptedCluster {
+  const cluster = new Cluster([...(options.nodes ?? [])], {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    redisOptions: connectionOptions(options) as object,
+    clusterRetryStrategy: (attempt) => Math.min(attempt * 50, 500),
+    // The caller can wait better than we can: it gets a 503 and retries.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 20,
+    maxRedirections: 5,
+    slotsRefreshTimeout: options.timeout,
+  });
+  cluster.once('ready', () => {
+    const refresh = setInterval(() => {
+      if (cluster.status === 'ready') cluster.refreshSlotsCache();
+    }, REFRESH);
+    cluster.once('end', () => {
+      clearInterval(refresh);
+    });
+  });
+  return defineScripts(cluster);
+}
+
+function sentinelOptions(
+  { name, username, password }: NonNullable<RedisOptions['sentinel']>,
+  timeout: number,
+  tls: ClientOptions['tls'],
+): ClientOptions {
+  const retry = (attempt: number) => Math.min(attempt * 50, 500);
+  return {
+    name,
+    ...(username !== undefined && { sentinelUsername: username }),
+    ...(password !== undefined && { sentinelPassword: password }),
+    ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: timeout,
+    sentinelRetryStrategy: retry,
+    // A demoted master may not know it yet and still answer. The Sentinels tell the client to disconnect.
+    failoverDetector: true,
+    sentinelReconnectStrategy: retry,
+  };
+}
+
+/** Options of every connection to a Redis with sessions. */
+function connectionOptions({ url, ca, timeout }: RedisOptions): ClientOptions {
+  const { protocol, username, password, pathname } = new URL(url);
+  return {
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    db: Number(pathname.slice(1)),
+    ...(protocol === 'rediss:' && { tls: ca === undefined ? {} : { ca } }),
+    // CLIENT SETINFO is one more command that an ACL would have to allow.
+    disableClientInfo: true,
+    maxRetriesPerRequest: 0,
+    // A server that loads its data estimates the remaining time, usually wrongly.
+    maxLoadingRetryTime: 500,
+    connectTimeout: timeout,
+    commandTimeout: timeout,
+    // A dead host closes no connection, and the kernel retransmits for a quarter of an hour.
+    socketTimeout: 4 * timeout,
+    // A demoted or isolated master keeps the connection open. Reconnecting finds the new master.
+    reconnectOnError: ({ message }) => /^(READONLY|MASTERDOWN|NOREPLICAS)\b/.test(message),
+  };
 }

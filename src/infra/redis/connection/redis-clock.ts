@@ -7,22 +7,28 @@ import type { ConnectionEpoch } from './replay-gate.ts';
 export interface RedisClock {
   /**
    * Stamps a command that is about to be sent. Asks Redis for the time first if there is no recent estimate.
-   * @param connectionEpoch the connections that answer. A new connection needs a new estimate.
    * @param key selects the master in a cluster; clocks of masters differ.
+   * @throws AuthError `unavailable`
    */
-  stamp(connectionEpoch: ConnectionEpoch, key: string): Promise<Stamp>;
+  stamp(key: string): Promise<Stamp>;
 }
 
 export interface Stamp {
   /** The time of sending by Redis's clock, in microseconds. The command carries it. */
   sentAt: number;
-  /** Improves the estimate. @param now when the command ran, by Redis's clock in microseconds; null if unknown. */
-  learn: (now: number | null) => void;
+  /**
+   * Improves the estimate.
+   * @param ranAt when the command ran, by Redis's clock in microseconds; null if unknown.
+   * @throws AuthError `unavailable` if the connections are no longer those of the stamp.
+   */
+  learn: (ranAt: number | null) => void;
 }
 
 interface RedisClockPorts {
-  /** Reads the clock of the master that holds a key: seconds, and microseconds. */
+  /** Reads the clock of the master that holds a key: seconds, and microseconds. @throws AuthError `unavailable` */
   ask: (key: string) => Promise<[string, string]>;
+  /** As in AskRedis. New connections need a new estimate. */
+  connectionEpoch: (expected?: ConnectionEpoch) => ConnectionEpoch;
   masterOf: (key: string) => string;
   /** Microseconds since an arbitrary start. */
   monotonic?: () => number;
@@ -39,35 +45,36 @@ const MAX_AGE = 60_000_000;
 
 export function makeRedisClock({
   ask,
+  connectionEpoch,
   masterOf,
   monotonic = () => performance.now() * 1000,
 }: RedisClockPorts): RedisClock {
   const estimates = new WeakMap<ConnectionEpoch, Map<string, Estimate>>();
 
   return {
-    async stamp(connectionEpoch, key) {
-      const known = estimates.get(connectionEpoch) ?? new Map<string, Estimate>();
-      estimates.set(connectionEpoch, known);
+    async stamp(key) {
+      const connections = connectionEpoch();
+      const byMaster = estimates.get(connections) ?? new Map<string, Estimate>();
+      estimates.set(connections, byMaster);
       const master = masterOf(key);
-      // The TIME round trip counts as elapsed time.
-      const asked = monotonic();
-      const current = () => {
-        const estimate = known.get(master);
-        return estimate && asked - estimate.at <= MAX_AGE ? estimate : null;
-      };
-      const learn = (sent: number, now: number) => {
-        const received = monotonic();
-        const offset = narrow(known.get(master)?.offset, now - received, now - sent);
-        known.set(master, { offset, at: received });
+      const learn = (sent: number, ranAt: number): Estimate => {
+        const at = monotonic();
+        const estimate = { offset: narrow(byMaster.get(master)?.offset, ranAt - at, ranAt - sent), at };
+        byMaster.set(master, estimate);
+        return estimate;
       };
 
-      if (!current()) learn(asked, readTime(await ask(key)));
+      // The TIME round trip counts as elapsed time.
+      const asked = monotonic();
+      let estimate = byMaster.get(master);
+      if (!estimate || asked - estimate.at > MAX_AGE) estimate = learn(asked, readTime(await ask(key)));
       const sent = monotonic();
       return {
         // Rounded up: a command sent after a reply is later than the microsecond in which Redis made that reply.
-        sentAt: Math.ceil(asked + (current()?.offset ?? 0)),
-        learn: (now) => {
-          if (now !== null) learn(sent, now);
+        sentAt: Math.ceil(asked + estimate.offset),
+        learn: (ranAt) => {
+          connectionEpoch(connections);
+          if (ranAt !== null) learn(sent, ranAt);
         },
       };
     },

@@ -57,18 +57,14 @@ export function defineScripts<Client extends Redis | Cluster>(client: Client): C
   return client as Client & Scripts;
 }
 
-/** The files of the scripts that consist of several. */
-const FILES: Partial<Record<ScriptName, readonly string[]>> = {
-  rotate: ['plant', 'rotate', 'each'],
-  check: ['plant', 'check', 'each'],
-  preparePut: ['plant', 'prepare-put'],
-  putUser: ['put-user'],
-  lastUses: ['last-uses'],
-};
-
-/** A script as it is sent to Redis. */
+/** A script as it is sent to Redis: the file, and the pieces that its head includes before or after it. */
 export function source(name: ScriptName): string {
-  return (FILES[name] ?? [name]).map(read).join('');
+  const script = read(name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+  const included = (place: string) =>
+    [...script.matchAll(new RegExp(`^ {4}${place}: ([\\w-]+)\\.lua`, 'gm'))].map(([, piece = '']) =>
+      read(piece),
+    );
+  return [...included('before'), script, ...included('after')].join('');
 }
 
 function read(file: string): string {

@@ -1,9 +1,11 @@
 --[[
-  Presents an access token or a long-lived token. each.lua runs it for each token, and
-  plant.lua stands before it.
+  Checks an access token or a long-lived token.
   Access tokens: the same rules as `checkAccess` in rotation.ts. The first use confirms that the client holds the pair.
   Long-lived tokens: notes a use once a minute, so that most checks write nothing.
 
+  Includes:
+    before: announce-rebuild.lua
+    after: each.lua, which calls `handleToken` for each token
   Input:
     keys[1] token   keys[2] user (one hash tag)
     text: the generation of an access token; '' for a long-lived token
@@ -12,7 +14,7 @@
       with the state if this use confirmed the pair, with the time if this use was noted
     'missing', now | 'revoked' | 'reused' | 'disabled'   as in rotate.lua
 ]]
-local function present(keys, generation)
+local function handleToken(keys, generation)
   local token = redis.call('HMGET', keys[1], 'created', 'revoked', 'latest', 'confirmed', 'used')
   local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled', 'roles')
 
@@ -21,25 +23,25 @@ local function present(keys, generation)
   if not token[1] or not user[1] then
     local time = redis.call('TIME')
     local now = string.format('%.0f', time[1] * 1000000 + time[2])
-    plant(keys[2], now)
+    announceRebuild(keys[2], now)
     return 'missing\0' .. now
   end
   if user[4] == '1' then return 'disabled' end
-  local known = table.concat({ token[1], user[1], user[2], user[3], user[5] }, '\0')
+  local facts = table.concat({ token[1], user[1], user[2], user[3], user[5] }, '\0')
 
   if generation == '' then
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    if token[5] and now - tonumber(token[5]) < 60000 then return 'good\0' .. known end
+    if token[5] and now - tonumber(token[5]) < 60000 then return 'good\0' .. facts end
     local used = string.format('%.0f', now)
     redis.call('HSET', keys[1], 'used', used)
-    return table.concat({ 'good', known, used }, '\0')
+    return table.concat({ 'good', facts, used }, '\0')
   end
 
   local presented, latest = tonumber(generation), tonumber(token[3])
-  if presented < latest then return 'superseded\0' .. known end
-  if presented > latest or token[4] == '1' then return 'good\0' .. known end
+  if presented < latest then return 'superseded\0' .. facts end
+  if presented > latest or token[4] == '1' then return 'good\0' .. facts end
   redis.call('HSET', keys[1], 'confirmed', '1')
   local state = redis.call('HMGET', keys[1], 'parent', 'first', 'client')
-  return table.concat({ 'good', known, token[3], state[1], state[2], state[3] }, '\0')
+  return table.concat({ 'good', facts, token[3], state[1], state[2], state[3] }, '\0')
 end

@@ -1,17 +1,17 @@
 --[[
-  Stands at the end of scripts that take many tokens: runs `present` for each, in order. Each has an outcome of its own.
+  Runs the function `handleToken` of the script before it for many tokens, in order. Each has an outcome of its own.
 
   Input, for each token:
     2 KEYS: token, user (one hash tag)
-    1 ARGV: what `present` takes
+    1 ARGV: what `handleToken` takes as `text`
   Output, for each token one string. NUL separates its fields: PostgreSQL stores no text with NUL.
-    what `present` returns
+    what `handleToken` returns
     'failed', message   Redis refused to read or write the keys of this token
   Errors: READONLY, MASTERDOWN, NOREPLICAS: the client looks for another master
 ]]
 local replies = {}
 for i = 1, #KEYS / 2 do
-  local isAnswered, reply = pcall(present, { KEYS[2 * i - 1], KEYS[2 * i] }, ARGV[i])
+  local isAnswered, reply = pcall(handleToken, { KEYS[2 * i - 1], KEYS[2 * i] }, ARGV[i])
   if not isAnswered then
     -- Redis 6 says before it where the script failed.
     reply = string.match(reply, '%-(%u+ .*)') or reply

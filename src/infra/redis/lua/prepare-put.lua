@@ -1,6 +1,8 @@
 --[[
-  Prepares a put of what is read from the record from now on (plant.lua stands before this).
+  Prepares a put of what is read from the record from now on.
 
+  Includes:
+    before: announce-rebuild.lua
   Input:
     KEYS[1] user
   Output:
@@ -9,5 +11,5 @@
 ]]
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000000 + time[2])
-plant(KEYS[1], now)
+announceRebuild(KEYS[1], now)
 return now

@@ -1,9 +1,9 @@
 --[[
   Stores the state of a new token, or of one whose key was missing, and its user. An existing state or tombstone is newer
   than the record, so it stays. A record that was read too long ago is refused: a tombstone may have been set and have
-  expired since. So is one that was read before the user's key knew all changes (plant.lua), and one whose user's key has
-  vanished since. The user is overwritten, unless a newer version stands here: an enabled user gets in with the next
-  login, and a disabled user has tombstones in place of tokens.
+  expired since. So is one that was read before the `since` of the user's key (announce-rebuild.lua), and one whose
+  user's key has vanished since. The user is overwritten, unless a newer version stands here: an enabled user gets in
+  with the next login, and a disabled user has tombstones in place of tokens.
 
   Input:
     KEYS[1] token   KEYS[2] user (one hash tag)
@@ -20,10 +20,10 @@ local time = redis.call('TIME')
 if time[1] * 1000000 + time[2] - tonumber(ARGV[1]) > MAX_AGE then return 0 end
 
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
-local known = redis.call('HMGET', KEYS[2], 'since', 'version')
-if tonumber(known[1]) > tonumber(ARGV[1]) then return 0 end
+local stored = redis.call('HMGET', KEYS[2], 'since', 'version')
+if tonumber(stored[1]) > tonumber(ARGV[1]) then return 0 end
 
-if tonumber(ARGV[15]) >= tonumber(known[2] or 0) then
+if tonumber(ARGV[15]) >= tonumber(stored[2] or 0) then
   redis.call('HSET', KEYS[2], 'username', ARGV[10], 'name', ARGV[11], 'created', ARGV[12], 'disabled', ARGV[13])
   redis.call('HSET', KEYS[2], 'roles', ARGV[14], 'version', ARGV[15])
 end

@@ -1,7 +1,9 @@
 --[[
-  Presents a refresh token. The same rules as `rotate` in rotation.ts, line by line. each.lua runs it for each token,
-  and plant.lua stands before it.
+  Rotates a refresh token. The same rules as `rotate` in rotation.ts, line by line.
 
+  Includes:
+    before: announce-rebuild.lua
+    after: each.lua, which calls `handleToken` for each token
   Input:
     keys[1] token   keys[2] user (one hash tag)
     text, fields separated by a space: generation, elapsed (µs), retry window (µs), caller's fingerprint ('' never
@@ -18,7 +20,7 @@
 ]]
 local MAX_ELAPSED, MAX_LEAD_FOR_RECENT, MAX_LEAD = 5000000, 1000000, 60000000
 
--- All tokens of a call are presented at one time.
+-- All tokens of a call have one time.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
@@ -31,27 +33,27 @@ end
 
 local FIELDS = '^(%S+) (%S+) (%S+) (%S*) (%S+) (%S+) (%S+)$'
 
-local function present(keys, text)
-  local presented, inside, within, client, keep, keepTombstone, sentAt = string.match(text, FIELDS)
+local function handleToken(keys, text)
+  local presented, elapsedBefore, within, client, keep, keepTombstone, sentAt = string.match(text, FIELDS)
   local generation, window = tonumber(presented), tonumber(within)
   local token = redis.call('HMGET', keys[1], 'latest', 'parent', 'first', 'confirmed', 'client', 'created', 'revoked')
   local user = redis.call('HMGET', keys[2], 'username', 'name', 'created', 'disabled', 'roles')
   -- After a network outage, requests arrive that clients gave up long ago. So the time on the network counts as elapsed.
-  local elapsed = tonumber(inside) + math.max(0, now - tonumber(sentAt))
+  local elapsed = tonumber(elapsedBefore) + math.max(0, now - tonumber(sentAt))
 
   -- The replica that found the theft may have died before it wrote the record. So every caller gets 'reused' until
   -- revoke.lua has run.
   if token[7] == 'reused' then return 'reused' end
   if token[7] then return 'revoked' end
   if not token[1] or not user[1] then
-    plant(keys[2], print53(now))
+    announceRebuild(keys[2], print53(now))
     return 'missing\0' .. print53(now)
   end
   if user[4] == '1' then return 'disabled' end
 
-  local known, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
+  local stored, parent, first = tonumber(token[1]), tonumber(token[2]), tonumber(token[3])
   local confirmed, lastClient = token[4], token[5]
-  local latest = math.max(known, generation)
+  local latest = math.max(stored, generation)
 
   local function reply(outcome, detail)
     return table.concat({
@@ -62,7 +64,7 @@ local function present(keys, text)
 
   local function issue(row, newParent, newFirst)
     if latest - now > MAX_LEAD then
-      latest = known
+      latest = stored
       return reply('refused', 'clock')
     end
     latest = math.max(latest + 1, now)
@@ -75,10 +77,10 @@ local function present(keys, text)
   end
 
   if elapsed > MAX_ELAPSED then
-    latest = known
+    latest = stored
     return reply('refused', 'stale')
   end
-  if generation == latest then return issue(generation > known and 'ahead' or 'current', generation) end
+  if generation == latest then return issue(generation > stored and 'ahead' or 'current', generation) end
 
   local recent = latest - now <= math.max(MAX_LEAD_FOR_RECENT, window)
     and (now - elapsed <= latest or now - latest <= window)

@@ -12,7 +12,7 @@ test(
   { skip: redisServersMissing },
   async (t) => {
     const { url, port } = await startOneNodeCluster(t);
-    const file = new URL('../../../../src/infra/redis/connection/cluster.js', import.meta.url).href;
+    const file = new URL('../../../../src/infra/redis/connection/open-redis.js', import.meta.url).href;
     const script = `
       import { makeRedisCluster } from '${file}';
       setTimeout(() => process.exit(1), ${PATIENCE}).unref();

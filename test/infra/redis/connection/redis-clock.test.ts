@@ -26,17 +26,21 @@ function aNetwork() {
       const time = await run();
       return [String(Math.floor(time / SECOND)), String(time % SECOND)];
     },
+    connectionEpoch: (expected) => {
+      if (expected && expected !== world.connectionEpoch) throw new Error('other connections');
+      return world.connectionEpoch;
+    },
     masterOf: ([master = '']) => master,
     monotonic: () => world.ours,
   });
   /** @returns how many microseconds too late a command estimates its send time. */
   const send = async (key = 'a1', timeOf = (time: number): number | null => time) => {
     const truth = now();
-    const { sentAt, learn } = await clock.stamp(world.connectionEpoch, key);
+    const { sentAt, learn } = await clock.stamp(key);
     learn(timeOf(await run()));
     return sentAt - truth;
   };
-  return { world, send };
+  return { world, clock, send };
 }
 
 test('sends TIME once, and learns from every answer', async (t) => {
@@ -83,4 +87,15 @@ test('sends TIME again after a minute, on other connections and to another maste
   t.equal(await send('b1'), 0);
   t.equal(await send('b2'), 0);
   t.strictSame(world.asked.slice(3), ['b1']);
+});
+
+test('a reply on other connections teaches nothing, and is refused', async (t) => {
+  const { world, clock, send } = aNetwork();
+  const { learn } = await clock.stamp('a1');
+  world.connectionEpoch = {};
+  t.throws(() => {
+    learn(world.ours + world.ahead);
+  }, 'other connections');
+  await send();
+  t.equal(world.asked.length, 2);
 });

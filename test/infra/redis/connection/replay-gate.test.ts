@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { makeRedisClient } from '../../../../src/infra/redis/connection/client.ts';
+import { makeRedisClient } from '../../../../src/infra/redis/connection/open-redis.ts';
 import { makeConnections } from '../../../../src/infra/redis/connection/connections.ts';
 import { makeReplayGate } from '../../../../src/infra/redis/connection/replay-gate.ts';
 import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';

@@ -1,12 +1,15 @@
 import { test, type Test } from 'tap';
-import { initialState } from '../../../../src/domain/sessions/rotation.ts';
-import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';
-import { CACHE_TTL } from '../../../contract/token-states.ts';
-import { openGate, quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
-import { startOneNodeCluster } from '../../../support/redis-cluster.ts';
-import { redisServersMissing, startRedis } from '../../../support/redis-server.ts';
-import { aSession, aUser } from '../../../support/token.ts';
-import { until } from '../../../support/until.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
+import { initialState } from '../../../src/domain/sessions/rotation.ts';
+import type { AskRedis } from '../../../src/infra/redis/ask.ts';
+import { makeSharedCalls } from '../../../src/infra/redis/shared-calls.ts';
+import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
+import { CACHE_TTL } from '../../contract/token-states.ts';
+import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
+import { startOneNodeCluster } from '../../support/redis-cluster.ts';
+import { redisServersMissing, startRedis } from '../../support/redis-server.ts';
+import { aSession, aUser } from '../../support/token.ts';
+import { until } from '../../support/until.ts';
 
 const IDS = [11, 12, 13];
 const unavailable = { status: 'rejected', reason: { code: 'unavailable' } };
@@ -97,3 +100,68 @@ test(
     t.strictSame(answered, ['check', 'check', 'check']);
   },
 );
+
+/** Shared calls of rotate.lua without Redis: each token is answered with its own text. */
+function echoing({ isCluster = false, reply = (texts: string[]) => Promise.resolve(texts) } = {}) {
+  const sent: string[][] = [];
+  const ask = (_script: string, keyCount: number, ...rest: string[]) => {
+    const texts = rest.slice(keyCount);
+    sent.push(texts);
+    return reply(texts);
+  };
+  const replyError = (message: string) => new AuthError('unavailable', { cause: new Error(message) });
+  const shared = makeSharedCalls('rotate', { ask: ask as AskRedis['ask'], replyError }, isCluster);
+  return { call: (text: string) => shared(['token', 'user'], text), sent };
+}
+
+const texts = (count: number) => Array.from({ length: count }, (_, i) => `${i}`);
+
+test('the tokens of one turn leave in one call, and each gets its own answer', async (t) => {
+  const { call, sent } = echoing();
+  t.strictSame(await Promise.all(['a', 'b\0c'].map(call)), [['a'], ['b', 'c']]);
+  t.strictSame(await call('d'), ['d']);
+  t.strictSame(sent, [['a', 'b\0c'], ['d']]);
+});
+
+test('no more tokens leave in one call than the limit, and one in a cluster', async (t) => {
+  const { call, sent } = echoing();
+  t.strictSame((await Promise.all(texts(33).map(call))).flat(), texts(33));
+  t.strictSame(
+    sent.map((each) => each.length),
+    [16, 16, 1],
+  );
+  const cluster = echoing({ isCluster: true });
+  t.strictSame((await Promise.all(texts(2).map(cluster.call))).flat(), texts(2));
+  t.strictSame(cluster.sent, [['0'], ['1']]);
+});
+
+test('a failed token fails only its own caller', async (t) => {
+  const { call } = echoing();
+  const [before, failed, after] = await Promise.allSettled(['a', 'failed\0WRONGTYPE', 'b'].map(call));
+  t.match(before, { value: ['a'] });
+  t.match(failed, { ...unavailable, reason: { cause: { message: 'WRONGTYPE' } } });
+  t.match(after, { value: ['b'] });
+});
+
+test('if sending fails, every call fails with that cause, and the next ones are sent', async (t) => {
+  const cause = new AuthError('unavailable');
+  const failures = [cause];
+  const { call } = echoing({
+    reply: (texts) => {
+      const failure = failures.pop();
+      return failure ? Promise.reject(failure) : Promise.resolve(texts);
+    },
+  });
+  const settled = await Promise.allSettled(['a', 'b'].map(call));
+  t.strictSame(
+    settled.map((each): unknown => each.status === 'rejected' && each.reason),
+    [cause, cause],
+  );
+  t.strictSame(await call('c'), ['c']);
+});
+
+test('a call with too few replies fails every token', async (t) => {
+  const { call } = echoing({ reply: ([first = '']) => Promise.resolve([first]) });
+  const settled = await Promise.allSettled(['a', 'b'].map(call));
+  t.match(settled, [{ status: 'rejected' }, { status: 'rejected' }]);
+});
