@@ -535,7 +535,7 @@ export const mutations = [
     ['a token is found for any user', '`${userId}:${tokenId}`', '`${tokenId}`'],
   ),
   ...inFile(
-    'infra/postgres/stolen-tokens.ts',
+    'infra/postgres/token-store.ts',
     ['infra/postgres/token-store'],
     ['long-lived tokens outlive a theft', ': [session, ...ended]', ': [session]'],
     [
@@ -555,7 +555,7 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'infra/postgres/stolen-tokens.ts',
+    'infra/postgres/token-store.ts',
     ['infra/postgres/ended-tokens'],
     ['a theft reads all ended tokens', '(ended_at IS NULL OR pending) AND ', ''],
   ),
@@ -586,9 +586,13 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'infra/postgres/stolen-tokens.ts',
+    'infra/postgres/token-store.ts',
     ['races/theft'],
-    ['a token that is being created is not waited for', 'await lockUser(tx, userId);', ''],
+    [
+      'a token that is being created is not waited for',
+      '  await lockUser(tx, userId);\n  const rows',
+      '  const rows',
+    ],
   ),
   ...inFile(
     'domain/limits/budget.ts',
@@ -959,7 +963,7 @@ export const mutations = [
     ['long tokens take any memory', ' && bytes <= most) return;', ') return;'],
   ),
   ...inFile(
-    'packages/verifier/src/read-cached.ts',
+    'packages/verifier/src/token-cache.ts',
     ['verifier/read-cached'],
     ['a cached token never expires', 'exp > now - clockTolerance && ', ''],
     ['a cached token outlives its key', ' && keys.loaded(kid) === key', ''],

@@ -38,7 +38,7 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/config/config.ts', `import '../infra/redis/ask.ts';`, 'config-imports'],
   ['src/server.ts', `import './infra/redis/ask.ts';`, 'server-imports'],
   ['src/cli.ts', `import './http/token-pair-response.ts';`, 'cli-imports'],
-  ['src/infra/metrics/series.ts', `import '../redis/ask.ts';`, 'infra-metrics-imports'],
+  ['src/infra/metrics/registry.ts', `import '../redis/ask.ts';`, 'infra-metrics-imports'],
   ['src/infra/tracing/traced.ts', `import '@opentelemetry/api';`, 'opentelemetry-when-asked-for'],
   ['src/infra/tracing/open-tracing.ts', `import './open-telemetry.ts';`, 'opentelemetry-when-asked-for'],
   [

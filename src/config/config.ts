@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
 import { availableMemory } from '../runtime/memory.ts';
-import { databaseProblems } from './database.ts';
 import { proxyWarnings } from './networks.ts';
-import { redisProblems } from './redis.ts';
 import { tracingOf, type TracingProtocol } from './tracing.ts';
 import { FIELDS, type Values } from './fields.ts';
 import type { Description } from './field-kinds.ts';
@@ -55,6 +53,9 @@ const OWASP_MIN_P: Readonly<Record<number, number>> = { 17: 1, 16: 2, 15: 3, 14:
 
 /** The minimum of NIST SP 800-63B and of OWASP ASVS 6.2.1. */
 const LEAST_PASSWORD = 8;
+
+/** The parameters of DATABASE_URL that name files. */
+const DATABASE_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 
 /**
  * Memory that the process needs besides the hashes, in bytes. Up to 351 MiB were measured with `npm run bench`, which
@@ -151,6 +152,65 @@ export function audienceOf(env: Environment): string {
 
 function isMissing(env: Environment, name: string): boolean {
   return !env[name] && !env[`${name}_FILE`];
+}
+
+/** Problems of the DATABASE_ variables in combination. Each was parsed before; an invalid one is undefined. */
+export function databaseProblems({ DATABASE_URL: url, DATABASE_CA: ca }: Partial<Values>): string[] {
+  const query = url === undefined ? new URLSearchParams() : new URL(url).searchParams;
+  const problems = DATABASE_FILES.flatMap((name) => missingFile(name, query.get(name)));
+  if (ca === undefined) return problems;
+  if (query.get('sslmode') !== 'verify-full')
+    problems.push('DATABASE_CA needs a DATABASE_URL with sslmode=verify-full');
+  if (query.has('sslrootcert')) problems.push('DATABASE_CA and sslrootcert of DATABASE_URL are both set');
+  return problems;
+}
+
+function missingFile(name: string, path: string | null): string[] {
+  // pg takes an empty one as missing.
+  if (path === null || path === '') return [];
+  try {
+    accessSync(path, constants.R_OK);
+    return [];
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    return [`DATABASE_URL: ${name}=${path} cannot be read (${code})`];
+  }
+}
+
+/** Problems of the REDIS_ variables in combination. Each was parsed before; an invalid one is undefined. */
+function redisProblems(values: Partial<Values>): string[] {
+  const { REDIS_URL: url, REDIS_MODE: mode, REDIS_NODES: nodes, REDIS_SENTINEL_NAME: name } = values;
+  const { REDIS_SENTINEL_USERNAME: username, REDIS_SENTINEL_PASSWORD: password, REDIS_CA: ca } = values;
+  const { protocol, pathname, search } = url === undefined ? {} : new URL(url);
+  const problems: string[] = [];
+  const refuse = (isWrong: boolean, problem: string) => {
+    if (isWrong) problems.push(problem);
+  };
+  const isCluster = mode === 'cluster';
+  const isSentinel = mode === 'sentinel';
+
+  refuse((isCluster || isSentinel) && url === undefined, `REDIS_URL is required with REDIS_MODE=${mode}`);
+  refuse((isCluster || isSentinel) && nodes?.length === 0, `REDIS_NODES is required with REDIS_MODE=${mode}`);
+  refuse(mode === 'single' && (nodes?.length ?? 0) > 0, 'REDIS_NODES needs REDIS_MODE=sentinel or cluster');
+  refuse(isSentinel && name === undefined, 'REDIS_SENTINEL_NAME is required with REDIS_MODE=sentinel');
+  for (const [variable, value] of Object.entries({
+    REDIS_SENTINEL_NAME: name,
+    REDIS_SENTINEL_USERNAME: username,
+    REDIS_SENTINEL_PASSWORD: password,
+  })) {
+    refuse(!isSentinel && mode !== undefined && value !== undefined, `${variable} needs REDIS_MODE=sentinel`);
+  }
+  refuse(ca !== undefined && protocol !== 'rediss:', 'REDIS_CA needs a REDIS_URL that begins with rediss://');
+  refuse(
+    pathname !== undefined && !/^\/?\d{0,5}$/.test(pathname),
+    'REDIS_URL must end after the database number',
+  );
+  refuse(
+    isCluster && /[1-9]/.test(pathname ?? ''),
+    'REDIS_URL must not name a database: a cluster has only 0',
+  );
+  refuse((search ?? '') !== '', 'REDIS_URL must not have a query');
+  return problems;
 }
 
 /** A trial read, so that all problems are reported at once. The key ring reads the keys again when it opens. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { databaseProblems } from '../../src/config/database.ts';
+import { databaseProblems } from '../../src/config/config.ts';
 import { connectionOf } from '../../src/infra/postgres/connection.ts';
 import { testFolder } from '../support/folder.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { test, type Test } from 'tap';
 import { checkRedis } from '../../src/doctor/redis.ts';
-import { judgeRedis } from '../../src/doctor/redis-settings.ts';
+import { judgeRedis } from '../../src/doctor/redis.ts';
 import { aConfig, byCheck, waitUntilWritable, runDoctor } from '../support/doctor.ts';
 import { clockAhead } from '../support/faketime.ts';
 import {

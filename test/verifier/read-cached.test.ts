@@ -1,7 +1,6 @@
 import { test } from 'tap';
 import type { VerificationKey } from '../../packages/verifier/src/key-set.ts';
-import { makeReadCached } from '../../packages/verifier/src/read-cached.ts';
-import { makeTokenCache } from '../../packages/verifier/src/token-cache.ts';
+import { makeReadCached, makeTokenCache } from '../../packages/verifier/src/token-cache.ts';
 import type { VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
 import { invalid } from '../../packages/verifier/src/verifier-error.ts';
 import { aClock } from '../support/clock.ts';

@@ -5,12 +5,11 @@ import { makeKeySet } from './key-set.ts';
 import { makeLatchkey } from './latchkey.ts';
 import { makeLongLivedTokens } from './long-lived-tokens.ts';
 import { readOptions, type VerifierOptions } from './options.ts';
-import { makeReadCached } from './read-cached.ts';
 import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
-import { makeTokenCache } from './token-cache.ts';
+import { makeReadCached, makeTokenCache } from './token-cache.ts';
 import type { VerifiedToken } from './verified-token.ts';
 import { invalid, unavailable, VerifierError } from './verifier-error.ts';
 

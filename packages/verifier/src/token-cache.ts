@@ -1,5 +1,7 @@
-import type { VerificationKey } from './key-set.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import type { VerifierClock } from './clock.ts';
+import type { KeySet, VerificationKey } from './key-set.ts';
+import type { TokenClaims, VerifiedToken } from './verified-token.ts';
+import { invalid } from './verifier-error.ts';
 
 /** A token whose signature and claims were found good, and the key that it is signed with. */
 export interface ReadToken {
@@ -75,6 +77,37 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
       if (entry) remove(entry);
     },
     bytes: () => bytes,
+  };
+}
+
+interface Parts {
+  /** Checks the signature and everything else. @throws VerifierError */
+  read: (token: string) => Promise<ReadToken>;
+  cache: TokenCache;
+  keys: Pick<KeySet, 'loaded'>;
+  clock: Pick<VerifierClock, 'now'>;
+  clockTolerance: number;
+}
+
+/** Reads a token from the cache, where it saves the check of the signature. */
+export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Parts) {
+  /** What can change after the first check, besides revocation: the time, and the published keys. */
+  function isStillGood({ verified, kid, key }: ReadToken): boolean {
+    const now = Math.floor(clock.now() / 1000);
+    const { exp = Infinity, nbf = -Infinity } = verified.claims as TokenClaims & { nbf?: number };
+    return exp > now - clockTolerance && nbf <= now + clockTolerance && keys.loaded(kid) === key;
+  }
+
+  /** @throws VerifierError `invalid_token`, `unavailable` */
+  return async function readCached(token: string): Promise<VerifiedToken> {
+    // Services in JavaScript may pass anything.
+    if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
+    const cached = cache.get(token);
+    if (cached && isStillGood(cached)) return cached.verified;
+    cache.delete(token);
+    const checked = await read(token);
+    cache.add(token, checked);
+    return checked.verified;
   };
 }
 

@@ -1,4 +1,4 @@
-import { isIP, isIPv4 } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
 /** A normalised address: without port, brackets and zone; IPv4 in IPv6 becomes IPv4. */
@@ -44,6 +44,31 @@ export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
   if (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined) return false;
   // If the peer is trusted, `ips` lists the peer and the addresses before it.
   return (ips?.length ?? 1) <= 1;
+}
+
+/** Whether an address is private, shared (RFC 6598), loopback or link-local. */
+export function isPrivate({ text, family }: Address): boolean {
+  return PRIVATE.check(text, family);
+}
+
+const PRIVATE = privateAddresses();
+
+function privateAddresses(): BlockList {
+  const list = new BlockList();
+  for (const [network, bits] of [
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ] as const) {
+    list.addSubnet(network, bits, 'ipv4');
+  }
+  list.addAddress('::1', 'ipv6');
+  list.addSubnet('fc00::', 7, 'ipv6');
+  list.addSubnet('fe80::', 10, 'ipv6');
+  return list;
 }
 
 /**

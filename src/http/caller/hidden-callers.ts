@@ -1,7 +1,6 @@
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import { addressOf, callerAddress } from './address.ts';
-import { isPrivate } from './private-addresses.ts';
+import { addressOf, callerAddress, isPrivate } from './address.ts';
 import { isAllowed } from './network.ts';
 import { warnOfHidden } from './warn-of-hidden.ts';
 

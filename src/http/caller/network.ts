@@ -1,8 +1,7 @@
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import type { Turn } from '../../domain/passwords/bulkhead.ts';
-import { addressOf, callerAddress, networkText, UNREADABLE } from './address.ts';
-import { isPrivate } from './private-addresses.ts';
+import { addressOf, callerAddress, isPrivate, networkText, UNREADABLE } from './address.ts';
 import { warnOfHidden } from './warn-of-hidden.ts';
 
 /**

@@ -1,8 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
-import { addressOf, isHiddenByRelay } from './address.ts';
-import { isPrivate } from './private-addresses.ts';
+import { addressOf, isHiddenByRelay, isPrivate } from './address.ts';
 import { warnOfHidden } from './warn-of-hidden.ts';
 
 const UNLISTED = 'A relay forwarded this request, but TRUST_PROXY does not list that relay:';

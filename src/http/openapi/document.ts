@@ -1,5 +1,4 @@
 import type { ErrorCode } from '../../domain/errors.ts';
-import { hoistTitled } from './components.ts';
 import { exampleOf } from './example.ts';
 import { isObject, type JsonObject } from './json.ts';
 import type { Described } from './operation.ts';
@@ -49,6 +48,34 @@ export function completeDocument(
       securitySchemes: SECURITY_SCHEMES,
     },
   };
+}
+
+/**
+ * Moves every schema with a title to the components and leaves a reference, so that generated clients get one type for
+ * a shared schema.
+ * @throws Error if two different schemas have the same title
+ */
+export function hoistTitled(document: JsonObject, components: JsonObject): JsonObject {
+  const hoist = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(hoist);
+    if (!isObject(part)) return part;
+    const copy = Object.fromEntries(
+      // Examples contain no schemas.
+      Object.entries(part).map(([key, value]) => [
+        key,
+        key === 'example' || key === 'examples' ? value : hoist(value),
+      ]),
+    );
+    const { title, type } = copy;
+    if (typeof title !== 'string' || type === undefined) return copy;
+    const former = components[title];
+    if (former !== undefined && JSON.stringify(former) !== JSON.stringify(copy)) {
+      throw new Error(`two schemas have the title ${title}`);
+    }
+    components[title] = copy;
+    return { $ref: `#/components/schemas/${title}` };
+  };
+  return hoist(document) as JsonObject;
 }
 
 /**

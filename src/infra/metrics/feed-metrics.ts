@@ -1,7 +1,6 @@
 import type { Observe } from '../../telemetry/observe.ts';
 import { FEED_ENDS, FEED_SNAPSHOT_REASONS } from '../../domain/metrics/outcomes.ts';
-import type { Registry } from './registry.ts';
-import { seriesOf } from './series.ts';
+import { seriesOf, type Registry } from './registry.ts';
 
 /** Metrics of the revocation feed. */
 export function makeFeedMetrics(registry: Registry) {

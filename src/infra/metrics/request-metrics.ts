@@ -1,10 +1,8 @@
 import { ERROR_CODES } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import { RATE_LIMITS } from '../../domain/audit/event.ts';
-import { LATENCY } from './buckets.ts';
-import { seriesOf } from './series.ts';
-import type { Histogram } from './instruments.ts';
-import type { Registry } from './registry.ts';
+import { LATENCY, type Histogram } from './instruments.ts';
+import { seriesOf, type Registry } from './registry.ts';
 
 /** All other methods share one series, so that clients cannot create series with invented methods. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -1,8 +1,7 @@
 import type { Observe } from '../../telemetry/observe.ts';
 import { POSTGRES_FAILURES, STORE_OPERATIONS, STORE_FAILURES, STATEMENTS } from '../../telemetry/outcomes.ts';
-import { LATENCY, ROUND_TRIP } from './buckets.ts';
-import type { Registry } from './registry.ts';
-import { seriesOf } from './series.ts';
+import { LATENCY, ROUND_TRIP } from './instruments.ts';
+import { seriesOf, type Registry } from './registry.ts';
 
 /** @param hasRedis if false, the metrics of Redis have no series. */
 export function makeStoreMetrics(registry: Registry, hasRedis: boolean) {

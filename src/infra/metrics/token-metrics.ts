@@ -12,8 +12,7 @@ import {
   VERIFY_OUTCOMES,
 } from '../../domain/metrics/outcomes.ts';
 import type { Counter } from './instruments.ts';
-import type { Registry } from './registry.ts';
-import { seriesOf } from './series.ts';
+import { seriesOf, type Registry } from './registry.ts';
 
 export function makeTokenMetrics(registry: Registry) {
   const count = <Value extends string>(name: string, help: string, label: string, values: readonly Value[]) =>

@@ -1,9 +1,8 @@
 import type { Observe } from '../../telemetry/observe.ts';
 import { HASH_REJECTIONS } from '../../domain/metrics/outcomes.ts';
 import { TASKS, type Task } from '../../telemetry/outcomes.ts';
-import { LATENCY } from './buckets.ts';
-import type { Registry } from './registry.ts';
-import { seriesOf } from './series.ts';
+import { LATENCY } from './instruments.ts';
+import { seriesOf, type Registry } from './registry.ts';
 
 /** Metrics of hashing, of background tasks and of the audit trail. @param now milliseconds since 1970. */
 export function makeWorkMetrics(registry: Registry, now: () => number) {

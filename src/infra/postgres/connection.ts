@@ -3,7 +3,7 @@ import pg from 'pg';
 
 /**
  * How pg reaches the server.
- * @param url DATABASE_URL. With a `ca`, its sslmode is verify-full (config/database.ts).
+ * @param url DATABASE_URL. With a `ca`, its sslmode is verify-full (config/config.ts).
  * @param ca DATABASE_CA.
  */
 export function connectionOf(

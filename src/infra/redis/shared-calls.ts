@@ -57,7 +57,7 @@ export function makeSharedCalls(
         throw new Error(`${replies.length} replies for ${entries.length} tokens`);
       entries.forEach(({ resolve, reject }, i) => {
         // One string is far cheaper to receive than a list.
-        const fields = (replies[i] as string).split('\0');
+        const fields = (replies[i] ?? '').split('\0');
         if (fields[0] === 'failed') reject(replyError(fields[1] ?? ''));
         else resolve(fields);
       });

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { hoistTitled } from '../../../src/http/openapi/components.ts';
+import { hoistTitled } from '../../../src/http/openapi/document.ts';
 import type { JsonObject } from '../../../src/http/openapi/json.ts';
 
 const USER = { type: 'object', title: 'User', properties: { name: { type: 'string' } } };
