@@ -599,6 +599,8 @@ export const mutations = [
     ['domain/long-lived-tokens/create'],
     ['refused operations count', '!(error instanceof AuthError)', 'true'],
     ['what succeeded does not count', '!(error instanceof AuthError)', 'false'],
+    ['the user has no budget', 'if (user && holder', 'if (!user && holder'],
+    ['the network has no budget', 'if (network && typeof', 'if (!network && typeof'],
   ),
   ...inFile(
     'domain/limits/limit-attempts.ts',

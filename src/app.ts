@@ -182,7 +182,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(passwordResetRoute, { resetPassword, guessOriginOf, settings });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
-  await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec });
+  await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(exchangeRoute, { exchange, codec });

@@ -17,7 +17,11 @@ export function settingsOf(config: Config): Settings {
     limits: {
       logIn: config.RATE_LIMIT_LOGIN,
       signUp: config.RATE_LIMIT_SIGNUP,
-      isNetworkCounted: config.RATE_LIMIT_NETWORK !== null || config.RATE_LIMIT_SIGNUP_NETWORK !== null,
+      isNetworkCounted: [
+        config.RATE_LIMIT_NETWORK,
+        config.RATE_LIMIT_SIGNUP_NETWORK,
+        config.RATE_LIMIT_LLT_NETWORK,
+      ].some((limit) => limit !== null),
     },
     allow: config.RATE_LIMIT_ALLOW,
     trustProxy: config.TRUST_PROXY,

@@ -126,7 +126,9 @@ export function makeUseCases(parts: Parts): UseCases {
     signUp: makeSignUp({
       ...newAccounts,
       ...{ tokenStates, knownDevices, clock, observe, enabled: config.SIGNUP_ENABLED },
-      networkBudget: makeBudget(limitAttempt, 'signup_network', config.RATE_LIMIT_SIGNUP_NETWORK),
+      networkBudget: makeBudget(limitAttempt, {
+        network: { limit: 'signup_network', allowance: config.RATE_LIMIT_SIGNUP_NETWORK },
+      }),
     }),
     createAccount: makeCreateAccount({
       ...newAccounts,
@@ -172,7 +174,10 @@ export function makeUseCases(parts: Parts): UseCases {
     createLongLived: makeCreateLongLived({
       tokens,
       tokenStates,
-      budget: makeBudget(limitAttempt, 'llt_budget', config.RATE_LIMIT_LLT),
+      budget: makeBudget(limitAttempt, {
+        user: { limit: 'llt_budget', allowance: config.RATE_LIMIT_LLT },
+        network: { limit: 'llt_network', allowance: config.RATE_LIMIT_LLT_NETWORK },
+      }),
       maxTokens: config.MAX_LLT_PER_USER,
       enabled: config.LLT_ENABLED,
       maxAge: config.LLT_MAX_AGE,
@@ -192,7 +197,9 @@ export function makeUseCases(parts: Parts): UseCases {
       tokenStates,
       finishUserChange,
       newNames,
-      budget: makeBudget(limitAttempt, 'profile_budget', config.RATE_LIMIT_PROFILE),
+      budget: makeBudget(limitAttempt, {
+        user: { limit: 'profile_budget', allowance: config.RATE_LIMIT_PROFILE },
+      }),
       audit,
     }),
     resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),

@@ -295,6 +295,7 @@ const ACCOUNT_FIELDS = {
   ),
   RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_LLT: rate('100/3600', 'long-lived tokens that a user creates, deleted ones included'),
+  RATE_LIMIT_LLT_NETWORK: rate('1000/3600', 'the same of one network: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_PROFILE: rate('60/3600', 'changes of names by one user'),
   RATE_LIMIT_ALLOW: field(
     z

@@ -3,12 +3,14 @@ import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call, claimsOf, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
 import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
+import { refused } from '../support/problem.ts';
 import { redeem } from '../support/resets.ts';
-import { aServiceClient, postForm } from '../support/service-client.ts';
+import { aServiceClient, basic, postForm, type TestClient } from '../support/service-client.ts';
+import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
-// One account, or a stranger, repeats each operation. docs/threat-model.md, "What an operation leaves", has the figures.
+// One account, a few of one network, or a stranger repeats each operation. docs/threat-model.md, "What an operation leaves", has the figures.
 
 /** What Redis has left below SHED_REDIS_MEMORY before the loops: all of them together must leave less. */
 const LEFT = 2 * 1024 ** 2;
@@ -26,6 +28,8 @@ const DEFAULTS: Environment = {
   RATE_LIMIT_NETWORK: '100/900',
   RATE_LIMIT_SIGNUP_NETWORK: '100/3600',
   RATE_LIMIT_LLT: '100/3600',
+  // A tenth, so that the loop is short.
+  RATE_LIMIT_LLT_NETWORK: '100/3600',
   RATE_LIMIT_PROFILE: '60/3600',
 };
 
@@ -37,15 +41,20 @@ interface Operation {
   bytes: [good: number, refused: number];
   /** The same of events in the audit trail. A limit that is reached leaves one more. */
   events: [good: number, refused: number];
+  /** Rows in PostgreSQL that a repeat leaves if it succeeds; a refused one leaves none. */
+  rows: number;
   once: (user: User) => (i: number) => Promise<{ statusCode: number }>;
 }
 
 interface User extends Pair {
   target: TestApp;
+  service: TestClient;
   account: ReturnType<typeof anAccount>;
 }
 
 let callers = 0;
+
+const NETWORK = { 'x-forwarded-for': '203.0.113.7' };
 
 /** A caller of another network each time. */
 function elsewhere() {
@@ -55,7 +64,13 @@ function elsewhere() {
 
 const OPERATIONS: Operation[] = [
   {
-    ...{ name: 'create and delete a long-lived token', succeeds: 100, bytes: [165, 0], events: [2, 0] },
+    ...{
+      name: 'create and delete a long-lived token',
+      succeeds: 100,
+      bytes: [165, 0],
+      events: [2, 0],
+      rows: 1,
+    },
     once:
       ({ target, access_token: token }) =>
       async () => {
@@ -66,21 +81,47 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{ name: 'change the name', succeeds: 60, bytes: [410, 115], events: [1, 0] },
+    ...{
+      name: 'the same with ten accounts of a network',
+      succeeds: 100,
+      bytes: [190, 0],
+      events: [2, 0],
+      rows: 1,
+    },
+    once: ({ target }) => {
+      const accounts = Promise.all(Array.from({ length: 10 }, () => signUp(target)));
+      return async (i) => {
+        const token = (await accounts)[i % 10]?.access_token;
+        const options = { token, payload: { device: 'Kitchen' }, headers: NETWORK };
+        const made = await call(target, 'POST /api/auth/llt', options);
+        const { id } = made.json<{ id?: number }>();
+        if (id !== undefined) await call(target, `DELETE /api/auth/llt/${id}`, { token });
+        return made;
+      };
+    },
+  },
+  {
+    ...{ name: 'change the name', succeeds: 60, bytes: [410, 115], events: [1, 0], rows: 0 },
     once:
       ({ target, access_token: token }) =>
       (i) =>
         call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
   },
   {
-    ...{ name: 'log in with the right password', succeeds: TIMES, bytes: [330, 0], events: [2, 0] },
+    ...{ name: 'log in with the right password', succeeds: TIMES, bytes: [330, 0], events: [2, 0], rows: 2 },
     once:
       ({ target, account: { username, password } }) =>
       () =>
         call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
   },
   {
-    ...{ name: 'guess passwords of one name', succeeds: 0, bytes: [0, 115], events: [0, 10 / TIMES] },
+    ...{
+      name: 'guess passwords of one name',
+      succeeds: 0,
+      bytes: [0, 115],
+      events: [0, 10 / TIMES],
+      rows: 0,
+    },
     once:
       ({ target, account: { username } }) =>
       (i) =>
@@ -90,7 +131,7 @@ const OPERATIONS: Operation[] = [
         }),
   },
   {
-    ...{ name: 'guess passwords of many names', succeeds: 0, bytes: [0, 400], events: [0, 1] },
+    ...{ name: 'guess passwords of many names', succeeds: 0, bytes: [0, 400], events: [0, 1], rows: 0 },
     once:
       ({ target }) =>
       (i) =>
@@ -100,21 +141,21 @@ const OPERATIONS: Operation[] = [
         }),
   },
   {
-    ...{ name: 'guess reset tokens', succeeds: 0, bytes: [0, 260], events: [0, 1] },
+    ...{ name: 'guess reset tokens', succeeds: 0, bytes: [0, 260], events: [0, 1], rows: 0 },
     once:
       ({ target }) =>
       (i) =>
         redeem(target, `reset-${i}`, 'an analytical engine', elsewhere()),
   },
   {
-    ...{ name: 'sign up', succeeds: TIMES, bytes: [680, 0], events: [1, 0] },
+    ...{ name: 'sign up', succeeds: TIMES, bytes: [680, 0], events: [1, 0], rows: 3 },
     once:
       ({ target }) =>
       () =>
         call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
   },
   {
-    ...{ name: 'refresh', succeeds: TIMES, bytes: [2, 0], events: [0, 0] },
+    ...{ name: 'refresh', succeeds: TIMES, bytes: [2, 0], events: [0, 0], rows: 0 },
     once: ({ target, refresh_token: first }) => {
       let last = Promise.resolve(first);
       return () => {
@@ -125,7 +166,7 @@ const OPERATIONS: Operation[] = [
     },
   },
   {
-    ...{ name: 'exchange and verify', succeeds: TIMES, bytes: [2, 0], events: [0, 0] },
+    ...{ name: 'exchange and verify', succeeds: TIMES, bytes: [2, 0], events: [0, 0], rows: 0 },
     once:
       ({ target, access_token: token }) =>
       async () => {
@@ -141,7 +182,7 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{ name: 'log in and out', succeeds: TIMES, bytes: [380, 0], events: [2, 0] },
+    ...{ name: 'log in and out', succeeds: TIMES, bytes: [380, 0], events: [2, 0], rows: 2 },
     once:
       ({ target, account: { username, password } }) =>
       async () => {
@@ -152,14 +193,67 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{ name: 'log out again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0] },
+    ...{
+      name: 'present a superseded refresh token',
+      succeeds: TIMES,
+      bytes: [380, 0],
+      events: [2, 0],
+      rows: 2,
+    },
+    once:
+      ({ target, account: { username, password } }) =>
+      async () => {
+        const headers = elsewhere();
+        const opened = await call(target, 'POST /api/auth', { payload: { username, password }, headers });
+        const { refresh_token: first } = pairOf(opened);
+        await verify(target, pairOf(await refresh(target, first, headers)).access_token);
+        // The second one finds the session ended.
+        const answers = [
+          await refresh(target, first, elsewhere()),
+          await refresh(target, first, elsewhere()),
+        ];
+        return answers.every(({ statusCode }) => statusCode === 401) ? opened : { statusCode: 500 };
+      },
+  },
+  {
+    ...{ name: 'log in, and change the password', succeeds: TIMES, bytes: [380, 0], events: [3, 0], rows: 2 },
+    once: ({ target, access_token: token, account: { username, password } }) => {
+      let last: Promise<unknown> = Promise.resolve();
+      const change = async (i: number) => {
+        const headers = elsewhere();
+        const [now, next] = [i === 0 ? password : `analytical ${i}`, `analytical ${i + 1}`];
+        const opened = await call(target, 'POST /api/auth', {
+          payload: { username, password: now },
+          headers,
+        });
+        const payload = { current_password: now, new_password: next };
+        return opened.statusCode === 200
+          ? call(target, 'POST /api/user/password', { token, payload, headers })
+          : opened;
+      };
+      return (i) => {
+        const answer = last.then(() => change(i));
+        last = answer;
+        return answer;
+      };
+    },
+  },
+  {
+    ...{ name: 'issue reset tokens', succeeds: TIMES, bytes: [2, 0], events: [1, 0], rows: 1 / TIMES },
+    once:
+      ({ target, service, user }) =>
+      () =>
+        call(target, `POST /api/users/${user.id}/password-reset`, { headers: basic(service) }),
+  },
+  {
+    ...{ name: 'log out again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0], rows: 0 },
     once:
       ({ target, access_token: token }) =>
       () =>
         call(target, 'DELETE /api/auth', { token }),
   },
   {
-    ...{ name: 'log out everywhere again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0] },
+    ...{ name: 'log out everywhere again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0], rows: 0 },
     once:
       ({ target, access_token: token }) =>
       () =>
@@ -178,12 +272,14 @@ test('churn (Redis)', { skip: redisServersMissing }, async (t) => {
 async function churn(t: Test, env: Environment, redis: RedisServer | null): Promise<void> {
   const target = await buildTestApp(t, { env: { ...DEFAULTS, ...env } });
   await aServiceClient(target.databaseUrl, 'orders', [], 'orders');
+  const service = await aServiceClient(target.databaseUrl, 'desk', ['users.reset']);
   const bystander = { account: anAccount(), pair: null as Pair | null };
   bystander.pair = await signUp(target, bystander.account);
   if (redis) await fill(redis, 0.85 * MEMORY - LEFT);
   for (const operation of OPERATIONS) {
-    await t.test(operation.name, (t) => repeat(t, target, redis, operation));
+    await t.test(operation.name, (t) => repeat(t, { target, service }, redis, operation));
   }
+  await t.test('a network that used its budget up', (t) => assertNetwork(t, target));
 
   const { username, password } = bystander.account;
   const again = pairOf(await call(target, 'POST /api/auth', { payload: { username, password } }));
@@ -192,6 +288,20 @@ async function churn(t: Test, env: Environment, redis: RedisServer | null): Prom
     t.equal((await verify(target, next.access_token)).statusCode, 200, 'a bystander goes on');
   }
   if (redis) await t.test('present an ended token', (t) => assertNotes(t, target, redis, bystander.account));
+}
+
+/** Its living tokens stay, and other networks go on, also with the same account. */
+async function assertNetwork(t: Test, target: TestApp): Promise<void> {
+  const { access_token: token } = await signUp(target);
+  const create = (headers: Record<string, string>) =>
+    call(target, 'POST /api/auth/llt', { token, payload: { device: 'Kitchen' }, headers });
+  const { longlived_token: llt } = (await create(elsewhere())).json<{ longlived_token: string }>();
+  const full = await create({ 'x-forwarded-for': '203.0.113.9' });
+  refused(t, full, 429, 'rate_limited');
+  const wait = Number(full.headers['retry-after']);
+  t.ok(wait > 3000 && wait <= 3600, `Retry-After: ${wait}`);
+  t.equal((await verify(target, llt)).statusCode, 200);
+  t.equal((await create(elsewhere())).statusCode, 200);
 }
 
 /** Of a token whose tombstone has expired. Nearly full, Redis takes none. */
@@ -218,12 +328,17 @@ async function assertNotes(
   t.equal(await presented(), 0);
 }
 
-async function repeat(t: Test, target: TestApp, redis: RedisServer | null, operation: Operation) {
+async function repeat(
+  t: Test,
+  { target, service }: Pick<User, 'target' | 'service'>,
+  redis: RedisServer | null,
+  operation: Operation,
+) {
   const account = anAccount();
-  const once = operation.once({ target, account, ...(await signUp(target, account)) });
+  const once = operation.once({ target, service, account, ...(await signUp(target, account)) });
   // Its first use confirms the pair, or makes the counters that later ones share.
   const statuses = [(await once(0)).statusCode];
-  const [bytes, events] = [await bytesIn(redis), target.audit().length];
+  const [bytes, events, rows] = [await bytesIn(redis), target.audit().length, await rowsIn(target)];
   for (let i = 1; i < TIMES; i += AT_ONCE) {
     const wave = Array.from({ length: Math.min(AT_ONCE, TIMES - i) }, (_, n) => once(i + n));
     for (const { statusCode } of await Promise.all(wave)) statuses.push(statusCode);
@@ -238,9 +353,11 @@ async function repeat(t: Test, target: TestApp, redis: RedisServer | null, opera
   const mayLeave = ([each, refused]: [number, number]) => each * good + refused * (TIMES - good);
   const left = (await bytesIn(redis)) - bytes;
   const audited = target.audit().length - events;
-  t.comment(`${good} good, ${TIMES - good} refused: ${left} bytes, ${audited} events`);
+  const written = (await rowsIn(target)) - rows;
+  t.comment(`${good} good, ${TIMES - good} refused: ${left} bytes, ${audited} events, ${written} rows`);
   if (redis) t.ok(left <= mayLeave(operation.bytes), `${left} of ${mayLeave(operation.bytes)} bytes`);
   t.ok(audited <= Math.ceil(mayLeave(operation.events)) + 1, `${audited} events`);
+  t.ok(written <= operation.rows * good, `${written} rows`);
 }
 
 /** Fills Redis up to this many bytes of its memory. */
@@ -249,6 +366,13 @@ async function fill(redis: RedisServer, bytes: number): Promise<void> {
   const [, used] = /^used_memory:(\d+)/m.exec(String(await redis.ask('INFO', 'memory'))) ?? [];
   const script = "redis.call('SET', 'filler', string.rep('x', tonumber(ARGV[1])))";
   await redis.ask('EVAL', script, 0, Math.floor(bytes - Number(used)));
+}
+
+/** Of all tables that a client's request adds rows to. */
+async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
+  const tables = ['users', 'tokens', 'known_devices', 'password_resets', 'reserved_names'];
+  const counts = tables.map((table) => `(SELECT count(*)::int FROM ${table})`).join(' + ');
+  return (await sql<{ rows: number }>(databaseUrl, `SELECT ${counts} AS rows`))[0]?.rows ?? NaN;
 }
 
 /** Of all keys in Redis, without the connections' buffers. */

@@ -89,7 +89,7 @@ onEachStore('guessing from one network', async (t, env) => {
     const stray = await open({ TRUST_PROXY: 'false' });
     for (let i = 0; i < 7; i++) refused(t, await guess('203.0.113.9', stray), 401, 'invalid_credentials');
     for (const app of [lenient, stray]) {
-      const warnings = app.log().match(/RATE_LIMIT_SIGNUP_NETWORK do not count them/g) ?? [];
+      const warnings = app.log().match(/RATE_LIMIT_LLT_NETWORK do not count them/g) ?? [];
       t.equal(warnings.length, 1, 'one warning');
       // That warning names the unlisted relay itself, since its address is private (ADR 42).
       const others = app

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { anAccount, call } from '../support/client.ts';
+import { anAccount, bearer, call } from '../support/client.ts';
 import { anOwner, attempt, HOME, PASSWORD, type Headers } from '../support/guessing.ts';
 import { hashedPasswords } from '../support/spy.ts';
 import { until } from '../support/until.ts';
@@ -17,14 +17,16 @@ const SOURCES: Record<string, (i: number) => string> = {
   'many networks': (i) => `198.${18 + ((i >> 8) % 2)}.${i % 256}.7`,
 };
 
-const REQUESTS = {
-  signup: (target: TestApp, headers: Headers) =>
+type Send = (target: TestApp, headers: Headers) => ReturnType<typeof call>;
+
+const REQUESTS: Record<'signup' | 'login' | 'reset', Send> = {
+  signup: (target, headers) =>
     call(target, 'POST /api/auth/signup', {
       payload: { ...anAccount(), password: 'an unrelated one' },
       headers,
     }),
-  login: (target: TestApp, headers: Headers) => attempt(target, 'unknown', 'a wrong one', headers),
-  reset: (target: TestApp, headers: Headers) =>
+  login: (target, headers) => attempt(target, 'unknown', 'a wrong one', headers),
+  reset: (target, headers) =>
     call(target, 'POST /api/auth/password-reset', {
       payload: { reset_token: 'unknown', password: 'an unrelated one' },
       headers,
@@ -32,17 +34,17 @@ const REQUESTS = {
 };
 
 /** Keeps requests in flight. `isShed` once one was refused for load; `end` waits for the last answers. */
-function flood(target: TestApp, kinds: (keyof typeof REQUESTS)[], source: (i: number) => string) {
+function flood(target: TestApp, kinds: Send[], source: (i: number) => string) {
   let [sent, isShed, isOver] = [0, false, false];
-  const work = async (kind: keyof typeof REQUESTS) => {
+  const work = async (send: Send) => {
     while (!isOver) {
-      const { statusCode } = await REQUESTS[kind](target, { 'x-forwarded-for': source(sent++) });
+      const { statusCode } = await send(target, { 'x-forwarded-for': source(sent++) });
       isShed ||= statusCode === 503;
       // A refusal is quick: without a pause, this process would do nothing else.
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   };
-  const all = Array.from({ length: IN_FLIGHT }, (_, i) => work(kinds[i % kinds.length] ?? 'login'));
+  const all = Array.from({ length: IN_FLIGHT }, (_, i) => work(kinds[i % kinds.length] ?? REQUESTS.login));
   return {
     isShed: () => isShed,
     end: async () => {
@@ -84,15 +86,29 @@ test('a flood does not keep the owner of a known device from logging in', async 
 
   for (const [name, source] of Object.entries(SOURCES)) {
     await t.test(`signups, logins and resets from ${name}`, async (t) => {
-      const attack = flood(target, ['signup', 'login', 'reset'], source);
+      const attack = flood(target, Object.values(REQUESTS), source);
       await until(attack.isShed);
       await assertServed(t, target, username, HOME);
       await attack.end();
     });
   }
 
+  await t.test('nor does an account that logs in from three networks with its own token', async (t) => {
+    const attacker = await anOwner(target, { 'x-forwarded-for': '198.18.0.9' });
+    const known: Send = (target, headers) =>
+      attempt(target, attacker.username, 'a wrong one', {
+        ...headers,
+        ...bearer(attacker.pair.refresh_token),
+      });
+    const attack = flood(target, [known], (i) => `198.18.${i % 3}.${2 + (i % 250)}`);
+    await until(attack.isShed);
+    // One hash of each of its networks goes first (ADR 10).
+    await assertServed(t, target, username, HOME);
+    await attack.end();
+  });
+
   await t.test('nor does a flood of signups keep a new device', async (t) => {
-    const attack = flood(target, ['signup'], SOURCES['many networks'] ?? String);
+    const attack = flood(target, [REQUESTS.signup], SOURCES['many networks'] ?? String);
     await until(attack.isShed);
     await assertServed(t, target, username, { 'x-forwarded-for': '203.0.113.9', 'user-agent': 'New/1.0' });
     await attack.end();

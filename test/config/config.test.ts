@@ -75,6 +75,7 @@ const BAD: Record<string, string[]> = {
   RATE_LIMIT_NETWORK: ['x'],
   RATE_LIMIT_SIGNUP_NETWORK: ['100', '0/3600'],
   RATE_LIMIT_LLT: ['100', '100/0', '0/3600', '100/h'],
+  RATE_LIMIT_LLT_NETWORK: ['1000', '0/3600'],
   RATE_LIMIT_PROFILE: ['60', '60/0'],
   SHED_REDIS_MEMORY: ['101', '-1', '85%'],
   RATE_LIMIT_ALLOW: ['x', '10.0.0.0/33', '::1/129', '10.0.0.1/x', '10.0.0.1,y'],

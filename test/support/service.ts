@@ -41,6 +41,7 @@ export async function startService(t: Test, env: Environment = {}, server = SERV
       RATE_LIMIT_SIGNUP: '0',
       RATE_LIMIT_SIGNUP_NETWORK: '0',
       RATE_LIMIT_LLT: '0',
+      RATE_LIMIT_LLT_NETWORK: '0',
       RATE_LIMIT_PROFILE: '0',
       SHED_LAG: '0',
       DRAIN_DELAY: '0',

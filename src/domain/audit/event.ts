@@ -4,11 +4,11 @@ import type { Sourced } from './source.ts';
 
 /**
  * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
- * tokens that a user creates, and changes of a profile.
+ * tokens that a user and that a network creates, and changes of a profile.
  */
 export const SLOT_LIMITS = [
   ...(['account', 'device', 'network'] as const),
-  ...(['signup_network', 'llt_budget', 'profile_budget'] as const),
+  ...(['signup_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
 /** Also logins and signups of an address. */
@@ -144,13 +144,13 @@ export const EVENTS = {
     'A limit refused a request for the first time in its window. Each replica writes one event for a key and window.',
     {
       ...NAMED,
-      limit: OneOf('Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` RATE_LIMIT_LLT', [
-        'llt',
-        ...RATE_LIMITS,
-      ]),
+      limit: OneOf(
+        'Which limit; `llt` is MAX_LLT_PER_USER, `llt_budget` RATE_LIMIT_LLT, `llt_network` RATE_LIMIT_LLT_NETWORK',
+        ['llt', ...RATE_LIMITS],
+      ),
       windowSeconds: Count('Length of the window', 900),
       network: Type.Optional(
-        Text('The network, for the limits `network` and `signup_network`', '203.0.113.0/24'),
+        Text('The network, for the limits `network`, `signup_network` and `llt_network`', '203.0.113.0/24'),
       ),
     },
   ),

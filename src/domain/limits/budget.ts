@@ -1,30 +1,38 @@
 import type { Sourced } from '../audit/source.ts';
 import { AuthError, type ErrorCode } from '../errors.ts';
-import type { LimitAttempt } from './limit-attempts.ts';
+import type { Counter, LimitAttempt } from './limit-attempts.ts';
 import type { Allowance } from './ports.ts';
 
 const TELLING: ErrorCode[] = ['username_taken', 'email_taken'];
 
+interface BudgetLimits {
+  user?: { limit: 'llt_budget' | 'profile_budget'; allowance: Allowance | null };
+  network?: { limit: 'signup_network' | 'llt_network'; allowance: Allowance | null };
+}
+
 /**
- * Limits how often an operation may succeed for one user or network. For operations that leave something in the stores:
+ * Limits how often an operation may succeed for one user and network. For operations that leave something in the stores:
  * a loop must not fill them. A refused operation leaves nothing, so it does not count, unless it tells that a name is
  * taken: a search for names is limited too.
- * @param allowance null for no limit.
  */
-export function makeBudget(
-  limitAttempt: LimitAttempt,
-  limit: 'llt_budget' | 'profile_budget' | 'signup_network',
-  allowance: Allowance | null,
-) {
-  /** @throws AuthError `rate_limited`, `unavailable`, and the errors of the task */
+export function makeBudget(limitAttempt: LimitAttempt, { user, network }: BudgetLimits) {
+  /**
+   * @param holder its network is null if it is not counted.
+   * @throws AuthError `rate_limited`, `unavailable`, and the errors of the task
+   */
   return function spend<Result>(
-    holder: { userId: number } | { network: string },
+    holder: { userId?: number; network?: string | null },
     from: Sourced,
     task: () => Promise<Result>,
   ): Promise<Result> {
-    const key = 'userId' in holder ? String(holder.userId) : holder.network;
+    const counters: Counter[] = [];
+    // The user first: a loop over a used budget must not hold slots of its network, not even for a moment.
+    if (user && holder.userId !== undefined)
+      counters.push({ ...user, key: String(holder.userId), subject: { userId: holder.userId } });
+    if (network && typeof holder.network === 'string')
+      counters.push({ ...network, key: holder.network, subject: { network: holder.network } });
     const counts = (error: unknown) => !(error instanceof AuthError) || TELLING.includes(error.code);
-    return limitAttempt({ counters: [{ limit, key, allowance, subject: holder }], from, counts }, task);
+    return limitAttempt({ counters, from, counts }, task);
   };
 }
 

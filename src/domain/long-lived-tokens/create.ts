@@ -14,7 +14,7 @@ import { parseDevice } from '../users/device-name.ts';
 interface CreateLongLivedPorts {
   tokens: Pick<TokenStore, 'addLongLived'>;
   tokenStates: Pick<TokenStateStore, 'preparePut' | 'put'>;
-  /** RATE_LIMIT_LLT. */
+  /** RATE_LIMIT_LLT and RATE_LIMIT_LLT_NETWORK. */
   budget: Budget;
   /** MAX_LLT_PER_USER. */
   maxTokens: number;
@@ -31,6 +31,12 @@ interface CreateLongLivedPorts {
 
 /** How often the limit of one user may be an event, in seconds: this limit has no window of its own. */
 const LIMIT_EVENT_WINDOW = 3600;
+
+export interface LongLivedOrigin {
+  from: Sourced;
+  /** The /24 or /48 whose creations are counted together; null if they are not counted. */
+  network: string | null;
+}
 
 export interface LongLivedGrant {
   userId: number;
@@ -79,14 +85,16 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     caller: Caller,
     device: string,
     kid: string,
-    from: Sourced,
+    { from, network }: LongLivedOrigin,
   ): Promise<LongLivedGrant> {
     refuse(ports, caller);
     const name = parseDevice(device);
     if (!name.ok) {
       throw new AuthError('validation_failed', { errors: [{ path: '/device', message: name.message }] });
     }
-    return ports.budget({ userId: caller.user.id }, from, () => create(caller, name.value, kid, from));
+    return ports.budget({ userId: caller.user.id, network }, from, () =>
+      create(caller, name.value, kid, from),
+    );
   };
 }
 

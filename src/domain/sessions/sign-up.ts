@@ -60,7 +60,6 @@ export function makeSignUp(ports: SignUpPorts) {
     const fields = parseRequest(request, ports);
 
     const { network, from } = request;
-    if (network === null) return create(request, fields);
     return ports.networkBudget({ network }, from, () => create(request, fields));
   }
 

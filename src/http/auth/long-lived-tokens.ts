@@ -6,6 +6,7 @@ import type { Bearer } from '../../domain/principal.ts';
 import type { CreateLongLived } from '../../domain/long-lived-tokens/create.ts';
 import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
 import { deviceNameOf } from '../caller/device.ts';
+import type { NetworkOf } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
 import { bearerOf, callerOf } from '../plugins/authenticate.ts';
 import type { TokenCodec } from '../token-codec.ts';
@@ -16,13 +17,14 @@ interface LongLivedTokensRoute {
   logOut: LogOut;
   endToken: EndToken;
   codec: TokenCodec;
+  networkOf: NetworkOf;
 }
 
 const createSchema = operation({
   operationId: 'createLongLivedToken',
   summary: 'Create a long-lived token for a device; it is shown this once',
   description:
-    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). `RATE_LIMIT_LLT` (100 an hour) limits how many a user creates, deleted ones included. With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
+    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). `RATE_LIMIT_LLT` (100 an hour) limits how many a user creates, and `RATE_LIMIT_LLT_NETWORK` (1,000 an hour) how many a network creates, deleted ones included. With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
   refuses: [
@@ -71,7 +73,7 @@ export const longLivedTokenRoutes: FastifyPluginCallbackTypebox<LongLivedTokensR
   options,
   done,
 ) => {
-  const { createLongLived, logOut, endToken, codec } = options;
+  const { createLongLived, logOut, endToken, codec, networkOf } = options;
 
   const { onRequest: authenticate, preValidation } = app.auth.change;
   const onRequest = [authenticate, app.refuseWhenStoreFull];
@@ -79,7 +81,8 @@ export const longLivedTokenRoutes: FastifyPluginCallbackTypebox<LongLivedTokensR
     // The record and the token name the same key, even if the keys change meanwhile.
     const signer = codec.signer('llt');
     const device = deviceNameOf(request.body.device, request.headers['user-agent']);
-    const granted = await createLongLived(callerOf(request), device, signer.kid, request);
+    const origin = { from: request, network: networkOf(request) };
+    const granted = await createLongLived(callerOf(request), device, signer.kid, origin);
     const { userId, tokenId, createdAt, expiresAt } = granted;
     const claims = longLivedClaims(userId, tokenId, createdAt, expiresAt);
     return { id: tokenId, longlived_token: signer.sign(claims) };

@@ -5,7 +5,7 @@ const SIGNS = {
   relay: 'a relay forwards an address that does not count',
   fewAddresses: 'nearly all logins come from a few private addresses',
   privateAddress:
-    'private addresses log in, and RATE_LIMIT_NETWORK and RATE_LIMIT_SIGNUP_NETWORK do not count them',
+    'private addresses log in: RATE_LIMIT_NETWORK, RATE_LIMIT_SIGNUP_NETWORK and RATE_LIMIT_LLT_NETWORK do not count them',
 };
 
 /** The log's one warning that limits by address may count many users as one. */

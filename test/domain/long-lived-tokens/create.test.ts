@@ -13,7 +13,16 @@ import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
-async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0, maxTokens = 2, budget = 100 } = {}) {
+const [HOME, OFFICE] = ['192.0.2.0/24', '198.51.100.0/24'];
+
+async function aService({
+  enabled = true,
+  maxAge = 0,
+  loginMaxAge = 0,
+  maxTokens = 2,
+  budget = 100,
+  network = 100,
+} = {}) {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
@@ -34,15 +43,17 @@ async function aService({ enabled = true, maxAge = 0, loginMaxAge = 0, maxTokens
         observe: UNOBSERVED,
         auditLimit: (_key, event) => events.push(event),
       }),
-      'llt_budget',
-      { count: budget, seconds: 3600 },
+      {
+        user: { limit: 'llt_budget', allowance: { count: budget, seconds: 3600 } },
+        network: { limit: 'llt_network', allowance: { count: network, seconds: 3600 } },
+      },
     ),
     audit: (event) => events.push(event),
     auditLimit: (_key, event) => events.push(event),
   });
   const caller = { ...aCaller(user, tokenId, generation), createdAt };
-  const create = (device = 'Kitchen', type: 'access' | 'llt' = 'access') =>
-    createLongLived({ ...caller, type }, device, 'a key', NO_REQUEST);
+  const create = (device = 'Kitchen', type: 'access' | 'llt' = 'access', from: string | null = HOME) =>
+    createLongLived({ ...caller, type }, device, 'a key', { from: NO_REQUEST, network: from });
   return { clock, tokens, tokenStates, session: tokenId, generation, events, create };
 }
 
@@ -115,6 +126,24 @@ test('deleted tokens count for the budget, refused ones do not, and a window lat
   t.match(events.at(-1), { event: 'limit.reached', limit: 'llt_budget', userId: 1, windowSeconds: 3600 });
   clock.pass(3_598_000);
   await create();
+});
+
+test('the budget of the network counts too, and neither takes from the other', async (t) => {
+  const { clock, events, create } = await aService({ maxTokens: 10, budget: 3, network: 2 });
+  await create();
+  await create();
+  const full = { code: 'rate_limited', retryAfter: 3600 };
+  for (let i = 0; i < 3; i++) await t.rejects(create(), full, 'nor does it take the user’s');
+  t.match(events.at(-1), { event: 'limit.reached', limit: 'llt_network', network: HOME });
+  clock.pass(1000);
+  await create('Kitchen', 'access', OFFICE);
+  const spent = { code: 'rate_limited', retryAfter: 3599 };
+  for (let i = 0; i < 3; i++) await t.rejects(create('Kitchen', 'access', OFFICE), spent);
+  await t.rejects(create('Kitchen', 'access', null), spent, 'a private address');
+  clock.pass(3_599_000);
+  await create('Kitchen', 'access', OFFICE);
+  const office = { code: 'rate_limited', retryAfter: 1 };
+  await t.rejects(create('Kitchen', 'access', OFFICE), office, 'two have succeeded there');
 });
 
 test('a long-lived token may not create another', async (t) => {

@@ -8,12 +8,12 @@
     nothing
   Errors: none of its own
 ]]
-local attempts = redis.call('GET', KEYS[1])
-if not attempts then return end
+local held = redis.call('GET', KEYS[1])
+local id = ':' .. ARGV[1]
+local first, last = string.find(held or '', id, 1, true)
+if not first then return end
 
-local held = {}
-for attempt in string.gmatch(attempts, '%S+') do
-  if string.match(attempt, ':(.*)') ~= ARGV[1] then table.insert(held, attempt) end
-end
-if #held == 0 then return redis.call('DEL', KEYS[1]) end
-redis.call('SET', KEYS[1], table.concat(held, ' '), 'PX', math.max(1, redis.call('PTTL', KEYS[1])))
+-- A time in milliseconds has 13 digits until the year 2286.
+held = string.sub(held, 1, first - 14) .. string.sub(held, last + 2)
+if held == '' then return redis.call('DEL', KEYS[1]) end
+redis.call('SET', KEYS[1], held, 'PX', math.max(1, redis.call('PTTL', KEYS[1])))
