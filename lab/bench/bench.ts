@@ -19,15 +19,15 @@
  * --peers            compares with other products instead (peers/); takes --json, --save and --smoke
  */
 import { parseArgs } from 'node:util';
+import { print, save } from '../table.ts';
 import { measureBytes } from './bytes.ts';
 import { changesBetween, hasFailed, makeDocument } from './document.ts';
 import { measureFlood } from './flood.ts';
 import { measureLoginTimes } from './login-times.ts';
 import { measureMemory } from './memory.ts';
 import { CONNECTIONS, YARDSTICKS } from './operations.ts';
-import { committedFigures, saveFigures } from './page.ts';
 import { benchPeers } from './peers/peers.ts';
-import { reportText } from './report.ts';
+import { benchText, committedFigures, figuresOf, FIGURES, PAGE, withoutRuler } from './report.ts';
 import { amount, limit, type Amount } from './settings.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
 import { makeWorld, type World } from './world.ts';
@@ -86,10 +86,9 @@ async function benchParts(): Promise<number> {
   );
   const committed = isMeasured ? committedFigures() : undefined;
   const changes = committed ? changesBetween(document, committed) : null;
-  process.stdout.write(
-    flags.json ? `${JSON.stringify({ ...document, changes })}\n` : reportText(document, committed),
-  );
-  if (flags.save) await saveFigures(document);
+  await print(flags.json, { ...document, changes }, benchText(document, committed));
+  const result = withoutRuler(document);
+  if (flags.save) await save(PAGE, figuresOf(result), { name: FIGURES, result });
   return hasFailed(document) ? 1 : 0;
 }
 

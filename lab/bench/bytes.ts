@@ -1,8 +1,8 @@
+import type { Table } from '../table.ts';
 import type { Check } from './document.ts';
 import { measurePostgresBytes, type PostgresBytes } from './postgres-bytes.ts';
 import { measureRedisBytes, type RedisBytes } from './redis-bytes.ts';
 import { limit } from './settings.ts';
-import type { Table } from './tables.ts';
 
 export interface BytesReport {
   redis: RedisBytes;
@@ -39,22 +39,21 @@ export function byteChecks({ redis, postgres }: BytesReport): Check[] {
 }
 
 export function bytesTable({ redis, postgres }: BytesReport): Table {
-  const round = (value: number) => value.toFixed(0);
   const refreshed = `refreshed ${postgres.refreshes} times`;
   const { hot, vacuums } = postgres;
   return {
     title: `Bytes of each of ${redis.sessions.toLocaleString('en-US')} sessions`,
     head: ['store', 'what', 'bytes', ''],
     rows: [
-      ['Redis', 'key of a session', round(redis.session), `MEMORY USAGE; ${redis.encoding}`],
-      ['Redis', 'growth of used_memory', round(redis.used), 'with the expiry and the tables of keys'],
-      ['Redis', 'key of a user', round(redis.user), 'once for all sessions of the user'],
-      ['PostgreSQL', 'token with indexes, new', round(postgres.fresh), ''],
+      ['Redis', 'key of a session', redis.session, `MEMORY USAGE; ${redis.encoding}`],
+      ['Redis', 'growth of used_memory', redis.used, 'with the expiry and the tables of keys'],
+      ['Redis', 'key of a user', redis.user, 'once for all sessions of the user'],
+      ['PostgreSQL', 'token with indexes, new', postgres.fresh, ''],
       [
-        ...['PostgreSQL', `token with indexes, ${refreshed}`, round(postgres.refreshed)],
+        ...['PostgreSQL', `token with indexes, ${refreshed}`, postgres.refreshed],
         `${(100 * hot).toFixed(1)}% of updates wrote no index entry; ${vacuums} autovacuums`,
       ],
-      ...postgres.parts.map(({ name, bytes }) => ['PostgreSQL', `of these, ${name}`, round(bytes), '']),
+      ...postgres.parts.map(({ name, bytes }) => ['PostgreSQL', `of these, ${name}`, bytes, '']),
     ],
   };
 }

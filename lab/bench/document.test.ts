@@ -4,8 +4,8 @@ import { test } from 'tap';
 import { readDocument as readFile, ROOT } from '../../test/support/documents.ts';
 import { changesBetween, hasFailed, makeDocument, readDocument, type Parts } from './document.ts';
 import type { Operation } from './operations.ts';
-import { committedFigures, pageWith } from './page.ts';
-import { reportText } from './report.ts';
+import { pageWith } from '../table.ts';
+import { benchText, committedFigures, figuresOf } from './report.ts';
 import type { Figures } from './contender.ts';
 import type { OperationReport } from './speed.ts';
 import { sampleOf } from './statistics.ts';
@@ -45,12 +45,12 @@ test('a share below its limit fails the run, and one at the limit passes', (t) =
   const missed = documentOf(operation('verify', 'verify', seven(0.74)));
   t.match(missed.limits, [{ setting: 'BENCH_MIN_VERIFY', value: 0.74, limit: 0.75, isMet: false }]);
   t.equal(hasFailed(missed), true);
-  t.match(reportText(missed, null), /BENCH_MIN_VERIFY .* at least 0\.75 +0\.74 +FAIL/);
+  t.match(benchText(missed, null), /BENCH_MIN_VERIFY .* at least 0\.75 \| 0\.74 \| FAIL/);
 
   const met = documentOf(operation('verify', 'verify', seven(0.75)));
   t.match(met.limits, [{ isMet: true }]);
   t.equal(hasFailed(met), false);
-  t.match(reportText(met, null), /BENCH_MIN_VERIFY .* 0\.75 +pass/);
+  t.match(benchText(met, null), /BENCH_MIN_VERIFY .* 0\.75 \| pass/);
   t.end();
 });
 
@@ -97,14 +97,14 @@ test('a session fails above 200 bytes in Redis, or above 250 in PostgreSQL after
     );
   const met = documentWith(200, 250);
   t.equal(hasFailed(met), false);
-  t.match(reportText(met, null), /token with indexes, refreshed 10 times +250 +50\.0% of updates/);
+  t.match(benchText(met, null), /token with indexes, refreshed 10 times \| 250 \| 50\.0% of updates/);
   for (const [session, refreshed, setting] of [
     [200.5, 250, 'BENCH_MAX_REDIS_BYTES'],
     [200, 250.5, 'BENCH_MAX_POSTGRES_BYTES'],
   ] as const) {
     const missed = documentWith(session, refreshed);
     t.equal(hasFailed(missed), true);
-    t.match(reportText(missed, null), new RegExp(`${setting} .* at most .* FAIL`));
+    t.match(benchText(missed, null), new RegExp(`${setting} .* at most .* FAIL`));
   }
   t.end();
 });
@@ -134,9 +134,9 @@ test('a run is compared with the committed shares', (t) => {
     { operation: 'refresh', verdict: 'same' },
   ]);
   t.equal(changesBetween(now, then).length, 2, 'neither another yardstick nor a new operation');
-  t.match(reportText(now, then), /verify +0\.40 +0\.50 +-20\.0% +0\.\d+ +SLOWER/);
-  t.match(reportText(now, null), 'no figures are committed');
-  t.notMatch(reportText(now, undefined), 'committed');
+  t.match(benchText(now, then), /verify \| 0\.40 \| 0\.50 \| −20\.0% \| 0\.\d+ \| SLOWER/);
+  t.match(benchText(now, null), 'no figures are committed');
+  t.notMatch(benchText(now, undefined), 'committed');
   t.end();
 });
 
@@ -150,17 +150,17 @@ test('figures survive the file, and those of another version are left out', (t) 
 
 test('docs/benchmarks.md shows docs/benchmarks.json', async (t) => {
   const page = readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8');
-  t.equal(await pageWith(page, committedFigures()), page);
+  t.equal(await pageWith(page, figuresOf(committedFigures())), page);
 });
 
 test('new figures replace those on the page, and nothing else', async (t) => {
   const page = readFile('docs/benchmarks.md');
-  const first = await pageWith(page, documentOf(operation('verify', 'verify', seven(0.61))));
+  const first = await pageWith(page, figuresOf(documentOf(operation('verify', 'verify', seven(0.61)))));
   t.match(first, /\| verify +\| 18,300 +\|.*\| 0\.61 \(/);
   t.match(first, 'By `npm run bench -- --save`');
-  t.match(first, /Machine: .* UTC, \d+ cores/);
-  const second = await pageWith(first, documentOf(operation('verify', 'verify', seven(0.72))));
+  t.match(first, /Machine: .*, \d+ cores, Node/);
+  const second = await pageWith(first, figuresOf(documentOf(operation('verify', 'verify', seven(0.72)))));
   t.notMatch(second, '0.61');
-  t.equal(await pageWith(second, committedFigures()), page);
-  await t.rejects(pageWith('# No place\n', null), /no place for figures/);
+  t.equal(await pageWith(second, figuresOf(committedFigures())), page);
+  await t.rejects(pageWith('# No place\n', figuresOf(null)), /no place for figures/);
 });

@@ -1,4 +1,4 @@
-import os from 'node:os';
+import { thisMachine, type Machine } from '../table.ts';
 import { byteChecks, type BytesReport } from './bytes.ts';
 import { compare, type Change } from './comparison.ts';
 import type { FloodReport } from './flood.ts';
@@ -22,7 +22,7 @@ export interface Parts {
 export interface BenchDocument extends Parts {
   version: number;
   date: string;
-  machine: { cores: number; cpu: string; node: string };
+  machine: Machine;
   settings: { connections: number; rounds: number; seconds: number };
   limits: Check[];
 }
@@ -58,10 +58,6 @@ export function makeDocument(
     ...parts,
   };
   return JSON.parse(JSON.stringify(document, shortened)) as BenchDocument;
-}
-
-export function thisMachine(): BenchDocument['machine'] {
-  return { cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown', node: process.version };
 }
 
 /** Five digits: no figure is known better. */

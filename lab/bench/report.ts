@@ -1,38 +1,48 @@
-import { changesBetween, type BenchDocument } from './document.ts';
-import { changeTable, doubtsOf, machineLine, tablesOf, type Table } from './tables.ts';
+import { existsSync, readFileSync } from 'node:fs';
+import { machineText, reportText, sourceText, type Figures } from '../table.ts';
+import { changesBetween, readDocument, type BenchDocument } from './document.ts';
+import { changeTable, doubtsOf, tablesOf } from './tables.ts';
 
-/**
- * The tables for a terminal.
- * @param committed the figures to compare with; null if none are committed, undefined if these cannot be compared.
- */
-export function reportText(document: BenchDocument, committed: BenchDocument | null | undefined): string {
-  const tables = tablesOf(document);
-  if (committed) {
-    const changes = changeTable(changesBetween(document, committed));
-    if (changes.rows.length > 0) tables.push(changes);
-  }
-  const notes = [...doubtsOf(document), ...comparisonNotes(document, committed)];
-  const lines = [...notes.map((note) => `- ${note}`), machineLine(document)];
-  return `${tables.map(tableText).join('\n')}\n${lines.join('\n')}\n`;
+export const COMMAND = 'npm run bench -- --save';
+/** In docs/. */
+export const FIGURES = 'benchmarks.json';
+export const PAGE = 'benchmarks.md';
+const COMMITTED = new URL(`../../../docs/${FIGURES}`, import.meta.url).pathname;
+
+/** @returns null if no figures are committed. */
+export function committedFigures(): BenchDocument | null {
+  return existsSync(COMMITTED) ? readDocument(readFileSync(COMMITTED, 'utf8')) : null;
+}
+
+/** What is committed of a run. A ruler is no part of the project. */
+export function withoutRuler({ speed, ...others }: BenchDocument): BenchDocument {
+  const { floor = 0, service = 0 } = speed.resident;
+  return { ...others, speed: { ...speed, ruler: [], resident: { floor, service } } };
+}
+
+/** For docs/benchmarks.md. */
+export function figuresOf(document: BenchDocument | null): Figures {
+  return { [COMMAND]: document && benchText(document, undefined) };
+}
+
+/** @param committed the figures to compare with; null if none are committed, undefined to compare with none. */
+export function benchText(document: BenchDocument, committed: BenchDocument | null | undefined): string {
+  const { date, machine, settings } = document;
+  const changes = committed ? [changeTable(changesBetween(document, committed))] : [];
+  return reportText(
+    [...tablesOf(document), ...changes],
+    [...doubtsOf(document), ...comparisonNotes(document, committed)],
+    sourceText(date, machine, settingsText(settings)),
+  );
+}
+
+export function settingsText({ connections, rounds, seconds }: BenchDocument['settings']): string {
+  return `${connections} connections, medians of ${rounds} rounds of ${seconds} s`;
 }
 
 function comparisonNotes({ machine }: BenchDocument, committed: BenchDocument | null | undefined): string[] {
   if (committed === undefined) return [];
   if (committed === null) return ['no figures are committed to compare with (docs/benchmarks.json)'];
-  const { cores, cpu, node } = committed.machine;
-  if (cores === machine.cores && cpu === machine.cpu && node === machine.node) return [];
-  return [`the committed figures are of another machine: ${machineLine(committed)}`];
-}
-
-/** Columns of equal width; figures to the right. */
-export function tableText({ title, head, rows }: Table): string {
-  const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]?.length ?? 0)));
-  const isNumber = head.map((_, at) => rows.every((row) => /^[+-]?[\d.,]*( \(.*\))?%?$/.test(row[at] ?? '')));
-  const lines = [head, ...rows].map((row) =>
-    row
-      .map((cell, at) => (isNumber[at] ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
-  return `${title}\n  ${lines.join('\n  ')}\n`;
+  const theirs = machineText(committed.machine);
+  return theirs === machineText(machine) ? [] : [`the committed figures are of another machine: ${theirs}`];
 }

@@ -1,11 +1,13 @@
 /**
  * `npm run bench:verifier`: what `verify` of @latchkey/verifier takes with and without its cache of tokens, and the
  * memory of a cached token, also with as many roles as there may be. Against the fake Latchkey of the tests, because nothing is asked while the feed works.
+ * `--json`: one line of JSON.
  */
 import { createVerifier } from '@latchkey/verifier';
-import { availableParallelism, cpus } from 'node:os';
+import { parseArgs } from 'node:util';
 import { collectGarbage } from '../../test/support/collect-garbage.ts';
 import { fakeLatchkey } from '../../test/support/fake-latchkey.ts';
+import { print, reportText, sourceText, spread, thisMachine } from '../table.ts';
 import { sampleOf } from './statistics.ts';
 
 const ROUNDS = 15;
@@ -13,6 +15,7 @@ const TOKENS = 2000;
 /** For the memory. */
 const MANY = 10_000;
 
+const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
 const endings: (() => unknown)[] = [];
 const fake = await fakeLatchkey({ teardown: (end) => endings.push(end) });
 const latchkey = { issuer: fake.url, audience: 'latchkey', client: fake.client };
@@ -31,13 +34,8 @@ async function time(verifier: typeof cached): Promise<number> {
   return ((performance.now() - since) * 1000) / TOKENS;
 }
 
-function line(name: string, times: number[]): string {
-  const { median, low, high } = sampleOf(times);
-  return `${name}: ${median.toFixed(1)} µs (quartiles ${low.toFixed(1)} and ${high.toFixed(1)})\n`;
-}
-
-/** Of these tokens in a new cache. */
-async function memory(some: readonly string[]): Promise<string> {
+/** Bytes of each of these tokens in a new cache. */
+async function memory(some: readonly string[]) {
   const verifier = createVerifier({ ...latchkey, tokenCache: { bytes: Number.MAX_SAFE_INTEGER } });
   await verifier.ready();
   await collectGarbage();
@@ -46,7 +44,7 @@ async function memory(some: readonly string[]): Promise<string> {
   await collectGarbage();
   const bytes = (process.memoryUsage().heapUsed - before) / MANY;
   await verifier.close();
-  return `memory: ${bytes.toFixed(0)} bytes for a cached token of ${some[0]?.length} characters\n`;
+  return { characters: some[0]?.length ?? 0, bytes };
 }
 
 const [uncachedTimes, cachedTimes]: [number[], number[]] = [[], []];
@@ -54,13 +52,29 @@ for (let round = 0; round < ROUNDS; round++) {
   uncachedTimes.push(await time(without));
   cachedTimes.push(await time(cached));
 }
-process.stdout.write(
-  `Node ${process.version}, ${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown'}, ES256, ${ROUNDS} rounds\n` +
-    line('without the cache', uncachedTimes) +
-    line('cached', cachedTimes) +
-    (await memory(tokens)) +
-    (await memory(await signed({ roles: Array.from({ length: 32 }, (_, i) => `role-${i}`) }))),
-);
+const roles = Array.from({ length: 32 }, (_, i) => `role-${i}`);
+const result = {
+  ...{ date: new Date().toISOString(), machine: thisMachine() },
+  micros: { uncached: sampleOf(uncachedTimes), cached: sampleOf(cachedTimes) },
+  memory: [await memory(tokens), await memory(await signed({ roles }))],
+};
+const tables = [
+  {
+    title: 'verify, microseconds of a token',
+    head: ['', 'µs'],
+    rows: [
+      ['without the cache', spread(result.micros.uncached, 1)],
+      ['cached', spread(result.micros.cached, 1)],
+    ],
+  },
+  {
+    title: 'Memory of a cached token',
+    head: ['characters', 'bytes'],
+    rows: result.memory.map(({ characters, bytes }) => [characters, bytes]),
+  },
+];
+const source = sourceText(result.date, result.machine, `ES256, medians of ${ROUNDS} rounds`);
+await print(flags.json, result, reportText(tables, [], source));
 
 await Promise.all([without.close(), cached.close()]);
 for (const end of endings) await end();

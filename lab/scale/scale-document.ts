@@ -1,4 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs';
 import os from 'node:os';
+import { thisMachine, type Machine } from '../table.ts';
 import type { UserFigure } from './big-user.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
@@ -17,7 +19,7 @@ export interface SessionsFigure {
 
 interface Measured<Of> {
   figures: Of[];
-  machine: Machine;
+  machine: LoadedMachine;
 }
 
 /** docs/scaling.json: the parts that have been measured. */
@@ -31,22 +33,21 @@ export interface ScaleDocument {
   mixed?: Measured<MixedFigure>;
 }
 
-interface Machine {
-  cpu: string;
-  cores: number;
-  node: string;
+interface LoadedMachine extends Machine {
   /** The mean number of runnable threads in the last five minutes, the load generator's included. */
   load: number;
   at: string;
 }
 
-export function machineNow(): Machine {
-  const cpus = os.cpus();
-  return {
-    cpu: cpus[0]?.model.trim() ?? 'unknown CPU',
-    cores: cpus.length,
-    node: process.version,
-    load: os.loadavg()[1] ?? NaN,
-    at: new Date().toISOString().slice(0, 10),
-  };
+export function machineNow(): LoadedMachine {
+  return { ...thisMachine(), load: os.loadavg()[1] ?? NaN, at: new Date().toISOString().slice(0, 10) };
+}
+
+/** In docs/. */
+export const FIGURES = 'scaling.json';
+const COMMITTED = new URL(`../../../docs/${FIGURES}`, import.meta.url).pathname;
+
+/** The committed figures of every part that has been measured. */
+export function committedFigures(): ScaleDocument {
+  return existsSync(COMMITTED) ? (JSON.parse(readFileSync(COMMITTED, 'utf8')) as ScaleDocument) : {};
 }

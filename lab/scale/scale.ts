@@ -5,25 +5,36 @@
  * Arguments: the parts to run, all by default: replicas connections sessions cold tokens proxied mixed.
  *
  * --json    one line of JSON
- * --save    writes these parts to docs/scaling.json, and the tables and charts of docs/scaling.md
+ * --save    writes these parts to docs/scaling.json, and the tables of docs/scaling.md
  * --smoke   only shows that it runs
+ * --costs   measures nothing: prints the costs of the plan, which follow from the committed figures, as JSON; with --save,
+ *           writes them to src/domain/sizing/costs.ts, and what the plan makes of them to docs/scaling.md
  */
 import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
+import { print, save } from '../table.ts';
 import { measureBigUser } from './big-user.ts';
+import { measuredCosts, writeCosts } from './costs.ts';
 import { measure, type Bench } from './measure.ts';
 import { measureMixed, MIXED, SMOKE_MIX } from './mixed.ts';
-import { saveFigures } from './page.ts';
 import { populate } from './population.ts';
 import { measureProxied } from './proxied.ts';
-import { machineNow, PARTS, type Part, type ScaleDocument } from './scale-document.ts';
+import {
+  committedFigures,
+  FIGURES,
+  machineNow,
+  PARTS,
+  type Part,
+  type ScaleDocument,
+} from './scale-document.ts';
 import { amount, list } from './settings.ts';
 import { openStoreMeter } from './stores.ts';
-import { reportText } from './tables.ts';
+import { figuresOf, scaleText } from './tables.ts';
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    costs: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     save: { type: 'boolean', default: false },
     smoke: { type: 'boolean', default: false },
@@ -42,24 +53,39 @@ const FEW = flags.smoke ? 200 : 1000;
 // Ctrl-C also ends the servers. Then the load fails, and the usual cleanup runs.
 process.once('SIGINT', () => undefined);
 
-const world = await makeWorld();
-const meter = await openStoreMeter(world);
-const bench: Bench = {
-  ...{ world, meter, rounds: amount('SCALE_ROUNDS', flags.smoke) },
-  seconds: amount('SCALE_SECONDS', flags.smoke),
-  hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
-  reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),
-};
-try {
-  const document = await measureAll();
-  process.stdout.write(flags.json ? `${JSON.stringify(document)}\n` : reportText(document));
-  if (flags.save) await saveFigures(document);
-} finally {
-  await meter.close();
-  await world.close();
+if (flags.costs) await showCosts();
+else await measureParts();
+
+async function showCosts(): Promise<void> {
+  const costs = measuredCosts();
+  await print(true, costs, '');
+  if (!flags.save) return;
+  await writeCosts(costs);
+  await save('scaling.md', figuresOf(committedFigures(), costs));
 }
 
-async function measureAll(): Promise<ScaleDocument> {
+async function measureParts(): Promise<void> {
+  const world = await makeWorld();
+  const meter = await openStoreMeter(world);
+  const bench: Bench = {
+    ...{ world, meter, rounds: amount('SCALE_ROUNDS', flags.smoke) },
+    seconds: amount('SCALE_SECONDS', flags.smoke),
+    hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
+    reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),
+  };
+  try {
+    const document = await measureAll(bench);
+    await print(flags.json, document, scaleText(document));
+    const result = { ...committedFigures(), ...document };
+    if (flags.save) await save('scaling.md', figuresOf(result), { name: FIGURES, result });
+  } finally {
+    await meter.close();
+    await world.close();
+  }
+}
+
+async function measureAll(bench: Bench): Promise<ScaleDocument> {
+  const { world, meter } = bench;
   const document: ScaleDocument = {};
   const note = async <Name extends Part>(part: Name, work: () => Promise<ScaleDocument[Name]>) => {
     if (!wants(part)) return;

@@ -1,59 +1,50 @@
 import type { Sample } from '../bench/statistics.ts';
-import type { Table } from '../bench/tables.ts';
-import { COSTS } from '../../src/domain/sizing/costs.ts';
+import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
+import { count, mib, percent, reportText, sourceText, type Figures, type Table } from '../table.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
 import { OPERATIONS } from './workloads.ts';
-import type { Part, ScaleDocument } from './scale-document.ts';
+import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 
-/** The tables of each measured part. */
-export function tablesOf(document: ScaleDocument): { part: Part; tables: Table[] }[] {
-  const { replicas, connections, sessions, cold, tokens, proxied, mixed } = document;
-  return [
-    ...(replicas
-      ? [
-          {
-            part: 'replicas' as const,
-            tables: [loadTable('Replicas', 'replicas', replicas.figures), idleTable(replicas.idle)],
-          },
-        ]
-      : []),
-    ...(connections
-      ? [
-          {
-            part: 'connections' as const,
-            tables: [loadTable('Connections', 'connections', connections.figures)],
-          },
-        ]
-      : []),
-    ...(sessions
-      ? [
-          {
-            part: 'sessions' as const,
-            tables: [
-              loadTable(
-                'Sessions',
-                'sessions',
-                sessions.figures.flatMap(({ figures }) => figures),
-              ),
-              bytesTable(sessions.figures),
-            ],
-          },
-        ]
-      : []),
-    ...(cold
-      ? [{ part: 'cold' as const, tables: [loadTable('Cold refreshes', 'replicas', cold.figures)] }]
-      : []),
-    ...(tokens ? [{ part: 'tokens' as const, tables: [tokensTable(tokens.figures)] }] : []),
-    ...(proxied ? [{ part: 'proxied' as const, tables: [proxiedTable(proxied.figures)] }] : []),
-    ...(mixed ? [{ part: 'mixed' as const, tables: [mixedTable(mixed.figures), bytesCheck(sessions)] }] : []),
-  ];
+/** For docs/scaling.md: each part by the command that measures it. @param costs of the plan, which `mixed` checks. */
+export function figuresOf(document: ScaleDocument, costs = COSTS): Figures {
+  const texts = PARTS.map((part) => [`npm run scale -- ${part} --save`, partText(part, document, costs)]);
+  return Object.fromEntries(texts) as Figures;
 }
 
-export function loadTable(
+/** For the terminal: what has been measured. */
+export function scaleText(document: ScaleDocument): string {
+  return PARTS.flatMap((part) => partText(part, document, COSTS) ?? []).join('\n\n');
+}
+
+function partText(part: Part, document: ScaleDocument, costs: Costs): string | null {
+  const { machine } = document[part] ?? {};
+  if (!machine) return null;
+  const source = sourceText(machine.at, machine, `load average ${machine.load.toFixed(1)}`);
+  return reportText(tablesOf(document, costs)[part] ?? [], [], source);
+}
+
+/** The tables of each measured part. */
+function tablesOf(document: ScaleDocument, costs: Costs): Partial<Record<Part, Table[]>> {
+  const { replicas, connections, sessions, cold, tokens, proxied, mixed } = document;
+  const held = sessions?.figures.flatMap(({ figures }) => figures) ?? [];
+  return {
+    ...(replicas && {
+      replicas: [loadTable('Replicas', 'replicas', replicas.figures), idleTable(replicas.idle)],
+    }),
+    ...(connections && { connections: [loadTable('Connections', 'connections', connections.figures)] }),
+    ...(sessions && { sessions: [loadTable('Sessions', 'sessions', held), bytesTable(sessions.figures)] }),
+    ...(cold && { cold: [loadTable('Cold refreshes', 'replicas', cold.figures)] }),
+    ...(tokens && { tokens: [tokensTable(tokens.figures)] }),
+    ...(proxied && { proxied: [proxiedTable(proxied.figures)] }),
+    ...(mixed && { mixed: [mixedTable(mixed.figures, costs), bytesCheck(sessions, costs)] }),
+  };
+}
+
+function loadTable(
   title: string,
   vary: 'replicas' | 'connections' | 'sessions',
   figures: readonly Figure[],
@@ -63,16 +54,17 @@ export function loadTable(
     title,
     head,
     rows: figures.map((figure) => [
-      ...[figure.operation, count(figure[vary]), spread(figure.perSecond), spread(figure.micros)],
-      ...[spread(figure.redisMicros), spread(figure.postgresMicros)],
+      ...[figure.operation, figure[vary], figure.perSecond],
+      ...[figure.micros, figure.redisMicros, figure.postgresMicros],
     ]),
   };
 }
 
 /** Thousandths of a core. */
 function idleTable({ replica, redis, postgres }: IdleFigure): Table {
-  const thousandths = ({ median, low, high }: Sample) =>
-    spread({ median: median * 1000, low: low * 1000, high: high * 1000 });
+  const thousandths = ({ median, low, high }: Sample) => ({
+    ...{ median: median * 1000, low: low * 1000, high: high * 1000 },
+  });
   return {
     title: 'Without requests, thousandths of a core',
     head: ['one replica', 'Redis, for each replica', 'PostgreSQL, for each replica'],
@@ -88,8 +80,8 @@ function bytesTable(figures: NonNullable<ScaleDocument['sessions']>['figures']):
       ...['Redis, all', '`tokens`, all'],
     ],
     rows: figures.map(({ sessions, bytes }) => [
-      ...[count(sessions), count(bytes.redis / sessions), count(bytes.tokens / sessions)],
-      ...[count((2 * bytes.users) / sessions), count((2 * bytes.devices) / sessions)],
+      ...[sessions, bytes.redis / sessions, bytes.tokens / sessions],
+      ...[(2 * bytes.users) / sessions, (2 * bytes.devices) / sessions],
       ...[mib(bytes.redis), mib(bytes.tokens)],
     ]),
   };
@@ -100,7 +92,11 @@ function tokensTable(figures: NonNullable<ScaleDocument['tokens']>['figures']): 
     title: 'Tokens of one user',
     head: ['operation', 'tokens', 'ms', 'replica CPU ms', 'PostgreSQL CPU ms'],
     rows: figures.map(({ operation, tokens, took, cpu, postgres }) => [
-      ...[operation, count(tokens), spread(took), spread(cpu), spread(postgres)],
+      operation,
+      tokens,
+      took,
+      cpu,
+      postgres,
     ]),
   };
 }
@@ -110,21 +106,16 @@ function proxiedTable(figures: readonly ProxiedFigure[]): Table {
     title: 'Two event loops behind nginx',
     head: ['operation', 'way', 'requests/s', 'CPU µs of both', 'nginx CPU µs'],
     rows: figures.map(({ operation, way, perSecond, micros, proxyMicros }) => [
-      ...[operation, way, spread(perSecond), spread(micros), spread(proxyMicros)],
+      ...[operation, way, perSecond, micros, proxyMicros],
     ]),
   };
 }
 
 /** The model beside mixes that it was not fitted to. */
-function mixedTable(figures: readonly MixedFigure[]): Table {
-  const head = ['set-up', 'requests/s', 'of the plan', 'planned', 'measured', 'error'];
-  const row = (setUp: string, perSecond: string, what: string, planned: number, measured: Sample) => [
-    ...[setUp, perSecond, what, count(planned), spread(measured)],
-    signedPercent(planned / measured.median - 1),
-  ];
+function mixedTable(figures: readonly MixedFigure[], costs: Costs): Table {
   return {
     title: 'The plan beside the measurement',
-    head,
+    head: ['set-up', 'requests/s', 'of the plan', 'planned', 'measured', 'error'],
     rows: figures.flatMap((figure) => {
       const { replicas, connections, sessions, requests, perSecond } = figure;
       const setUp =
@@ -132,29 +123,26 @@ function mixedTable(figures: readonly MixedFigure[]): Table {
         OPERATIONS.filter((operation) => requests[operation] > 0)
           .map((operation) => `${requests[operation] / 10}% ${operation}`)
           .join(', ');
-      const planned = plannedCost(figure);
-      const rate = count(perSecond.median);
+      const planned = plannedCost(figure, costs);
+      const row = (what: string, plan: number, measured: number | Sample) => {
+        const middle = typeof measured === 'number' ? measured : measured.median;
+        return [what, plan, measured, percent(plan / middle - 1)];
+      };
       return [
-        row(setUp, rate, 'CPU µs of the replicas for a request', planned.micros, figure.micros),
-        row('the same', rate, 'CPU µs of Redis for a request', planned.redisMicros, figure.redisMicros),
-        row(
-          'the same',
-          rate,
-          'CPU µs of PostgreSQL for a request',
-          planned.postgresMicros,
-          figure.postgresMicros,
-        ),
-        [
-          ...['the same', rate, 'rows for 1,000 requests, at most', count(planned.rows)],
-          ...[count(1000 * figure.rows), signedPercent(planned.rows / (1000 * figure.rows) - 1)],
-        ],
-      ];
+        row('CPU µs of the replicas for a request', planned.micros, figure.micros),
+        row('CPU µs of Redis for a request', planned.redisMicros, figure.redisMicros),
+        row('CPU µs of PostgreSQL for a request', planned.postgresMicros, figure.postgresMicros),
+        row('rows for 1,000 requests, at most', planned.rows, 1000 * figure.rows),
+      ].map((cells, i) => [i === 0 ? setUp : 'the same', perSecond.median, ...cells]);
     }),
   };
 }
 
 /** CPU microseconds and rows of the mix, by the model, at the rate that was measured. */
-export function plannedCost({ sessions, requests, replicas, perSecond }: MixedFigure): {
+function plannedCost(
+  { sessions, requests, replicas, perSecond }: MixedFigure,
+  costs: Costs,
+): {
   micros: number;
   redisMicros: number;
   postgresMicros: number;
@@ -167,9 +155,9 @@ export function plannedCost({ sessions, requests, replicas, perSecond }: MixedFi
     ...{ logins: each('login'), verifies: each('verify') },
     ...{ refreshes: each('refresh') + coldRefreshes, coldRefreshes },
   };
-  const { idle } = COSTS;
+  const { idle } = costs;
   // Half of the sessions verify (mixed.ts).
-  const cores = coresOf(rates, isRemembered(sessions / 2), COSTS);
+  const cores = coresOf(rates, isRemembered(sessions / 2), costs);
   const perRequest = (used: number) => (used * 1e6) / perSecond.median;
   return {
     micros: perRequest(cores.loop + cores.hash + idle.replica * replicas),
@@ -180,14 +168,14 @@ export function plannedCost({ sessions, requests, replicas, perSecond }: MixedFi
 }
 
 /** Bytes of the largest number of sessions, which was not fitted. */
-function bytesCheck(sessions: ScaleDocument['sessions']): Table {
+function bytesCheck(sessions: ScaleDocument['sessions'], costs: Costs): Table {
   const figure = sessions?.figures.at(-1);
   const head = ['store', 'planned', 'measured', 'error'];
   if (!figure) return { title: 'Bytes', head, rows: [] };
-  const { redisSession, redisUser, token, user, knownDevice } = COSTS.bytes;
+  const { redisSession, redisUser, token, user, knownDevice } = costs.bytes;
   const row = (store: string, planned: number, measured: number) => [
     ...[store, mib(planned), mib(measured)],
-    signedPercent(planned / measured - 1),
+    percent(planned / measured - 1),
   ];
   return {
     title: `Bytes of ${count(figure.sessions)} sessions, two of each user`,
@@ -199,33 +187,4 @@ function bytesCheck(sessions: ScaleDocument['sessions']): Table {
       row('`known_devices`', (figure.sessions / 2) * knownDevice, figure.bytes.devices),
     ],
   };
-}
-
-function signedPercent(share: number): string {
-  return `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(0)}%`;
-}
-
-/** For the terminal. */
-export function reportText(document: ScaleDocument): string {
-  const text = tablesOf(document)
-    .flatMap(({ tables }) => tables)
-    .map(({ title, head, rows }) => `${title}\n${[head, ...rows].map((row) => row.join('\t')).join('\n')}`);
-  return `${text.join('\n\n')}\n`;
-}
-
-function count(value: number): string {
-  return Math.round(value).toLocaleString('en-US');
-}
-
-function mib(bytes: number): string {
-  return `${count(bytes / 1024 ** 2)} MiB`;
-}
-
-/** The median with the range of the middle half. */
-export function spread({ median, low, high }: Sample): string {
-  if (!Number.isFinite(median)) return '–';
-  const digits = median < 10 ? 1 : 0;
-  const of = (value: number) =>
-    value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  return `${of(median)} (${of(low)}–${of(high)})`;
 }

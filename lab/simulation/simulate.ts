@@ -1,20 +1,21 @@
+import { parseArgs } from 'node:util';
+import { print, reportText, type Table } from '../table.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
 import { RULES, type Rule } from './rules.ts';
 import { THIEVES, type Kind } from './thief.ts';
 
-// `npm run simulate`: the two tables of docs/rotation.md.
+// `npm run simulate`: the two tables of docs/rotation.md. `--json`: one line of JSON.
 const REFRESHES = 20_000;
 const THEFTS = 40;
 
-function table(title: string, rows: string[][]): void {
-  const head = [title, ...RULES.map(({ name }) => name)];
-  const line = (cells: string[]) => `| ${cells.join(' | ')} |\n`;
-  process.stdout.write(line(head) + line(head.map(() => '---')) + rows.map(line).join('') + '\n');
+const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+
+function secondsUntilFound(rule: Rule, kind: Kind, client: string): (number | null)[] {
+  return Array.from({ length: THEFTS }, (_, index) => untilFound(rule, { kind, client }, index + 1).seconds);
 }
 
-function found(rule: Rule, kind: Kind, client: string): string {
-  const results = Array.from({ length: THEFTS }, (_, index) => untilFound(rule, { kind, client }, index + 1));
-  const times = results.flatMap(({ seconds }) => (seconds === null ? [] : [seconds])).sort((a, b) => a - b);
+function foundText(seconds: readonly (number | null)[]): string {
+  const times = seconds.filter((each) => each !== null).sort((a, b) => a - b);
   const never = THEFTS - times.length;
   if (times.length === 0) return 'never';
   const median = inWords(times[times.length >> 1] ?? 0);
@@ -26,22 +27,33 @@ function inWords(seconds: number): string {
   return seconds < 60 ? `${seconds.toFixed(0)} s` : `${(seconds / 60).toFixed(1)} min`;
 }
 
-table(
-  'false sign-outs per 1,000 refreshes',
-  NETWORKS.map((network) => [
-    network.name,
-    ...RULES.map(({ rule }) => falseSignOuts(rule, network, REFRESHES).perThousand.toFixed(2)),
-  ]),
+const rules = RULES.map(({ name }) => name);
+const signOuts = NETWORKS.map((network) => ({
+  network: network.name,
+  perThousand: RULES.map(({ rule }) => falseSignOuts(rule, network, REFRESHES).perThousand),
+}));
+const thieves = THIEVES.flatMap((kind) =>
+  [
+    ['elsewhere', 'from another client'],
+    ['home', "from the owner's client"],
+  ].map(([client = '', where = '']) => ({
+    thief: `${kind}, ${where}`,
+    secondsUntilFound: RULES.map(({ rule }) => secondsUntilFound(rule, kind, client)),
+  })),
 );
-table(
-  'time until the thief is found: median (longest)',
-  THIEVES.flatMap((kind) =>
-    [
-      ['elsewhere', 'from another client'],
-      ['home', "from the owner's client"],
-    ].map(([client = '', where = '']) => [
-      `${kind}, ${where}`,
-      ...RULES.map(({ rule }) => found(rule, kind, client)),
+const tables: Table[] = [
+  {
+    title: 'False sign-outs per 1,000 refreshes',
+    head: ['network', ...rules],
+    rows: signOuts.map(({ network, perThousand }) => [
+      network,
+      ...perThousand.map((each) => each.toFixed(2)),
     ]),
-  ),
-);
+  },
+  {
+    title: 'Time until the thief is found: median (longest)',
+    head: ['thief', ...rules],
+    rows: thieves.map(({ thief, secondsUntilFound: seconds }) => [thief, ...seconds.map(foundText)]),
+  },
+];
+await print(flags.json, { rules, signOuts, thieves }, reportText(tables, [], ''));

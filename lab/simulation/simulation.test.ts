@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { test } from 'tap';
+import { readDocument } from '../../test/support/documents.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
 import { forkingGrace, oneTimeUse, ours } from './rules.ts';
 import { THIEVES } from './thief.ts';
@@ -51,5 +53,23 @@ test("with the window on, a thief at the owner's address just behind the owner i
   const { seconds, pairs } = untilFound(ours(10), { kind, client: 'home' }, 1);
   t.equal(seconds, null);
   t.ok(pairs > 90, `${pairs} pairs in a day`);
+  t.end();
+});
+
+test('docs/rotation.md shows what the simulation prints, and the picture of the README has its figures', (t) => {
+  const script = new URL('./simulate.js', import.meta.url).pathname;
+  const { stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8' });
+  t.ok(stdout.length > 0 && readDocument('docs/rotation.md').includes(stdout), 'docs/rotation.md');
+
+  const [, signOuts = ''] = stdout.split('\n\n');
+  const [rules = [], , ...rows] = signOuts
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const shown = ['ours, window 10', '30 s grace, same pair', '10 s grace, same pair', 'strict one-time use'];
+  const picture = readDocument('docs/images/sign-outs.svg');
+  t.strictSame(
+    [...picture.matchAll(/class="value \w+"[^>]*>([\d.]+)</g)].map(([, value]) => value),
+    rows.flatMap((cells) => shown.map((rule) => cells[rules.indexOf(rule)])),
+  );
   t.end();
 });

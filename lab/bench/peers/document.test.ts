@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { ROOT } from '../../../test/support/documents.ts';
 import { entriesOf, makePeersDocument, readPeersDocument, type PeersDocument } from './document.ts';
-import { committedPeers, pageWithPeers } from './page.ts';
-import { peersText } from './report.ts';
+import { pageWith } from '../../table.ts';
 import type { BenchedServer, Entrant, PeerOperation } from './servers.ts';
+import { committedPeers, peerFigures, peersText } from './tables.ts';
 
 const WORK = { commands: { GET: 3 }, transactions: 0 };
 
@@ -71,9 +71,9 @@ test('the report says what a request costs, what is missing and what is doubtful
   );
   t.match(
     text,
-    /verify +better-auth +1\.2\.3 +1,000 \(750–1,500\) +1,000 +20\.0 \(15\.0–30\.0\) +20\.0 \(15/,
+    /verify \| better-auth \| 1\.2\.3 \| 1,000 \(750–1,500\) \| 1,000 \| 20\.0 \(15\.0–30\.0\) \| 20\.0 \(15/,
   );
-  t.match(text, /verify +better-auth +`POST \/token` +3 GET +0 +none/);
+  t.match(text, /verify \| better-auth \| `POST \/token` \| 3 GET \| 0 \| none/);
   t.match(text, '- Glewlwyd is not installed');
   t.match(text, 'better-auth, verify: the server got 0.40 of a core: the machine was busy');
   t.match(text, 'better-auth, verify: noisy, the middle half of the rounds spans 75%');
@@ -92,10 +92,10 @@ test('figures of peers survive the file, and those of another version are left o
 
 test('docs/benchmarks.md shows docs/benchmarks-peers.json', async (t) => {
   const page = readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8');
-  t.equal(await pageWithPeers(page, committedPeers()), page);
+  t.equal(await pageWith(page, peerFigures(committedPeers())), page);
   const other = documentOf('verify', [entrant('Latchkey', [40]), entrant('better-auth', [2])]);
-  const changed = await pageWithPeers(page, other);
+  const changed = await pageWith(page, peerFigures(other));
   t.match(changed, /\| verify +\| better-auth +\| 1\.2\.3/);
-  t.equal(await pageWithPeers(changed, committedPeers()), page, 'nothing else has changed');
-  await t.rejects(pageWithPeers('# No place\n', null), /no place for figures/);
+  t.equal(await pageWith(changed, peerFigures(committedPeers())), page, 'nothing else has changed');
+  await t.rejects(pageWith('# No place\n', peerFigures(null)), /no place for figures/);
 });

@@ -1,4 +1,4 @@
-import os from 'node:os';
+import { thisMachine } from '../../table.ts';
 import { shortened, type BenchDocument, type Check } from '../document.ts';
 import { limit, type LimitName } from '../settings.ts';
 import { median, sampleOf, type Sample } from '../statistics.ts';
@@ -55,7 +55,7 @@ export function makePeersDocument(facts: Facts, isJudged: boolean): PeersDocumen
   const document: PeersDocument = {
     version: VERSION,
     date: new Date().toISOString(),
-    machine: { cores: os.cpus().length, cpu: os.cpus()[0]?.model ?? 'unknown', node: process.version },
+    machine: thisMachine(),
     limits: isJudged ? checksOf(facts.entries) : [],
     ...facts,
   };

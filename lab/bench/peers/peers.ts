@@ -1,7 +1,9 @@
 import os from 'node:os';
 import { Redis } from 'ioredis';
 import { sql } from '../../../test/support/sql.ts';
+import { print, save } from '../../table.ts';
 import { CONNECTIONS } from '../operations.ts';
+import { PAGE } from '../report.ts';
 import { amount } from '../settings.ts';
 import type { World } from '../world.ts';
 import { entriesOf, makePeersDocument, type PeerEntry, type PeersDocument } from './document.ts';
@@ -9,10 +11,9 @@ import { glewlwydMissing, startGlewlwyd } from './glewlwyd.ts';
 import { installPeers } from './install.ts';
 import { startLatchkey } from './latchkey.ts';
 import { startNodePeers } from './node-peers.ts';
-import { savePeers } from './page.ts';
-import { peersText } from './report.ts';
 import { runInTurns } from './rounds.ts';
 import { entrantsIn, PEER_OPERATIONS, type BenchedServer } from './servers.ts';
+import { FIGURES, peerFigures, peersText } from './tables.ts';
 import { countWork } from './work.ts';
 
 const WARM_UP_SECONDS = 1.5;
@@ -28,8 +29,8 @@ export async function benchPeers(
   flags: { json: boolean; save: boolean; smoke: boolean },
 ): Promise<number> {
   const document = await measurePeers(world, flags.smoke);
-  process.stdout.write(flags.json ? `${JSON.stringify(document)}\n` : peersText(document));
-  if (flags.save) await savePeers(document);
+  await print(flags.json, document, peersText(document));
+  if (flags.save) await save(PAGE, peerFigures(document), { name: FIGURES, result: document });
   return document.limits.every(({ isMet }) => isMet) ? 0 : 1;
 }
 

@@ -1,10 +1,16 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { reportText, sourceText, spread, type Figures, type Table } from '../../table.ts';
+import { settingsText } from '../report.ts';
 import { sampleOf } from '../statistics.ts';
-import { rate, type Table } from '../tables.ts';
-import type { PeerEntry, PeersDocument } from './document.ts';
+import { readPeersDocument, type PeerEntry, type PeersDocument } from './document.ts';
 import { GLEWLWYD } from './glewlwyd.ts';
-import { PUBLISHED } from './published.ts';
 import { PEER_OPERATIONS } from './servers.ts';
 import { commandText, countText } from './work.ts';
+
+const COMMAND = 'npm run bench -- --peers --save';
+/** In docs/. */
+export const FIGURES = 'benchmarks-peers.json';
+const COMMITTED = new URL(`../../../../docs/${FIGURES}`, import.meta.url).pathname;
 
 /** Above this share of a core the generator limits the server. */
 const SATURATED = 0.9;
@@ -13,9 +19,22 @@ const STARVED = 0.8;
 /** Wider than this share of the median, the middle half of the rounds says that the machine was busy. */
 const NOISY = 0.2;
 
-export function peerTables(document: PeersDocument): Table[] {
-  return [speedTable(document.entries), workTable(document.entries), publishedTable()].filter(
-    ({ rows }) => rows.length > 0,
+/** @returns null if no figures are committed. */
+export function committedPeers(): PeersDocument | null {
+  return existsSync(COMMITTED) ? readPeersDocument(readFileSync(COMMITTED, 'utf8')) : null;
+}
+
+/** For docs/benchmarks.md. */
+export function peerFigures(document: PeersDocument | null): Figures {
+  return { [COMMAND]: document && peersText(document) };
+}
+
+export function peersText(document: PeersDocument): string {
+  const { entries, date, machine, settings } = document;
+  return reportText(
+    [speedTable(entries), workTable(entries)],
+    peerNotes(document),
+    sourceText(date, machine, settingsText(settings)),
   );
 }
 
@@ -27,9 +46,7 @@ function speedTable(entries: readonly PeerEntry[]): Table {
       ...['Latchkey, times as fast', 'times, by CPU'],
     ],
     rows: inOrder(entries).map(({ operation, server, version, perSecond, micros, ...entry }) => [
-      ...[operation, server, version],
-      `${rate(perSecond.median)} (${rate(perSecond.low)}–${rate(perSecond.high)})`,
-      ...[rate(micros), factorText(entry.factors)],
+      ...[operation, server, version, spread(perSecond, 0), micros, factorText(entry.factors)],
       // Most of Glewlwyd's work is PostgreSQL's.
       server === GLEWLWYD ? '' : factorText(entry.cpuFactors),
     ]),
@@ -53,29 +70,17 @@ function workTable(entries: readonly PeerEntry[]): Table {
   };
 }
 
-function publishedTable(): Table {
-  return {
-    title: 'Published by others, not measured here',
-    head: ['system', 'operation', 'requests/s per vCPU', 'measured on'],
-    rows: PUBLISHED.map(({ system, operation, perVcpu, hardware }) => [
-      ...[system, operation, rate(perVcpu), hardware],
-    ]),
-  };
-}
-
 function inOrder(entries: readonly PeerEntry[]): PeerEntry[] {
   return PEER_OPERATIONS.flatMap((operation) => entries.filter((each) => each.operation === operation));
 }
 
 /** The median, with the range of the middle half; empty for Latchkey itself. */
 function factorText(factors: readonly number[]): string {
-  if (factors.length === 0) return '';
-  const { median: middle, low, high } = sampleOf(factors);
-  return `${middle.toFixed(1)} (${low.toFixed(1)}–${high.toFixed(1)})`;
+  return factors.length === 0 ? '' : spread(sampleOf(factors), 1);
 }
 
 /** What the figures of this run leave out, and what makes them doubtful. */
-export function peerNotes({ entries, missing, limits, loadBefore, stores }: PeersDocument): string[] {
+function peerNotes({ entries, missing, limits, loadBefore, stores }: PeersDocument): string[] {
   const doubts = entries.flatMap((entry) => doubtsOf(entry));
   return [
     ...missing,
@@ -98,10 +103,8 @@ function doubtsOf({ server, operation, perSecond, serverCpu, generatorCpu }: Pee
     ...(server !== GLEWLWYD && serverCpu > 0 && serverCpu < STARVED
       ? [`${name}: the server got ${serverCpu.toFixed(2)} of a core: the machine was busy`]
       : []),
-    ...(width > NOISY ? [`${name}: noisy, the middle half of the rounds spans ${percent(width)}`] : []),
+    ...(width > NOISY
+      ? [`${name}: noisy, the middle half of the rounds spans ${Math.round(100 * width)}%`]
+      : []),
   ];
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)}%`;
 }

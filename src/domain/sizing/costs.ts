@@ -38,18 +38,16 @@ export interface Costs {
 }
 
 /**
- * Medians with one replica and 64 connections (docs/scaling.json): by `npm run scale -- replicas`, and for `verifyNew`,
- * for refresh, for verify and refresh in the stores, and for bytes of users and known devices by
- * `npm run scale -- sessions` with 100,000. A cold refresh is by `npm run scale -- cold`.
+ * Written by `npm run scale -- --costs --save` from docs/scaling.json and docs/benchmarks.json, which say what was
+ * measured (docs/adr/0033-what-a-session-takes.md). Only `redisRevoked` is by hand: `npm test -- --attack churn` prints
+ * it, and the table of keys adds 57.
  */
 export const COSTS: Costs = {
-  replica: { verifyKnown: 26.3, verifyNew: 112, refresh: 151, coldRefresh: 326, login: 315_000 },
+  replica: { verifyKnown: 26.3, verifyNew: 112, refresh: 151, coldRefresh: 326, login: 315000 },
   idle: { replica: 0.0107, redis: 0.0006, postgres: 0.0017 },
   redis: { verify: 12.7, refresh: 23.8, coldRefresh: 56.8, login: 465 },
   postgres: { refresh: 18.6, coldRefresh: 297, login: 2790 },
-  // By `npm run bench -- bytes` (docs/adr/0033-what-a-session-takes.md), except those of users and known devices, and
-  // of revoked tokens: `npm test -- --attack churn` prints it, and the table of keys adds 57.
-  bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 227, user: 598, knownDevice: 132 },
+  bytes: { redisSession: 261, redisUser: 261, redisRevoked: 205, token: 226, user: 598, knownDevice: 132 },
 };
 
 /** Tokens that a replica surely remembers as verified (http/verified-credentials.ts keeps one to two times as many). */
