@@ -1,4 +1,4 @@
-import { escape, figure, lineChart, type Series } from './charts.ts';
+import { chartPlace, chartScripts, escape, figure, type Chart } from './charts.ts';
 import { growthText } from './growth.ts';
 import { failuresOf, type Report } from './report.ts';
 import { STYLE } from './style.ts';
@@ -19,6 +19,7 @@ export function pageOf(report: Report): string {
   const { scenario, models, started, settings, herd } = report;
   const where = settings.own_service ? 'its own service on the embedded default' : settings.url;
   const failures = failuresOf(report);
+  const charts = herd ? [herdChart(herd)] : chartsOverTime(report);
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -33,13 +34,14 @@ export function pageOf(report: Report): string {
 <p class="about">${escape(started)} against ${escape(where)}</p>
 </header>
 ${promises(report)}
-${herd ? herdPart(herd) : ''}
+${herd ? charts.map(chartPlace).join('') + herdPart(herd) : ''}
 ${tiles(report)}
-${overTime(report)}
+${herd ? '' : charts.map(chartPlace).join('\n')}
 ${operations(report)}
 ${errors(report)}
 ${settingsPart(report)}
 </main>
+${chartScripts(charts)}
 </html>
 `;
 }
@@ -74,63 +76,58 @@ function tiles({ totals, generator }: Report): string {
   return `<section class="cards small">${cards.join('')}</section>`;
 }
 
-function overTime({ over_time: intervals, herd }: Report): string {
-  if (herd) return '';
-  const series = (name: string, key: 'offered' | 'answered' | 'p50' | 'p90' | 'p99'): Series => ({
-    name,
-    points: intervals.map((each) => [each.second, each[key]]),
-  });
+function chartsOverTime({ over_time: intervals }: Report): Chart[] {
+  const seconds = intervals.map(({ second }) => second);
+  const of = (key: 'offered' | 'answered' | 'p50' | 'p90' | 'p99') => intervals.map((each) => each[key]);
   const codes = [...new Set(intervals.flatMap(({ errors: each }) => Object.keys(each)))].slice(0, 5);
-  const parts = [
-    lineChart({
+  const charts: Chart[] = [
+    {
       title: 'Requests a second',
       about: 'Offered: due in this second, retries included. If answered stays below it, a queue grows.',
-      ...{ x: 'seconds', y: 'requests a second' },
-      series: [series('offered', 'offered'), series('answered', 'answered')],
-    }),
-    lineChart({
+      ...{ x: 'seconds', y: 'requests a second', names: ['offered', 'answered'] },
+      data: [seconds, of('offered'), of('answered')],
+    },
+    {
       title: 'Latency',
       about: `From the moment at which a request was due to its answer. A timeout counts as ${TIMEOUT / 1000} s or more. Logarithmic.`,
-      ...{ x: 'seconds', y: 'milliseconds', isLog: true },
-      series: [series('p99', 'p99'), series('p90', 'p90'), series('median', 'p50')],
-    }),
+      ...{ x: 'seconds', y: 'milliseconds', isLog: true, names: ['p99', 'p90', 'median'] },
+      data: [seconds, of('p99'), of('p90'), of('p50')],
+    },
+    {
+      title: 'Failed requests',
+      about: 'By code. A refused device waits as Retry-After says and tries again.',
+      ...{ x: 'seconds', y: 'requests', names: codes },
+      data: [seconds, ...codes.map((code) => intervals.map(({ errors: each }) => each[code] ?? 0))],
+    },
   ];
-  if (codes.length > 0)
-    parts.push(
-      lineChart({
-        title: 'Failed requests',
-        about: 'By code. A refused device waits as Retry-After says and tries again.',
-        ...{ x: 'seconds', y: 'requests' },
-        series: codes.map((name) => ({
-          name,
-          points: intervals.map(({ second, errors: each }) => [second, each[name] ?? 0]),
-        })),
-      }),
-    );
-  return parts.join('\n');
+  return charts.filter(({ names }) => names.length > 0);
+}
+
+function herdChart({ rounds }: NonNullable<Report['herd']>): Chart {
+  const longest = Math.max(0, ...rounds.map(({ curve }) => curve.length));
+  const tenths = Array.from({ length: longest }, (_, i) => i);
+  return {
+    title: 'Back after the outage',
+    about: 'The share of devices that have refreshed, by the time since PostgreSQL was back.',
+    ...{ x: 'seconds since the end of the outage', y: 'percent back' },
+    names: rounds.map(({ devices }) => `${figure(devices)} devices`),
+    data: [
+      tenths.map((i) => i / 10),
+      ...rounds.map(({ curve }) => tenths.map((i) => (curve[i] ?? curve.at(-1) ?? 0) * 100)),
+    ],
+  };
 }
 
 function herdPart(herd: NonNullable<Report['herd']>): string {
-  const { rounds } = herd;
-  const longest = Math.max(0, ...rounds.map(({ curve }) => curve.length));
-  const rows = rounds.map(({ devices, back, missing, tries, peak_per_second: peak }) =>
+  const rows = herd.rounds.map(({ devices, back, missing, tries, peak_per_second: peak }) =>
     [devices, back.p50, back.p90, back.p99, back.all, tries, peak, missing].map((value) =>
       value === null ? 'never' : figure(value),
     ),
   );
-  return `${lineChart({
-    title: 'Back after the outage',
-    about: 'The share of devices that have refreshed, by the time since PostgreSQL was back.',
-    ...{ x: 'seconds since the end of the outage', y: 'percent back' },
-    series: rounds.map(({ devices, curve }) => ({
-      name: `${figure(devices)} devices`,
-      points: Array.from({ length: longest }, (_, i) => [i / 10, (curve[i] ?? curve.at(-1) ?? 0) * 100]),
-    })),
-  })}
-${table(
-  ['devices', 'half back, s', '90%, s', '99%, s', 'all, s', 'requests each', 'most a second', 'missing'],
-  rows,
-)}
+  return `${table(
+    ['devices', 'half back, s', '90%, s', '99%, s', 'all, s', 'requests each', 'most a second', 'missing'],
+    rows,
+  )}
 <p class="about">${escape(growthText(herd))} 1 means that the time until all are back grows as the devices do; below 1 is better.</p>`;
 }
 

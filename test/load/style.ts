@@ -32,21 +32,11 @@ p { margin: 0 0 8px; }
 .cards.small b { font-size: 20px; }
 .findings { color: var(--bad); }
 figure { margin: 0; }
-svg { width: 100%; height: auto; display: block; }
-svg text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-.tick, .axis { fill: var(--muted); }
-.grid { stroke: var(--line); }
-.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.line.s0 { stroke: var(--s0); } .line.s1 { stroke: var(--s1); } .line.s2 { stroke: var(--s2); }
-.line.s3 { stroke: var(--s3); } .line.s4 { stroke: var(--s4); }
-.name { font-weight: 600 !important; }
-.name.s0 { fill: var(--s0); } .name.s1 { fill: var(--s1); } .name.s2 { fill: var(--s2); }
-.name.s3 { fill: var(--s3); } .name.s4 { fill: var(--s4); }
-.hover { fill: transparent; } .hover:hover { fill: var(--ink); fill-opacity: 0.06; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 8px 0; }
 th, td { text-align: right; white-space: nowrap; padding: 5px 6px; border-bottom: 1px solid var(--line); }
 th { color: var(--muted); font-weight: 500; }
 th:first-child, td:first-child { text-align: left; }
+.u-legend th, .u-legend td { border: 0; }
 @media (max-width: 640px) { .cards, .cards.small { grid-template-columns: 1fr; } }
 `;
