@@ -51,7 +51,11 @@ async function aWorld(t: Test, folder = t.testdir({})) {
     url,
     keys,
     states,
-    serve: () => buildTestApp(t, { databaseUrl: url, env }),
+    serve: async () => {
+      const target = await buildTestApp(t, { databaseUrl: url, env });
+      target.composition.start();
+      return target;
+    },
     /** Ages all recorded times by an hour. */
     pass: () =>
       sql(

@@ -28,5 +28,8 @@ export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256', 
     REFRESH_TOKEN_SECRET_FILE: secretFile,
     KEY_PUBLISH_LEAD: String(lead),
   };
-  return { target: await buildTestApp(t, { env }), folder, pem, secret, secretFile };
+  const target = await buildTestApp(t, { env });
+  // The scheduler reloads the keys, and asks which of them signs.
+  target.composition.start();
+  return { target, folder, pem, secret, secretFile };
 }
