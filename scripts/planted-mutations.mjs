@@ -489,7 +489,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/user-store.ts',
-    ['http/user/change-profile'],
+    ['http/own-account/change-profile'],
     [
       'names change with an older password',
       'if (passwordVersion !== null && before.passwordVersion !== passwordVersion)',
@@ -498,7 +498,7 @@ export const mutations = [
   ),
   ...inFile(
     'domain/users/change-profile.ts',
-    ['http/user/change-profile'],
+    ['http/own-account/change-profile'],
     [
       'a long-lived token changes names',
       "if (caller.type === 'llt') throw new AuthError('token_not_allowed');",
@@ -520,7 +520,7 @@ export const mutations = [
   ),
   ...inFile(
     'http/auth/introspect.ts',
-    ['http/user/roles'],
+    ['http/own-account/roles'],
     ['the token tells its old roles', ".replace(TOKEN_ROLES, '')", ''],
     ['the present roles are not told', 'roles: principal.user.roles,', ''],
   ),
@@ -738,7 +738,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/password-store.ts',
-    ['http/user/password', 'races/password'],
+    ['http/own-account/password', 'races/password'],
     [
       'a change leaves the reset token good',
       '  await voidReset(tx, BigInt(userId));\n  return true;',
@@ -753,7 +753,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/account-store.ts',
-    ['http/auth/password-reset', 'http/users/accounts', 'http/users/deletion'],
+    ['http/auth/password-reset', 'http/accounts/accounts', 'http/accounts/deletion'],
     [
       'disabling leaves the reset token good',
       'if (changes.disabled === true) await voidReset(tx, before.id);',
@@ -783,7 +783,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/names.ts',
-    ['http/users/accounts', 'http/users/deletion'],
+    ['http/accounts/accounts', 'http/accounts/deletion'],
     ['a deleted account is found', 'AND deleted_at IS NULL)`', ')`'],
     [
       'names are reserved for ever',
@@ -793,7 +793,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/change-user.ts',
-    ['http/user/change-profile', 'http/users/accounts'],
+    ['http/own-account/change-profile', 'http/accounts/accounts'],
     [
       'a changed address leaves the reset token good',
       'if (isNewAddress) await voidReset(tx, before.id);',
@@ -813,7 +813,7 @@ export const mutations = [
   ),
   ...inFile(
     'domain/users/manage-accounts.ts',
-    ['http/users/accounts', 'http/users/deletion'],
+    ['http/accounts/accounts', 'http/accounts/deletion'],
     ['a change is answered before Redis has it', 'await ports.finishUserChange(account);', ''],
     [
       'disabling is answered before the tombstones',
@@ -824,7 +824,7 @@ export const mutations = [
   ),
   ...inFile(
     'domain/users/change-password.ts',
-    ['http/user/password'],
+    ['http/own-account/password'],
     [
       'a long-lived token changes the password',
       "if (caller.type === 'llt') throw new AuthError('token_not_allowed');",
@@ -835,7 +835,7 @@ export const mutations = [
   ),
   ...inFile(
     'domain/users/confirm-password.ts',
-    ['http/user/password'],
+    ['http/own-account/password'],
     [
       'a session guesses without a limit of its own',
       ", token: { userId: user.id, tokenId, type: 'refresh' as const }",

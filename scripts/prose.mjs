@@ -47,7 +47,7 @@ const EXEMPT = [
   'packages/verifier/LICENSE',
   'scripts/confusables.mjs',
   'src/domain/users/confusables-table.ts',
-  'src/infra/embedded/account.ts',
+  'src/infra/embedded/server-account.ts',
 ];
 
 const pattern = `\\b(${Object.keys(WORDS).join('|')})`;

@@ -48,11 +48,11 @@ import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/trusted-proxies.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
 import type { Settings } from './http/settings.ts';
-import { passwordRoute } from './http/user/password.ts';
-import { profileRoute } from './http/user/profile.ts';
-import { tokensRoutes } from './http/user/tokens.ts';
-import { accountsRoutes } from './http/users/accounts.ts';
-import { accountTokensRoutes } from './http/users/account-tokens.ts';
+import { passwordRoute } from './http/own-account/password.ts';
+import { profileRoute } from './http/own-account/profile.ts';
+import { tokensRoutes } from './http/own-account/tokens.ts';
+import { accountsRoutes } from './http/accounts/accounts.ts';
+import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 

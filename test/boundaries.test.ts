@@ -30,7 +30,7 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/infra/memory/token-states.ts', `import 'ioredis';`, 'infra-memory-imports'],
   ['src/infra/crypto/keys.ts', `import '../postgres/rows.ts';`, 'infra-crypto-imports'],
   ['src/infra/postgres/rows.ts', `import '../../composition/compose.ts';`, 'infra-postgres-imports'],
-  ['src/infra/embedded/account.ts', `import '../redis/ask.ts';`, 'infra-embedded-imports'],
+  ['src/infra/embedded/server-account.ts', `import '../redis/ask.ts';`, 'infra-embedded-imports'],
   ['src/app.ts', `import './domain/errors.ts';`, 'app-imports-as-type-only'],
   ['src/app.ts', `import './infra/redis/ask.ts';`, 'app-imports'],
   ['src/composition/compose.ts', `import '../app.ts';`, 'composition-imports-as-type-only'],

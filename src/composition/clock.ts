@@ -7,7 +7,7 @@ import { postgresNow } from '../infra/postgres/inspect.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
 import { systemClock } from '../runtime/system-clock.ts';
-import type { OpenedTokenStates } from './token-states.ts';
+import type { OpenedTokenStates } from './open-token-states.ts';
 
 interface ClockParts {
   config: Config;

@@ -8,7 +8,7 @@ import { makeFeed } from './revocation-feed.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing } from './signing-keys.ts';
 import { settingsOf } from './settings.ts';
-import { openTokenStates } from './token-states.ts';
+import { openTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash } from '../infra/crypto/attempt-hash.ts';
@@ -111,7 +111,7 @@ export async function compose(
     config,
     lifetimes,
     tokenStates,
-    statesWithoutFeed: opened.statesWithoutFeed,
+    unpublishedStates: opened.unpublishedStates,
     feed: opened.feed,
     attempts: opened.attempts,
     hashAttempt: followAttemptHash(keyRing),

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
-import type { OpenedTokenStates } from './token-states.ts';
+import type { OpenedTokenStates } from './open-token-states.ts';
 import type { Audit } from '../domain/audit/event.ts';
 import type { Clock } from '../domain/clock.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
@@ -42,7 +42,7 @@ export function makeDurability(parts: DurabilityParts) {
   });
   const revocations = makeRevocations({
     revocations: settled,
-    tokenStates: tokenStates.statesWithoutFeed,
+    tokenStates: tokenStates.unpublishedStates,
     feed: tokenStates.feed,
     users: makeUserStore(prisma),
     clock,

@@ -20,7 +20,7 @@ import type { UseCases } from '../http/use-cases.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
 import { makeFinishEndings } from '../domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
-import type { TokenStateStore } from '../domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import { makeRefresh } from '../domain/sessions/refresh.ts';
 import { makeEndToken } from '../domain/tokens/end-token.ts';
 import { withReadThrough } from '../domain/tokens/read-through.ts';
@@ -52,7 +52,7 @@ export interface Parts {
   lifetimes: Lifetimes;
   tokenStates: TokenStateStore;
   /** As `tokenStates`, but it does not publish revocations to the feed. */
-  statesWithoutFeed: TokenStateStore;
+  unpublishedStates: TokenStateStore;
   feed: RevocationFeed;
   attempts: AttemptSlots;
   /** Names the counters of `attempts`. */
@@ -93,7 +93,7 @@ export function makeUseCases(parts: Parts): UseCases {
     hashName,
   });
   // Without the feed: a revocation that it reads was published when it happened.
-  const readThrough = withReadThrough(parts.statesWithoutFeed, { tokens, clock, observe });
+  const readThrough = withReadThrough(parts.unpublishedStates, { tokens, clock, observe });
   const { writeBehind, revocations, revoke, revokeByCaller, endForReuse } = durability;
   const verify = makeVerify({
     tokenStates: readThrough,
@@ -105,7 +105,7 @@ export function makeUseCases(parts: Parts): UseCases {
     observe,
   });
   const finishEndings = makeFinishEndings({
-    tokenStates: parts.statesWithoutFeed,
+    tokenStates: parts.unpublishedStates,
     feed: parts.feed,
     revocations,
   });

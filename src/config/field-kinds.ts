@@ -13,7 +13,7 @@ export interface Field<Type> extends Description {
 /** The columns of docs/configuration.md. */
 export interface Description {
   /** The default, as a reader sees it. */
-  shown: string;
+  defaultText: string;
   /** Type, unit and bounds. */
   type: string;
   meaning: string;
@@ -36,7 +36,7 @@ export function field<Type>(
 export function onByDefault(meaning: string): Field<boolean> {
   return field(onOrOff().default('true').transform(isOn), {
     type: '`true`, `false`',
-    shown: 'true',
+    defaultText: 'true',
     meaning,
   });
 }
@@ -46,7 +46,7 @@ export function onOutsideProduction(meaning: string): Field<boolean | undefined>
   const schema = onOrOff()
     .optional()
     .transform((value) => (value === undefined ? undefined : isOn(value)));
-  return field(schema, { type: '`true`, `false`', shown: 'true; false in production', meaning });
+  return field(schema, { type: '`true`, `false`', defaultText: 'true; false in production', meaning });
 }
 
 function onOrOff() {
@@ -67,7 +67,7 @@ export function integer(
 ): Field<number> {
   const schema = z.string().default(String(fallback)).pipe(wholeNumber(min, max));
   const type = `${unit || 'number'}, ${min} to ${max}`;
-  return field(schema, { type, shown: String(fallback), meaning });
+  return field(schema, { type, defaultText: String(fallback), meaning });
 }
 
 export function wholeNumber(min: number, max: number) {
@@ -94,7 +94,7 @@ export function certificates(name: string): Field<string | undefined> {
     .optional();
   return field(schema, {
     type: 'PEM certificates',
-    shown: "Node's list",
+    defaultText: "Node's list",
     meaning: `CA of the servers' certificates; usually given as \`${name}_FILE\``,
   });
 }
@@ -117,7 +117,7 @@ export function rate(fallback: string, meaning: string): Field<Rate | null> {
     });
   return field(schema, {
     type: 'count/seconds, at most 9999999/999999, or `0` for off',
-    shown: fallback,
+    defaultText: fallback,
     meaning,
   });
 }
@@ -125,7 +125,7 @@ export function rate(fallback: string, meaning: string): Field<Rate | null> {
 /** Usernames, separated by commas, in their canonical form; `none` is an empty list. */
 export function usernames(
   fallback: string,
-  description: Pick<Description, 'shown' | 'meaning'>,
+  description: Pick<Description, 'defaultText' | 'meaning'>,
 ): Field<string[]> {
   const schema = z
     .string()

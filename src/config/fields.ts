@@ -28,25 +28,25 @@ const SERVER_FIELDS = {
       .default('development'),
     {
       type: '`production`, `development`, `test`',
-      shown: 'development',
+      defaultText: 'development',
       meaning: '`production` refuses embedded defaults and weak hashing',
     },
   ),
   HOST: field(z.string().default('127.0.0.1'), {
     type: 'address',
-    shown: '127.0.0.1',
+    defaultText: '127.0.0.1',
     meaning: 'address on which the API listens',
   }),
   PORT: integer(0, 65_535, 3000, 'port', 'port of the API; `0` takes a free one'),
   OPS_HOST: field(z.string().default('127.0.0.1'), {
     type: 'address',
-    shown: '127.0.0.1',
+    defaultText: '127.0.0.1',
     meaning: 'address on which the ops port listens',
   }),
   OPS_PORT: integer(0, 65_535, 9464, 'port', 'port of health, metrics and log level; keep it private'),
   TRUST_PROXY: field(z.string().default('false').transform(readProxies), {
     type: 'list of addresses and networks',
-    shown: 'false',
+    defaultText: 'false',
     meaning: 'peers whose `X-Forwarded-For` counts ([values](operating.md#addresses-behind-proxies))',
   }),
   CORS_ORIGINS: field(
@@ -56,7 +56,7 @@ const SERVER_FIELDS = {
       .transform((value, context) => readOrigins(value, context)),
     {
       type: 'list of origins',
-      shown: 'none',
+      defaultText: 'none',
       meaning: 'websites whose scripts may call the API ([browsers](integrating.md#a-single-page-app))',
     },
   ),
@@ -66,7 +66,7 @@ const SERVER_FIELDS = {
   DOCS_ENABLED: onOutsideProduction('serve the API reference at `/docs`'),
   DATA_DIR: field(z.string().default('.data'), {
     type: 'folder',
-    shown: '.data',
+    defaultText: '.data',
     meaning: 'where the embedded defaults keep the database and generated keys',
   }),
 };
@@ -74,7 +74,7 @@ const SERVER_FIELDS = {
 const POSTGRES_FIELDS = {
   DATABASE_URL: field(url(['postgres:', 'postgresql:']).optional(), {
     type: 'URL',
-    shown: 'embedded PostgreSQL',
+    defaultText: 'embedded PostgreSQL',
     meaning: 'PostgreSQL 14 or later',
     required: true,
   }),
@@ -98,34 +98,38 @@ const POSTGRES_FIELDS = {
 const REDIS_FIELDS = {
   REDIS_URL: field(url(['redis:', 'rediss:']).optional(), {
     type: 'URL',
-    shown: 'in-process store',
+    defaultText: 'in-process store',
     meaning: 'user, password, database, and TLS (`rediss://`); Sentinel and Cluster ignore its host',
     required: true,
   }),
   REDIS_MODE: field(
     z.enum(['single', 'sentinel', 'cluster'], 'must be single, sentinel or cluster').default('single'),
-    { type: '`single`, `sentinel`, `cluster`', shown: 'single', meaning: 'how Redis is deployed' },
+    { type: '`single`, `sentinel`, `cluster`', defaultText: 'single', meaning: 'how Redis is deployed' },
   ),
   REDIS_NODES: field(
     z
       .string()
       .optional()
       .transform((value, context) => readNodes(value ?? '', context)),
-    { type: 'list of `HOST:PORT`', shown: 'none', meaning: 'the Sentinels, or some nodes of the cluster' },
+    {
+      type: 'list of `HOST:PORT`',
+      defaultText: 'none',
+      meaning: 'the Sentinels, or some nodes of the cluster',
+    },
   ),
   REDIS_SENTINEL_NAME: field(z.string().optional(), {
     type: 'text',
-    shown: 'none',
+    defaultText: 'none',
     meaning: 'name of the master in Sentinel',
   }),
   REDIS_SENTINEL_USERNAME: field(z.string().optional(), {
     type: 'text',
-    shown: 'none',
+    defaultText: 'none',
     meaning: 'user of the Sentinels, if they require one',
   }),
   REDIS_SENTINEL_PASSWORD: field(z.string().optional(), {
     type: 'text (secret)',
-    shown: 'none',
+    defaultText: 'none',
     meaning: 'password of that user',
   }),
   REDIS_CA: certificates('REDIS_CA'),
@@ -134,7 +138,7 @@ const REDIS_FIELDS = {
       .string()
       .regex(/^[^{}]*$/, 'must not hold braces: they choose the slot in a cluster')
       .default('latchkey:'),
-    { type: 'text without braces', shown: 'latchkey:', meaning: 'prefix of every key' },
+    { type: 'text without braces', defaultText: 'latchkey:', meaning: 'prefix of every key' },
   ),
   REDIS_TIMEOUT: integer(50, 5000, 500, 'milliseconds', 'for a command, and for a new connection'),
 };
@@ -143,18 +147,18 @@ const TOKEN_FIELDS = {
   /** Without DATABASE_URL the port follows PORT (config.ts). */
   ISSUER: field(issuer().default('http://localhost:3000'), {
     type: 'URL',
-    shown: 'http://localhost:3000',
+    defaultText: 'http://localhost:3000',
     meaning: '`iss` of every token; the same on all replicas. The embedded default follows `PORT`',
     required: true,
   }),
   AUDIENCE: field(z.string().default('latchkey'), {
     type: 'text',
-    shown: 'latchkey',
+    defaultText: 'latchkey',
     meaning: '`aud` of every token; the same on all replicas',
   }),
   SIGNING_KEYS_DIR: field(z.string().optional(), {
     type: 'folder',
-    shown: 'generated in DATA_DIR',
+    defaultText: 'generated in DATA_DIR',
     meaning: 'PEM private keys (`*.pem`), read every 5 s ([keys](keys.md))',
     required: true,
   }),
@@ -167,7 +171,7 @@ const TOKEN_FIELDS = {
   ),
   REFRESH_TOKEN_SECRET: field(z.string().optional(), {
     type: 'list of base64url (secret)',
-    shown: 'generated in DATA_DIR',
+    defaultText: 'generated in DATA_DIR',
     meaning: 'each at least 32 bytes: the first signs, all verify. A file is read every 5 s',
     required: true,
   }),
@@ -226,7 +230,7 @@ const TOKEN_FIELDS = {
   ),
   REVOCATION_READERS_PER_CLIENT: field(wholeNumber(1, 100_000).optional(), {
     type: 'readers, 1 to 100000',
-    shown: 'a quarter of the above',
+    defaultText: 'a quarter of the above',
     meaning: 'readers of one client on one replica; at least 1 by default',
   }),
 };
@@ -234,7 +238,7 @@ const TOKEN_FIELDS = {
 const ACCOUNT_FIELDS = {
   SIGNUP_ENABLED: onByDefault('allow signup'),
   RESERVED_USERNAMES: usernames('admin,administrator,root,support,security,system', {
-    shown: 'admin,administrator,root,support,security,system',
+    defaultText: 'admin,administrator,root,support,security,system',
     meaning: 'names that signup refuses, as well as lookalikes; `none` for no such list',
   }),
   PASSWORD_MIN_LENGTH: integer(1, 128, 8, 'characters', 'shortest new password'),
@@ -304,7 +308,7 @@ const ACCOUNT_FIELDS = {
       .transform((value, context) => readNetworks(value ?? '', context) ?? z.NEVER),
     {
       type: 'list of addresses and networks',
-      shown: 'none',
+      defaultText: 'none',
       meaning: 'exempt from the limits of addresses and networks',
     },
   ),
@@ -317,7 +321,7 @@ const LOG_FIELDS = {
       .default('info'),
     {
       type: '`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `silent`',
-      shown: 'info',
+      defaultText: 'info',
       meaning: 'lowest level that is logged',
     },
   ),
@@ -328,7 +332,7 @@ const LOG_FIELDS = {
       .transform((value, context) => readRequestLog(value, context)),
     {
       type: '`all`, `failures`, `none`, or a list',
-      shown: '`failures` for frequent requests, else `all`',
+      defaultText: '`failures` for frequent requests, else `all`',
       meaning: 'which requests leave a line in the [log](observability.md#logs)',
     },
   ),
@@ -339,7 +343,7 @@ const LOG_FIELDS = {
       .default('stdout'),
     {
       type: '`stdout`, `none`, or `file:` and a path',
-      shown: 'stdout',
+      defaultText: 'stdout',
       meaning: 'where the [audit trail](audit.md) goes; `LOG_LEVEL` does not change it',
     },
   ),
@@ -354,7 +358,7 @@ const LOG_FIELDS = {
       .optional(),
     {
       type: 'name of at most 128 characters, without `@`',
-      shown: "the host's user",
+      defaultText: "the host's user",
       meaning: 'for commands: who runs them, as the [audit trail](audit.md) names its actor',
     },
   ),

@@ -19,37 +19,37 @@ export const TRACING_FIELDS = {
       .default('false')
       .transform((value) => value === 'true'),
     type: '`true`, `false`',
-    shown: 'false',
+    defaultText: 'false',
     meaning: '`true` sends nothing, even if other variables ask for it',
   },
   OTEL_TRACES_EXPORTER: {
     schema: z.enum(['otlp', 'none'], 'must be otlp or none').optional(),
     type: '`otlp`, `none`',
-    shown: 'none',
+    defaultText: 'none',
     meaning: '`otlp` sends spans; an endpoint alone does too, unless this is `none`',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     schema: endpoint,
     type: 'URL',
-    shown: 'http://localhost:4318',
+    defaultText: 'http://localhost:4318',
     meaning: 'the collector; `/v1/traces` is appended',
   },
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
     schema: endpoint,
     type: 'URL',
-    shown: 'none',
+    defaultText: 'none',
     meaning: 'the complete URL for spans, used instead',
   },
   OTEL_EXPORTER_OTLP_PROTOCOL: {
     schema: protocol,
     type: '`http/protobuf`, `http/json`',
-    shown: 'http/protobuf',
+    defaultText: 'http/protobuf',
     meaning: 'encoding of spans',
   },
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: {
     schema: protocol,
     type: '`http/protobuf`, `http/json`',
-    shown: 'http/protobuf',
+    defaultText: 'http/protobuf',
     meaning: 'the same; decides if both are set',
   },
 };

@@ -1,5 +1,5 @@
 import { AuthError } from '../domain/errors.ts';
-import type { TokenStateStore } from '../domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Readiness } from '../http/ops/health.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { causeOf } from '../infra/postgres/cause.ts';

@@ -23,9 +23,9 @@ test('docs/configuration.md lists every variable once', (t) => {
 test('each documented default parses to the value of an unset variable', (t) => {
   // The OpenTelemetry SDK sets the defaults of protocol and endpoint.
   const inWords = /^none$| |^http/;
-  for (const [name, { schema, shown }] of Object.entries(FIELDS)) {
-    if (inWords.test(shown)) continue;
-    t.strictSame(schema.parse(undefined), schema.parse(shown), `${name} is ${shown}`);
+  for (const [name, { schema, defaultText }] of Object.entries(FIELDS)) {
+    if (inWords.test(defaultText)) continue;
+    t.strictSame(schema.parse(undefined), schema.parse(defaultText), `${name} is ${defaultText}`);
   }
   t.end();
 });

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import type { TokenStateStore } from '../../src/domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../../src/domain/tokens/token-state-store.ts';
 import { checkAccessContract } from './token-states/access.ts';
 import { lifetimeContract } from './token-states/lifetime.ts';
 import { putContract } from './token-states/put.ts';

@@ -1,5 +1,5 @@
 import type { TokenKey } from '../../src/domain/principal.ts';
-import type { Known, TokenStateStore } from '../../src/domain/tokens/token-states.ts';
+import type { Known, TokenStateStore } from '../../src/domain/tokens/token-state-store.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { Presentation, SessionState } from '../../src/domain/tokens/session-state.ts';
 import { makeMemoryTokenStates } from '../../src/infra/memory/token-states.ts';

@@ -20,14 +20,14 @@ const { LONG_SUITES, fingerprints, changed } = (await import(
 )) as LongSuites;
 
 const ROTATION = 'src/domain/sessions/rotation.ts';
-const ROUTE = 'src/http/user/profile.ts';
+const ROUTE = 'src/http/own-account/profile.ts';
 const MUTATIONS = [
   { file: 'domain/sessions/rotation.ts', source: ROTATION, tests: ['model/rotation'] },
-  { file: 'http/user/profile.ts', source: ROUTE, tests: ['http/user/profile'] },
+  { file: 'http/own-account/profile.ts', source: ROUTE, tests: ['http/own-account/profile'] },
 ];
 const TREE = new Map(
   [ROTATION, ROUTE, 'package-lock.json', 'Dockerfile', 'k8s/base/deployment.yaml', 'docs/rotation.md']
-    .concat(['test/model/rotation.test.ts', 'test/http/user/profile.test.ts', 'CHANGELOG.md'])
+    .concat(['test/model/rotation.test.ts', 'test/http/own-account/profile.test.ts', 'CHANGELOG.md'])
     .map((path) => [path, 'as it was']),
 );
 
@@ -42,9 +42,9 @@ test('a change runs the suites that it can break', (t) => {
   for (const suite of ['fault', 'e2e', 'stryker', 'bench', 'mutations:domain/sessions/rotation.ts'])
     t.ok(rotation.includes(suite), `the rotation: ${suite}`);
   t.notOk(rotation.includes('container'));
-  t.notOk(rotation.includes('mutations:http/user/profile.ts'));
+  t.notOk(rotation.includes('mutations:http/own-account/profile.ts'));
 
-  t.strictSame(after(ROUTE).sort(), ['browser', 'e2e', 'fuzz', 'mutations:http/user/profile.ts']);
+  t.strictSame(after(ROUTE).sort(), ['browser', 'e2e', 'fuzz', 'mutations:http/own-account/profile.ts']);
   t.strictSame(after('test/model/rotation.test.ts'), ['mutations:domain/sessions/rotation.ts']);
   t.strictSame(after('docs/rotation.md').sort(), ['deploy', 'e2e']);
   t.ok(after('k8s/base/deployment.yaml').includes('container'));
@@ -55,12 +55,12 @@ test('a change runs the suites that it can break', (t) => {
 
 test('a new file, a removed one, and a new planted mistake count as a change', (t) => {
   const before = fingerprints(TREE, MUTATIONS);
-  t.ok(after('src/http/user/new.ts').includes('fuzz'));
+  t.ok(after('src/http/own-account/new.ts').includes('fuzz'));
   const without = new Map([...TREE].filter(([path]) => path !== ROUTE));
   t.ok(changed(fingerprints(without, MUTATIONS), before).includes('fuzz'));
   const second = { ...MUTATIONS[1], name: 'another' } as Mutation;
   t.strictSame(changed(fingerprints(TREE, [...MUTATIONS, second]), before), [
-    'mutations:http/user/profile.ts',
+    'mutations:http/own-account/profile.ts',
   ]);
   t.end();
 });

@@ -29,16 +29,20 @@ export async function configurationDocument(): Promise<string> {
 }
 
 function tableOf(fields: Readonly<Record<string, Description>>): string {
-  const rows = Object.entries(fields).map(([name, { type, shown, required, meaning }]) =>
-    [`\`${name}\``, type, isInWords(shown) ? shown : `\`${shown}\``, required ? 'yes' : '', meaning].join(
-      ' | ',
-    ),
+  const rows = Object.entries(fields).map(([name, { type, defaultText, required, meaning }]) =>
+    [
+      `\`${name}\``,
+      type,
+      isInWords(defaultText) ? defaultText : `\`${defaultText}\``,
+      required ? 'yes' : '',
+      meaning,
+    ].join(' | '),
   );
   return ['variable | type and unit | default | required | meaning', '--- | --- | --- | --- | ---', ...rows]
     .map((row) => `| ${row} |`)
     .join('\n');
 }
 
-function isInWords(shown: string): boolean {
-  return shown === 'none' || shown.includes(' ');
+function isInWords(defaultText: string): boolean {
+  return defaultText === 'none' || defaultText.includes(' ');
 }

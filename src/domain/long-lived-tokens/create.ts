@@ -4,7 +4,7 @@ import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Budget } from '../limits/budget.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import { longLivedExpiry } from '../tokens/claims.ts';

@@ -4,7 +4,7 @@ import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { RevocationStore, TokenStore } from '../tokens/ports.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 
 interface EndForReusePorts {
   tokens: Pick<TokenStore, 'revokeForReuse'>;

@@ -16,7 +16,7 @@ import { attemptedName, collectFields, parseLoginName, parseTry } from '../ident
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
 import type { User } from '../user.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import { initialState } from './rotation.ts';
 import type { SessionGrant } from './session.ts';
 

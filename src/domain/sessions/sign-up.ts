@@ -9,7 +9,7 @@ import type { Budget } from '../limits/budget.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { initialState } from './rotation.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { SessionGrant } from './session.ts';
 import { putCreated } from '../tokens/put-created.ts';
 import { parseDevice } from '../users/device-name.ts';

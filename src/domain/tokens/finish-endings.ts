@@ -2,7 +2,7 @@ import type { RevocationFeed } from '../feed/ports.ts';
 import { sessionExpiry, type Lifetimes } from './claims.ts';
 import type { RevocationStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 
 interface FinishEndingsPorts {
   /** Without publishing: one event may cover all tokens. */

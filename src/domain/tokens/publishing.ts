@@ -1,4 +1,4 @@
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 
 /**

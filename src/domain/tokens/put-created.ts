@@ -1,5 +1,5 @@
 import { AuthError } from '../errors.ts';
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
 

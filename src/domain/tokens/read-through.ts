@@ -4,7 +4,7 @@ import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
-import type { TokenStateStore, Unusable } from './token-states.ts';
+import type { TokenStateStore, Unusable } from './token-state-store.ts';
 
 type Missing = Extract<Unusable, { outcome: 'missing' }>;
 type Presented = 'rotate' | 'checkAccess' | 'checkLongLived';

@@ -2,7 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { User } from '../user.ts';
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 import type { ChangedUsers, RevocationStore, Settled } from './ports.ts';
 
 interface RevocationPorts {

@@ -1,6 +1,6 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 import type { RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 

@@ -1,7 +1,7 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationStore, StateWriter } from './ports.ts';
-import type { TokenStateStore } from './token-states.ts';
+import type { TokenStateStore } from './token-state-store.ts';
 import type { SessionState } from './session-state.ts';
 
 interface WriteBehindPorts {

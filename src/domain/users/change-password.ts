@@ -12,7 +12,7 @@ import {
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import { collectFields, parseTry } from '../identifiers.ts';
 

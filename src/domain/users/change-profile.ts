@@ -2,7 +2,7 @@ import type { Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import { AuthError } from '../errors.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';

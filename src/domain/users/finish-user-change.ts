@@ -1,5 +1,5 @@
 import type { RevocationFeed } from '../feed/ports.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { User } from '../user.ts';
 
 interface FinishUserChangePorts {

@@ -9,7 +9,7 @@ import { hashResetToken, newResetToken } from '../passwords/reset-token.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import type { TokenStore } from '../tokens/ports.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import {
   endsAll,
   type Account,

@@ -1,6 +1,6 @@
 import type { Principal } from '../principal.ts';
 import type { Clock } from '../clock.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';

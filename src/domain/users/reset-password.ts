@@ -10,7 +10,7 @@ import type { NewPasswordPorts } from '../passwords/ports.ts';
 import { hashResetToken } from '../passwords/reset-token.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
-import type { TokenStateStore } from '../tokens/token-states.ts';
+import type { TokenStateStore } from '../tokens/token-state-store.ts';
 
 interface ResetPasswordPorts extends NewPasswordPorts {
   passwords: Pick<PasswordStore, 'findReset' | 'redeem'>;

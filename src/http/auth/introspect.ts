@@ -9,7 +9,7 @@ import formBody from '../plugins/form-body.ts';
 import type { Settings } from '../settings.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
-import { Roles } from '../users/account.ts';
+import { Roles } from '../accounts/account-schema.ts';
 
 interface IntrospectRoute {
   introspect: Introspect;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import type { Account } from './account.ts';
+import type { Account } from './server-account.ts';
 import { cachedCopy } from './binaries-copy.ts';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 import { runProgram } from './run-program.ts';

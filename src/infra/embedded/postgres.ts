@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import pg from 'pg';
-import { serverAccount } from './account.ts';
+import { serverAccount } from './server-account.ts';
 import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { lockDataFolder } from './data-folder-lock.ts';

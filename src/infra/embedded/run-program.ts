@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import type { Account } from './account.ts';
+import type { Account } from './server-account.ts';
 
 /** The whole environment of PostgreSQL's programs: no inherited PG… or LD_… settings, messages in English. */
 export const environment = { LC_ALL: 'C', TZ: 'UTC' };

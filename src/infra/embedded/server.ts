@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Account } from './account.ts';
+import type { Account } from './server-account.ts';
 import type { Binaries } from './binaries.ts';
 import { dataArgument } from './cluster.ts';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';

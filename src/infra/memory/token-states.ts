@@ -5,7 +5,7 @@ import {
   type TokenStateStore,
   type Tombstone,
   type Unusable,
-} from '../../domain/tokens/token-states.ts';
+} from '../../domain/tokens/token-state-store.ts';
 import { checkAccess, rotate } from '../../domain/sessions/rotation.ts';
 import type { SessionState } from '../../domain/tokens/session-state.ts';
 import type { User } from '../../domain/user.ts';

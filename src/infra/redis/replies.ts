@@ -1,5 +1,5 @@
 import type { RotationOutcome, RotationRow, SessionState } from '../../domain/tokens/session-state.ts';
-import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/token-states.ts';
+import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/token-state-store.ts';
 
 // Apart from token-states.ts, because it is read beside the heads of the scripts, which list the same fields.
 

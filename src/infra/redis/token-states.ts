@@ -2,7 +2,7 @@ import type { TokenKey } from '../../domain/principal.ts';
 import { Cluster } from 'ioredis';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import { NOTE_TTL, type TokenStateStore, type Tombstone } from '../../domain/tokens/token-states.ts';
+import { NOTE_TTL, type TokenStateStore, type Tombstone } from '../../domain/tokens/token-state-store.ts';
 import type { User } from '../../domain/user.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';

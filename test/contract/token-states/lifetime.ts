@@ -1,6 +1,6 @@
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { aLongLived, aSession, aUser } from '../../support/token.ts';
-import { NOTE_TTL } from '../../../src/domain/tokens/token-states.ts';
+import { NOTE_TTL } from '../../../src/domain/tokens/token-state-store.ts';
 import { CACHE_TTL, type Contract } from '../token-states.ts';
 
 const HOUR = 3_600_000_000;

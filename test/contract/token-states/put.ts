@@ -1,4 +1,4 @@
-import type { TokenStateStore } from '../../../src/domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../../../src/domain/tokens/token-state-store.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { aLongLived, aSession, aUser } from '../../support/token.ts';
 import type { Contract } from '../token-states.ts';

@@ -1,4 +1,4 @@
-import type { TokenStateStore } from '../../../src/domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../../../src/domain/tokens/token-state-store.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../../src/domain/tokens/session-state.ts';
 import { aSession, aUser } from '../../support/token.ts';

@@ -4,7 +4,7 @@ import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
-import type { Tombstone } from '../../../src/domain/tokens/token-states.ts';
+import type { Tombstone } from '../../../src/domain/tokens/token-state-store.ts';
 import type { StolenLongLived } from '../../../src/domain/tokens/ports.ts';
 import { aClock } from '../../support/clock.ts';
 import { deferred } from '../../support/deferred.ts';

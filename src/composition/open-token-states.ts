@@ -4,7 +4,7 @@ import type { RevocationFeed } from '../domain/feed/ports.ts';
 import { withPublishing } from '../domain/tokens/publishing.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
-import type { TokenStateStore } from '../domain/tokens/token-states.ts';
+import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';
@@ -29,7 +29,7 @@ export interface OpenedTokenStates {
   /** Publishes every tombstone that it sets. */
   tokenStates: TokenStateStore;
   /** The same store, without publishing. */
-  statesWithoutFeed: TokenStateStore;
+  unpublishedStates: TokenStateStore;
   feed: RevocationFeed;
   attempts: AttemptSlots;
   /**
@@ -98,12 +98,12 @@ export function openTokenStates(
     // A note only saves look-ups. Nearly full, Redis keeps its memory for refresh and logout.
     noteEnded: (key) => (memory.isNearlyFull() ? Promise.resolve() : states.noteEnded(key)),
   };
-  const statesWithoutFeed = tracer ? traceRedis(tokenStates, tracer) : tokenStates;
+  const unpublishedStates = tracer ? traceRedis(tokenStates, tracer) : tokenStates;
   const feed = makeRedisRevocationFeed(redis, options);
   const attempts = makeRedisAttemptSlots(redis, options);
   return {
-    tokenStates: withPublishing(statesWithoutFeed, feed),
-    statesWithoutFeed,
+    tokenStates: withPublishing(unpublishedStates, feed),
+    unpublishedStates,
     feed,
     attempts: tracer ? traceRedis(attempts, tracer) : attempts,
     redis,
@@ -150,7 +150,7 @@ function openMemory(
   });
   return {
     tokenStates: withPublishing(tokenStates, feed),
-    statesWithoutFeed: tokenStates,
+    unpublishedStates: tokenStates,
     feed,
     attempts,
     redis: null,

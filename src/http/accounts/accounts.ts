@@ -29,7 +29,7 @@ import {
   Disabled,
   EmailVerified,
   Roles,
-} from './account.ts';
+} from './account-schema.ts';
 
 interface AccountsRoute {
   createAccount: CreateAccount;

@@ -4,8 +4,8 @@ import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import { endedTokens, refuseBody, Timestamp, timestamp } from '../schemas.ts';
-import { tokenBody, TokenSchema } from '../user/profile.ts';
-import { accountId, AccountParams } from './account.ts';
+import { tokenBody, TokenSchema } from '../own-account/profile.ts';
+import { accountId, AccountParams } from './account-schema.ts';
 
 interface AccountTokensRoute {
   accounts: ManageAccounts;
