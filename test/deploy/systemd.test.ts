@@ -9,8 +9,9 @@ import { testFolder } from '../support/folder.ts';
 import { readUnit } from '../support/systemd-unit.ts';
 import { toolsMissing } from '../support/tools.ts';
 
+const FOLDER = join(ROOT, 'deploy/systemd');
 const NAME = 'latchkey@.service';
-const UNIT = readFileSync(join(ROOT, 'deploy/systemd', NAME), 'utf8');
+const UNIT = readFileSync(join(FOLDER, NAME), 'utf8');
 const { one } = readUnit(UNIT);
 const skip = toolsMissing('systemd-analyze');
 
@@ -50,7 +51,7 @@ test('the unit gives a replica what the container has', (t) => {
 test('the unit, docs/installing.md and the proxy name the same files and ports', (t) => {
   const page = readDocument('docs/installing.md');
   t.match(page, `cat > "$conf/${one('EnvironmentFile').replace('/etc/latchkey/', '')}"`);
-  t.match(page, `ln -sfn "$PWD" ${one('WorkingDirectory')}\n`);
+  t.match(page, `ln -sfn "$(pwd -P)" ${one('WorkingDirectory')}\n`);
   t.match(page, `AUDIT_LOG=file:/var/lib/${one('StateDirectory')}/`);
   t.match(page, `useradd --system --user-group --no-create-home --shell /usr/sbin/nologin ${one('User')}\n`);
   const { PORT, OPS_PORT } = loadConfig({});
@@ -62,6 +63,45 @@ test('the unit, docs/installing.md and the proxy name the same files and ports',
     t.match(page, `\`latchkey@${replica}\``);
   }
   t.match(page, `"http://127.0.0.$1:${OPS_PORT}/health/ready"`);
+  t.end();
+});
+
+test('a timer purges every night, in a unit as hardened as a replica', { skip }, (t) => {
+  const purge = readFileSync(join(FOLDER, 'latchkey-purge.service'), 'utf8');
+  const unit = readUnit(purge);
+  const [, hardening = '-'] = /^MemoryMax=.*\n(.*?)\n\n/ms.exec(UNIT) ?? [];
+  t.ok(purge.endsWith(`\n${hardening}\n`), 'the same hardening');
+  for (const name of ['User', 'Group', 'EnvironmentFile', 'WorkingDirectory'])
+    t.equal(unit.one(name), one(name), name);
+  t.strictSame([unit.one('Type'), unit.one('ExecStart')], ['oneshot', 'node dist/src/cli.js purge']);
+  const timer = join(FOLDER, 'latchkey-purge.timer');
+  t.equal(readUnit(readFileSync(timer, 'utf8')).one('Persistent'), 'true');
+  t.match(spawnSync('systemd-analyze', ['verify', timer], { encoding: 'utf8' }), { status: 0, stderr: /^$/ });
+  t.end();
+});
+
+test('a rollout stops a replica that does not become ready, and touches no other', (t) => {
+  const folder = testFolder(t);
+  const fakes = {
+    curl: 'exit 22',
+    sleep: '',
+    journalctl: '',
+    systemctl: 'echo "systemctl $*"; [ "$1" != is-active ]',
+  };
+  for (const [name, text] of Object.entries(fakes))
+    writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  const functions = /<<'EOF'\n(umask 022\n.*?)^EOF$/ms.exec(readDocument('docs/installing.md'))?.[1] ?? '';
+  const { status, stdout, stderr } = spawnSync('bash', ['-uc', `${functions}\nreplace 1 && replace 2`], {
+    env: { PATH: `${folder}:${process.env.PATH ?? ''}` },
+    encoding: 'utf8',
+  });
+  t.equal(status, 1);
+  t.strictSame(stdout.trim().split('\n'), [
+    'systemctl restart latchkey@1',
+    'systemctl is-active --quiet latchkey@1',
+    'systemctl stop latchkey@1',
+  ]);
+  t.match(stderr, /latchkey@1 is stopped. Roll back/);
   t.end();
 });
 

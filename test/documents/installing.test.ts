@@ -1,4 +1,4 @@
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { startDebianNginx, twoReplicaWords } from '../support/deployed-nginx.ts';
@@ -54,6 +54,8 @@ test('docs/installing.md leads to two replicas, and through a rollout and a rest
   t.match(printed, /^ok +database: PostgreSQL/m, 'doctor reached PostgreSQL');
   t.notMatch(printed, /^fail/m, 'doctor found no failure');
   t.match(printed, /^\{"keys":\[/m, 'nginx forwards with TLS');
+  const purge = readFileSync(host.path('/run/latchkey-purge.service.log'), 'utf8');
+  t.match(purge, /^purged 0 records$/m, 'the unit purges');
   t.match(printed, /verifying \(signed until /, 'the new key signs');
   t.match(printed, /^\{"msg":"logged out"\}$/m);
   t.match(printed, /^401\n*$/m, 'the session that ended after the backup stays ended');

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { test, type Test } from 'tap';
-import { startDeployedCaddy } from '../support/deployed-caddy.ts';
+import { onAHost, startDeployedCaddy } from '../support/deployed-caddy.ts';
 import { startTwoReplicaNginx } from '../support/deployed-nginx.ts';
 import { readDocument, ROOT } from '../support/documents.ts';
 import { emulatedHost } from '../support/emulated-host.ts';
@@ -39,8 +39,7 @@ const PROXIES: {
   {
     name: 'Caddy',
     skip: toolsMissing('bash', 'caddy', 'curl', 'redis-server'),
-    start: (t, replicas, opsPort) =>
-      startDeployedCaddy(t, { 'latchkey:3000': replicas, 'app:8081': replicas[0] }, opsPort),
+    start: (t, replicas, opsPort) => startDeployedCaddy(t, { 'latchkey:3000': replicas }, opsPort, onAHost),
   },
 ];
 
@@ -68,12 +67,12 @@ for (const { name, skip, start } of PROXIES) {
         ),
       );
     const functions = blockWith('ready() {');
-    const rollout = blockWith('systemctl restart');
+    const rollout = blockWith('replace 1');
     await paste(
       'old',
       functions,
-      'ln -sfn "$PWD" /opt/latchkey/current',
-      blockWith('systemctl enable --now latchkey'),
+      'ln -sfn "$(pwd -P)" /opt/latchkey/current',
+      blockWith('systemctl enable --now latchkey@'),
     );
 
     const replicas = ([1, 2] as const).map((replica) => ({ url: host.urlOf(replica), inRotation: true }));

@@ -1,11 +1,26 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { readDocument, ROOT } from './documents.ts';
 import { testFolder } from './folder.ts';
 import { freePort } from './free-port.ts';
+import { readBlocks } from './markdown.ts';
 import { answersHttp, startServerProcess } from './server-process.ts';
 
-const FILE = new URL('../../../deploy/caddy/Caddyfile', import.meta.url).pathname;
+const FILE = join(ROOT, 'deploy/caddy/Caddyfile');
+
+/** An edit: what docs/installing.md makes of the file, with the addresses that the tests replace. */
+export function onAHost(): string {
+  const block = readBlocks(readDocument('docs/installing.md')).find(({ text }) =>
+    text.includes('caddy validate'),
+  );
+  const [command] = (block?.text ?? '').split(' > /etc/caddy/');
+  const text = execFileSync('bash', ['-euc', command ?? ''], { cwd: ROOT, encoding: 'utf8' });
+  return text
+    .replace('auth.example.com {', ':8080 {')
+    .replaceAll('127.0.0.1:3000 127.0.0.2:3000', 'latchkey:3000');
+}
 
 /**
  * Caddy with deploy/caddy/Caddyfile. Only addresses differ: the port it listens at, those in `upstreams`, each one or

@@ -30,6 +30,7 @@ export function allDocuments(): string[] {
 /** Why a shell block may be marked as not run, and what such a block must contain. */
 export const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'needs buildah': /^buildah /m,
+  'needs Caddy': /^caddy validate /m,
   'needs Docker': /^docker |localhost:8080/m,
   'needs Kubernetes': /^kubectl /m,
   'needs an audit trail': /"\$AUDIT"/,

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync, type SpawnOptions } from 'node:child_process';
 import { mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,7 +6,8 @@ import { isAlive } from './free-port.ts';
 import { readUnit } from './systemd-unit.ts';
 
 // `systemctl` for tests: FOLDER COMMAND [OPTION...] UNIT... It starts and stops units below FOLDER as systemd documents:
-// the command, its folder, its variables and no others, and the time to stop. Hardening and restarts are left out.
+// the command, its folder, its variables and no others, and the time to stop. Hardening, restarts and the clock of timers
+// are left out.
 
 const [folder = '', command = '', ...rest] = process.argv.slice(2);
 const words = JSON.parse(readFileSync(join(folder, 'words.json'), 'utf8')) as [string, string][];
@@ -32,6 +33,11 @@ if (command !== 'daemon-reload') {
 
 function start(unit: string): void {
   const { one, all } = settingsOf(unit);
+  if (unit.endsWith('.timer')) {
+    one('OnCalendar');
+    settingsOf(unit.replace('.timer', '.service'));
+    return;
+  }
   const variables = all('Environment').flatMap((value) => value.split(' '));
   const files = all('EnvironmentFile').flatMap((path) => readFileSync(path, 'utf8').trim().split('\n'));
   const env = Object.fromEntries(
@@ -44,12 +50,16 @@ function start(unit: string): void {
   if (program !== 'node') throw new Error(`${unit} starts ${program ?? 'nothing'}`);
   mkdirSync(join(folder, 'run'), { recursive: true });
   const log = openSync(join(folder, 'run', `${unit}.log`), 'a');
-  const child = spawn(process.execPath, args, {
+  const options: SpawnOptions = {
     cwd: one('WorkingDirectory'),
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', log, log],
-    detached: true,
-  });
+  };
+  if (all('Type').includes('oneshot')) {
+    process.exitCode = spawnSync(process.execPath, args, options).status ?? 1;
+    return;
+  }
+  const child = spawn(process.execPath, args, { ...options, detached: true });
   child.unref();
   writeFileSync(pidFile(unit), String(child.pid));
 }
@@ -70,10 +80,14 @@ async function stop(unit: string): Promise<void> {
 
 /** The unit's settings, with its instance and the words that differ in the test. */
 function settingsOf(unit: string) {
-  const [name = '', instance = ''] = unit.split('@');
-  const text = readFileSync(join(folder, `etc/systemd/system/${name}@.service`), 'utf8');
+  const [name = '', instance] = unit.split('@');
+  const file = instance === undefined ? name : `${name}@.service`;
+  const text = readFileSync(join(folder, 'etc/systemd/system', file), 'utf8');
   return readUnit(
-    words.reduce((adapted, [word, here]) => adapted.replaceAll(word, here), text.replaceAll('%i', instance)),
+    words.reduce(
+      (adapted, [word, here]) => adapted.replaceAll(word, here),
+      text.replaceAll('%i', instance ?? ''),
+    ),
   );
 }
 
