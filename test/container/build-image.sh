@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# usage: build-image.sh FOLDER IMAGE: builds the Dockerfile in FOLDER with buildah, which needs no Docker engine.
+# Builds the Dockerfile in FOLDER with buildah, which needs no Docker engine.
 # If the base cannot be pulled, builds one from Debian's packages and npm's Node of the same version.
 set -euo pipefail
-folder=$1 image=$2
+usage='usage: build-image.sh FOLDER IMAGE'
+folder=${1:?$usage} image=${2:?$usage}
 base=$(sed -n 's/^ARG NODE_IMAGE=//p' "$folder/Dockerfile")
 version=$(sed 's/.*node:\([0-9.]*\)-.*/\1/' <<<"$base")
 stand_in=localhost/node-stand-in:$version

@@ -124,7 +124,7 @@ test('replicas, and whether writes wait for them', { skip }, async (t) => {
 });
 
 test('the user of docs/operating.md may not read all settings, and needs not', { skip }, async (t) => {
-  const user = /^ACL SETUSER (latchkey .+)$/m.exec(readFileSync('docs/operating.md', 'utf8'))?.[1] ?? '';
+  const user = /^user (latchkey .+)$/m.exec(readFileSync('docs/operating.md', 'utf8'))?.[1] ?? '';
   const { redis, set } = await aRedis(t, { args: ['--user', ...user.split(' '), ...AT_ONCE] });
   const replica = await startRedis(t, { args: ['--replicaof', `127.0.0.1 ${redis.port}`] });
   await until(async () => (await replica.info('master_link_status')) === 'up');
