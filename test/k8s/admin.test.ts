@@ -12,7 +12,7 @@ import { toolsMissing } from '../support/tools.ts';
 import { only, type Kinds, type PodSpec } from './kinds.ts';
 import { makeMounts, variablesIn } from './mounts.ts';
 import { render, ROOT, scratch } from './render.ts';
-import { madeSecrets, shellBlocks } from './secrets.ts';
+import { madeSecrets, PRODUCTION, shellBlocks } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash');
 const HEADING = "Operators' commands";
@@ -214,8 +214,9 @@ function latchkeyAdmin(
   const made = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'latchkey-admin-1' } };
   writeFileSync(job, JSON.stringify({ ...made, spec: jobTemplate.spec }));
   writeFileSync(rest, results.map((line) => `${line}\n`).join(''));
-  const definition = shellBlocks(HEADING).find((block) => block.startsWith('latchkey_admin() {')) ?? '';
+  const definition = shellBlocks(HEADING).find((block) => block.startsWith('latchkey_admin() (')) ?? '';
   const env = {
+    ...PRODUCTION,
     ...{ PATH: `${bin}:${PATH}`, REAL_PATH: PATH, JOB: job, CREATED: sent, TICKS: ticks, RESULTS: rest },
     ...{ STARTS: starts ? 'yes' : 'no', REFUSES: refuses ? 'yes' : 'no' },
   };

@@ -43,11 +43,12 @@ test('the README’s commands create every mounted Secret and file', { skip }, (
 
 test('other users may not read any file that the README’s commands create', { skip }, (t) => {
   const folder = secretFolder(t);
-  folder.run('Secrets', 0);
+  folder.run('Secrets', 0, '2026-11-21');
   folder.run('Secrets', 1);
   folder.run('Connections');
   folder.run(NEW_KEYS, 0, '2026-12-01');
   folder.run(NEW_KEYS, 1);
+  for (const n of [4, 5]) folder.run(NEW_KEYS, n);
   const files = readdirSync(folder.path, { recursive: true, encoding: 'utf8' });
   t.ok(files.length > 8);
   for (const file of files) t.equal(statSync(join(folder.path, file)).mode & 0o077, 0, file);
@@ -114,6 +115,21 @@ test(
     t.end();
   },
 );
+
+test('a stolen key or secret is replaced at once', { skip }, (t) => {
+  const folder = secretFolder(t);
+  folder.run('Secrets', 0, '2026-11-21');
+  folder.run('Secrets', 2);
+  const before = keysOf(scratch(t), folder.applied());
+  writeFileSync(join(folder.path, 'latchkey/database-url~'), 'what an editor leaves');
+  for (const n of [4, 5]) folder.run(NEW_KEYS, n, '2026-12-01');
+  folder.run('Secrets', 2);
+  const { signing, refresh } = keysOf(scratch(t), folder.applied());
+  t.strictSame([signing.length, refresh.length], [1, 1]);
+  t.notSame(signing, before.signing);
+  t.notSame(refresh, before.refresh);
+  t.end();
+});
 
 test('a new signing key has the highest name, and the date in it counts', { skip }, (t) => {
   const folder = secretFolder(t);

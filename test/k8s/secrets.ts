@@ -17,9 +17,13 @@ export interface SecretFolder {
   applied(): Secrets;
 }
 
+/** What a terminal for production says first. */
+export const PRODUCTION = { overlay: 'production', namespace: 'latchkey' };
+
 /** A wrapper of the real kubectl: `apply` appends its input to a file. */
 const KUBECTL = `#!/usr/bin/env bash
 case "$*" in
+  *'apply -f k8s/overlays/production/namespace.yaml') ;;
   *'apply -f -') cat >>"$APPLIED"; echo --- >>"$APPLIED" ;;
   *) PATH=$REAL_PATH exec kubectl "$@" ;;
 esac
@@ -40,7 +44,7 @@ export function secretFolder(t: Test): SecretFolder {
     chmodSync(join(bin, name), 0o755);
   }
   const { PATH = '' } = process.env;
-  const env = { HOME: home, PATH: `${bin}:${PATH}`, REAL_PATH: PATH, APPLIED: applied };
+  const env = { HOME: home, PATH: `${bin}:${PATH}`, REAL_PATH: PATH, APPLIED: applied, ...PRODUCTION };
   return {
     path: join(home, 'latchkey-secrets'),
     run(heading, n = 0, today = '') {
