@@ -108,7 +108,7 @@ const OPERATIONS: Operation[] = [
     },
   },
   {
-    ...{ name: 'change the name', succeeds: 60, bytes: [290, 115], events: [1, 0], rows: 0 },
+    ...{ name: 'change the name', succeeds: 60, bytes: [330, 115], events: [1, 0], rows: 0 },
     once:
       ({ target, access_token: token }) =>
       (i) =>
@@ -203,7 +203,7 @@ const OPERATIONS: Operation[] = [
     ...{
       name: 'present a superseded refresh token',
       succeeds: TIMES,
-      bytes: [380, 0],
+      bytes: [420, 0],
       events: [2, 0],
       rows: 2,
     },

@@ -93,14 +93,14 @@ test('a flood does not keep the owner of a known device from logging in', async 
     });
   }
 
-  await t.test('nor does an account that logs in from three networks with its own token', async (t) => {
+  await t.test('nor does an account that logs in from two networks with its own token', async (t) => {
     const attacker = await anOwner(target, { 'x-forwarded-for': '198.18.0.9' });
     const known: Send = (target, headers) =>
       attempt(target, attacker.username, 'a wrong one', {
         ...headers,
         ...bearer(attacker.pair.refresh_token),
       });
-    const attack = flood(target, [known], (i) => `198.18.${i % 3}.${2 + (i % 250)}`);
+    const attack = flood(target, [known], (i) => `198.18.${i % 2}.${2 + (i % 250)}`);
     await until(attack.isShed);
     // One hash of each of its networks goes first (ADR 10).
     await assertServed(t, target, username, HOME);
