@@ -51,10 +51,7 @@ export interface AskRedis {
   replyError: (message: string) => AuthError;
 }
 
-export function makeAsk(
-  redis: ScriptedRedis | ScriptedCluster,
-  { gate, observe }: AskOptions,
-): AskRedis {
+export function makeAsk(redis: ScriptedRedis | ScriptedCluster, { gate, observe }: AskOptions): AskRedis {
   function connectionEpoch(expected?: ConnectionEpoch): ConnectionEpoch {
     const current = gate.connectionEpoch();
     if (current && (expected === undefined || current === expected)) return current;
