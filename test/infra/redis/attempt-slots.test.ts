@@ -70,20 +70,6 @@ test('nothing is kept for a counter without attempts', { skip: redisMissing }, a
   t.strictSame(await redis.keys(`${prefix}*`), []);
 });
 
-test('attempts of an earlier version count', { skip: redisMissing }, async (t) => {
-  const { slots, redis, prefix, pass } = await open(t);
-  const allowance = { count: 2, seconds: 60 };
-  const reserved = await slots.reserve('a', allowance);
-  const key = `${prefix}attempts:a`;
-  await redis.set(key, (await redis.get(key))?.trim() ?? '', 'KEEPTTL');
-  await pass(20_000);
-  await slots.reserve('a', allowance);
-  const refused = await slots.reserve('a', allowance);
-  t.ok('freeIn' in refused && refused.freeIn > 30_000 && refused.freeIn <= 40_000, JSON.stringify(refused));
-  await slots.release('a', 'slot' in reserved ? reserved.slot : '');
-  t.ok('slot' in (await slots.reserve('a', allowance)));
-});
-
 test('a clock that went back frees nothing', { skip: redisMissing }, async (t) => {
   const { slots, pass } = await open(t);
   const allowance = { count: 2, seconds: 60 };

@@ -15,15 +15,16 @@ local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
 local slots, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 
 local held = redis.call('GET', KEYS[1]) or ''
--- Earlier versions wrote no space after the last one.
-if held ~= '' and string.sub(held, -1) ~= ' ' then held = held .. ' ' end
 local size = #string.format('%.0f:%s ', now, ARGV[3])
 local function timeOf(place) return tonumber(string.match(held, '^%d+', (place - 1) * size + 1)) end
 
-local passed = 0
-while passed * size < #held and timeOf(passed + 1) + window <= now do passed = passed + 1 end
+local count, passed = #held / size, 0
+for place = 1, count do
+  if timeOf(place) + window > now then break end
+  passed = place
+end
 held = string.sub(held, passed * size + 1)
-local count = #held / size
+count = count - passed
 -- If the limit was lowered, several attempts have to expire.
 if count >= slots then return { 0, timeOf(count - slots + 1) + window - now } end
 
