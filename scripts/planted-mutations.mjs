@@ -809,7 +809,7 @@ export const mutations = [
       '(before.emailVerifiedAt !== null && !isNewAddress)',
       '(before.emailVerifiedAt !== null)',
     ],
-    ['a change keeps its version', 'THEN version + 1 ELSE version END', 'THEN version ELSE version END'],
+    ['a change keeps its version', 'isServed ? sql`version + 1` : KEPT', 'KEPT'],
   ),
   ...inFile(
     'domain/users/manage-accounts.ts',

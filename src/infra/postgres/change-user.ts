@@ -1,8 +1,11 @@
 import type { AccountChanges } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
-import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
+import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import { voidReset } from './password-resets.ts';
-import { ACCOUNT_COLUMNS, type AccountRow } from './rows.ts';
+import { ACCOUNT_COLUMNS, assign, USER_COLUMNS, type AccountRow } from './rows.ts';
+
+/** All that a change may set. */
+type Values = Required<AccountChanges>;
 
 /**
  * Changes an account's row under its lock. A new e-mail address voids the reset token, and is not verified unless the
@@ -18,30 +21,45 @@ export async function changeRow(
   const { username, name, email, disabled, roles } = { ...valuesOf(before), ...changes };
   const isNewAddress = email !== before.email;
   const emailVerified = changes.emailVerified ?? (before.emailVerifiedAt !== null && !isNewAddress);
-  const after = { username, name, email, disabled, emailVerified, roles };
+  const after: Values = { username, name, email, disabled, emailVerified, roles };
   if (JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) await voidReset(tx, before.id);
   // The fast store holds neither the address nor whether it is verified.
   const isServed = servedOf(after) !== servedOf(valuesOf(before));
   const [row] = await tx.$queryRaw<[AccountRow]>`
-    UPDATE users SET username = ${username}, name = ${name}, email = ${email}, roles = ${roles}::text[],
-      username_skeleton = CASE WHEN username = ${username} THEN username_skeleton ELSE ${skeletonOf(username)} END,
-      email_verified_at = CASE WHEN ${emailVerified} 
-        THEN coalesce(CASE WHEN email = ${email} THEN email_verified_at END, now()) END,
-      disabled_at = CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END,
-      version = CASE WHEN ${isServed} THEN version + 1 ELSE version END,
-      changed_at = CASE WHEN ${isServed} THEN clock_timestamp() ELSE changed_at END,
-      pending = pending OR ${isServed}
+    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, isServed))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
   return row;
 }
 
+const KEPT = null;
+
+/** What a change writes. @param isServed whether the fast store has to learn of it. */
+function columnsOf({ username, name, email, disabled, emailVerified, roles }: Values, isServed: boolean) {
+  const { sql } = Prisma;
+  return {
+    username: sql`${username}`,
+    skeleton: sql`CASE WHEN username = ${username} THEN username_skeleton ELSE ${skeletonOf(username)} END`,
+    name: sql`${name}`,
+    email: sql`${email}`,
+    emailVerifiedAt: sql`CASE WHEN ${emailVerified}
+      THEN coalesce(CASE WHEN email = ${email} THEN email_verified_at END, now()) END`,
+    disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
+    roles: sql`${roles}::text[]`,
+    version: isServed ? sql`version + 1` : KEPT,
+    changedAt: isServed ? sql`clock_timestamp()` : KEPT,
+    pending: sql`pending OR ${isServed}`,
+    ...{ id: KEPT, createdAt: KEPT, deletedAt: KEPT },
+    ...{ passwordHash: KEPT, passwordVersion: KEPT, importedHash: KEPT, importedCost: KEPT },
+  } satisfies Record<keyof UserRow, Prisma.Sql | null>;
+}
+
 /** What verify and introspection answer with. */
-function servedOf({ username, name, disabled, roles }: ReturnType<typeof valuesOf>): string {
+function servedOf({ username, name, disabled, roles }: Values): string {
   return JSON.stringify([username, name, disabled, roles]);
 }
 
-function valuesOf({ username, name, email, disabledAt, emailVerifiedAt, roles }: UserRow) {
+function valuesOf({ username, name, email, disabledAt, emailVerifiedAt, roles }: UserRow): Values {
   return {
     ...{ username, name, email, disabled: disabledAt !== null },
     ...{ emailVerified: emailVerifiedAt !== null, roles },
