@@ -114,7 +114,7 @@ test('a forwarded address from an unlisted peer is warned about once', async (t)
     service
       .log()
       .split('\n')
-      .filter((line) => line.includes('TRUST_PROXY'));
+      .filter((line) => line.includes('a relay forwards an address'));
   for (let i = 0; i < 3; i++) {
     await fetch(`${service.url}/api/auth`, {
       method: 'POST',
