@@ -10,7 +10,8 @@ import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
-// One account, a few of one network, or a stranger repeats each operation. docs/threat-model.md, "What an operation leaves", has the figures.
+// One account, a few of one network, or a stranger repeats each operation. docs/threat-model.md has the figures ("What an
+// operation leaves").
 
 /** What Redis has left below SHED_REDIS_MEMORY before the loops: all of them together must leave less. */
 const LEFT = 2 * 1024 ** 2;
