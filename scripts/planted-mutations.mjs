@@ -519,6 +519,22 @@ export const mutations = [
     ['a login opens with the roles from before its hash', 'user: added.user, tokenId', 'user, tokenId'],
   ),
   ...inFile(
+    'domain/sessions/sign-up.ts',
+    ['http/auth/sign-up', 'http/audit'],
+    ['a closed sign-up is open', "if (!ports.enabled) throw new AuthError('signup_disabled');", ''],
+    [
+      'fields beyond the bounds are accepted',
+      "if (errors.length > 0) throw new AuthError('validation_failed', { errors });",
+      '',
+    ],
+    [
+      'a password may hold the username',
+      'requireUnguessable(values.password, values, isCommonPassword);',
+      '',
+    ],
+    ['no audit event', "audit({ event: 'user.signed_up', userId, tokenId }, request.from);", ''],
+  ),
+  ...inFile(
     'http/auth/introspect.ts',
     ['http/own-account/roles'],
     ['the token tells its old roles', ".replace(TOKEN_ROLES, '')", ''],

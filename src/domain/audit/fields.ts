@@ -1,6 +1,7 @@
 import Type from 'typebox';
 
-// The fields of events. `description` and `examples` appear in docs/audit.md.
+// The fields of events, apart from event.ts, which lists events alone. `description` and `examples` appear in
+// docs/audit.md.
 
 export const Id = (description: string, example: number) =>
   Type.Integer({ minimum: 1, description, examples: [example] });

@@ -1,17 +1,87 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import type { FanOut } from '../../domain/feed/fan-out.ts';
 import { parsePosition, positionText } from '../../domain/feed/position.ts';
 import type { FeedEvent } from '../../domain/feed/ports.ts';
 import type { FeedMessage, FeedReader } from '../../domain/feed/reader.ts';
 import { openEventStream } from '../event-stream.ts';
+import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
-import { EVENT_STREAM } from './revocation-events.ts';
+import { Id } from '../schemas.ts';
 
 export interface RevocationsRoute {
   fanOut: Pick<FanOut, 'open' | 'leave' | 'close'>;
 }
+
+// The feed's answer in the reference. OpenAPI 3.1 cannot describe a stream, so `x-events` holds each event's data.
+const id = (description: string) => ({ ...Id, description });
+const before = Type.Integer({
+  description: 'Every token of the user whose id is at most this is revoked',
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  examples: [12],
+});
+
+const EVENTS = {
+  snapshot: eventData(
+    'All revoked tokens and users that an unexpired access token may still name, in parts',
+    {
+      tokens: Type.Array(id('A token that is revoked'), { description: 'Ids of tokens, as in `sid`' }),
+      users: Type.Array(
+        eventData('A user with most or all tokens revoked', { user: id('The user’s id'), before }),
+      ),
+      last: Type.Boolean({ description: 'Whether this is the last part', examples: [true] }),
+      remember: Type.Integer({
+        description: 'Seconds for which to remember a revocation',
+        minimum: 1,
+        examples: [905],
+      }),
+    },
+  ),
+  revoked: eventData('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Its owner’s id') }),
+  user_revoked: eventData('Tokens of a user are revoked', { user: id('The user’s id'), before }),
+  user_changed: eventData(
+    'A user’s names, roles or status have changed: answers about it that were kept may be outdated',
+    {
+      user: id('The user’s id'),
+      version: Type.Integer({
+        description: 'How often they have changed so far, or more often by now',
+        minimum: 0,
+        examples: [3],
+      }),
+    },
+  ),
+  heartbeat: eventData('Sent each second: everything published before has been sent', {}),
+};
+
+const EXAMPLE = `retry: 1000
+
+event: snapshot
+id: Zm9vYmFy.41
+data: {"tokens":[11,12],"users":[],"last":true,"remember":905}
+
+event: revoked
+id: Zm9vYmFy.42
+data: {"token":7,"user":7}
+
+event: heartbeat
+id: Zm9vYmFy.42
+data: {}
+
+`;
+
+const EVENT_STREAM: JsonObject = {
+  description: 'Events, for as long as the connection lasts. `x-events` holds the schemas of their data.',
+  headers: {
+    'X-Accel-Buffering': {
+      description: 'Tells nginx not to buffer.',
+      required: true,
+      schema: { type: 'string', const: 'no' },
+    },
+  },
+  content: { 'text/event-stream': { schema: { type: 'string' }, example: EXAMPLE, 'x-events': EVENTS } },
+};
 
 const schema = operation({
   operationId: 'revocations',
@@ -96,4 +166,8 @@ function dataOf(event: FeedEvent): object {
   if (event.type === 'revoked') return { token: event.tokenId, user: event.userId };
   if (event.type === 'user_changed') return { user: event.userId, version: event.version };
   return { user: event.userId, before: event.before };
+}
+
+function eventData<Properties extends Record<string, TSchema>>(description: string, properties: Properties) {
+  return Type.Object(properties, { description, additionalProperties: false });
 }
