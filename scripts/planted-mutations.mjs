@@ -358,7 +358,7 @@ export const mutations = [
   ...inFile(
     'domain/access-tokens/introspect.ts',
     ['http/auth/introspect'],
-    ['an outage is inactive', "error.code === 'invalid_token'", 'error.code'],
+    ['an outage is inactive', 'if (reason) return reason;', "return reason ?? 'gone';"],
   ),
   ...inFile(
     'domain/sessions/rotation.ts',
@@ -661,7 +661,7 @@ export const mutations = [
   ...inFile(
     'http/token-codec.ts',
     ['http/auth/audiences'],
-    ['a token is good for every audience', 'identity && identity.audience !== wanted', 'false'],
+    ['a token is good for every audience', 'identity.audience !== wanted', 'false'],
     ['an access token for AUDIENCE is an exchanged one', ' && claims.aud !== audience ?', ' ?'],
     ['an exchanged token is an access token', "? 'exchanged' : codec.type", '? codec.type : codec.type'],
     [
@@ -688,7 +688,7 @@ export const mutations = [
   ...inFile(
     'domain/access-tokens/exchange.ts',
     ['domain/access-tokens/exchange'],
-    ['a token outlives its subject', 'Math.min(subject?.expiresAt ?? 0, iat + ttl)', 'iat + ttl'],
+    ['a token outlives its subject', 'Math.min(subject.expiresAt ?? 0, iat + ttl)', 'iat + ttl'],
     ['a token is born expired', 'if (exp <= iat)', 'if (false)'],
     ['a token for AUDIENCE is issued', 'audience !== ownAudience && isAudience', 'isAudience'],
     ['every audience is one', ' || !(await clients.hasAudience(audience))', ''],

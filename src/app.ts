@@ -61,7 +61,7 @@ export interface AppOptions {
   keyRing: KeyRing;
   settings: Settings;
   callerHashes: CallerHashes;
-  rateLimit: Omit<RateLimitOptions, 'observe' | 'settings'>;
+  rateLimit: Omit<RateLimitOptions, 'settings' | 'hashes'>;
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
   isDraining: () => boolean;
@@ -135,6 +135,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   answerExpectations(app.server, { logger, logged: settings.logged.other, observe });
   const warnOfRelay = makeRelayWarning(clock);
   registerErrorHandler(app, {
+    showsReasons: settings.showsReasons,
     retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: settings.retryWindow }),
     warnOfRelay,
   });
@@ -144,7 +145,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (settings.corsOrigins) await app.register(cors, { origins: settings.corsOrigins });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
-  await app.register(rateLimit, { ...options.rateLimit, settings, observe });
+  await app.register(rateLimit, { ...options.rateLimit, settings, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
   const codec = await makeTokenCodec(keyRing, { ...settings, observe, clock });

@@ -83,7 +83,6 @@ export function makeUseCases(parts: Parts): UseCases {
   const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
     hash: parts.hashAttempt,
-    observe,
     auditLimit,
   });
   const limitGuess = makeGuessingLimits({

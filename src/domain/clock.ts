@@ -1,4 +1,4 @@
-import { AuthError, type ErrorCode } from './errors.ts';
+import { AuthError } from './errors.ts';
 
 /** The process's clocks, passed in so that tests decide what time it is. */
 export interface Clock {
@@ -11,6 +11,7 @@ export interface Clock {
 }
 
 /** The refusal of what our clock says is over: by the right time it may not be, so a wrong clock only asks to retry. */
-export function over(clock: Pick<Clock, 'isTrusted'>, code: ErrorCode): AuthError {
-  return new AuthError(clock.isTrusted() ? code : 'unavailable');
+export function over(clock: Pick<Clock, 'isTrusted'>, code: 'invalid_token' | 'login_too_old'): AuthError {
+  if (!clock.isTrusted()) return new AuthError('unavailable');
+  return new AuthError(code, code === 'invalid_token' ? { reason: 'expired' } : {});
 }

@@ -1,3 +1,4 @@
+import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import type { Right } from './rights.ts';
 
 /**
@@ -62,24 +63,40 @@ export interface AuthErrorOptions {
   errors?: FieldError[];
   /** Seconds after which the client may retry. */
   retryAfter?: number;
-  /** The right that `right_missing` names. */
+  /** The right that `right_missing` names; it is its reason too. */
   right?: Right;
+  /** For operators: a client in production never sees it. */
+  reason?: RefusalReason;
+  /** Of `rate_limited`: a keyed hash of whom or what is limited. */
+  limited?: string;
 }
 
+type Reasons = typeof REFUSAL_REASONS;
+
+/** A code with reasons does not compile without one; the right is that of `right_missing`. */
+type OptionsOf<Code extends ErrorCode> = Code extends keyof Reasons
+  ? [AuthErrorOptions & (Code extends 'right_missing' ? { right: Right } : { reason: Reasons[Code][number] })]
+  : [AuthErrorOptions?];
+
 /** An expected refusal. Any other error is a bug and is answered with 500. */
-export class AuthError extends Error {
+export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: ErrorCode;
   readonly errors: FieldError[] | undefined;
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
+  readonly reason: RefusalReason | undefined;
+  readonly limited: string | undefined;
 
-  constructor(code: ErrorCode, { cause, errors, retryAfter, right }: AuthErrorOptions = {}) {
+  constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
+    const { cause, errors, retryAfter, right, reason = right, limited } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
     this.code = code;
     this.errors = errors;
     this.retryAfter = retryAfter;
     this.right = right;
+    this.reason = reason;
+    this.limited = limited;
   }
 }
 

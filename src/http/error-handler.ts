@@ -18,6 +18,8 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
 };
 
 interface ErrorOptions {
+  /** Whether the answer holds the reason: never in production. */
+  showsReasons?: boolean;
   retrySpread?: RetrySpread;
   warnOfRelay?: WarnOfRelay;
   /** Whether to log a failure of a store. */
@@ -41,7 +43,7 @@ export function sendError(
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,
-  { retrySpread = () => 0, warnOfRelay, isNews = () => true }: ErrorOptions = {},
+  { showsReasons = false, retrySpread = () => 0, warnOfRelay, isNews = () => true }: ErrorOptions = {},
 ): FastifyReply {
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
@@ -51,7 +53,11 @@ export function sendError(
     if (isNews(reason)) request.log.warn({ reason }, 'a dependency failed');
   }
   request.errorCode = refusal.code;
+  request.refusalReason = refusal.reason ?? null;
+  request.limited = refusal.limited ?? null;
   const problem = problemOf(refusal.code, request.id, refusal.errors, refusal.right);
+  if (showsReasons && refusal.reason !== undefined && refusal.code !== 'invalid_credentials')
+    problem.reason = refusal.reason;
   const hint = relayHint(refusal.code, request);
   if (hint !== null) {
     problem.detail += ` ${hint}`;

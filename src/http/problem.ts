@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { REFUSAL_REASONS, type RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Right } from '../domain/rights.ts';
 import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
 
@@ -11,6 +12,7 @@ export interface Problem {
   code: ErrorCode;
   request_id: string;
   errors?: FieldError[];
+  reason?: RefusalReason;
 }
 
 /** Status, title and detail of each code; the compiler demands all. The table in docs/api.md shows status and code. */
@@ -124,6 +126,12 @@ export const ProblemSchema = Type.Object(
         ),
         { description: 'The fields that were refused', maxItems: MAX_FIELD_ERRORS },
       ),
+    ),
+    reason: Type.Optional(
+      Type.Enum([...new Set(Object.values(REFUSAL_REASONS).flat())], {
+        type: 'string',
+        description: 'Why, more exactly than `code`: for developers. Absent in production',
+      }),
     ),
   },
   { title: 'Problem', description: 'Problem details (RFC 9457)', additionalProperties: false },

@@ -1,8 +1,9 @@
 import type { PresentedIdentity } from '../domain/tokens/claims.ts';
-import type { Bearer, Caller, Principal } from '../domain/principal.ts';
+import type { Bearer, Caller, Principal, TokenKey } from '../domain/principal.ts';
 import type { Source } from '../domain/audit/source.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { RefusalReason } from '../domain/refusal-reasons.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,8 +19,14 @@ declare module 'fastify' {
     serviceClient: ServiceIdentity | null;
     /** Where it came from, for the audit trail: computed when it is read. */
     readonly source: Source;
-    /** Why the request was refused, for the log. */
+    /** The session or LLT of a presented token that we signed, for the log; it may not be good. */
+    presented: TokenKey | null;
+    /** The code of the answer, for log and metrics. */
     errorCode: ErrorCode | null;
+    /** More exactly than the code, why the request was refused or a token is inactive, for log and metrics. */
+    refusalReason: RefusalReason | null;
+    /** A keyed hash of whom or what a limit has refused, for the log. */
+    limited: string | null;
     /** A stream has begun: for log and metrics, the request has ended (see request-context.ts). */
     isStreamed: boolean;
     /** The trace (W3C Trace Context): the caller's, or one of our own while tracing is on. For the log. */

@@ -64,6 +64,6 @@ function render(code: ErrorCode, requestId: string, { logger, logged, observe }:
   };
   if (isLogged(logged, problem.status))
     logger.info({ reqId: requestId, status: problem.status, code }, 'request');
-  observe.error(code);
+  observe.error(code, null);
   return { status: problem.status, head: `${problem.status} ${problem.title}`, headers, body };
 }

@@ -14,7 +14,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
-import type { TokenRefusal } from '../domain/metrics/outcomes.ts';
+import type { TokenRefusal } from '../domain/refusal-reasons.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
 import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
 
@@ -34,20 +34,20 @@ export interface TokenCodec {
   /** The key that signs this type now. The returned signer keeps this key, even if the current key changes. */
   signer(type: TokenType): Signer;
   /**
-   * @returns the identity in a valid token of one of these types; null for any other.
+   * @returns the identity in a valid token of one of these types; the reason for any other.
    * @throws AuthError `unavailable` if it has expired by a clock that is not trusted
    */
   verify<Type extends TokenType>(
     token: string,
     ...types: Type[]
-  ): Promise<(PresentedIdentity & { type: Type }) | null>;
+  ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
   /** As `verify`, but also accepts expired tokens: enough to end their session. */
   verifySigned: TokenCodec['verify'];
-  /** @returns the identity in a valid token that was exchanged for exactly this audience; null for any other. */
+  /** @returns the identity in a valid token that was exchanged for exactly this audience; the reason for any other. */
   verifyExchanged(
     token: string,
     audience: string,
-  ): Promise<(PresentedIdentity & { type: 'exchanged' }) | null>;
+  ): Promise<(PresentedIdentity & { type: 'exchanged' }) | TokenRefusal>;
   /** The claims of a token that `verify` has just accepted: a JSON object, as we wrote it. */
   payloadOf(token: string): string;
 }
@@ -105,7 +105,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   const { audience, observe, clock } = options;
   const refuse = (reason: TokenRefusal) => {
     observe.tokenRefused(reason);
-    return null;
+    return reason;
   };
   let codecs = await openCodecs(keyRing.current(), options);
   keyRing.onChange(async (keys) => {
@@ -124,13 +124,13 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     types: readonly Type[],
   ): Identity<Type> | TokenRefusal {
     const codec = find(codecs, token);
-    if (!codec) return codec === null ? 'malformed' : 'unknown_key';
-    if (!types.some((candidate) => keyTypeOf(candidate) === codec.type)) return 'wrong_type';
+    if (!codec) return codec === null ? 'malformed' : claimRefusal(token, options, 'unknown_key');
+    if (!types.some((candidate) => keyTypeOf(candidate) === codec.type)) return 'type';
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
     const found = codec.type === 'access' && claims.aud !== audience ? 'exchanged' : codec.type;
     const type = types.find((candidate) => candidate === found);
-    if (!type) return 'wrong_audience';
+    if (!type) return 'audience';
     const identity = readClaims(claims, type);
     if (!identity || typeof claims.aud !== 'string') return 'malformed';
     const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };
@@ -140,7 +140,10 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
 
   const verifier =
     (acceptsExpired: boolean) =>
-    async <Type extends PresentedType>(token: string, ...types: Type[]): Promise<Identity<Type> | null> => {
+    async <Type extends PresentedType>(
+      token: string,
+      ...types: Type[]
+    ): Promise<Identity<Type> | TokenRefusal> => {
       let found = recall(token, types) ?? read(token, types);
       if (found === 'unknown_key') {
         // Another replica may have loaded a new key before this one.
@@ -163,7 +166,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     verifySigned: verifier(true),
     async verifyExchanged(token, wanted) {
       const identity = await verify(token, 'exchanged');
-      if (identity && identity.audience !== wanted) return refuse('wrong_audience');
+      if (typeof identity === 'object' && identity.audience !== wanted) return refuse('audience');
       return identity;
     },
     payloadOf,
@@ -233,17 +236,15 @@ async function openCodec(
  * Checks a token of HS256. @fastify/jwt parses the header again and goes through lists of rules: twice the time of the
  * HMAC itself. `readClaims` checks the other claims. A token with `nbf` is not ours, and the library would obey it.
  */
-function makeHmacCheck(
-  signature: (input: string) => string,
-  { issuer, audience }: TokenCodecOptions,
-): CheckToken {
+function makeHmacCheck(signature: (input: string) => string, options: TokenCodecOptions): CheckToken {
+  const { issuer, audience } = options;
   return (token) => {
     const end = token.lastIndexOf('.');
     const [given, own] = [Buffer.from(token.slice(end + 1)), Buffer.from(signature(token.slice(0, end)))];
     if (given.length !== own.length || !timingSafeEqual(given, own)) return 'signature';
     const claims = parseObject(payloadOf(token));
     const isOurs = claims?.iss === issuer && claims.aud === audience && claims.nbf === undefined;
-    return isOurs ? claims : 'malformed';
+    return isOurs ? claims : claimRefusal(token, options);
   };
 }
 
@@ -256,8 +257,9 @@ async function makePublicKeyCheck(
   key: string,
   algorithm: Algorithm,
   type: TokenType,
-  { issuer, audience }: TokenCodecOptions,
+  options: TokenCodecOptions,
 ): Promise<CheckToken> {
+  const { issuer, audience } = options;
   const carrier = fastify();
   await carrier.register(fastifyJwt, {
     secret: { public: key },
@@ -275,9 +277,26 @@ async function makePublicKeyCheck(
     try {
       return carrier.jwt.verify(token);
     } catch (error) {
-      return SIGNATURE_ERRORS.includes((error as { code?: string }).code ?? '') ? 'signature' : 'malformed';
+      if (SIGNATURE_ERRORS.includes((error as { code?: string }).code ?? '')) return 'signature';
+      return claimRefusal(token, type === 'access' ? { issuer } : options);
     }
   };
+}
+
+/**
+ * What is wrong with the claims of a token that was refused.
+ * @param otherwise if issuer and audience are as expected.
+ */
+function claimRefusal(
+  token: string,
+  { issuer, audience }: { issuer: string; audience?: string },
+  otherwise: TokenRefusal = 'malformed',
+): TokenRefusal {
+  const { iss, aud } = parseObject(payloadOf(token)) ?? {};
+  if (typeof iss === 'string' && iss !== issuer) return 'issuer';
+  return otherwise === 'malformed' && audience !== undefined && typeof aud === 'string' && aud !== audience
+    ? 'audience'
+    : otherwise;
 }
 
 /** The claims of one of our tokens, as JSON. */

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../domain/errors.ts';
+import type { RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Observe as ObserveDomain } from '../domain/metrics/observe.ts';
 import type { PostgresFailure, Statement, StoreFailure, StoreOperation, Task } from './outcomes.ts';
 
@@ -10,7 +11,7 @@ export interface Observe extends ObserveDomain {
   requestBegan(): void;
   requestEnded(method: string, route: string | undefined, status: number, seconds: number): void;
   /** An error was answered. */
-  error(code: ErrorCode): void;
+  error(code: ErrorCode, reason: RefusalReason | null): void;
   /** A login or signup was refused because the event loop is late. */
   late(): void;
 

@@ -146,6 +146,6 @@ test('revocation against rebuild, with Redis emptied: the token stays revoked', 
     t.equal(await revoke(key.userId, key.tokenId), true);
     await forgetEverything();
     if (isAsked) await tokenStates.preparePut(key.userId);
-    t.strictSame(await rebuild.finish(), { outcome: 'gone' });
+    t.strictSame(await rebuild.finish(), { outcome: 'revoked' });
   }
 });

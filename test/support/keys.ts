@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { testFolder } from './folder.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp } from './app.ts';
 
 const PKCS8 = { type: 'pkcs8', format: 'pem' } as const;
@@ -16,7 +17,12 @@ export const KEYS = {
 export const aSecret = () => randomBytes(32).toString('base64url');
 
 /** A service whose keys the test controls. @param lead KEY_PUBLISH_LEAD; without it a key signs at once. */
-export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256', lead = 0) {
+export async function withKeys(
+  t: Test,
+  algorithm: keyof typeof KEYS = 'ES256',
+  lead = 0,
+  settings: Environment = {},
+) {
   const folder = testFolder(t);
   const pem = KEYS[algorithm]();
   const secret = aSecret();
@@ -27,9 +33,10 @@ export async function withKeys(t: Test, algorithm: keyof typeof KEYS = 'ES256', 
     SIGNING_KEYS_DIR: folder,
     REFRESH_TOKEN_SECRET_FILE: secretFile,
     KEY_PUBLISH_LEAD: String(lead),
+    ...settings,
   };
   const target = await buildTestApp(t, { env });
   // The scheduler reloads the keys, and asks which of them signs.
   target.composition.start();
-  return { target, folder, pem, secret, secretFile };
+  return { target, env, folder, pem, secret, secretFile };
 }

@@ -53,7 +53,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   function requireLive(userId: number, callerId: number | null): void {
     const caller = callerId === null ? null : records.get(callerId);
     const hasEnded = caller !== null && (caller?.userId !== userId || caller.revokedAt !== null);
-    if (hasEnded || !mayLogIn(userId)) throw new AuthError('invalid_token');
+    if (hasEnded || !mayLogIn(userId)) throw new AuthError('invalid_token', { reason: 'gone' });
   }
   function revoke(
     ...[userId, id, at, type, reason = 'logout']: Parameters<TokenStore['revoke']>
@@ -76,7 +76,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         const user = users.get(userId);
         if (!user || user.disabled) return null;
         const version = versions.get(userId) ?? 0;
-        if ((passwordVersion ?? version) !== version) throw new AuthError('invalid_credentials');
+        if ((passwordVersion ?? version) !== version)
+          throw new AuthError('invalid_credentials', { reason: 'password' });
         const replaced = ofUser(userId, 'session')
           .filter((record) => record.state.latest > liveSince && record.createdAt > createdSince)
           .sort((one, other) => other.state.latest - one.state.latest)

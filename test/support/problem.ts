@@ -1,6 +1,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import type { Test } from 'tap';
 import type { ErrorCode } from '../../src/domain/errors.ts';
+import { REFUSAL_REASONS, type RefusalReason } from '../../src/domain/refusal-reasons.ts';
 
 /** The parts of an answer that checks need, from `inject`, `fetch` or a raw socket. */
 export interface Answer {
@@ -48,6 +49,11 @@ export function assertProblem(
     code,
     request_id: header('x-request-id') ?? 'X-Request-Id is missing',
   });
+  // Outside production, as in tests.
+  const reasons: readonly RefusalReason[] =
+    code in REFUSAL_REASONS ? REFUSAL_REASONS[code as keyof typeof REFUSAL_REASONS] : [];
+  if (problem.reason !== undefined)
+    t.ok(reasons.includes(problem.reason), `may have the reason ${problem.reason}`);
   const known = [
     'type',
     'title',
@@ -56,6 +62,7 @@ export function assertProblem(
     'code',
     'request_id',
     'errors',
+    ...(reasons.length > 0 ? ['reason'] : []),
     ...(oauth === undefined ? [] : ['error', 'error_description']),
   ];
   if (oauth !== undefined) t.match(problem, { error: oauth, error_description: /\.$/ });
@@ -81,6 +88,7 @@ function challengeOf(code: ErrorCode): string {
 
 interface ProblemBody {
   errors?: { path: string; message: string }[];
+  reason?: RefusalReason;
 }
 
 function parse(body: string): ProblemBody {

@@ -4,7 +4,6 @@ const nothing = (): void => undefined;
 
 /** For tests that do not check metrics. */
 export const UNOBSERVED: Observe = {
-  rateLimited: nothing,
   audited: nothing,
   signUpRefused: nothing,
   refresh: nothing,

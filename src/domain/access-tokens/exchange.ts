@@ -13,7 +13,8 @@ import {
   type PresentedIdentity,
 } from '../tokens/claims.ts';
 import type { Principal } from '../principal.ts';
-import type { Verify } from './verify.ts';
+import type { TokenRefusal } from '../refusal-reasons.ts';
+import { bearerRefusalOf, type Verify } from './verify.ts';
 
 interface ExchangePorts {
   verify: Verify;
@@ -44,14 +45,12 @@ interface Target {
 export function makeExchange(ports: ExchangePorts) {
   const { verify, clients, ownAudience, ttl, clock, randomBytes, observe } = ports;
 
-  /** @param subject null if the token is not ours, not an access token for AUDIENCE, or has expired. */
-  async function principalOf(subject: Subject | null, from: Sourced): Promise<Principal> {
-    if (!subject) throw new AuthError('invalid_subject_token');
+  async function principalOf(subject: Subject, from: Sourced): Promise<Principal> {
     try {
       return await verify(subject, from);
     } catch (error) {
-      const isEnded = error instanceof AuthError && error.code === 'invalid_token';
-      throw isEnded ? new AuthError('invalid_subject_token') : error;
+      const reason = bearerRefusalOf(error);
+      throw reason ? new AuthError('invalid_subject_token', { reason }) : error;
     }
   }
 
@@ -60,19 +59,21 @@ export function makeExchange(ports: ExchangePorts) {
     if (!isPossible || !(await clients.hasAudience(audience))) throw new AuthError('invalid_target');
   }
 
+  /** @param subject the reason if the token is not ours, not an access token for AUDIENCE, or has expired. */
   async function claimsFor(
-    subject: Subject | null,
+    subject: Subject | TokenRefusal,
     { audience, clientId }: Target,
     from: Sourced,
   ): Promise<ExchangedClaims> {
+    if (typeof subject === 'string') throw new AuthError('invalid_subject_token', { reason: subject });
     const { user, tokenId, generation } = await principalOf(subject, from);
     await checkTarget(audience);
     // Both times of the token would be wrong, and the service that gets it would refuse it.
     if (!clock.isTrusted()) throw new AuthError('unavailable');
     const iat = Math.floor(clock.now() / 1000);
-    const exp = Math.min(subject?.expiresAt ?? 0, iat + ttl);
+    const exp = Math.min(subject.expiresAt ?? 0, iat + ttl);
     // A check accepts a token for some seconds after its expiry. A new token has to live for one at least.
-    if (exp <= iat) throw new AuthError('invalid_subject_token');
+    if (exp <= iat) throw new AuthError('invalid_subject_token', { reason: 'expired' });
     return {
       sub: String(user.id),
       sid: tokenId,
@@ -89,7 +90,7 @@ export function makeExchange(ports: ExchangePorts) {
   }
 
   return async function exchange(
-    subject: Subject | null,
+    subject: Subject | TokenRefusal,
     target: Target,
     from: Sourced,
   ): Promise<ExchangedClaims> {

@@ -1,8 +1,8 @@
 import type { Sourced } from '../audit/source.ts';
-import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
-import type { Verify } from './verify.ts';
+import type { BearerRefusal, TokenRefusal } from '../refusal-reasons.ts';
+import { bearerRefusalOf, type Verify } from './verify.ts';
 
 interface IntrospectPorts {
   verify: Verify;
@@ -12,27 +12,25 @@ interface IntrospectPorts {
 /**
  * Tells another service whether a token that it received is good (RFC 7662). This counts as a use of the token, like
  * any other: that of an access token confirms its pair. It does not query the record.
- * @param bearer null if we did not sign the token, it has expired, or it is not for this service.
- * @returns null if the token is not good now, for any reason.
+ * @param bearer the reason if we did not sign the token, it has expired, or it is not for this service.
+ * @returns the reason if the token is not good now.
  * @throws AuthError `unavailable`
  */
 export function makeIntrospect({ verify, observe }: IntrospectPorts) {
   return async function introspect(
-    bearer: Bearer | ExchangedBearer | null,
+    bearer: Bearer | ExchangedBearer | TokenRefusal,
     from: Sourced,
-  ): Promise<Principal | null> {
-    // Inactive unless the check below succeeds.
-    let principal: Principal | null = null;
+  ): Promise<Principal | BearerRefusal> {
     try {
-      if (bearer) principal = await verify(bearer, from);
+      const answer = typeof bearer === 'string' ? bearer : await verify(bearer, from);
+      observe.introspection(typeof answer === 'string' ? 'inactive' : 'active');
+      return answer;
     } catch (error) {
-      if (!(error instanceof AuthError && error.code === 'invalid_token')) {
-        observe.introspection('unavailable');
-        throw error;
-      }
+      const reason = bearerRefusalOf(error);
+      observe.introspection(reason ? 'inactive' : 'unavailable');
+      if (reason) return reason;
+      throw error;
     }
-    observe.introspection(principal ? 'active' : 'inactive');
-    return principal;
   };
 }
 

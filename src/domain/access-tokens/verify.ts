@@ -9,6 +9,7 @@ import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { ANY_GENERATION } from '../sessions/rotation.ts';
 import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
+import type { BearerRefusal } from '../refusal-reasons.ts';
 
 interface VerifyPorts {
   tokenStates: Pick<ReadThroughStates, 'checkAccess' | 'checkLongLived'>;
@@ -48,7 +49,7 @@ export function makeVerify(ports: VerifyPorts) {
       audit({ event: 'session.reuse_detected', userId, tokenId, generation }, from);
     if (answer.outcome !== 'good') {
       observe.verification(type, answer.outcome === 'reused' ? 'revoked' : answer.outcome);
-      throw new AuthError('invalid_token');
+      throw new AuthError('invalid_token', { reason: answer.outcome });
     }
     const { user, createdAt, confirmed, usedAt } = answer;
     if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
@@ -61,3 +62,9 @@ export function makeVerify(ports: VerifyPorts) {
 }
 
 export type Verify = ReturnType<typeof makeVerify>;
+
+/** Why `verify` refused a token; null for an outage and any other error. */
+export function bearerRefusalOf(error: unknown): BearerRefusal | null {
+  const isRefusal = error instanceof AuthError && error.code === 'invalid_token';
+  return isRefusal ? (error.reason as BearerRefusal) : null;
+}

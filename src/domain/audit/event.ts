@@ -1,19 +1,7 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
+import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
 import type { Sourced } from './source.ts';
-
-/**
- * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
- * tokens that a user and that a network creates, and changes of a profile.
- */
-export const SLOT_LIMITS = [
-  ...(['account', 'device', 'network'] as const),
-  ...(['signup_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
-] as const;
-export type SlotLimit = (typeof SLOT_LIMITS)[number];
-/** Also logins and signups of an address. */
-export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
-export type RateLimit = (typeof RATE_LIMITS)[number];
 
 /** What an event is, besides its fields. */
 export interface Definition<Fields extends TObject = TObject> {
@@ -74,7 +62,7 @@ export const EVENTS = {
   ),
   'login.failed': define(['info', 'refused', 'presenter'], 'A login was refused.', {
     ...NAMED,
-    reason: OneOf('Unknown name, wrong password, or disabled account', ['unknown', 'password', 'disabled']),
+    reason: OneOf('Unknown name, wrong password, or disabled account', LOGIN_REFUSALS),
   }),
   'user.changed': define(
     ['info', 'success', 'user'],
@@ -286,6 +274,3 @@ export type Audit = (event: AuditEvent, from: Sourced) => void;
 
 /** Writes that a limit refused a request, once for a key and window. */
 export type AuditLimit = (key: string, event: EventOf<'limit.reached'>, from: Sourced) => void;
-
-/** For tests that do not check the trail of limits. */
-export const NO_LIMIT_TRAIL: AuditLimit = () => undefined;

@@ -1,5 +1,6 @@
 import { AuthError } from '../errors.ts';
 import type { ClientDirectory } from './directory.ts';
+import type { ClientRefusal } from '../refusal-reasons.ts';
 import type { Right } from '../rights.ts';
 import { hashSecret, isHashOf } from './secret.ts';
 import type { ServiceIdentity } from './service-client.ts';
@@ -20,7 +21,7 @@ export interface ServiceClients {
   hasAudience(audience: string): Promise<boolean>;
 }
 
-type Refusal = 'invalid_client' | 'right_missing';
+type Refusal = ClientRefusal | 'right_missing';
 
 /**
  * Answers from memory. If a secret or an audience is unknown, or the service lacks the right, the directory is loaded
@@ -32,7 +33,9 @@ export function makeServiceClients(
 ): ServiceClients {
   function check(clientId: string, secretHash: Uint8Array, right: Right): ServiceIdentity | Refusal {
     const client = directory.find(clientId);
-    if (!isHashOf(client, secretHash) || !client) return 'invalid_client';
+    const isRight = isHashOf(client, secretHash);
+    if (!client) return 'unknown';
+    if (!isRight) return 'secret';
     const { name, audience } = client;
     return client.rights.includes(right) ? { clientId, name, secretHash, audience } : 'right_missing';
   }
@@ -60,6 +63,8 @@ export function makeServiceClients(
 }
 
 /** The error of a refusal. */
-export function refusalError(code: Refusal, right: Right): AuthError {
-  return new AuthError(code, code === 'right_missing' ? { right } : {});
+export function refusalError(refusal: Refusal, right: Right): AuthError {
+  return refusal === 'right_missing'
+    ? new AuthError(refusal, { right })
+    : new AuthError('invalid_client', { reason: refusal });
 }

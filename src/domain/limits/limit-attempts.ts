@@ -1,7 +1,7 @@
-import type { AuditLimit, SlotLimit } from '../audit/event.ts';
+import type { AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
-import type { Observe } from '../metrics/observe.ts';
+import type { SlotLimit } from '../refusal-reasons.ts';
 import type { Allowance, AttemptSlots } from './ports.ts';
 
 /** What is counted, and who is named in the audit trail when all its slots are taken. */
@@ -28,13 +28,12 @@ interface LimitAttemptsPorts {
   slots: AttemptSlots;
   /** Keyed, so that the counters' keys reveal neither names nor addresses. */
   hash: (text: string) => string;
-  observe: Pick<Observe, 'rateLimited'>;
   auditLimit: AuditLimit;
 }
 
 /** Limits how often something may be attempted. Each limit decides what it counts, and which attempts count. */
 export function makeLimitAttempts(ports: LimitAttemptsPorts) {
-  const { slots, hash, observe, auditLimit } = ports;
+  const { slots, hash, auditLimit } = ports;
   /** Attempts in flight on this replica, by the counter whose slot they hold. */
   const inFlight = new Map<string, number>();
 
@@ -48,7 +47,6 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
       const counter = `${limit}:${hash(`${limit} ${key}`)}`;
       const reserved = await slots.reserve(counter, allowance);
       if (!('slot' in reserved)) {
-        observe.rateLimited(limit);
         auditLimit(
           counter,
           { event: 'limit.reached', limit, windowSeconds: allowance.seconds, ...subject },
@@ -56,7 +54,8 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
         );
         // Attempts in flight may give their slots back.
         const wait = inFlight.has(counter) ? 0 : reserved.freeIn;
-        throw new AuthError('rate_limited', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
+        const retryAfter = Math.max(1, Math.ceil(wait / 1000));
+        throw new AuthError('rate_limited', { retryAfter, reason: limit, limited: counter });
       }
       held.push([counter, reserved.slot]);
       inFlight.set(counter, (inFlight.get(counter) ?? 0) + 1);

@@ -1,4 +1,5 @@
-import type { AuditEvent, RateLimit } from '../audit/event.ts';
+import type { AuditEvent } from '../audit/event.ts';
+import type { TokenRefusal } from '../refusal-reasons.ts';
 import type {
   ExchangeOutcome,
   FeedEnd,
@@ -8,7 +9,6 @@ import type {
   ReadThroughOutcome,
   RefreshOutcome,
   SignUpRefusal,
-  TokenRefusal,
   VerifyOutcome,
 } from './outcomes.ts';
 
@@ -17,7 +17,6 @@ import type {
  * and verify call them. No argument is ever client input. Times are in seconds.
  */
 export interface Observe {
-  rateLimited(limit: RateLimit): void;
   /** Logins, signups, tokens created and revoked: the events of `audit`. */
   audited(event: AuditEvent): void;
   signUpRefused(reason: SignUpRefusal): void;

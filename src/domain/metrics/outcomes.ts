@@ -1,8 +1,10 @@
+import { LOGIN_REFUSALS } from '../refusal-reasons.ts';
+
 /**
  * The label values of the metrics; each list is closed. docs/observability.md explains them, and a test compares both.
  */
 
-export const LOGIN_OUTCOMES = ['success', 'unknown', 'password', 'disabled'] as const;
+export const LOGIN_OUTCOMES = ['success', ...LOGIN_REFUSALS] as const;
 
 export const SIGNUP_REFUSALS = ['username_taken', 'email_taken', 'password_refused'] as const;
 export type SignUpRefusal = (typeof SIGNUP_REFUSALS)[number];
@@ -41,17 +43,6 @@ export type IntrospectionOutcome = (typeof INTROSPECTION_OUTCOMES)[number];
 
 export const EXCHANGE_OUTCOMES = ['issued', 'subject', 'target', 'unavailable'] as const;
 export type ExchangeOutcome = (typeof EXCHANGE_OUTCOMES)[number];
-
-/** Why a token was refused before its session was looked up. */
-export const TOKEN_REFUSALS = [
-  'expired',
-  'signature',
-  'unknown_key',
-  'wrong_type',
-  'wrong_audience',
-  'malformed',
-] as const;
-export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 
 export const REVOCATION_CAUSES = [
   'owner',

@@ -15,6 +15,7 @@ import { parseDevice } from '../users/device-name.ts';
 import { attemptedName, collectFields, parseLoginName, parseTry } from '../identifiers.ts';
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { LoginAccount, UserStore } from '../users/ports.ts';
+import type { LoginRefusal } from '../refusal-reasons.ts';
 import type { User } from '../user.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import { initialState } from './rotation.ts';
@@ -167,12 +168,12 @@ async function finishReplacement({ tokenStates, revocations }: LogInPorts, key: 
 function refuse(
   { audit, hashName }: LogInPorts,
   { username, from }: LogInRequest,
-  reason: 'unknown' | 'password' | 'disabled',
+  reason: LoginRefusal,
   user?: User,
 ): never {
   const subject = user ? { userId: user.id } : { nameHash: hashName(attemptedName(username)) };
   audit({ event: 'login.failed', reason, ...subject }, from);
-  throw new AuthError('invalid_credentials');
+  throw new AuthError('invalid_credentials', { reason });
 }
 
 /**

@@ -98,7 +98,7 @@ export function makeRefresh(ports: RefreshPorts) {
       case 'revoked':
       case 'disabled':
       case 'gone':
-        throw new AuthError('invalid_token');
+        throw new AuthError('invalid_token', { reason: answer.outcome });
     }
   };
 }

@@ -28,7 +28,7 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
       const isKnown = await revoke(userId, tokenId, recordType(type), () => {
         audit({ event: 'token.revoked', userId, tokenId, by: tokenId, type: recordType(type) }, from);
       });
-      if (!isKnown) throw new AuthError('invalid_token');
+      if (!isKnown) throw new AuthError('invalid_token', { reason: 'gone' });
     },
 
     /**

@@ -7,17 +7,18 @@ import type { TokenRecord } from './token-record.ts';
 import type { TokenStateStore, Unusable } from './token-state-store.ts';
 
 type Missing = Extract<Unusable, { outcome: 'missing' }>;
+type Ended = { outcome: 'gone' | 'revoked' };
 type Presented = 'rotate' | 'checkAccess' | 'checkLongLived';
 type AnswerOf<Method extends Presented> = Awaited<ReturnType<TokenStateStore[Method]>>;
 
 /**
- * The store's checks as use cases call them: they never answer `missing`. `gone` means that the token has no record, was
- * revoked on record, or belongs to another user or type.
+ * The store's checks as use cases call them: they never answer `missing`. `gone` means that the token has no record, or
+ * that its record belongs to another user or type.
  */
 export type ReadThroughStates = {
   [Method in Presented]: (
     ...args: Parameters<TokenStateStore[Method]>
-  ) => Promise<Exclude<AnswerOf<Method>, Missing> | { outcome: 'gone' }>;
+  ) => Promise<Exclude<AnswerOf<Method>, Missing> | Ended>;
 };
 
 export interface ReadThroughPorts {
@@ -37,31 +38,32 @@ export function withReadThrough(
   tokenStates: Pick<TokenStateStore, Presented | 'put' | 'noteEnded'>,
   { tokens, clock, observe }: ReadThroughPorts,
 ): ReadThroughStates {
-  /** @returns whether the token has a record to rebuild from. */
-  async function rebuild(key: TokenKey, type: TokenRecord['type'], asOf: number): Promise<boolean> {
+  /** @returns null if the token has a record to rebuild from. */
+  async function rebuild(key: TokenKey, type: TokenRecord['type'], asOf: number): Promise<Ended | null> {
     const found = await tokens.find(key.tokenId);
     const isOwn = found?.record.userId === key.userId && found.record.type === type;
     if (!isOwn || found.record.revokedAt !== null) {
       // Its tombstone expired or was lost.
       if (isOwn) await tokenStates.noteEnded(key);
       observe.readThrough('gone');
-      return false;
+      return { outcome: isOwn ? 'revoked' : 'gone' };
     }
     const isAccepted = await tokenStates.put(found.record, found.user, asOf);
     observe.readThrough(isAccepted ? 'rebuilt' : 'refused');
-    return true;
+    return null;
   }
 
   async function retry<Answer extends { outcome: string }>(
     key: TokenKey,
     type: TokenRecord['type'],
     ask: () => Promise<Answer | Missing>,
-  ): Promise<Answer | { outcome: 'gone' }> {
+  ): Promise<Answer | Ended> {
     for (let rebuilds = 0; ; rebuilds++) {
       const answer = await ask();
       if (!isMissing(answer)) return answer;
       if (rebuilds === MAX_REBUILDS) throw new AuthError('unavailable');
-      if (!(await rebuild(key, type, answer.now))) return { outcome: 'gone' };
+      const ended = await rebuild(key, type, answer.now);
+      if (ended) return ended;
     }
   }
 

@@ -38,7 +38,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
     { turn, origin, from }: ConfirmationSource,
   ): Promise<OwnAccount> {
     const account = await users.findOwn(user.id);
-    if (!account) throw new AuthError('invalid_token');
+    if (!account) throw new AuthError('invalid_token', { reason: 'gone' });
     const guess = {
       name: account.user.username,
       account: { userId: user.id, knownClients: account.knownClients },
@@ -49,7 +49,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
       const { passwordHash: hash } = account;
       if (await checkPassword({ hash, password, mayOpen: true, share: 'known', turn })) return account;
       audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
-      throw new AuthError('invalid_credentials');
+      throw new AuthError('invalid_credentials', { reason: 'password' });
     });
   };
 }

@@ -129,7 +129,10 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     const principal = await introspect(bearer, request);
     // A resource server that expects tokens for another audience would take `inactive` for the tokens' fault.
     reply.header('x-latchkey-audience', audience ?? encodedOwn).type('application/json; charset=utf-8');
-    if (!principal) return INACTIVE;
+    if (typeof principal === 'string') {
+      request.refusalReason = principal;
+      return INACTIVE;
+    }
     // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the
     // check.
     const added = {

@@ -29,7 +29,8 @@ export const revokeRoute: FastifyPluginAsyncTypebox<RevokeRoute> = async (app, {
   const options = { schema, ...app.auth.client('revoke'), config: { oauthErrors: true } };
   app.post('/api/auth/revoke', options, async (request, reply) => {
     const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt');
-    if (identity) await revokeToken(serviceClientOf(request), identity, request);
+    if (typeof identity === 'object') await revokeToken(serviceClientOf(request), identity, request);
+    else request.refusalReason = identity;
     // RFC 7009, section 2.2: an invalid token gets 200 too, since it is already unusable.
     return reply.send('');
   });

@@ -35,5 +35,6 @@ async function readToken(
   const token = bearerTokenOf(request);
   if (token === undefined || request.bearer) return null;
   const identity = await codec.verifySigned(token, 'refresh', 'llt');
-  return identity && { userId: identity.userId, tokenId: identity.tokenId, type: identity.type };
+  if (typeof identity === 'string') return null;
+  return { userId: identity.userId, tokenId: identity.tokenId, type: identity.type };
 }

@@ -33,7 +33,8 @@ export function makeClientHooks(clients: ServiceClients): ClientHooksFor {
 
   async function authenticate(header: string, right: Right): Promise<ServiceIdentity> {
     const credentials = readBasic(header);
-    if (!credentials) throw new AuthError('invalid_client');
+    if (!credentials)
+      throw new AuthError('invalid_client', { reason: header === '' ? 'missing' : 'malformed' });
     const identity = await clients.authenticate(credentials.id, credentials.secret, right);
     verified.add(header, identity);
     return identity;
@@ -66,6 +67,6 @@ function readBasic(header: string): { id: string; secret: string } | null {
 
 /** The service that the route's hook has set. A route without the hook fails here instead of running open. */
 export function serviceClientOf({ serviceClient }: FastifyRequest): ServiceIdentity {
-  if (!serviceClient) throw new AuthError('invalid_client');
+  if (!serviceClient) throw new AuthError('invalid_client', { reason: 'missing' });
   return serviceClient;
 }

@@ -78,7 +78,8 @@ export async function readBearer<Type extends TokenType>(
   ...types: Type[]
 ): Promise<PresentedIdentity & { type: Type }> {
   const identity = await codec.verify(presentedTokenOf(request), ...types);
-  if (!identity) throw new AuthError('invalid_token');
+  if (typeof identity === 'string') throw new AuthError('invalid_token', { reason: identity });
+  request.presented = identity;
   return identity;
 }
 
@@ -87,7 +88,8 @@ function presentedTokenOf(request: FastifyRequest): string {
   const token = bearerTokenOf(request);
   if (token !== undefined) return token;
   const { authorization = '' } = request.headers;
-  throw new AuthError(/^Bearer +\S/i.test(authorization) ? 'invalid_token' : 'token_missing');
+  if (!/^Bearer +\S/i.test(authorization)) throw new AuthError('token_missing');
+  throw new AuthError('invalid_token', { reason: 'malformed' });
 }
 
 function authenticate(
@@ -122,8 +124,9 @@ function authenticate(
     exchanged: (audienceOf) => async (request) => {
       const token = presentedTokenOf(request);
       const audience = audienceOf(request);
-      const bearer = audience === null ? null : await codec.verifyExchanged(token, audience);
-      if (!bearer) throw new AuthError('invalid_token');
+      const bearer = audience === null ? 'audience' : await codec.verifyExchanged(token, audience);
+      if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+      request.presented = bearer;
       request.principal = await verify(bearer, request);
     },
     change: changeHooks(admitCaller),

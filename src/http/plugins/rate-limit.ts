@@ -1,10 +1,10 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
-import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import fp from 'fastify-plugin';
 import type { AuditLimit } from '../../domain/audit/event.ts';
 import { AuthError } from '../../domain/errors.ts';
-import type { Observe } from '../../telemetry/observe.ts';
-import { callerAddress } from '../caller/address.ts';
+import { addressOf, callerAddress } from '../caller/address.ts';
+import type { CallerHashes } from '../caller/fingerprint.ts';
 import { isAllowed } from '../caller/network.ts';
 import type { Limit, Settings } from '../settings.ts';
 
@@ -14,8 +14,9 @@ export interface RateLimitOptions {
   /** Prefix of the counters' keys. */
   nameSpace: string;
   settings: Pick<Settings, 'allow'>;
-  observe: Pick<Observe, 'rateLimited'>;
   auditLimit: AuditLimit;
+  /** For the log, which holds no address. */
+  hashes: Pick<CallerHashes, 'newest'>;
 }
 
 declare module 'fastify' {
@@ -30,9 +31,11 @@ declare module 'fastify' {
 
 async function rateLimitPlugin(
   app: FastifyInstance,
-  { redis, nameSpace, settings, observe, auditLimit }: RateLimitOptions,
+  { redis, nameSpace, settings, auditLimit, hashes }: RateLimitOptions,
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
+
+  const fingerprint = (request: FastifyRequest) => hashes.newest(addressOf(request)?.parts ?? [], '');
 
   /** One for each name: without Redis, each holds its own counters. */
   const hooks = new Map<string, onRequestAsyncHookHandler>();
@@ -51,10 +54,10 @@ async function rateLimitPlugin(
         throw new AuthError('unavailable', { cause });
       });
       if (result.isAllowed || !result.isExceeded) return;
-      observe.rateLimited(name);
       const event = { event: 'limit.reached', limit: name, windowSeconds: limit.seconds } as const;
       auditLimit(`${name}:${callerAddress(request)}`, event, request);
-      throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds });
+      const limited = `${name}:${fingerprint(request)}`;
+      throw new AuthError('rate_limited', { retryAfter: result.ttlInSeconds, reason: name, limited });
     };
   }
 

@@ -49,7 +49,10 @@ function requestContext(
       return sourceOf(this);
     },
   });
+  app.decorateRequest('presented', null);
   app.decorateRequest('errorCode', null);
+  app.decorateRequest('refusalReason', null);
+  app.decorateRequest('limited', null);
   app.decorateRequest('isStreamed', false);
   app.decorateRequest('traceId', null);
   app.decorateRequest('spanId', null);
@@ -118,7 +121,7 @@ export function makeEndRequest({
     const elapsed = request.receivedAt > 0 ? clock.monotonic() - request.receivedAt : 0;
     const { url, config } = request.routeOptions;
     observe.requestEnded(request.method, url, status, elapsed / 1000);
-    if (request.errorCode !== null) observe.error(request.errorCode);
+    if (request.errorCode !== null) observe.error(request.errorCode, request.refusalReason);
     if (isLogged(logged[config.group ?? 'other'], status)) logRequest(request, url, status, elapsed);
   };
 }

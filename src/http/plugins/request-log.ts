@@ -22,7 +22,8 @@ export function logRequest(
   status: number,
   elapsed: number,
 ): void {
-  const { method, errorCode, principal, serviceClient, traceId, spanId } = request;
+  const { method, errorCode, refusalReason, limited, principal, presented, serviceClient } = request;
+  const { traceId, spanId } = request;
   const entry = {
     method,
     // The pattern, not the path: a client may put a token there by mistake.
@@ -30,7 +31,10 @@ export function logRequest(
     status,
     ms: Math.round(elapsed * 1000) / 1000,
     ...(errorCode && { code: errorCode }),
+    ...(refusalReason && { reason: refusalReason }),
+    ...(limited && { limited }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
+    ...(!principal && presented && { userId: presented.userId, tokenId: presented.tokenId }),
     ...(serviceClient && { clientId: serviceClient.clientId }),
     ...(traceId && { trace_id: traceId }),
     ...(spanId && { span_id: spanId }),

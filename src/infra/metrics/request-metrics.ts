@@ -1,7 +1,7 @@
-import { ERROR_CODES } from '../../domain/errors.ts';
+import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import { RATE_LIMITS } from '../../domain/audit/event.ts';
-import { LATENCY, type Histogram } from './instruments.ts';
+import { REFUSAL_REASONS, type RefusalReason } from '../../domain/refusal-reasons.ts';
+import { LATENCY, type Counter, type Histogram } from './instruments.ts';
 import { seriesOf, type Registry } from './registry.ts';
 
 /** All other methods share one series, so that clients cannot create series with invented methods. */
@@ -13,16 +13,7 @@ export function makeRequestMetrics(registry: Registry) {
     'Requests of the API by route and status',
     LATENCY,
   );
-  const errors = seriesOf(
-    registry.counters('latchkey_errors_total', 'Error responses by code'),
-    'code',
-    ERROR_CODES,
-  );
-  const limited = seriesOf(
-    registry.counters('latchkey_rate_limited_total', 'Requests refused by a rate limit'),
-    'limit',
-    RATE_LIMITS,
-  );
+  const errors = makeErrors(registry);
   const late = registry
     .counters('latchkey_lag_rejections_total', 'Logins and signups refused while the event loop is late')
     .with({});
@@ -46,16 +37,27 @@ export function makeRequestMetrics(registry: Registry) {
       inFlight--;
       durationOf(METHODS.has(method) ? method : 'other', route ?? 'none', status).observe(seconds);
     },
-    error: (code) => {
-      errors[code].inc();
-    },
-    rateLimited: (limit) => {
-      limited[limit].inc();
+    error: (code, reason) => {
+      errors(code, reason).inc();
     },
     late: () => {
       late.inc();
     },
   } satisfies Partial<Observe>;
+}
+
+/** Each code without a reason, and with each that it may have. */
+function makeErrors(registry: Registry): (code: ErrorCode, reason: RefusalReason | null) => Counter {
+  const family = registry.counters('latchkey_errors_total', 'Error responses by code and reason');
+  const reasonsOf: Partial<Record<ErrorCode, readonly RefusalReason[]>> = REFUSAL_REASONS;
+  const plain = seriesOf(family, 'code', ERROR_CODES);
+  const exact = new Map(
+    ERROR_CODES.map((code) => [
+      code,
+      new Map((reasonsOf[code] ?? []).map((reason) => [reason, family.with({ code, reason })])),
+    ]),
+  );
+  return (code, reason) => (reason && exact.get(code)?.get(reason)) ?? plain[code];
 }
 
 function entry<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {

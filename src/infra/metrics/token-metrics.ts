@@ -1,4 +1,5 @@
 import type { AuditEvent } from '../../domain/audit/event.ts';
+import { TOKEN_REFUSALS } from '../../domain/refusal-reasons.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import {
   EXCHANGE_OUTCOMES,
@@ -8,7 +9,6 @@ import {
   REFRESH_OUTCOMES,
   REVOCATION_CAUSES,
   SIGNUP_REFUSALS,
-  TOKEN_REFUSALS,
   VERIFY_OUTCOMES,
 } from '../../domain/metrics/outcomes.ts';
 import type { Counter } from './instruments.ts';

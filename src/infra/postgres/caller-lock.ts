@@ -31,7 +31,7 @@ export async function lockCaller(
   { userId, tokenId }: TokenKey,
   targets: readonly number[] = [],
 ): Promise<void> {
-  if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
+  if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token', { reason: 'gone' });
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
@@ -48,5 +48,6 @@ export interface CallerRow {
 /** @param locked tokens of the caller's user. @throws AuthError `invalid_token` unless a live caller is among them */
 export function requireLive(locked: readonly CallerRow[], callerId: number): void {
   const caller = locked.find(({ id }) => Number(id) === callerId);
-  if (caller?.revokedAt !== null) throw new AuthError('invalid_token');
+  if (caller?.revokedAt !== null)
+    throw new AuthError('invalid_token', { reason: caller ? 'revoked' : 'gone' });
 }

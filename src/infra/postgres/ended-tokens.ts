@@ -22,7 +22,7 @@ export async function endTokens(
 ): Promise<{ ended: TokenRecord[]; before: number | null }> {
   const owner = BigInt(userId);
   const active = await lockUser(tx, userId);
-  if (caller !== null && !active) throw new AuthError('invalid_token');
+  if (caller !== null && !active) throw new AuthError('invalid_token', { reason: 'gone' });
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})

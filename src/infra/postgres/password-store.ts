@@ -24,7 +24,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
             keepsLongLived,
           });
           if (!(await setPassword(tx, caller.userId, passwordHash, version)))
-            throw new AuthError('invalid_credentials');
+            throw new AuthError('invalid_credentials', { reason: 'password' });
           return ended;
         }),
       ),

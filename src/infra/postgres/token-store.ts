@@ -25,7 +25,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
           const locked = await lockUser(tx, userId);
           if (!locked) return null;
           const { passwordVersion = locked.passwordVersion } = limits;
-          if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials');
+          if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials', { reason: 'password' });
           const open = await openTokens(tx, userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);
@@ -39,7 +39,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
-          else if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token');
+          else if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token', { reason: 'gone' });
           const open = await openTokens(tx, userId);
           const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
             type === 'llt' && revokedAt === null && (expiresAt ?? Infinity) > token.createdAt;

@@ -54,7 +54,7 @@ export function makeUserStore(
             await lockCaller(tx, caller);
             const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
             if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
-              throw new AuthError('invalid_credentials');
+              throw new AuthError('invalid_credentials', { reason: 'password' });
             const row = await changeRow(tx, before, names);
             await requireUnreserved(tx, names, reserved);
             return { user: toUser(row ?? before), isChanged: row !== null };

@@ -38,7 +38,7 @@ function aService({ verdict = null as ErrorCode | null, roles = [] as string[], 
     expiresAt: now + 900,
     type: 'access' as const,
   };
-  const ask = (of: typeof subject | null = subject, audience = 'orders', clientId: string | null = null) =>
+  const ask = (of: Parameters<typeof exchange>[0] = subject, audience = 'orders', clientId: string | null = null) =>
     exchange(of, { audience, clientId }, NO_REQUEST);
   return { clock, now, outcomes, subject, ask };
 }
@@ -76,7 +76,7 @@ test('a token lives no longer than its subject, and at least a second', async (t
 
 test('a subject that is not good, and an audience that is not one, are refused and counted', async (t) => {
   const { outcomes, subject, ask } = aService();
-  await t.rejects(ask(null), { code: 'invalid_subject_token' });
+  await t.rejects(ask('signature'), { code: 'invalid_subject_token' });
   for (const audience of ['latchkey', 'shop', '', 'a/b', '__proto__'])
     await t.rejects(ask(subject, audience), { code: 'invalid_target' }, audience);
   t.strictSame(outcomes, ['subject', ...Array<string>(5).fill('target')]);

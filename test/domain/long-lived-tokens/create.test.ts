@@ -11,7 +11,6 @@ import { aCaller } from '../../support/caller.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
-import { UNOBSERVED } from '../../support/unobserved.ts';
 
 const [HOME, OFFICE] = ['192.0.2.0/24', '198.51.100.0/24'];
 
@@ -40,7 +39,6 @@ async function aService({
       makeLimitAttempts({
         slots: makeMemoryAttemptSlots(clock.now),
         hash: (text) => text,
-        observe: UNOBSERVED,
         auditLimit: (_key, event) => events.push(event),
       }),
       {

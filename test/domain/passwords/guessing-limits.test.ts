@@ -1,5 +1,4 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
-import { NO_LIMIT_TRAIL } from '../../../src/domain/audit/event.ts';
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
 import {
@@ -10,7 +9,6 @@ import {
 import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
 import type { Allowance } from '../../../src/domain/limits/ports.ts';
 import { makeMemoryAttemptSlots } from '../../../src/infra/memory/attempt-slots.ts';
-import { UNOBSERVED } from '../../support/unobserved.ts';
 
 interface Given {
   account?: Allowance | null;
@@ -45,8 +43,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
       },
     },
     hash: (text) => `#${text.replaceAll(' ', '-')}`,
-    observe: { ...UNOBSERVED, rateLimited: (limit) => limited.push(limit) },
-    auditLimit: NO_LIMIT_TRAIL,
+    auditLimit: (_counter, { limit }) => limited.push(limit),
   });
   const limitGuess = makeGuessingLimits({
     limitAttempt,
@@ -66,7 +63,7 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
     attempt,
     right: (guess: Partial<Guess> = {}) => attempt(guess, () => Promise.resolve('in')),
     wrong: (guess: Partial<Guess> = {}) =>
-      attempt(guess, () => Promise.reject(new AuthError('invalid_credentials'))),
+      attempt(guess, () => Promise.reject(new AuthError('invalid_credentials', { reason: 'password' }))),
   };
 }
 

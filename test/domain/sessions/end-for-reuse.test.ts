@@ -152,7 +152,7 @@ test('a theft found by another replica is queued once, and ended by the next ret
 
 test('a bug is logged, and the session stays queued', async (t) => {
   const { endForReuse, fail } = aWorld();
-  for (const error of [new TypeError('a fault'), new AuthError('invalid_token')]) {
+  for (const error of [new TypeError('a fault'), new AuthError('invalid_token', { reason: 'gone' })]) {
     fail(error);
     await t.rejects(endForReuse.end(key, 5, NO_REQUEST), error);
     t.equal(endForReuse.size(), 1);

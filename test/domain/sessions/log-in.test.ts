@@ -71,7 +71,7 @@ function aService({
     },
     limitGuess: async (guess, check) => {
       guesses.push(guess);
-      if (away === 'limit') throw fault ?? new AuthError('rate_limited');
+      if (away === 'limit') throw fault ?? new AuthError('rate_limited', { reason: 'account' });
       return check(isKnown);
     },
     revocations: tokens,
@@ -141,7 +141,8 @@ test('a login opens a session, in the record and in the fast store', async (t) =
 
 test('every failure: one look-up, one password check, the same answer', async (t) => {
   const refused = async (service: ReturnType<typeof aService>, request: object) => {
-    await t.rejects(service.attempt(request), { code: 'invalid_credentials' });
+    const reason = await service.attempt(request).catch((error: AuthError) => error.reason);
+    t.match(service.events, [{ reason }], 'the log says the same as the trail');
     return { done: service.done, events: service.events };
   };
   t.strictSame(await refused(aService(), { username: 'bob' }), {
@@ -247,7 +248,7 @@ test('a replaced session whose tombstone cannot be set is left to the sweep', as
   t.match(await attempt(), { user: { id: 1 } }, 'the login succeeded');
   t.strictSame(await tokens.pending(10), [{ userId: 1, tokenId: oldest.tokenId }]);
 
-  for (const fault of [new TypeError('a fault'), new AuthError('invalid_token')]) {
+  for (const fault of [new TypeError('a fault'), new AuthError('invalid_token', { reason: 'gone' })]) {
     const broken = aService({ maxSessions: 1, away: 'revoke', fault });
     await broken.attempt();
     await t.rejects(broken.attempt(), fault);

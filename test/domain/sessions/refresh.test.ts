@@ -176,13 +176,13 @@ test('a missing state is rebuilt; a revoked, disabled or unknown session is refu
   clock.pass(36_000_000);
   t.match(await tokenStates.checkAccess(key, generation), { outcome: 'missing' });
   const grant = await present(generation);
-  await t.rejects(present(grant.generation, { userId: 2 }), { code: 'invalid_token' });
+  await t.rejects(present(grant.generation, { userId: 2 }), { code: 'invalid_token', reason: 'gone' });
   t.match(await present(grant.generation), { tokenId: key.tokenId }, 'the session works on');
   clock.pass(40_000_000);
   tokens.disable(1);
-  await t.rejects(present(grant.generation), { code: 'invalid_token' });
+  await t.rejects(present(grant.generation), { code: 'invalid_token', reason: 'disabled' });
   await tokenStates.revoke(key);
-  await t.rejects(present(grant.generation), { code: 'invalid_token' });
+  await t.rejects(present(grant.generation), { code: 'invalid_token', reason: 'revoked' });
 });
 
 test('a session ends at its greatest age despite refreshes', async (t) => {

@@ -53,6 +53,7 @@ test('a token without a record is invalid', async (t) => {
   const { events } = world;
   await t.rejects(world.logOut({ userId: 7, tokenId: 12, type: 'llt', generation: 0 }, NO_REQUEST), {
     code: 'invalid_token',
+    reason: 'gone',
   });
   t.strictSame(events, []);
 });

@@ -45,14 +45,14 @@ test('a missing key is rebuilt from its record, once', async (t) => {
   t.equal(finds, 2, 'a key in the store needs no query');
 });
 
-test('a revoked record counts as gone, is not rebuilt, and is queried once', async (t) => {
+test('a revoked record is not rebuilt, and is queried once', async (t) => {
   const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
   let finds = 0;
   const find = (id: number) => (finds++, tokens.find(id));
   const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
   await tokens.revoke(key.userId, key.tokenId, 1);
-  t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'gone' });
-  t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
+  for (let i = 0; i < 2; i++)
+    t.strictSame(await readThrough.checkAccess(key, generation), { outcome: 'revoked' });
   t.equal(finds, 1);
 });
 

@@ -189,7 +189,7 @@ test('each request increments its metrics by one', skip, async (t) => {
   await moved([['latchkey_verifications_total', { type: 'llt', outcome: 'revoked' }]], () =>
     verify(target, llt.longlived_token),
   );
-  await moved([['latchkey_tokens_refused_total', { reason: 'wrong_type' }]], () =>
+  await moved([['latchkey_tokens_refused_total', { reason: 'type' }]], () =>
     verify(target, pair.refresh_token),
   );
   const forged = `${pair.access_token.slice(0, -8)}AAAAAAAA`;
@@ -250,7 +250,7 @@ test('metrics show a store outage and a limit that was reached', skip, async (t)
   const payload = { username: 'unknown', password: 'a wrong one' };
   for (let i = 0; i < 2; i++) await call(target, 'POST /api/auth', { payload });
   const up = await scrape();
-  t.equal(valueOf(up, 'latchkey_rate_limited_total', { limit: 'login' }), 1);
+  t.equal(valueOf(up, 'latchkey_errors_total', { code: 'rate_limited', reason: 'login' }), 1);
   for (const dependency of ['database', 'sessions']) {
     t.equal(valueOf(up, 'latchkey_dependency_up', { dependency }), 1, dependency);
   }

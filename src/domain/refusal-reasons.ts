@@ -1,0 +1,53 @@
+import { RIGHTS } from './rights.ts';
+
+// Why a request was refused, more exactly than its code says. For the log, a metric and `latchkey explain`: a client in
+// production never sees a reason, and branches on the code alone. docs/api.md explains each; a test compares both.
+
+/** Why a token was refused before its session was looked up. The verifier has the same names. */
+export const TOKEN_REFUSALS = [
+  'malformed',
+  'type',
+  'unknown_key',
+  'signature',
+  'issuer',
+  'audience',
+  'expired',
+] as const;
+export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
+
+/** Why a token that we signed is not good now. */
+export const SESSION_REFUSALS = ['superseded', 'revoked', 'reused', 'disabled', 'gone'] as const;
+export type SessionRefusal = (typeof SESSION_REFUSALS)[number];
+
+export type BearerRefusal = TokenRefusal | SessionRefusal;
+
+/** Never shown to a client, also outside production: they would tell which names exist. */
+export const LOGIN_REFUSALS = ['unknown', 'password', 'disabled'] as const;
+export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
+
+export const CLIENT_REFUSALS = ['missing', 'malformed', 'unknown', 'secret'] as const;
+export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
+
+/**
+ * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
+ * tokens that a user and that a network creates, and changes of a profile.
+ */
+export const SLOT_LIMITS = [
+  ...(['account', 'device', 'network'] as const),
+  ...(['signup_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
+] as const;
+export type SlotLimit = (typeof SLOT_LIMITS)[number];
+/** Also logins and signups of an address. */
+export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
+export type RateLimit = (typeof RATE_LIMITS)[number];
+
+/** The reasons that a code may have; all other codes say it themselves. */
+export const REFUSAL_REASONS = {
+  invalid_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
+  invalid_subject_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
+  invalid_credentials: LOGIN_REFUSALS,
+  invalid_client: CLIENT_REFUSALS,
+  right_missing: RIGHTS,
+  rate_limited: RATE_LIMITS,
+} as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[keyof typeof REFUSAL_REASONS][number];
