@@ -161,8 +161,10 @@ const LAYERS = [
       '^src/infra/audit/',
       '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
-      '^src/infra/postgres/(account-store|client|client-store|known-devices|migrate|migration-error|names|password-resets|purge|recover|token-store|user-imports)\\.ts$',
-      '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|recover|token-states)\\.ts$',
+      '^src/infra/postgres/(account-store|client|client-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|token-store|user-imports)\\.ts$',
+      '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect-token|recover|token-states)\\.ts$',
+      // It checks a token as the service does.
+      '^src/http/token-codec\\.ts$',
       '^src/runtime/',
       DOMAIN,
       NODE,

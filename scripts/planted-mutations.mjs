@@ -692,7 +692,11 @@ export const mutations = [
     ['a token is born expired', 'if (exp <= iat)', 'if (false)'],
     ['a token for AUDIENCE is issued', 'audience !== ownAudience && isAudience', 'isAudience'],
     ['every audience is one', ' || !(await clients.hasAudience(audience))', ''],
-    ['an outage refuses the subject', "error instanceof AuthError && error.code === 'invalid_token'", 'true'],
+    [
+      'an outage refuses the subject',
+      "reason ? new AuthError('invalid_subject_token', { reason }) : error",
+      "new AuthError('invalid_subject_token', { reason: 'gone' })",
+    ],
     ['the actor is not named', '...(clientId !== null && { act: { sub: clientId } }),', ''],
   ),
   ...inFile(

@@ -13,6 +13,7 @@ import { readBuild } from './runtime/build.ts';
 const COMMANDS: Partial<Record<string, () => Promise<{ run: Command }>>> = {
   client: () => import('./cli/client.ts'),
   doctor: () => import('./cli/doctor.ts'),
+  explain: () => import('./cli/explain.ts'),
   keys: () => import('./cli/keys.ts'),
   migrate: () => import('./cli/migrate.ts'),
   plan: () => import('./cli/plan.ts'),

@@ -9,6 +9,7 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
   migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
   doctor                              check configuration, stores, clocks and keys, and say what to do
+  explain < FILE                      why the token in FILE is good or refused, and what to do
   keys list                           the signing keys: which signs, since when, and what comes next
   keys add [--alg ES256|EdDSA|RS256]  make the next signing key
   keys retire KID|FILE [--force]      remove a key that is no longer needed; --force: it has leaked
@@ -71,6 +72,7 @@ const COMMON = { json: flag, version: flag, help: { ...flag, short: 'h' } } as c
 const COMMANDS = {
   migrate: { wait: { ...text, default: '120' }, 'resolve-rolled-back': text, 'resolve-applied': text },
   doctor: {},
+  explain: {},
   'keys list': {},
   'keys add': { alg: { ...text, default: 'ES256' } },
   'keys retire': { force: flag },

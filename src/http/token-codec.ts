@@ -42,7 +42,10 @@ export interface TokenCodec {
     ...types: Type[]
   ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
   /** As `verify`, but also accepts expired tokens: enough to end their session. */
-  verifySigned: TokenCodec['verify'];
+  verifySigned<Type extends PresentedType>(
+    token: string,
+    ...types: Type[]
+  ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
   /** @returns the identity in a valid token that was exchanged for exactly this audience; the reason for any other. */
   verifyExchanged(
     token: string,

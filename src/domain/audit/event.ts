@@ -223,6 +223,10 @@ export const EVENTS = {
     userId: NAMED.userId,
     disabled: Type.Optional(Flag('The account is disabled, and stays so')),
   }),
+  explain: command('`latchkey explain`, which shows personal data', {
+    userId: NAMED.userId,
+    tokenId: Type.Optional(TOKEN.tokenId),
+  }),
   'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
   'user.show': command('`latchkey user show`, which shows personal data', { userId: NAMED.userId }),
   'user.list': command('`latchkey user list`, which shows personal data', {

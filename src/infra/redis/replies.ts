@@ -89,7 +89,8 @@ function decodeKnown(
   };
 }
 
-function decodeState(
+/** Decodes the fields of a state as they are stored. */
+export function decodeState(
   latest: Field,
   parent: Field,
   first: Field,

@@ -1,0 +1,193 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
+import type { KeyRing } from '../domain/access-tokens/ports.ts';
+import type { Entry } from '../domain/audit/entry.ts';
+import { AuthError } from '../domain/errors.ts';
+import type { TokenKey } from '../domain/principal.ts';
+import { makeTokenCodec } from '../http/token-codec.ts';
+import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
+import { readKeyFiles } from '../infra/crypto/key-files.ts';
+import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
+import { inspectToken } from '../infra/postgres/inspect-token.ts';
+import { orUnavailable } from '../infra/redis/connection/errors.ts';
+import { openRedis } from '../infra/redis/connection/open-redis.ts';
+import { readState, type StoredToken } from '../infra/redis/inspect-token.ts';
+import { systemClock } from '../runtime/system-clock.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
+import { UsageError } from './arguments.ts';
+import { withPostgres, type Command } from './command.ts';
+import {
+  explain,
+  forPeople,
+  type Away,
+  type Explanation,
+  type Facts,
+  type Presented,
+} from './explanation.ts';
+
+/** Milliseconds to wait for Redis. */
+const REDIS_TIMEOUT = 5000;
+
+/** The service takes no longer header. */
+const LONGEST = 16 * 1024;
+
+/** `latchkey explain`: why the token on standard input is good or refused. Changes nothing. */
+export const run: Command = async ({ env }) => {
+  const explanation = await explainToken(await readToken(process.stdin), env);
+  return {
+    result: explanation,
+    text: forPeople(explanation),
+    audited:
+      explanation.user && explanation.record
+        ? { userId: explanation.user.id, tokenId: explanation.record.id }
+        : {},
+    isWell: explanation.reason === null,
+  };
+};
+
+/** @throws ConfigError, KeyError */
+export async function explainToken(token: string, env: Environment): Promise<Explanation> {
+  const config = loadConfig(env, NO_HASHES);
+  const presented = await checkToken(token, config);
+  const key = presented.identity;
+  return explain({
+    presented,
+    now: systemClock.now(),
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    window: config.REFRESH_RETRY_WINDOW,
+    lifetimes: {
+      accessToken: config.ACCESS_TOKEN_TTL,
+      refreshToken: config.REFRESH_TOKEN_TTL,
+      session: config.SESSION_MAX_AGE,
+    },
+    stored: key && (await readRedis(config, key)),
+    record: key && (await readRecord(env, key)),
+    trail: key && (await lastEvent(config.AUDIT_LOG, key)),
+  });
+}
+
+/** @throws UsageError */
+async function readToken(input: Readable & { isTTY?: boolean }): Promise<string> {
+  if (input.isTTY) process.stderr.write('Paste the token, then press Enter and Ctrl+D:\n');
+  let text = '';
+  for await (const chunk of input.setEncoding('utf8')) {
+    text += String(chunk);
+    if (text.length > LONGEST) throw new UsageError('standard input is too long for a token');
+  }
+  const token = text.trim().replace(/^(?:Authorization: *)?Bearer +/i, '');
+  if (token === '') throw new UsageError('give the token on standard input: latchkey explain < FILE');
+  return token;
+}
+
+async function checkToken(token: string, config: Config): Promise<Presented> {
+  const directory = config.SIGNING_KEYS_DIR ?? `${config.DATA_DIR}/keys`;
+  const secrets = config.readRefreshSecrets?.() ?? existingRefreshSecret(config.DATA_DIR) ?? '';
+  const keys = {
+    signing: readKeyFiles(directory).map(({ key }) => key),
+    refresh: parseRefreshSecrets(secrets),
+  };
+  const keyRing: KeyRing = {
+    current: () => keys,
+    onChange: () => undefined,
+    reload: () => Promise.resolve(keys),
+  };
+  const codec = await makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    observe: { tokenRefused: () => undefined },
+    clock: { now: () => systemClock.now(), isTrusted: () => true },
+  });
+  const found = await codec.verifySigned(token, 'access', 'refresh', 'llt', 'exchanged');
+  const [header = {}, claims = {}] = token.split('.', 2).map(readPart);
+  return {
+    header,
+    claims,
+    keyIds: [...keys.signing, ...keys.refresh].map(({ kid }) => kid),
+    ...(typeof found === 'string' ? { refusal: found, identity: null } : { refusal: null, identity: found }),
+  };
+}
+
+/** A part of a token, unproven; empty if it is no JSON object. */
+function readPart(part: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString());
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** @returns null if this process cannot see the states: without Redis, they are in the service's memory. */
+async function readRedis(config: Config, key: TokenKey): Promise<StoredToken | Away | null> {
+  const { REDIS_URL, REDIS_PREFIX } = config;
+  if (REDIS_URL === undefined) return null;
+  const redis = openRedis({ ...config, REDIS_URL });
+  redis.on('error', () => undefined);
+  try {
+    await orUnavailable(withTimeout(redis.connect(), REDIS_TIMEOUT));
+    return await orUnavailable(withTimeout(readState(redis, REDIS_PREFIX, key), REDIS_TIMEOUT));
+  } catch (error) {
+    return awayOf(error);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function readRecord(env: Environment, key: TokenKey): Promise<Facts['record']> {
+  try {
+    return await withPostgres(env, ({ prisma }) => inspectToken(prisma, key.tokenId));
+  } catch (error) {
+    return awayOf(error);
+  }
+}
+
+/** @throws any error that is no outage */
+function awayOf(error: unknown): Away {
+  if (error instanceof AuthError && error.code === 'unavailable') return { isAway: true };
+  throw error;
+}
+
+/**
+ * The last event of the audit trail about the end of this token.
+ * @param target AUDIT_LOG.
+ * @returns null if there is none, or the trail is no file that can be read.
+ */
+async function lastEvent(target: string, { userId, tokenId }: TokenKey): Promise<Entry | null> {
+  if (!target.startsWith('file:')) return null;
+  let last: Entry | null = null;
+  try {
+    const lines = createInterface({
+      input: createReadStream(target.slice('file:'.length)),
+      crlfDelay: Infinity,
+    });
+    for await (const line of lines) {
+      if (!line.includes(String(tokenId))) continue;
+      const entry = parseEntry(line);
+      if (entry?.subject.user_id === userId && endsToken(entry, tokenId)) last = entry;
+    }
+  } catch {
+    // Rotated away, or of another user of the system: the record says enough.
+  }
+  return last;
+}
+
+function parseEntry(line: string): Entry | null {
+  try {
+    return JSON.parse(line) as Entry;
+  } catch {
+    return null;
+  }
+}
+
+/** Of one token, of several, or the theft that ended it. */
+function endsToken({ event, token_id, details }: Entry, tokenId: number): boolean {
+  const { token_ids: ended } = details;
+  if (Array.isArray(ended)) return ended.includes(tokenId);
+  return (
+    token_id === tokenId &&
+    ['token.revoked', 'token.revoked_by_client', 'session.replaced', 'session.reuse_detected'].includes(event)
+  );
+}

@@ -1,0 +1,330 @@
+import type { Entry } from '../domain/audit/entry.ts';
+import type { BearerRefusal, TokenRefusal } from '../domain/refusal-reasons.ts';
+import { rotate } from '../domain/sessions/rotation.ts';
+import {
+  hasExpired,
+  sessionEnd,
+  sessionExpiry,
+  type Lifetimes,
+  type PresentedIdentity,
+  type PresentedType,
+} from '../domain/tokens/claims.ts';
+import type { RecordedToken } from '../infra/postgres/inspect-token.ts';
+import type { StoredToken } from '../infra/redis/inspect-token.ts';
+
+/** A store that does not answer. */
+export interface Away {
+  isAway: true;
+}
+
+/** A token after the checks that need no store. The parts are unproven unless there is an identity. */
+export type Presented = {
+  header: Record<string, unknown>;
+  claims: Record<string, unknown>;
+  /** Those of the keys in use. */
+  keyIds: string[];
+} & (
+  | { refusal: TokenRefusal; identity: null }
+  | { refusal: null; identity: PresentedIdentity & { type: PresentedType } }
+);
+
+export interface Facts {
+  presented: Presented;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** ISSUER, AUDIENCE, REFRESH_RETRY_WINDOW in seconds. */
+  issuer: string;
+  audience: string;
+  window: number;
+  lifetimes: Lifetimes;
+  /** null if this process cannot see the states, or there is no identity. */
+  stored: StoredToken | Away | null;
+  /** null if there is no record, or no identity. */
+  record: RecordedToken | Away | null;
+  /** The event that ended the token; null if it is not known. */
+  trail: Entry | null;
+}
+
+/** Why a token is good or refused. For `--json`. */
+export interface Explanation {
+  /** null if it is good: a code of `docs/api.md`. `unknown`: a store that would have to say is away. */
+  reason: BearerRefusal | 'unknown' | null;
+  /** The checks in order; null is not checked. */
+  checks: Record<(typeof CHECKS)[number], boolean | null>;
+  token: {
+    type: PresentedType | null;
+    kid: string | null;
+    issuer: string | null;
+    audience: string | null;
+    issued_at: string | null;
+    expires_at: string | null;
+  };
+  user: { id: number; username: string | null } | null;
+  /** The session or long-lived token. */
+  record: { id: number; name: string | null; created_at: string | null } | null;
+  ended: {
+    at: string | null;
+    reason: string | null;
+    event: string | null;
+    by: Entry['actor'] | null;
+    address: string | null;
+  } | null;
+  /** Sentences. */
+  facts: string[];
+  to_do: string;
+}
+
+const CHECKS = ['form', 'issuer', 'key', 'signature', 'audience', 'expiry', 'session'] as const;
+
+/** The check that fails for each reason; those before it have passed. */
+const FAILED: Record<BearerRefusal | 'unknown', (typeof CHECKS)[number]> = {
+  ...{ malformed: 'form', type: 'form', issuer: 'issuer', unknown_key: 'key', signature: 'signature' },
+  ...{ audience: 'audience', expired: 'expiry' },
+  ...{ superseded: 'session', revoked: 'session', reused: 'session', disabled: 'session', gone: 'session' },
+  unknown: 'session',
+};
+
+const NAMES: Record<PresentedType, string> = {
+  access: 'an access token',
+  refresh: 'a refresh token, good only to refresh and to log out',
+  llt: 'a long-lived token',
+  exchanged: 'an exchanged token, good only at the service of its audience',
+};
+
+/** What the owner or an operator should do, in one sentence. */
+const TO_DO: Record<BearerRefusal | 'unknown', string> = {
+  malformed: 'Send the token as it was issued: three parts, nothing before or after.',
+  type: 'Send an access token or a long-lived token.',
+  issuer: 'Ask the issuer that the token names, or compare ISSUER here with that of the service.',
+  unknown_key:
+    'If this installation has issued it, its key was retired: log in again. If not, it belongs to another installation, or SIGNING_KEYS_DIR and REFRESH_TOKEN_SECRET here are not those of the service.',
+  signature: 'It was cut, changed or forged: use the token as it was issued, or log in again.',
+  audience: 'Exchange a token for the audience of the service that is called.',
+  expired: 'Refresh, or log in again if the refresh token has expired too.',
+  superseded: 'Use the newest pair of the session. If the client has lost it, log in again.',
+  revoked: 'Log in again.',
+  reused: 'Log in again. A thief may have had the token: change the password.',
+  disabled: 'An operator may enable the account: latchkey user enable --id N.',
+  gone: 'Log in again.',
+  unknown: 'Ask again when the store answers. Until then the service answers 503, and the token may be good.',
+};
+
+export function explain(facts: Facts): Explanation {
+  const { presented, stored, record, trail } = facts;
+  const { header, claims, identity, refusal } = presented;
+  const reason = refusal ?? refusalOf(facts, identity);
+  const known = record !== null && !isAway(record) ? record : null;
+  const ended = endOf(facts, known);
+  return {
+    reason,
+    checks: checksOf(reason),
+    token: {
+      type: identity?.type ?? null,
+      kid: textOf(header.kid),
+      issuer: textOf(claims.iss),
+      audience: textOf(claims.aud),
+      issued_at: isoOfSeconds(claims.iat),
+      expires_at: isoOfSeconds(claims.exp),
+    },
+    user: identity && { id: identity.userId, username: known?.user.username ?? null },
+    record: identity && {
+      id: identity.tokenId,
+      name: known?.record.name ?? null,
+      created_at: known ? iso(known.record.createdAt) : null,
+    },
+    ended: ended && {
+      at: iso(ended.at),
+      reason: ended.reason,
+      event: trail?.event ?? null,
+      by: trail?.actor ?? null,
+      address: trail?.address ?? null,
+    },
+    facts: [...tokenFacts(facts), ...storeFacts(stored, record, identity)],
+    to_do: reason === null ? 'Nothing: the token is good.' : TO_DO[reason],
+  };
+}
+
+/** Why the service refuses a token that it has signed, by the same order of rules. */
+function refusalOf(
+  facts: Facts,
+  identity: PresentedIdentity & { type: PresentedType },
+): BearerRefusal | 'unknown' | null {
+  const { now, lifetimes, stored, record } = facts;
+  if (hasExpired(identity, now)) return 'expired';
+  const seen = stored === null || isAway(stored) ? null : stored;
+  if (seen?.tombstone) return seen.tombstone;
+  if (record === null) return 'gone';
+  if (isAway(record)) return seen?.state ? byState(facts, identity, seen.state.latest) : 'unknown';
+  const { record: token, user } = record;
+  const isOwn = token.userId === identity.userId && (token.type === 'llt') === (identity.type === 'llt');
+  if (!isOwn) return 'gone';
+  if (token.revokedAt !== null) return 'revoked';
+  if (user.disabled || seen?.isUserDisabled) return 'disabled';
+  if (token.type === 'llt') return null;
+  if (sessionEnd(token.createdAt, lifetimes) <= now) return 'expired';
+  return byState(facts, identity, Math.max(seen?.state?.latest ?? 0, token.state.latest));
+}
+
+/** An exchanged token lives as long as its session; a pair until the next one is issued. */
+function byState(
+  { stored }: Facts,
+  { type, generation }: PresentedIdentity & { type: PresentedType },
+  latest: number,
+): 'superseded' | 'unknown' | null {
+  if (stored !== null && isAway(stored)) return 'unknown';
+  return type !== 'exchanged' && type !== 'llt' && generation < latest ? 'superseded' : null;
+}
+
+function checksOf(reason: Explanation['reason']): Explanation['checks'] {
+  const failed = reason === null ? CHECKS.length : CHECKS.indexOf(FAILED[reason]);
+  const verdicts = CHECKS.map((check, i) => {
+    if (i < failed) return [check, true];
+    return [check, i === failed && reason !== 'unknown' ? false : null];
+  });
+  return Object.fromEntries(verdicts) as Explanation['checks'];
+}
+
+function tokenFacts({ presented, issuer, audience }: Facts): string[] {
+  const { header, claims, keyIds, identity, refusal } = presented;
+  if (identity)
+    return [
+      `It is ${NAMES[identity.type]}${identity.type === 'exchanged' ? ` (${textOf(claims.aud) ?? ''})` : ''}.`,
+      `Key ${textOf(header.kid) ?? ''} (${textOf(header.alg) ?? ''}) has signed it.`,
+    ];
+  switch (refusal) {
+    case 'unknown_key':
+      return [`It names the key ${textOf(header.kid) ?? 'none'}. The keys here are ${keyIds.join(', ')}.`];
+    case 'issuer':
+      return [`It names the issuer ${textOf(claims.iss) ?? 'none'}. The issuer here is ${issuer}.`];
+    case 'audience':
+      return [`It is for ${textOf(claims.aud) ?? 'none'}. The audience here is ${audience}.`];
+    default:
+      return ['What it says of itself is not proven.'];
+  }
+}
+
+function storeFacts(
+  stored: Facts['stored'],
+  record: Facts['record'],
+  identity: Presented['identity'],
+): string[] {
+  if (!identity) return [];
+  return [storedFact(stored), ...recordFacts(record)];
+}
+
+function storedFact(stored: Facts['stored']): string {
+  if (stored === null)
+    return 'Without Redis the states are in the memory of the service: the record decides here.';
+  if (isAway(stored)) return 'Redis does not answer.';
+  if (stored.tombstone === 'reused')
+    return 'Redis knows it as stolen: a superseded refresh token was used. The record is about to follow.';
+  if (stored.tombstone) return 'Redis knows it as ended.';
+  if (!stored.state) return 'Redis does not hold it: the next request reads the record.';
+  const { latest, confirmed } = stored.state;
+  if (latest === 0) return 'Redis holds it.';
+  return `Redis holds its session: the newest pair is of ${iso(latest / 1000) ?? ''} and was ${confirmed ? '' : 'not '}used.`;
+}
+
+function recordFacts(record: Facts['record']): string[] {
+  if (record === null) return ['There is no record of it.'];
+  if (isAway(record)) return ['PostgreSQL does not answer.'];
+  const { user, isUserDeleted, isPending } = record;
+  return [
+    ...(isUserDeleted ? ['The account is deleted.'] : user.disabled ? ['The account is disabled.'] : []),
+    ...(isPending ? ['A replica has yet to tell Redis of its end.'] : []),
+  ];
+}
+
+/** @returns when and why it ended; null if it has not, by what is known. */
+function endOf(
+  facts: Facts,
+  known: RecordedToken | null,
+): { at: number | null; reason: string | null } | null {
+  const { presented, now, window, lifetimes, stored } = facts;
+  const { identity } = presented;
+  if (!identity || !known) return null;
+  const { record, endReason } = known;
+  if (record.revokedAt !== null) return { at: record.revokedAt, reason: endReason };
+  const seen = stored === null || isAway(stored) ? null : stored.state;
+  const state = seen && seen.latest > record.state.latest ? seen : record.state;
+  if (record.type === 'session' && identity.generation < state.latest && identity.type !== 'exchanged') {
+    // What would happen to a refresh token now, from a device that is not the one of the newest pair.
+    const presentation = { generation: identity.generation, now: now * 1000, elapsed: 0, client: '' };
+    const { outcome } = rotate(state, { ...presentation, window: window * 1_000_000 });
+    const next = identity.type === 'refresh' ? NEXT[outcome] : null;
+    return { at: state.latest / 1000, reason: next ?? 'a newer pair was issued' };
+  }
+  const end =
+    record.type === 'session' ? sessionExpiry(record.createdAt, state.latest, lifetimes) : record.expiresAt;
+  return end !== null && end <= now ? { at: end, reason: 'expired' } : null;
+}
+
+/** What a refresh with a superseded token leads to. */
+const NEXT = {
+  issued: 'a newer pair was issued, and never used: a refresh still gets the next pair',
+  repeated: 'a newer pair was issued a moment ago: a refresh gets it again',
+  held: 'a newer pair was issued a moment ago: a refresh is asked to wait',
+  refused: 'a newer pair was issued, and a clock is wrong',
+  reused: 'a newer pair was issued and used: a refresh with this token ends the session as stolen',
+};
+
+/** For the terminal. */
+export function forPeople({ reason, checks, token, user, record, ended, facts, to_do }: Explanation): string {
+  const verdicts = { true: 'passes', false: 'FAILS', null: 'not checked' };
+  const rows: [string, string | null][] = [
+    ['issued', token.issued_at],
+    ['expires', token.expires_at ?? (token.type === 'llt' ? 'never' : null)],
+    ['user', user && `${user.id}${user.username === null ? '' : ` (${user.username})`}`],
+    [
+      token.type === 'llt' ? 'token' : 'session',
+      record && `${record.id}${record.name === null ? '' : ` (${JSON.stringify(record.name)})`}`,
+    ],
+    ['created', record?.created_at ?? null],
+    ['ended', ended && `${ended.at ?? ''}: ${ended.reason ?? ''}`],
+    [
+      'by',
+      ended?.event ? `${ended.event} of ${actorText(ended.by)}, address ${ended.address ?? 'none'}` : null,
+    ],
+    ...CHECKS.map((check): [string, string] => [check, verdicts[`${checks[check]}`]]),
+  ];
+  return [
+    reason === null ? 'The token is good.' : `The token is not good: ${reason}.`,
+    ...facts,
+    ...rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(9)}  ${value}`])),
+    `To do: ${to_do}`,
+  ].join('\n');
+}
+
+function actorText(actor: Entry['actor'] | null): string {
+  switch (actor?.type) {
+    case 'user':
+      return `user ${actor.user_id}`;
+    case 'service':
+      return `service ${actor.client_id}`;
+    case 'operator':
+      return `operator ${actor.name} on ${actor.host}`;
+    default:
+      return actor?.type ?? 'unknown';
+  }
+}
+
+function isAway(fact: object): fact is Away {
+  return 'isAway' in fact;
+}
+
+/** A text from an unproven token, in printable characters. An address has no place in a token of ours. */
+function textOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  if (value.includes('@')) return '(not shown)';
+  return value.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?');
+}
+
+function isoOfSeconds(value: unknown): string | null {
+  return typeof value === 'number' ? iso(value * 1000) : null;
+}
+
+/** @param ms milliseconds since 1970. */
+function iso(ms: number | null): string | null {
+  const date = new Date(ms ?? NaN);
+  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+}

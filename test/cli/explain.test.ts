@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { explainToken } from '../../src/cli/explain.ts';
+import { forPeople, type Explanation } from '../../src/cli/explanation.ts';
+import type { Environment } from '../../src/config/config.ts';
+import { SESSION_REFUSALS, TOKEN_REFUSALS } from '../../src/domain/refusal-reasons.ts';
+import { NO_DATA_DIR } from '../support/environment.ts';
+import { exchanged } from '../support/audiences.ts';
+import { call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import { latchkey } from '../support/latchkey.ts';
+import { redisMissing } from '../support/redis.ts';
+import { aServiceThatRefuses } from '../support/refused-tokens.ts';
+import '../support/watch-leaks.ts';
+
+/** A service, and what `latchkey explain` says there. */
+async function anExplainedService(t: Test, settings: Environment = {}) {
+  const service = await aServiceThatRefuses(t, settings);
+  const env = {
+    ...service.env,
+    DATABASE_URL: service.target.databaseUrl,
+    REDIS_PREFIX: service.ownPrefix,
+    DATA_DIR: NO_DATA_DIR,
+  };
+  const seen: string[] = [];
+  const explain = async (token: string, others: Environment = {}): Promise<Explanation> => {
+    const explanation = await explainToken(token, { ...env, ...others });
+    const said = [JSON.stringify(explanation), forPeople(explanation)].join();
+    seen.push(said);
+    const parts = token.split('.').filter((part) => part.length > 8);
+    t.notOk(
+      parts.some((part) => said.includes(part)),
+      'no part of the token',
+    );
+    return explanation;
+  };
+  return { ...service, env, explain, seen };
+}
+
+const skip = { skip: redisMissing };
+
+test('each refused token has the reason of the service, and the check that fails', skip, async (t) => {
+  const { target, tokens, explain, seen } = await anExplainedService(t);
+  for (const reason of [...TOKEN_REFUSALS, ...SESSION_REFUSALS]) {
+    const token = await tokens[reason]();
+    const found = await explain(token);
+    // A refresh token and an exchanged one are good, each at its own place.
+    const isElsewhere = reason === 'type' || reason === 'audience';
+    t.equal(found.reason, isElsewhere ? null : reason);
+    const failed = Object.values(found.checks).filter((passes) => passes === false);
+    t.equal(failed.length, isElsewhere ? 0 : 1, reason);
+    const answer = (await verify(target, token)).json<{ reason: string }>();
+    t.equal(answer.reason, reason, 'nothing has changed by the look');
+  }
+  t.notMatch(seen.join(), /@/, 'no e-mail address');
+});
+
+test('good tokens of each type are explained as what they are', skip, async (t) => {
+  const { target, good, explain } = await anExplainedService(t);
+  const { longlived_token: llt, id } = await createLongLived(target, good.access_token);
+  const all = {
+    access: good.access_token,
+    refresh: good.refresh_token,
+    llt,
+    exchanged: await exchanged(target, good.access_token),
+  };
+  for (const [type, token] of Object.entries(all)) {
+    const found = await explain(token);
+    t.match(found, {
+      reason: null,
+      token: { type },
+      user: { id: good.user.id, username: good.user.username },
+    });
+    t.match(found.record, type === 'llt' ? { id, name: 'Kitchen tablet' } : { id: Number });
+  }
+});
+
+test('a superseded refresh token: what would happen if it were used', skip, async (t) => {
+  const { target, explain } = await anExplainedService(t, { REFRESH_RETRY_WINDOW: '0' });
+  const first = await signUp(target);
+  const second = pairOf(await refresh(target, first.refresh_token));
+  t.match(await explain(first.refresh_token), { reason: 'superseded', ended: { reason: /never used/ } });
+  await verify(target, second.access_token);
+  t.match(await explain(first.refresh_token), { reason: 'superseded', ended: { reason: /as stolen/ } });
+  t.match(await explain(first.access_token), { ended: { reason: 'a newer pair was issued' } });
+  pairOf(await refresh(target, second.refresh_token));
+});
+
+test('an ended token: when, why, by whom and from where, by the audit trail', skip, async (t) => {
+  const { target, folder, tokens, good, explain } = await anExplainedService(t);
+  const file = join(folder, 'audit.log');
+  await call(target, 'DELETE /api/auth', { token: good.access_token, headers: { 'user-agent': 'x' } });
+  writeFileSync(
+    file,
+    `no JSON\n${target
+      .audit()
+      .map((entry) => `${JSON.stringify(entry)}\n`)
+      .join('')}`,
+  );
+  const ended = { at: String, reason: 'logout' };
+  t.match(await explain(good.access_token, { AUDIT_LOG: `file:${file}` }), {
+    reason: 'revoked',
+    ended: {
+      ...ended,
+      event: 'token.revoked',
+      by: { type: 'user', user_id: good.user.id },
+      address: '127.0.0.1',
+    },
+  });
+  const others = await tokens.revoked();
+  for (const AUDIT_LOG of [`file:${file}`, 'file:/nowhere/audit.log', 'stdout'])
+    t.match(await explain(others, { AUDIT_LOG }), { ended: { ...ended, event: null } });
+});
+
+test('with a store away, it says what the other one knows', skip, async (t) => {
+  const { good, tokens, explain } = await anExplainedService(t);
+  const noRedis = { REDIS_URL: 'redis://127.0.0.1:1' };
+  const noPostgres = { DATABASE_URL: 'postgres://127.0.0.1:1/none' };
+  const revoked = await tokens.revoked();
+  for (const away of [noRedis, noPostgres, { ...noRedis, ...noPostgres }]) {
+    const found = await explain(good.access_token, away);
+    t.equal(found.reason, 'REDIS_URL' in away ? 'unknown' : null);
+    t.match(found.facts.join(), /does not answer/);
+  }
+  t.equal((await explain(revoked, noRedis)).reason, 'revoked', 'the record knows');
+  t.equal((await explain(revoked, noPostgres)).reason, 'revoked', 'Redis knows');
+});
+
+test('the command takes the token from standard input alone', skip, async (t) => {
+  const { env, good } = await anExplainedService(t);
+  const ask = (args: string[], input: string) => latchkey(['explain', ...args], env, undefined, input);
+  const { code, stdout, audit } = await ask([], `Authorization: Bearer ${good.access_token}\n`);
+  t.equal(code, 0);
+  t.match(audit, [{ event: 'explain', subject: { user_id: good.user.id }, token_id: Number }]);
+  t.match(stdout, /^The token is good\.\n/);
+  const refusal = await ask(['--json'], 'x');
+  t.equal(refusal.code, 1);
+  t.match(JSON.parse(refusal.stdout), { reason: 'malformed', checks: { form: false, session: null } });
+  for (const [args, input] of [
+    [[good.access_token], ''],
+    [[], ''],
+    [[], 'x'.repeat(20_000)],
+  ] as const) {
+    const wrong = await ask([...args], input);
+    t.equal(wrong.code, 2);
+    t.notMatch(wrong.stderr, good.access_token);
+  }
+});
