@@ -79,6 +79,12 @@ test(
     const mistake = { code: 'unavailable', reason: 'configuration' };
     const client = { id: env.LATCHKEY_ID, secret: env.LATCHKEY_SECRET };
     await t.resolves(readyAs(client));
+    const verifier = createVerifier({ issuer: url, audience: 'latchkey', client });
+    t.teardown(() => verifier.close());
+    const { refresh_token: refreshToken } = await signUpOver(url);
+    await t.rejects(verifier.verify(refreshToken), {
+      ...{ code: 'invalid_token', reason: 'type', expected: 'at+jwt or llt+jwt', found: 'rt+jwt' },
+    });
     await t.rejects(readyAs({ ...client, secret: 'mistyped' }), {
       ...mistake,
       message: /client\.secret is wrong/,

@@ -79,14 +79,14 @@ test('a route without a verifier fails closed', (t) => {
   t.end();
 });
 
-test('tells the service why a token was refused, and nothing for a request without a token', async (t) => {
+test('tells the service why a request was refused, also one without a token', async (t) => {
   const heard: string[] = [];
   const note = ({ reason }: { reason: string }) => heard.push(reason);
   await authenticate(verifying(), 'Bearer abc', note);
-  await authenticate(verifying(), 'Basic abc', note);
   t.strictSame(heard, []);
+  await authenticate(verifying(), 'Basic abc', note);
   await authenticate(verifying(invalid('audience', 'no')), 'Bearer abc', note);
   await authenticate(verifying(unavailable('configuration', 'no')), 'Bearer abc', note);
   await authenticate(verifying(), 'Bearer a b', note);
-  t.strictSame(heard, ['audience', 'configuration', 'malformed']);
+  t.strictSame(heard, ['missing', 'audience', 'configuration', 'malformed']);
 });

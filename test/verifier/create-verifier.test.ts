@@ -346,7 +346,8 @@ test('an access token older than the kept revocations is introspected', async (t
 test('reports each background failure once, without secrets', async (t) => {
   const fake = await fakeLatchkey(t);
   fake.refusals.set('/api/auth/revocations', 503);
-  const { errors, verifier } = verifierOf(t, fake);
+  let recoveries = 0;
+  const { errors, verifier } = verifierOf(t, fake, { onRecovered: () => recoveries++ });
   await until(() => fake.requests.filter((line) => line.endsWith('revocations')).length >= 3);
   t.match(errors, [
     { name: 'VerifierError', reason: 'unreachable', message: '/api/auth/revocations answered 503' },
@@ -354,6 +355,31 @@ test('reports each background failure once, without secrets', async (t) => {
   t.equal(errors.length, 1);
   fake.refusals.clear();
   await verifier.ready();
+  await until(() => recoveries === 1);
+});
+
+test('says once which option may be wrong, as long as no token was good', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { errors, outcome } = verifierOf(t, fake);
+  const tokens = [
+    await fake.sign({ aud: 'billing' }),
+    await fake.sign({ aud: 'shipping' }),
+    await fake.sign({ exp: 1 }),
+    await fake.sign({}, { kid: 'unknown' }),
+    'no token',
+  ];
+  for (const token of tokens) t.equal(await outcome(token), 'invalid_token');
+  t.match(errors, [
+    {
+      ...{ code: 'invalid_token', reason: 'audience', expected: 'latchkey', found: 'billing' },
+      message: /^no token has been good so far, check `audience`: expected latchkey, found billing$/,
+    },
+    { reason: 'unknown_key', message: /check `url`/ },
+  ]);
+  t.equal(errors.length, 2);
+  t.equal(await outcome(await fake.sign()), 'good');
+  t.equal(await outcome(await fake.sign({ iss: 'https://id.example.com' })), 'invalid_token');
+  t.equal(errors.length, 2);
 });
 
 test('a wrong secret is a mistake: reported once, ready rejects, and nothing is accepted', async (t) => {

@@ -59,6 +59,7 @@ test('reports all mistakes at once, without secrets', (t) => {
     longLived: { accept: 'no', cacheSize: -1 },
     fetch: 'undici',
     onError: 'log',
+    onRecovered: 'log',
   };
   let message = '';
   try {
@@ -81,6 +82,7 @@ test('reports all mistakes at once, without secrets', (t) => {
     'longLived.cacheSize',
     'fetch',
     'onError',
+    'onRecovered',
   ])
     t.match(message, name);
   t.notMatch(message, '7777777');
@@ -97,10 +99,20 @@ test('missing options are a mistake, not a crash', (t) => {
   t.end();
 });
 
-test('a service without onError gets a warning of the process', async (t) => {
+test('a service without onError gets warnings of the process', async (t) => {
   const heard: Error[] = [];
-  process.once('warning', (warning) => heard.push(warning));
-  readOptions(GIVEN).onError(unavailable('configuration', 'client.secret is wrong'));
-  await until(() => heard.length > 0);
-  t.match(heard, [{ name: 'LatchkeyVerifier', message: 'client.secret is wrong' }]);
+  const hear = (warning: Error) => heard.push(warning);
+  process.on('warning', hear);
+  t.teardown(() => process.off('warning', hear));
+  readOptions({ ...GIVEN, onError: () => undefined }).onRecovered();
+  const { onError, onRecovered } = readOptions(GIVEN);
+  onError(unavailable('configuration', 'client.secret is wrong'));
+  onRecovered();
+  await until(() => heard.length > 1);
+  const name = 'LatchkeyVerifier';
+  t.match(heard, [
+    { name, message: 'client.secret is wrong' },
+    { name, message: 'the revocation feed is back' },
+  ]);
+  t.equal(heard.length, 2);
 });

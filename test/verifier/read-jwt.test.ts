@@ -66,7 +66,7 @@ test('refuses a wrong signature, issuer, audience, type or time', async (t) => {
     ['no audience', await fake.sign({ aud: undefined }), 'audience'],
     ['expired', await fake.sign({ exp: now - 6 }), 'expired'],
     ['not yet', await fake.sign({ nbf: now + 60 }), 'not_yet_valid'],
-    ['a refresh token', await fake.sign({}, { typ: 'rt+jwt' }), 'type'],
+    ['a refresh token', await fake.sign({}, { typ: 'rt+jwt', alg: 'HS256' }, new Uint8Array(32)), 'type'],
     ['any JWT', await fake.sign({}, { typ: 'JWT' }), 'type'],
     ['no type', await fake.sign({}, { typ: undefined }), 'type'],
     ['an access token without an end', await fake.sign({ exp: undefined }), 'malformed'],

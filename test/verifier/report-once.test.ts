@@ -3,10 +3,13 @@ import { reportOnce } from '../../packages/verifier/src/report-once.ts';
 
 test('reports a failure when it begins, changes, or returns', (t) => {
   const heard: string[] = [];
-  const report = reportOnce(({ message }) => heard.push(message));
+  const report = reportOnce(
+    ({ message }) => heard.push(message),
+    () => heard.push('back'),
+  );
   for (const message of ['a', 'a', 'b', 'a', null, null, 'b', 'b'])
     report(message === null ? null : new Error(message));
-  t.strictSame(heard, ['a', 'b', 'b'], 'replicas that fail in turns are one outage');
+  t.strictSame(heard, ['a', 'b', 'back', 'b'], 'replicas that fail in turns are one outage');
   t.end();
 });
 

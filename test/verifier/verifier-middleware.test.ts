@@ -69,8 +69,6 @@ test('tells the service why it refused a token, and the client only that it did'
   const response = await get('/orders', await fake.sign({ aud: 'billing' }));
   t.strictSame(heard, ['audience', 'latchkey', 'billing', '/orders']);
   t.notMatch(await response.text(), /audience|billing/);
-  t.equal((await get('/orders')).status, 401);
-  t.equal(heard.length, 4, 'a request without a token says enough');
 });
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {

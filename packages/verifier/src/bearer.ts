@@ -25,7 +25,7 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** What plugin and middleware are told besides the verifier. */
 export interface BearerOptions<Request> {
-  /** Called for each token that is refused or cannot be checked, for a log. The client does not learn the reason. */
+  /** Called for each request that is refused, for a log. The client does not learn the reason. */
   onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
 }
 
@@ -38,15 +38,15 @@ export async function authenticate(
   authorization = '',
   onRefused: (error: VerifierError) => void = () => undefined,
 ): Promise<{ auth: VerifiedToken } | { refusal: Refusal }> {
-  if (!/^Bearer +\S/i.test(authorization)) return { refusal: refuse('token_missing') };
   try {
+    if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
     const token = BEARER.exec(authorization)?.[1];
     if (token === undefined) throw invalid('malformed', 'the header holds more than a token');
     return { auth: await verify(token) };
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
     onRefused(error);
-    return { refusal: refuse(error.code) };
+    return { refusal: refuse(error.reason === 'missing' ? 'token_missing' : error.code) };
   }
 }
 

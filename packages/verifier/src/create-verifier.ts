@@ -9,6 +9,7 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
+import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
 import type { VerifiedToken } from './verified-token.ts';
 import { invalid, unavailable, VerifierError } from './verifier-error.ts';
@@ -86,11 +87,11 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   });
   const read = makeReadCached({
     ...{ keys, clock, clockTolerance },
-    read: makeReadJwt({ keys, settings, clock }),
+    read: suspectOptions(makeReadJwt({ keys, settings, clock }), reportOnce(onError)),
     cache: makeTokenCache(settings.tokenCache),
   });
 
-  const reportFeed = reportOnce(onError);
+  const reportFeed = reportOnce(onError, settings.onRecovered);
   const feed = followFeed({
     open: (lastEventId, signal) => latchkey.feed(lastEventId, signal),
     onConnect: () => {

@@ -3,7 +3,7 @@ import type { VerifierClock } from './clock.ts';
 import { unavailable, VerifierError } from './verifier-error.ts';
 
 /** The algorithms of Latchkey's keys. A token's header cannot choose another. */
-export const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'];
+const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'];
 
 export interface VerificationKey {
   algorithm: string;

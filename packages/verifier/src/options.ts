@@ -45,10 +45,13 @@ export interface VerifierOptions {
   /** Replaces the global `fetch`: for a proxy, a private CA or a client certificate. */
   fetch?: typeof globalThis.fetch | undefined;
   /**
-   * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Without it,
-   * each report is a warning of the process.
+   * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Called once for
+   * each of `audience`, `issuer` and `unknown_key` too, if a token is refused for it and none was accepted before: then
+   * an option may be wrong. Without it, each report is a warning of the process.
    */
   onError?: ((error: VerifierError) => void) | undefined;
+  /** Called when the feed is back after an outage. Without it and without `onError`, that is a warning too. */
+  onRecovered?: (() => void) | undefined;
 }
 
 export interface Settings {
@@ -64,6 +67,7 @@ export interface Settings {
   cacheSize: number;
   fetch: typeof globalThis.fetch;
   onError: (error: VerifierError) => void;
+  onRecovered: () => void;
 }
 
 /**
@@ -91,11 +95,17 @@ export function readOptions(options: VerifierOptions): Settings {
     // Read the global at each call, so that a service may replace it later.
     fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
     onError: options.onError ?? warn,
+    onRecovered:
+      options.onRecovered ??
+      (() => {
+        // A service that logs the outage elsewhere does not look at the console for its end.
+        if (!options.onError) warn({ message: 'the revocation feed is back' });
+      }),
   };
 }
 
 /** Node prints it with the process's id, and a service may listen to the event `warning`. */
-function warn({ message }: VerifierError): void {
+function warn({ message }: Pick<VerifierError, 'message'>): void {
   process.emitWarning(message, 'LatchkeyVerifier');
 }
 
@@ -106,7 +116,7 @@ function problemsOf(options: VerifierOptions): string[] {
   const { issuer, audience, client, url, longLived, tokenCache } = Object(
     options,
   ) as Partial<VerifierOptions>;
-  const { maxStaleness, whenStale, clockTolerance, fetch, onError } = Object(
+  const { maxStaleness, whenStale, clockTolerance, fetch, onError, onRecovered } = Object(
     options,
   ) as Partial<VerifierOptions>;
   const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
@@ -129,6 +139,7 @@ function problemsOf(options: VerifierOptions): string[] {
     ['longLived.cacheSize', of(longLived, 'cacheSize'), optional(isCount, 'a whole number from 0')],
     ['fetch', fetch, optional(isFunction, 'a function')],
     ['onError', onError, optional(isFunction, 'a function')],
+    ['onRecovered', onRecovered, optional(isFunction, 'a function')],
   ];
   return checks.flatMap(([name, value, check]) => {
     const problem = check(value);

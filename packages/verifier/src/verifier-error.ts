@@ -1,11 +1,13 @@
 /**
- * `invalid_token`: the token is malformed, forged, expired, revoked or not meant for this service. Answer 401.
+ * `invalid_token`: the token is missing, malformed, forged, expired, revoked or not meant for this service. Answer 401.
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
 export type VerifierErrorCode = 'invalid_token' | 'unavailable';
 
 /** Why a token is not good. */
 export type RefusalReason =
+  /** The request carries no bearer token. Only plugin and middleware have this reason. */
+  | 'missing'
   /** It is no JWT, or its claims are not those of a Latchkey token. */
   | 'malformed'
   /** It is a JWT of another type, such as a refresh token. */
