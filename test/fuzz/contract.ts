@@ -60,10 +60,19 @@ export function makeContract(document: Document) {
     if (answer.status >= 500) return [`${answer.status} is never right`];
     const known = find(method, target);
     if (typeof known === 'string') return checkProblem(method, answer);
-    const response = known.operation.responses[String(answer.status)];
+    const response = responseTo(known.operation, answer.status);
     if (!response) return [`${answer.status} is not documented`];
-    const { headers = {}, content } = resolve<Response>(document, response);
+    const { headers = {}, content } = response;
     return [...checkHeaders(headers, answer), ...(method === 'HEAD' ? [] : checkBody(content, answer))];
+  }
+
+  /** The range `4XX` holds only for the statuses of its examples. */
+  function responseTo({ responses }: Operation, status: number): Response | undefined {
+    const own = responses[status];
+    if (own) return resolve<Response>(document, own);
+    const range = resolve<Response>(document, responses['4XX'] ?? { description: '' });
+    const examples = Object.values(range.content?.['application/problem+json']?.examples ?? {});
+    return examples.some(({ value }) => (value as { status: number }).status === status) ? range : undefined;
   }
 
   /** Checks the answer to a request that reached no operation. */

@@ -55,6 +55,7 @@ test('finds an undocumented answer', async (t) => {
   await aServiceClient(databaseUrl, 'orders', [], 'orders');
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
     ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
+    ['a status of a range', /413 is not documented/, (document) => delete unread(document).body_too_large],
     [
       'a member',
       /must NOT have additional properties/,
@@ -127,6 +128,11 @@ function profile(document: Document): Operation {
   const found = document.paths['/api/user']?.get;
   if (!found) throw new Error('there is no profile');
   return found;
+}
+
+function unread(document: Document): Record<string, unknown> {
+  const { content } = document.components.responses.BodyUnread as unknown as Response;
+  return content?.['application/problem+json']?.examples ?? {};
 }
 
 function answerOf(document: Document) {

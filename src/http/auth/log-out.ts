@@ -15,10 +15,10 @@ interface LogOutRoute {
 
 const schema = operation({
   operationId: 'logOut',
-  summary: 'End a session or a long-lived token: by id, or else the one used',
+  summary: 'Log out: end a session or a long-lived token, by id or else the one used',
   description:
     'Ends the whole session, access and refresh token. Any unexpired access token of the session will do, even one that a refresh has superseded. If it has ended already, the answer is 200 again, so that a retry is safe. A long-lived token may end only itself.',
-  tags: ['Sessions'],
+  tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],
   querystring: Type.Object({ id: Type.Optional(IdText) }, { additionalProperties: false }),

@@ -16,9 +16,9 @@ interface RefreshRoute {
 
 const schema = operation({
   operationId: 'refresh',
-  summary: 'Exchange a refresh token for the next pair',
+  summary: 'Refresh: the next pair of tokens',
   description:
-    'The exchanged pair is no longer good. If a client did not get the answer, it may repeat the refresh within `REFRESH_RETRY_WINDOW` (10 seconds) and gets the same pair again. After that, a repeat gets a new pair if the newer pair was never used. If it was used, the token may have been stolen, and the session ends.',
+    'The previous pair is no longer good. “Rules for clients” in `docs/api.md` says when to retry, and when the session ends instead.',
   tags: ['Sessions'],
   security: [{ bearerRefreshToken: [] }],
   refuses: ['token_reused', 'refresh_overlap'],

@@ -20,10 +20,10 @@ interface SignUpRoute {
 
 const schema = operation({
   operationId: 'signUp',
-  summary: 'Open an account and its first session',
+  summary: 'Sign up: open an account and its first session',
   description:
     'Usernames and e-mail addresses are unique regardless of case, and a username may not look like another one. The address is not verified, and no answer ever shows it.',
-  tags: ['Accounts'],
+  tags: ['Sessions'],
   security: [],
   refuses: [
     'username_taken',

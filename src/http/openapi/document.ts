@@ -30,9 +30,10 @@ export function completeDocument(
   const responses: JsonObject = {};
   const schemas: JsonObject = {};
   const described = (generated.paths ?? {}) as Record<string, Record<string, JsonObject>>;
-  const paths = Object.entries(described)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([path, operations]) => [path, completePath(path, operations, schemaOf, responses)] as const);
+  // In the order of app.ts: within a tag, the page shows them so.
+  const paths = Object.entries(described).map(
+    ([path, operations]) => [path, completePath(path, operations, schemaOf, responses)] as const,
+  );
   const hoisted = hoistTitled(
     { paths: Object.fromEntries(paths), problems: [ProblemSchema, OAuthProblemSchema] },
     schemas,
@@ -151,15 +152,15 @@ function successes(responses: JsonObject, operationId: string): JsonObject {
   );
 }
 
-/** A status with a single code has the same response everywhere, so it becomes a component. */
+/** A response that is the same everywhere becomes a component. */
 function refusals(codes: ErrorCode[], oauthErrors: boolean, shared: JsonObject): JsonObject {
   return Object.fromEntries(
-    byStatus(codes).map(([status, ofStatus]) => {
-      const [code] = ofStatus;
-      const speaksOAuth = oauthErrors && isRouted(ofStatus);
-      const response = problemResponse(status, ofStatus, speaksOAuth);
-      if (ofStatus.length > 1 || code === undefined) return [status, response];
-      const name = `${speaksOAuth ? 'OAuth' : ''}${componentName(code)}`;
+    byStatus(codes).map(([status, together]) => {
+      const speaksOAuth = oauthErrors && isRouted(together);
+      const response = problemResponse(together, speaksOAuth);
+      const common = componentName(together);
+      if (common === null) return [status, response];
+      const name = `${speaksOAuth ? 'OAuth' : ''}${common}`;
       shared[name] = response;
       return [status, ref('responses', name)];
     }),

@@ -28,6 +28,15 @@ const WITHOUT_ROUTE: ErrorCode[] = ['request_timeout', 'expectation_failed', 'he
 /** A GET's body is never read. */
 const WITH_BODY: ErrorCode[] = ['body_too_large', 'unsupported_media_type'];
 
+/** What no operation decides: described together as `4XX`, so that the page shows a row for it and not five. */
+const UNREAD: ErrorCode[] = [
+  'request_timeout',
+  'body_too_large',
+  'unsupported_media_type',
+  'expectation_failed',
+  'headers_too_large',
+];
+
 /** A route that checks a token queries a store. */
 const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
 
@@ -61,33 +70,47 @@ export function codesOf({ method, consumes, isValidated, security, refuses }: Ro
   ];
 }
 
-/** Groups codes by status, in ascending order. */
-export function byStatus(codes: ErrorCode[]): [status: number, codes: ErrorCode[]][] {
-  const statuses = [...new Set(codes.map((code) => PROBLEMS[code][0]))].sort((a, b) => a - b);
-  return statuses.map((status) => [status, codes.filter((code) => PROBLEMS[code][0] === status)]);
+/** Groups codes by status, in ascending order. Those that no operation decides come last, as a range. */
+export function byStatus(codes: ErrorCode[]): [status: number | '4XX', codes: ErrorCode[]][] {
+  const decided = codes.filter((code) => !UNREAD.includes(code));
+  return [
+    ...statusesOf(decided).map((status): [number, ErrorCode[]] => [
+      status,
+      decided.filter((code) => PROBLEMS[code][0] === status),
+    ]),
+    ['4XX', UNREAD.filter((code) => codes.includes(code))],
+  ];
+}
+
+function statusesOf(codes: ErrorCode[]): number[] {
+  return [...new Set(codes.map((code) => PROBLEMS[code][0]))].sort((a, b) => a - b);
 }
 
 /**
- * @param codes all of this status.
+ * @param codes all of one status, or of a range.
  * @param speaksOAuth whether it also has the members of RFC 6749 (see oauth-error.ts).
  */
-export function problemResponse(status: number, codes: ErrorCode[], speaksOAuth: boolean): JsonObject {
+export function problemResponse(codes: ErrorCode[], speaksOAuth: boolean): JsonObject {
+  const statuses = statusesOf(codes);
+  const [status] = statuses;
+  const isRange = statuses.length > 1;
   const media = {
     schema: {
       allOf: [
         ref('schemas', speaksOAuth ? 'OAuthProblem' : 'Problem'),
         {
           type: 'object',
-          properties: { status: { const: status }, code: { enum: codes } },
-          // Only `bad_request` occurs with and without a route.
-          ...(speaksOAuth && !codes.includes('bad_request') && { required: ['error', 'error_description'] }),
+          properties: { status: isRange ? { enum: statuses } : { const: status }, code: { enum: codes } },
+          ...(speaksOAuth && codes.every(isAlwaysRouted) && { required: ['error', 'error_description'] }),
         },
       ],
     },
     examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, speaksOAuth)])),
   };
   return {
-    description: codes.map((code) => `- \`${code}\`: ${PROBLEMS[code][2]}`).join('\n'),
+    description: codes
+      .map((code) => `- \`${code}\`${isRange ? ` (${PROBLEMS[code][0]})` : ''}: ${PROBLEMS[code][2]}`)
+      .join('\n'),
     headers: {
       ...COMMON_HEADERS,
       ...(status === 401 && { 'WWW-Authenticate': ref('headers', challengeOf(codes)) }),
@@ -102,12 +125,17 @@ export function isRouted(codes: ErrorCode[]): boolean {
   return codes.some((code) => !WITHOUT_ROUTE.includes(code));
 }
 
+/** `bad_request` occurs with and without a route. */
+function isAlwaysRouted(code: ErrorCode): boolean {
+  return code !== 'bad_request' && isRouted([code]);
+}
+
 function exampleOf(code: ErrorCode, speaksOAuth: boolean): JsonObject {
   const errors = speaksOAuth && code === 'validation_failed' ? EXAMPLE_FORM_ERRORS : EXAMPLE_ERRORS[code];
   const problem = problemOf(code, EXAMPLE_ID, errors);
   return {
     summary: PROBLEMS[code][1],
-    value: { ...problem, ...(speaksOAuth && oauthMembersOf(code)) },
+    value: { ...problem, ...(speaksOAuth && isRouted([code]) && oauthMembersOf(code)) },
   };
 }
 
@@ -115,9 +143,14 @@ function challengeOf(codes: ErrorCode[]): string {
   return codes.includes('invalid_client') ? 'BasicChallenge' : 'Challenge';
 }
 
-/** The component's name for a code: `headers_too_large` becomes `HeadersTooLarge`. */
-export function componentName(code: ErrorCode): string {
-  return code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
+/**
+ * The component's name for a response that is the same everywhere: the range, and a status with a single code
+ * (`user_unknown` becomes `UserUnknown`). Null for others.
+ */
+export function componentName(codes: ErrorCode[]): string | null {
+  const [code = '', ...others] = codes;
+  if (codes.includes('request_timeout')) return codes.includes('body_too_large') ? 'BodyUnread' : 'Unread';
+  return others.length > 0 ? null : code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 export function ref(kind: 'headers' | 'schemas' | 'responses' | 'parameters', name: string): JsonObject {

@@ -4,10 +4,12 @@ import { BASIC_CHALLENGE } from '../problem.ts';
 
 /** The parts of the document that describe the whole service. */
 
+/** In the order of the page: what a newcomer needs first. */
 export const TAGS = {
-  Accounts: 'Opening and viewing an account.',
   Sessions: 'A session is one device’s login: a chain of token pairs of which only the newest is good.',
   'Long-lived tokens': 'Each is for one named device, until it is deleted or, with `LLT_MAX_AGE`, expires.',
+  Logout: 'Ends one token, or all of a user.',
+  Accounts: 'For the user: the profile, its tokens, and the password.',
   Verification: 'For other services that check tokens.',
   'Registered services':
     'For services that the operator has given an id and a secret (`latchkey client create`).',
@@ -42,11 +44,11 @@ export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 
 const DESCRIPTION = `Accounts, login, refresh, logout, and long-lived tokens for devices.
 
-**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh
-token for one refresh. To clients both are opaque.
+**To try** an operation, sign up and paste both tokens at **Authorize**: \`access_token\` as bearerAuth,
+\`refresh_token\` as bearerRefreshToken.
 
-**Clients** keep the newer of two pairs, and store a pair before they use it. On a refresh, 401 and 403 mean signed
-out. After any other failure, or without an answer, keep the session and retry, after \`Retry-After\` if present.
+**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh
+token for one refresh. “Rules for clients” in \`docs/api.md\` says how to store them and when to retry.
 
 **Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and
 \`detail\` are for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405

@@ -76,7 +76,7 @@ const endSchema = operation({
   summary: 'End every session and long-lived token of the user; keep=current keeps the caller’s session',
   description:
     'For a user who has lost a device, or trusts none of them. A repeat returns 200 until the user logs in again. A long-lived token may not do this.',
-  tags: ['Sessions'],
+  tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_not_allowed'],
   querystring: Type.Object(
