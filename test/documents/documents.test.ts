@@ -130,7 +130,7 @@ test('the README’s table lists every operation of the reference', (t) => {
   const known = listed.map(([, own, path]) => `${(method = own ?? method)} ${path}`);
   for (const [path, operations] of Object.entries(paths)) {
     for (const name of Object.keys(operations).filter((each) => /^(get|post|patch|delete)$/.test(each))) {
-      if (path.endsWith('/verify')) t.match(table, `${path}\` and below`);
+      if (path.endsWith('/verify')) t.match(table, `${path}\` or any path below it`);
       else t.ok(known.includes(`${name.toUpperCase()} ${path}`), `${name} ${path}`);
     }
   }

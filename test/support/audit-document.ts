@@ -61,10 +61,9 @@ it without a trail, set \`AUDIT_LOG=none\` for it.
 Every line has all of these members:
 `;
 
-const NOTES = `An address is the caller's only if \`TRUST_PROXY\` lists your proxies
-([addresses](operating.md#addresses-behind-proxies)). Otherwise it is the proxy's. Of a request of a
-registered service it is the service's. In \`user_agent\`, text that looks like an e-mail address or
-a token is replaced by \`[removed]\`.
+const NOTES = `An address is the caller's only if [\`TRUST_PROXY\`](operating.md#addresses-behind-proxies) lists your
+proxies. Otherwise it is the proxy's. Of a request of a registered service it is the service's. In
+\`user_agent\`, text that looks like an e-mail address or a token is replaced by \`[removed]\`.
 
 \`name_hash\` stands for a name that no account has. It is keyed with the newest
 \`REFRESH_TOKEN_SECRET\`, so equal names have equal hashes until that secret changes.
