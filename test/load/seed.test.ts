@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import pg from 'pg';
 import { test, type Test } from 'tap';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
@@ -12,7 +13,12 @@ const HASHER = makeScryptHasher({ logN: 4, r: 8, p: 1 });
 async function aDatabase(t: Test) {
   const { url } = await testDatabase(t);
   const pool = new pg.Pool({ connectionString: url, max: 1 });
-  t.teardown(() => pool.end());
+  // `end` resolves before the connection has closed. The drop of the database would cut it, and no one hears that error.
+  const closed = once(pool, 'remove');
+  t.teardown(async () => {
+    await pool.end();
+    await closed;
+  });
   const hash = await HASHER.hash(PASSWORD);
   const done: number[] = [];
   const seed = (users: number) => seedUsers(pool, { users, hash, progress: (count) => done.push(count) });
