@@ -49,9 +49,11 @@ async function checkKeyRecords(
   return keys.some(({ state }) => state !== 'unseen') ? checkKeyLife(keys, now) : [];
 }
 
-/** Formats findings, one line each. */
+/** Formats findings, one line each, failures last: a terminal shows the end. */
 export function describe(findings: Finding[]): string {
-  return findings
+  const isFailure = ({ state }: Finding) => Number(state === 'fail');
+  return [...findings]
+    .sort((one, other) => isFailure(one) - isFailure(other))
     .map(({ check, state, found, todo }) => {
       const line = `${state.padEnd(4)}  ${check}: ${found}`;
       return todo === undefined ? line : `${line}. To do: ${todo}`;

@@ -30,7 +30,7 @@ const NO_PERSISTENCE =
 export async function checkRedis(config: Config): Promise<Finding[]> {
   const { REDIS_URL: url, REDIS_PREFIX: prefix, REDIS_MODE: mode } = config;
   if (url === undefined) {
-    const found = 'none: session states are in the memory of the service, and end with it';
+    const found = 'none: session states are in memory; after a restart, each is rebuilt from the database';
     return [warn('redis', found, 'set REDIS_URL to run more than one replica')];
   }
   const redis = openRedis({ ...config, REDIS_URL: url });
