@@ -138,6 +138,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     showsReasons: settings.showsReasons,
     retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: settings.retryWindow }),
     warnOfRelay,
+    docs: settings.docs,
   });
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });

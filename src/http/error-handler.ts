@@ -22,6 +22,8 @@ interface ErrorOptions {
   showsReasons?: boolean;
   retrySpread?: RetrySpread;
   warnOfRelay?: WarnOfRelay;
+  /** Whether /docs is served. */
+  docs?: boolean;
   /** Whether to log a failure of a store. */
   isNews?: (reason: string) => boolean;
 }
@@ -43,8 +45,15 @@ export function sendError(
   error: Error,
   request: FastifyRequest,
   reply: FastifyReply,
-  { showsReasons = false, retrySpread = () => 0, warnOfRelay, isNews = () => true }: ErrorOptions = {},
+  options: ErrorOptions = {},
 ): FastifyReply {
+  const {
+    showsReasons = false,
+    retrySpread = () => 0,
+    warnOfRelay,
+    docs = false,
+    isNews = () => true,
+  } = options;
   const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) request.log.error({ err: error }, 'internal error');
@@ -62,6 +71,11 @@ export function sendError(
   if (hint !== null) {
     problem.detail += ` ${hint}`;
     warnOfRelay?.(request);
+  }
+  // Where a newcomer with a browser begins.
+  if (docs && refusal.code === 'not_found' && request.url === '/') {
+    problem.detail += ' The reference is at /docs.';
+    reply.header('link', '</docs>; rel="service-doc"');
   }
   return reply
     .code(status)

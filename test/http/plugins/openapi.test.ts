@@ -36,6 +36,18 @@ test('the page refers to no other host', async (t) => {
   }
 });
 
+test('the 404 of / leads to the reference, only where it is served', async (t) => {
+  for (const [DOCS_ENABLED, detail, link] of [
+    ['true', /at \/docs\.$/, '</docs>; rel="service-doc"'],
+    ['false', /at this path\.$/, undefined],
+  ] as const) {
+    const response = await call(await buildTestApp(t, { env: { DOCS_ENABLED } }), 'GET /');
+    refused(t, response, 404, 'not_found');
+    t.match(response.json(), { detail });
+    t.equal(response.headers.link, link);
+  }
+});
+
 test('no other file is served there', async (t) => {
   const target = await buildTestApp(t);
   const outside = ['nothing.js', '..%2fpackage.json', '%2e%2e%2fpackage.json', '..%5cpackage.json', '.%00'];
