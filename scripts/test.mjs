@@ -1,4 +1,5 @@
-// `npm test [NAME…]` builds, runs the compiled tests, and lists skipped tests with their reasons at the end.
+// `npm test [NAME…]` builds, says which stores it uses, runs the compiled tests, and lists skipped tests with their
+// reasons at the end.
 // `npm test -- rotation` runs all test files whose path contains the name, except the fault and container suites.
 // `--SUITE` runs another suite of test-suites.mjs, `--all` all except fault and container. Several suites share a queue.
 // Names may follow.
@@ -9,7 +10,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { runFiles } from './run-files.mjs';
 import { briefly, closingLines } from './tap-summary.mjs';
-import { openTestDatabase } from './test-database.mjs';
+import { describeStores, openTestDatabase } from './test-database.mjs';
 import { testEnvironment } from './test-environment.mjs';
 import { durationOf, isIn, needsMachine, readArguments, timeoutOf } from './test-suites.mjs';
 
@@ -34,6 +35,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 const database = await openTestDatabase(environment);
+process.stderr.write(`${await describeStores(database.url, environment)}\n`);
 const code = await run(files);
 await database.close();
 process.exit(code);

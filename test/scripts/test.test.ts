@@ -156,7 +156,8 @@ function run(
   mkdirSync(join(folder, '.ci'));
   cpSync(join(ROOT, '.ci/durations.json'), join(folder, '.ci/durations.json'));
   writeFileSync(join(folder, 'scripts/build.mjs'), '');
-  const noDatabase = 'export const openTestDatabase = async () => ({ close: async () => {} });';
+  const noDatabase = `export const openTestDatabase = async () => ({ close: async () => {} });
+export const describeStores = async () => 'no stores';`;
   writeFileSync(join(folder, 'scripts/test-database.mjs'), noDatabase);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
