@@ -9,6 +9,7 @@ import { openDatabase } from './composition/open-database.ts';
 import type { Readiness } from './http/ops/health.ts';
 import { openTracing } from './infra/tracing/open-tracing.ts';
 import { makeLogger } from './runtime/logger.ts';
+import { whyNoPort } from './runtime/port-in-use.ts';
 import { StartError } from './runtime/start-error.ts';
 
 /** The stores get at least this long to close, even after the deadline; milliseconds. */
@@ -53,16 +54,21 @@ async function serve(config: Config): Promise<void> {
   });
   const [connections, opsConnections] = [watchConnections(app), watchConnections(ops)];
 
-  try {
-    await ops.listen({ host: config.OPS_HOST, port: config.OPS_PORT });
-    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
-    await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
-    await app.listen({ host: config.HOST, port: config.PORT });
-    isListening = true;
-  } catch (error) {
-    await database.stop();
-    throw new StartError(`cannot listen: ${(error as Error).message}`);
-  }
+  const listen = async (server: FastifyInstance, setting: 'PORT' | 'OPS_PORT', host: string) => {
+    try {
+      await server.listen({ host, port: config[setting] });
+    } catch (error) {
+      // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
+      await Promise.race([composition.close(), pause(CLOSE_GRACE)]);
+      await database.stop();
+      throw new StartError(whyNoPort(setting, config[setting], error));
+    }
+  };
+  await listen(ops, 'OPS_PORT', config.OPS_HOST);
+  // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
+  await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
+  await listen(app, 'PORT', config.HOST);
+  isListening = true;
   composition.start();
   announce(config, app, ops, composition.ops.build, logger);
 
