@@ -5,8 +5,10 @@
 // types: those of some packages are missing.
 // `--verifier` builds only the package, for `npm pack`. `--lab` builds the laboratory too.
 // `--if-missing` builds only if no finished build is newer than its sources.
-import { spawnSync } from 'node:child_process';
+// It says on standard error that it builds, and on a terminal which tool runs and for how long.
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -18,6 +20,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { clearInterval, setInterval } from 'node:timers';
 
 const root = new URL('..', import.meta.url).pathname;
 const stamp = join(root, 'dist/.built');
@@ -30,8 +34,11 @@ const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...VE
 
 const PACKAGES = ['package-lock.json', 'tsconfig.json'];
 
-if (process.argv.includes('--verifier')) buildVerifier();
-else if (!process.argv.includes('--if-missing') || isStale()) build();
+/** Whether this build has said that it takes a while. The package alone takes a few seconds. */
+let isAnnounced = process.argv.includes('--verifier');
+
+if (process.argv.includes('--verifier')) await buildVerifier();
+else if (!process.argv.includes('--if-missing') || isStale()) await build();
 
 function isStale() {
   if (!existsSync(stamp)) return true;
@@ -50,21 +57,20 @@ function newest(path) {
   );
 }
 
-function build() {
-  step(
+async function build() {
+  await step(
     'prisma',
     [...PACKAGES, 'prisma/schema.prisma', 'prisma.config.ts'],
     'src/generated/prisma/client.ts',
-    () => {
+    () =>
       // `generate` needs no engine, but the CLI downloads one unless this variable names an executable.
       run('prisma', ['generate', '--no-hints'], {
         PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
         CHECKPOINT_DISABLE: '1',
-      });
-    },
+      }),
   );
-  if (hasDevelopmentDependencies()) buildAll();
-  else buildService();
+  if (hasDevelopmentDependencies()) await buildAll();
+  else await buildService();
   for (const folder of COPIED) cpSync(join(root, folder), join(root, 'dist', folder), { recursive: true });
   writeFileSync(join(root, 'dist/src/revision'), `${revision()}\n`);
   writeFileSync(stamp, '');
@@ -87,37 +93,41 @@ function hasDevelopmentDependencies() {
   return existsSync(join(root, 'node_modules/tap'));
 }
 
-function buildAll() {
+async function buildAll() {
   // Before the tests, which import the package. The image's build has only its package.json.
-  if (existsSync(join(root, VERIFIER, 'src'))) buildVerifier();
+  if (existsSync(join(root, VERIFIER, 'src'))) await buildVerifier();
   // tsc rewrites its build info whenever it writes output.
   const sources = [`${VERIFIER}/src`, 'src', 'test', 'prisma.config.ts'];
-  step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
+  await step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
   if (process.argv.includes('--lab'))
-    step('lab', [...PACKAGES, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () => run('tsc', ['-p', 'lab']));
+    await step('lab', [...PACKAGES, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () =>
+      run('tsc', ['-p', 'lab']),
+    );
 }
 
-function buildVerifier() {
-  step('verifier', [...PACKAGES, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
+async function buildVerifier() {
+  await step('verifier', [...PACKAGES, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
     rmSync(join(root, VERIFIER, 'dist'), { recursive: true, force: true });
-    run('tsc', ['-p', VERIFIER]);
+    return run('tsc', ['-p', VERIFIER]);
   });
 }
 
-function buildService() {
+async function buildService() {
   const config = 'tsconfig.service.json';
-  step('service', [...PACKAGES, config, 'src'], 'dist/.tsbuildinfo-service', () =>
+  await step('service', [...PACKAGES, config, 'src'], 'dist/.tsbuildinfo-service', () =>
     run('tsc', ['-p', config]),
   );
 }
 
 /** Runs `work` unless its inputs and its output are unchanged since its last run. */
-function step(name, inputs, output, work) {
+async function step(name, inputs, output, work) {
   const file = join(root, 'dist/.steps', name);
   const digest = digestOf(inputs);
   const state = () => `${digest} ${statSync(join(root, output), { throwIfNoEntry: false })?.mtimeMs}`;
   if (existsSync(file) && readFileSync(file, 'utf8') === state()) return;
-  work();
+  if (!isAnnounced) process.stderr.write('building, about 30 s\n');
+  isAnnounced = true;
+  await work();
   mkdirSync(join(root, 'dist/.steps'), { recursive: true });
   writeFileSync(file, state());
 }
@@ -133,7 +143,7 @@ function digestOf(inputs) {
   return hash.digest('hex');
 }
 
-function run(tool, args, env = {}) {
+async function run(tool, args, env = {}) {
   if (!existsSync(bin(tool))) {
     // Optional peers of @prisma/client, so they come without development dependencies too (ADR 6).
     process.stderr.write(
@@ -141,14 +151,34 @@ function run(tool, args, env = {}) {
     );
     process.exit(1);
   }
-  const { status, stdout, stderr } = spawnSync(process.execPath, [bin(tool), ...args], {
+  const child = spawn(process.execPath, [bin(tool), ...args], {
     cwd: root,
     env: { ...process.env, ...env },
-    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk) => (output += chunk));
+  const endProgress = showProgress(tool);
+  const [status] = await once(child, 'close');
+  endProgress();
   if (status === 0) return;
-  process.stderr.write(`${tool} failed:\n${stdout}${stderr}`);
+  process.stderr.write(`${tool} failed:\n${output}`);
   process.exit(1);
+}
+
+/** @returns what removes the line. */
+function showProgress(tool) {
+  if (!process.stderr.isTTY) return () => {};
+  const since = performance.now();
+  const show = () =>
+    process.stderr.write(`\r\x1b[K${tool}: ${Math.round((performance.now() - since) / 1000)} s`);
+  show();
+  const timer = setInterval(show, 1000);
+  return () => {
+    clearInterval(timer);
+    process.stderr.write('\r\x1b[K');
+  };
 }
 
 function bin(tool) {
