@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import type { CommandTrail } from './cli/audit.ts';
-import { parseArguments, USAGE, UsageError } from './cli/arguments.ts';
+import { parseArguments, shortUsage, USAGE, UsageError } from './cli/arguments.ts';
 import { CommandError, type Command, type Facts } from './cli/command.ts';
-import { ConfigError } from './config/config.ts';
+import { ConfigError } from './config/config-error.ts';
 import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
 import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
@@ -45,7 +45,7 @@ async function main(args: string[]): Promise<number> {
     if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError('give one command only');
     const { run } = await load();
     const { openCommandTrail } = await import('./cli/audit.ts');
-    trail = openCommandTrail(positionals, values, process.env);
+    trail = await openCommandTrail(positionals, values, process.env);
     const note = (facts: Facts) => trail?.note(facts);
     const outcome = await run({ env: process.env, words, values, note, stopped });
     const isRecorded = trail.done(outcome);
@@ -55,7 +55,7 @@ async function main(args: string[]): Promise<number> {
     return isWell && isRecorded ? 0 : 1;
   } catch (error) {
     trail?.failed(error);
-    return fail(error, args.includes('--json'));
+    return fail(error, args);
   }
 }
 
@@ -65,9 +65,12 @@ function say(result: object, text: string, json: boolean): number {
 }
 
 /** @returns the exit code. @throws any error that arguments, settings or an outage do not explain: a bug. */
-function fail(error: unknown, json: boolean): number {
+function fail(error: unknown, args: readonly string[]): number {
   const usual = stopping.signal.aborted ? (stopping.signal.reason as number) : 1;
   const { message, code = usual, facts = {} } = describe(error);
+  const json = args.includes('--json');
+  // The error is last: a terminal shows the end.
+  if (error instanceof UsageError && !json) process.stderr.write(`${shortUsage(args)}\n\n`);
   process.stderr.write(`${json ? JSON.stringify({ ...facts, error: message }) : message}\n`);
   return code;
 }
@@ -76,7 +79,7 @@ function fail(error: unknown, json: boolean): number {
 const REASONS = [MigrationError, ConfigError, KeyError, EmbeddedDatabaseError];
 
 function describe(error: unknown): { message: string; code?: number; facts?: object } {
-  if (error instanceof UsageError) return { message: `${error.message}\n\n${USAGE}`, code: 2 };
+  if (error instanceof UsageError) return { message: error.message, code: 2 };
   if (error instanceof CommandError) return error;
   if (error instanceof AuthError) return { message: outageOf(error) };
   if (error instanceof MigrationStopped)

@@ -6,10 +6,32 @@ test('bad usage prints the usage and exits with 2', async (t) => {
   for (const args of [[], ['frobnicate'], ['migrate', 'twice'], ['migrate', '--frobnicate']]) {
     const { code, stderr } = await latchkey(args);
     t.equal(code, 2, args.join(' '));
-    t.match(stderr, /Usage: latchkey/);
+    t.match(stderr, /^Usage: latchkey /);
     t.notMatch(stderr, /\n {4}at /, 'no stack');
+    t.match(stderr.trimEnd().split('\n').at(-1), /^(give|unknown|Unknown)/, 'the error is the last line');
   }
   t.match((await latchkey(['--help'])).stdout, /Usage: latchkey/);
+});
+
+test('a command loads no package that it does not need: that would take longer than its work', async (t) => {
+  const dataUrl = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
+  const refusing = (path: string) => {
+    const hook = `export async function load(url, context, next) {
+      if (url.includes('/node_modules/${path}')) throw new Error('loads ' + url);
+      return next(url, context);
+    }`;
+    const register = `import { register } from 'node:module'; register(${JSON.stringify(dataUrl(hook))});`;
+    return { NODE_OPTIONS: `--import=${dataUrl(register)}` };
+  };
+  for (const line of ['--help', '--version'])
+    t.match(await latchkey([line], refusing('')), { code: 0 }, line);
+  t.match(await latchkey(['frobnicate'], refusing('')), { code: 2, stderr: /unknown command\n$/ });
+  const audited = refusing('typebox/');
+  for (const line of ['plan --users 1000', 'doctor', 'keys doctor']) {
+    const { stdout, stderr } = await latchkey(line.split(' '), audited);
+    t.notMatch(stdout + stderr, /loads /, line);
+  }
+  t.match(await latchkey(['user', 'list'], audited), { stderr: /loads .*typebox/ }, 'the refusal works');
 });
 
 test('--version says what runs, to people and to programs', async (t) => {

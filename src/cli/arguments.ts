@@ -59,6 +59,17 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        [--sessions-per-user 1.5]      that have not ended
        [--growth 0.02]                of the users, in a month`;
 
+/** The forms of the command that `args` name, or else the commands. The error follows, as the last line. */
+export function shortUsage(args: readonly string[]): string {
+  const [first = '', second = ''] = args.filter((arg) => !arg.startsWith('-'));
+  const forms = USAGE.split('\n').flatMap((line) => /^ {2}([a-z]\S+.*?)(?: {2,}|$)/.exec(line)?.[1] ?? []);
+  const starting = (words: string) => forms.filter((form) => `${form} `.startsWith(`${words} `));
+  const found = [starting(`${first} ${second}`), starting(first)].find(({ length }) => length > 0);
+  const shown = found ?? [[...new Set(forms.map((form) => form.split(' ')[0]))].join(' | ')];
+  const lines = shown.map((form, index) => `${index === 0 ? 'Usage:' : '      '} latchkey ${form}`);
+  return [...lines, 'latchkey --help explains them.'].join('\n');
+}
+
 /** The arguments are wrong. */
 export class UsageError extends Error {}
 

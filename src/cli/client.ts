@@ -6,7 +6,8 @@ import { parseRights, type Right } from '../domain/rights.ts';
 import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { UsageError, type Values } from './arguments.ts';
-import { CommandError, withPostgres, type Command, type Outcome } from './command.ts';
+import { CommandError, type Command, type Outcome } from './command.ts';
+import { withPostgres } from './database.ts';
 
 export interface ClientCommand {
   action: 'create' | 'list' | 'allow' | 'rotate' | 'again' | 'finish' | 'delete';

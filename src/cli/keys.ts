@@ -9,7 +9,8 @@ import { createOnce } from '../infra/crypto/generated-keys.ts';
 import { nextName, readKeyFiles } from '../infra/crypto/key-files.ts';
 import { generateSigningKey, parseSigningKey } from '../infra/crypto/keys.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, withDatabase, type Command, type Outcome } from './command.ts';
+import { CommandError, type Command, type Outcome } from './command.ts';
+import { withDatabase } from './database.ts';
 import { describe } from './doctor.ts';
 
 const ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const;

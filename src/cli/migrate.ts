@@ -1,6 +1,7 @@
 import { migrate, resolveMigration } from '../infra/postgres/migrate.ts';
 import { UsageError } from './arguments.ts';
-import { withDatabase, type Command, type CommandDatabase, type Outcome } from './command.ts';
+import type { Command, Outcome } from './command.ts';
+import { withDatabase, type CommandDatabase } from './database.ts';
 
 /** `latchkey migrate`. */
 export const run: Command = (invocation) =>

@@ -5,7 +5,8 @@ import { purgeReservedNames } from '../infra/postgres/names.ts';
 import { purgeResets } from '../infra/postgres/password-resets.ts';
 import { purge, purgeDeletedUsers } from '../infra/postgres/purge.ts';
 import { purgeImports } from '../infra/postgres/user-imports.ts';
-import { withPostgres, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { withPostgres } from './database.ts';
 
 /** `latchkey purge`. */
 export const run: Command = async ({ env }) => {

@@ -5,7 +5,8 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import { AuthError } from '../domain/errors.ts';
 import { hashAsText } from '../infra/crypto/new-stored-hash.ts';
 import { pageToExport, type ExportedAccount } from '../infra/postgres/account-store.ts';
-import { CommandError, withPostgres, type Command, type Facts } from './command.ts';
+import { CommandError, type Command, type Facts } from './command.ts';
+import { withPostgres } from './database.ts';
 
 /** Accounts per query. */
 const PAGE = 500;

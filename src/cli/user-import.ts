@@ -17,7 +17,8 @@ import {
   type RefusedLine,
 } from '../infra/postgres/user-imports.ts';
 import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
-import { CommandError, withPostgres, type Command, type Facts } from './command.ts';
+import { CommandError, type Command, type Facts } from './command.ts';
+import { withPostgres } from './database.ts';
 import { makeProgressBar, type ProgressBar } from './progress-bar.ts';
 import { LONGEST_LINE, readLines, type Line } from './read-lines.ts';
 

@@ -8,7 +8,8 @@ import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, withPostgres, type Command, type Outcome } from './command.ts';
+import { CommandError, type Command, type Outcome } from './command.ts';
+import { withPostgres } from './database.ts';
 
 /** The most that one call lists: a terminal is not for more, and `user export` writes all. */
 const MOST_LISTED = 1000;

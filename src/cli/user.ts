@@ -1,7 +1,8 @@
 import type { AccountKey } from '../domain/identifiers.ts';
 import { parseLoginName } from '../domain/identifiers.ts';
 import { UsageError } from './arguments.ts';
-import { CommandError, withPostgres, type Act, type Command } from './command.ts';
+import { CommandError, type Act, type Command } from './command.ts';
+import { withPostgres } from './database.ts';
 import { deleteUser, disable, enable, setRoles } from './user-changes.ts';
 import { createUser, listUsers, showUser } from './user-records.ts';
 import { exportUsers } from './user-export.ts';

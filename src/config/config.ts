@@ -5,8 +5,11 @@ import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import { proxyWarnings } from './networks.ts';
 import { tracingOf, type TracingProtocol } from './tracing.ts';
+import { ConfigError } from './config-error.ts';
 import { FIELDS, type Values } from './fields.ts';
 import type { Description } from './field-kinds.ts';
+
+export { ConfigError };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,17 +27,6 @@ export interface Config extends Values {
   embedded: string[];
   /** Log lines about settings that are allowed but risky. */
   warnings: string[];
-}
-
-/** Lists every problem of the environment at once. */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
-  readonly problems: readonly string[];
-
-  constructor(problems: readonly string[]) {
-    super(['The configuration cannot be used:', ...problems.map((problem) => `  - ${problem}`)].join('\n'));
-    this.problems = problems;
-  }
 }
 
 /** The memory limit for commands: they compute no hashes, so they may run in less memory than the service. */

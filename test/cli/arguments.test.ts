@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { parseArguments, USAGE, UsageError } from '../../src/cli/arguments.ts';
+import { parseArguments, shortUsage, USAGE, UsageError } from '../../src/cli/arguments.ts';
 
 test('an option of another command is refused by name', (t) => {
   for (const [line, message] of [
@@ -16,6 +16,21 @@ test('an option of another command is refused by name', (t) => {
   ] as const)
     t.throws(() => parseArguments(line.split(' ')), { constructor: UsageError, message }, line);
   t.match(parseArguments(['plan', '--growth', '3', '--json']).values, { growth: '3', json: true });
+  t.end();
+});
+
+test('after wrong arguments, the usage is that of the command', (t) => {
+  const usage = (line: string) => shortUsage(line.split(' ')).split('\n').slice(0, -1);
+  t.strictSame(usage('keys list --alg ES256'), ['Usage: latchkey keys list']);
+  t.strictSame(usage('recover --skip-ids'), [
+    'Usage: latchkey recover [--yes]',
+    '       latchkey recover --end-all',
+    '       latchkey recover --skip-ids NUMBER',
+  ]);
+  t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);
+  t.strictSame(usage('frobnicate'), [
+    'Usage: latchkey migrate | doctor | keys | purge | recover | user | client | plan',
+  ]);
   t.end();
 });
 

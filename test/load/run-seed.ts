@@ -1,4 +1,4 @@
-import { withDatabase } from '../../src/cli/command.ts';
+import { withDatabase } from '../../src/cli/database.ts';
 import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import type { SeedArguments } from './arguments.ts';
