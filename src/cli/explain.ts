@@ -17,7 +17,8 @@ import { readState, type StoredToken } from '../infra/redis/inspect-token.ts';
 import { systemClock } from '../runtime/system-clock.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { UsageError } from './arguments.ts';
-import { withPostgres, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { withPostgres } from './database.ts';
 import {
   explain,
   forPeople,

@@ -25,7 +25,8 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
           const locked = await lockUser(tx, userId);
           if (!locked) return null;
           const { passwordVersion = locked.passwordVersion } = limits;
-          if (passwordVersion !== locked.passwordVersion) throw new AuthError('invalid_credentials', { reason: 'password' });
+          if (passwordVersion !== locked.passwordVersion)
+            throw new AuthError('invalid_credentials', { reason: 'password' });
           const open = await openTokens(tx, userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { makeExchange } from '../../../src/domain/access-tokens/exchange.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
-import { AuthError, type ErrorCode } from '../../../src/domain/errors.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { aClock } from '../../support/clock.ts';
 import { aUser } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
@@ -9,14 +9,14 @@ import { UNOBSERVED } from '../../support/unobserved.ts';
 const SID = 11;
 const GENERATION = 5_000_000;
 
-function aService({ verdict = null as ErrorCode | null, roles = [] as string[], away = false } = {}) {
+function aService({ verdict = null as AuthError | null, roles = [] as string[], away = false } = {}) {
   const clock = aClock();
   const outcomes: string[] = [];
   const user = aUser({ roles });
   let drawn = 0;
   const exchange = makeExchange({
     verify: (bearer) => {
-      if (verdict) return Promise.reject(new AuthError(verdict));
+      if (verdict) return Promise.reject(verdict);
       const { tokenId, generation } = bearer;
       return Promise.resolve({ user, tokenId, type: 'access', generation, createdAt: 1 });
     },
@@ -38,8 +38,11 @@ function aService({ verdict = null as ErrorCode | null, roles = [] as string[], 
     expiresAt: now + 900,
     type: 'access' as const,
   };
-  const ask = (of: Parameters<typeof exchange>[0] = subject, audience = 'orders', clientId: string | null = null) =>
-    exchange(of, { audience, clientId }, NO_REQUEST);
+  const ask = (
+    of: Parameters<typeof exchange>[0] = subject,
+    audience = 'orders',
+    clientId: string | null = null,
+  ) => exchange(of, { audience, clientId }, NO_REQUEST);
   return { clock, now, outcomes, subject, ask };
 }
 
@@ -81,13 +84,13 @@ test('a subject that is not good, and an audience that is not one, are refused a
     await t.rejects(ask(subject, audience), { code: 'invalid_target' }, audience);
   t.strictSame(outcomes, ['subject', ...Array<string>(5).fill('target')]);
 
-  const ended = aService({ verdict: 'invalid_token' });
-  await t.rejects(ended.ask(), { code: 'invalid_subject_token' });
+  const ended = aService({ verdict: new AuthError('invalid_token', { reason: 'revoked' }) });
+  await t.rejects(ended.ask(), { code: 'invalid_subject_token', reason: 'revoked' });
   t.strictSame(ended.outcomes, ['subject']);
 });
 
 test('an outage is no refusal', async (t) => {
-  for (const service of [aService({ verdict: 'unavailable' }), aService({ away: true })]) {
+  for (const service of [aService({ verdict: new AuthError('unavailable') }), aService({ away: true })]) {
     await t.rejects(service.ask(), { code: 'unavailable' });
     t.strictSame(service.outcomes, ['unavailable']);
   }

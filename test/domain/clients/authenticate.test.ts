@@ -46,14 +46,14 @@ test('a known client is admitted without a query of the record', async (t) => {
   t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash, audience: null }, 'revoke'), null);
   t.equal(
     clients.refusalOf({ clientId: 'b', name: '', secretHash, audience: null }, 'revoke'),
-    'invalid_client',
+    'unknown',
   );
   t.equal(
     clients.refusalOf(
       { clientId: 'a', name: '', secretHash: hashSecret('another'), audience: null },
       'revoke',
     ),
-    'invalid_client',
+    'secret',
   );
 });
 
