@@ -736,8 +736,8 @@ export const mutations = [
     ['races/password'],
     [
       'a login with the old password outlives its change',
-      'if (passwordVersion !== locked.passwordVersion) throw',
-      'if (passwordVersion < 0) throw',
+      'if (passwordVersion !== locked.passwordVersion)',
+      'if (passwordVersion < 0)',
     ],
   ),
   ...inFile(

@@ -44,10 +44,7 @@ test('a known client is admitted without a query of the record', async (t) => {
   });
   t.equal(directory.refreshes(), 0);
   t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash, audience: null }, 'revoke'), null);
-  t.equal(
-    clients.refusalOf({ clientId: 'b', name: '', secretHash, audience: null }, 'revoke'),
-    'unknown',
-  );
+  t.equal(clients.refusalOf({ clientId: 'b', name: '', secretHash, audience: null }, 'revoke'), 'unknown');
   t.equal(
     clients.refusalOf(
       { clientId: 'a', name: '', secretHash: hashSecret('another'), audience: null },
