@@ -33,7 +33,8 @@ async function versionOfPostgres(url) {
   await client.connect();
   const { rows } = await client.query('SHOW server_version');
   await client.end();
-  return rows[0].server_version;
+  // Debian adds its own version.
+  return rows[0].server_version.split(' ')[0];
 }
 
 /** @returns {Promise<string | undefined>} */
