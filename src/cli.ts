@@ -89,7 +89,7 @@ function describe(error: unknown): { message: string; code?: number; facts?: obj
 }
 
 /** The message holds the driver's, which names no secret. */
-function outageOf({ cause }: AuthError): string {
+function outageOf({ cause }: Pick<Error, 'cause'>): string {
   const { name, code, message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
   const said = message ? `: ${[name, code].filter(Boolean).join(' ')}: ${message}` : '';
   return `the database or Redis cannot be reached${said}`;

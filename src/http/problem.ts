@@ -48,7 +48,7 @@ export const PROBLEMS = {
   token_reused: [
     401,
     'Token reused',
-    'The refresh token was already exchanged, so its session has been ended.',
+    'The refresh token was already used, so its session has been ended.',
   ],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
