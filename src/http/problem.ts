@@ -45,11 +45,7 @@ export const PROBLEMS = {
     'Invalid token',
     'The token is malformed, expired, revoked, superseded or of the wrong type.',
   ],
-  token_reused: [
-    401,
-    'Token reused',
-    'The refresh token was already used, so its session has been ended.',
-  ],
+  token_reused: [401, 'Token reused', 'The refresh token was already used, so its session has been ended.'],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
   invalid_credentials: [401, 'Invalid credentials', 'The username or the password is wrong.'],
   invalid_reset_token: [
