@@ -35,7 +35,7 @@ test('every command that changes something leaves one event, also if it is refus
   const target = await buildTestApp(t, { env: { SIGNING_KEYS_DIR: keys } });
   target.composition.start();
   const account = anAccount();
-  const { user } = await signUp(target, account);
+  const { user, access_token: token } = await signUp(target, account);
   const redis = testRedis(t);
   const env = {
     DATABASE_URL: target.databaseUrl,
@@ -44,8 +44,8 @@ test('every command that changes something leaves one event, also if it is refus
     SIGNING_KEYS_DIR: keys,
     REFRESH_TOKEN_SECRET: aSecret(),
   };
-  const run = async (line: string, vars: Environment = env) => {
-    const { code, audit, stdout, stderr } = await latchkey(line.split(' '), vars);
+  const run = async (line: string, vars: Environment = env, input = '') => {
+    const { code, audit, stdout, stderr } = await latchkey(line.split(' '), vars, undefined, input);
     t.equal(audit.length, 1, `${line}: ${stderr}`);
     assertDocumented(t, audit);
     for (const { event } of audit) seen.add(event);
@@ -55,6 +55,7 @@ test('every command that changes something leaves one event, also if it is refus
   };
 
   const subject = { user_id: user.id };
+  t.match(await run('explain', env, token), { event: 'explain', subject, token_id: Number });
   t.match(await run(`user disable ${user.username}`), {
     event: 'user.disable',
     subject,
