@@ -29,7 +29,7 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   ]);
   t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);
   t.strictSame(usage('frobnicate'), [
-    'Usage: latchkey migrate | doctor | keys | purge | recover | user | client | plan',
+    'Usage: latchkey migrate | doctor | explain | keys | purge | recover | user | client | plan',
   ]);
   t.end();
 });
