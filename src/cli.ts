@@ -42,7 +42,7 @@ async function main(args: string[]): Promise<number> {
     }
     const load = COMMANDS[name];
     if (!load) throw new UsageError(name === '' ? 'give a command' : 'unknown command');
-    if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError('give one command only');
+    if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError(`${name} takes no further words`);
     const { run } = await load();
     const { openCommandTrail } = await import('./cli/audit.ts');
     trail = await openCommandTrail(positionals, values, process.env);

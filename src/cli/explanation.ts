@@ -86,7 +86,7 @@ const FAILED: Record<BearerRefusal | 'unknown', (typeof CHECKS)[number]> = {
 
 const NAMES: Record<PresentedType, string> = {
   access: 'an access token',
-  refresh: 'a refresh token, good only to refresh and to log out',
+  refresh: 'a refresh token, good only to refresh',
   llt: 'a long-lived token',
   exchanged: 'an exchanged token, good only at the service of its audience',
 };
@@ -140,8 +140,17 @@ export function explain(facts: Facts): Explanation {
       address: trail?.address ?? null,
     },
     facts: [...tokenFacts(facts), ...storeFacts(stored, record, identity)],
-    to_do: reason === null ? 'Nothing: the token is good.' : TO_DO[reason],
+    to_do: toDo(reason, known),
   };
+}
+
+function toDo(reason: Explanation['reason'], known: RecordedToken | null): string {
+  if (known?.endReason === 'reuse')
+    return 'Log in again. A superseded refresh token was used: a thief may have had it. docs/runbook.md says how to find out (LatchkeyReuseSpike).';
+  // An expired token of a session that has ended: a refresh cannot work.
+  if (reason === 'expired' && known !== null && known.record.revokedAt !== null) return TO_DO.revoked;
+  if (reason !== null) return TO_DO[reason];
+  return 'Nothing: the token is good. If a service refuses it, compare its issuer and audience with those here.';
 }
 
 /** Why the service refuses a token that it has signed, by the same order of rules. */
@@ -188,7 +197,7 @@ function tokenFacts({ presented, issuer, audience }: Facts): string[] {
   const { header, claims, keyIds, identity, refusal } = presented;
   if (identity)
     return [
-      `It is ${NAMES[identity.type]}${identity.type === 'exchanged' ? ` (${textOf(claims.aud) ?? ''})` : ''}.`,
+      `It is ${NAMES[identity.type]}.`,
       `Key ${textOf(header.kid) ?? ''} (${textOf(header.alg) ?? ''}) has signed it.`,
     ];
   switch (refusal) {
@@ -246,7 +255,7 @@ function endOf(
   const { record, endReason } = known;
   if (record.revokedAt !== null) return { at: record.revokedAt, reason: endReason };
   const seen = stored === null || isAway(stored) ? null : stored.state;
-  const state = seen && seen.latest > record.state.latest ? seen : record.state;
+  const state = seen && seen.latest >= record.state.latest ? seen : record.state;
   if (record.type === 'session' && identity.generation < state.latest && identity.type !== 'exchanged') {
     // What would happen to a refresh token now, from a device that is not the one of the newest pair.
     const presentation = { generation: identity.generation, now: now * 1000, elapsed: 0, client: '' };
@@ -272,6 +281,8 @@ const NEXT = {
 export function forPeople({ reason, checks, token, user, record, ended, facts, to_do }: Explanation): string {
   const verdicts = { true: 'passes', false: 'FAILS', null: 'not checked' };
   const rows: [string, string | null][] = [
+    ['issuer', token.issuer],
+    ['audience', token.audience],
     ['issued', token.issued_at],
     ['expires', token.expires_at ?? (token.type === 'llt' ? 'never' : null)],
     ['user', user && `${user.id}${user.username === null ? '' : ` (${user.username})`}`],
@@ -280,12 +291,12 @@ export function forPeople({ reason, checks, token, user, record, ended, facts, t
       record && `${record.id}${record.name === null ? '' : ` (${JSON.stringify(record.name)})`}`,
     ],
     ['created', record?.created_at ?? null],
-    ['ended', ended && `${ended.at ?? ''}: ${ended.reason ?? ''}`],
+    [reason === 'superseded' ? 'replaced' : 'ended', ended && `${ended.at ?? ''}: ${ended.reason ?? ''}`],
     [
       'by',
       ended?.event ? `${ended.event} of ${actorText(ended.by)}, address ${ended.address ?? 'none'}` : null,
     ],
-    ...CHECKS.map((check): [string, string] => [check, verdicts[`${checks[check]}`]]),
+    ...CHECKS.map((check): [string, string] => [`${check}?`, verdicts[`${checks[check]}`]]),
   ];
   return [
     reason === null ? 'The token is good.' : `The token is not good: ${reason}.`,
