@@ -177,7 +177,8 @@ async function lastEvent(target: string, { userId, tokenId }: TokenKey): Promise
 
 function parseEntry(line: string): Entry | null {
   try {
-    return JSON.parse(line) as Entry;
+    const entry = JSON.parse(line) as Entry | null;
+    return entry?.log === 'audit' ? entry : null;
   } catch {
     return null;
   }

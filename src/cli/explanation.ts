@@ -1,6 +1,6 @@
 import type { Entry } from '../domain/audit/entry.ts';
 import type { BearerRefusal, TokenRefusal } from '../domain/refusal-reasons.ts';
-import { rotate } from '../domain/sessions/rotation.ts';
+import { checkAccess, rotate } from '../domain/sessions/rotation.ts';
 import {
   hasExpired,
   sessionEnd,
@@ -9,6 +9,7 @@ import {
   type PresentedIdentity,
   type PresentedType,
 } from '../domain/tokens/claims.ts';
+import type { SessionState } from '../domain/tokens/session-state.ts';
 import type { RecordedToken } from '../infra/postgres/inspect-token.ts';
 import type { StoredToken } from '../infra/redis/inspect-token.ts';
 
@@ -110,11 +111,11 @@ const TO_DO: Record<BearerRefusal | 'unknown', string> = {
 };
 
 export function explain(facts: Facts): Explanation {
-  const { presented, stored, record, trail } = facts;
+  const { presented, record, trail } = facts;
   const { header, claims, identity, refusal } = presented;
   const reason = refusal ?? refusalOf(facts, identity);
   const known = record !== null && !isAway(record) ? record : null;
-  const ended = endOf(facts, known);
+  const ended = endOf(facts, reason, known);
   return {
     reason,
     checks: checksOf(reason),
@@ -126,10 +127,14 @@ export function explain(facts: Facts): Explanation {
       issued_at: isoOfSeconds(claims.iat),
       expires_at: isoOfSeconds(claims.exp),
     },
-    user: identity && { id: identity.userId, username: known?.user.username ?? null },
+    user: identity && {
+      id: identity.userId,
+      username: known && !known.isUserDeleted ? known.user.username : null,
+    },
     record: identity && {
       id: identity.tokenId,
-      name: known?.record.name ?? null,
+      // A device may be named after its owner's address.
+      name: known?.record.name.replaceAll(/\S*@\S*/g, '[removed]') ?? null,
       created_at: known ? iso(known.record.createdAt) : null,
     },
     ended: ended && {
@@ -139,49 +144,74 @@ export function explain(facts: Facts): Explanation {
       by: trail?.actor ?? null,
       address: trail?.address ?? null,
     },
-    facts: [...tokenFacts(facts), ...storeFacts(stored, record, identity)],
-    to_do: toDo(reason, known),
+    facts: [...tokenFacts(facts), ...storeFacts(facts, identity)],
+    to_do: toDo(reason, identity?.type, known),
   };
 }
 
-function toDo(reason: Explanation['reason'], known: RecordedToken | null): string {
+type Identity = PresentedIdentity & { type: PresentedType };
+
+function toDo(
+  reason: Explanation['reason'],
+  type: PresentedType | undefined,
+  known: RecordedToken | null,
+): string {
+  if (known?.isUserDeleted) return 'The account is deleted: its tokens stay ended.';
+  if (known?.user.disabled) return TO_DO.disabled;
   if (known?.endReason === 'reuse')
     return 'Log in again. A superseded refresh token was used: a thief may have had it. docs/runbook.md says how to find out (LatchkeyReuseSpike).';
-  // An expired token of a session that has ended: a refresh cannot work.
-  if (reason === 'expired' && known !== null && known.record.revokedAt !== null) return TO_DO.revoked;
+  if (reason === 'superseded' && type === 'refresh')
+    return 'Do not send it: the service would end the session as stolen. Use the newest pair, or log in again.';
+  const isOver = reason === 'revoked' || reason === 'gone' || reason === 'expired';
+  if (isOver && type === 'llt') return 'Log in, and create a new long-lived token.';
+  if (isOver && type === 'exchanged') return 'Exchange a good access token again.';
+  // An expired access token of a session that has ended: a refresh cannot work.
+  if (isOver && (type === 'refresh' || known?.endReason)) return TO_DO.revoked;
   if (reason !== null) return TO_DO[reason];
   return 'Nothing: the token is good. If a service refuses it, compare its issuer and audience with those here.';
 }
 
-/** Why the service refuses a token that it has signed, by the same order of rules. */
-function refusalOf(
-  facts: Facts,
-  identity: PresentedIdentity & { type: PresentedType },
-): BearerRefusal | 'unknown' | null {
+/** Why the service refuses a token that it has signed. If Redis has the state, the service does not read the record. */
+function refusalOf(facts: Facts, identity: Identity): BearerRefusal | 'unknown' | null {
   const { now, lifetimes, stored, record } = facts;
   if (hasExpired(identity, now)) return 'expired';
   const seen = stored === null || isAway(stored) ? null : stored;
   if (seen?.tombstone) return seen.tombstone;
-  if (record === null) return 'gone';
-  if (isAway(record)) return seen?.state ? byState(facts, identity, seen.state.latest) : 'unknown';
-  const { record: token, user } = record;
-  const isOwn = token.userId === identity.userId && (token.type === 'llt') === (identity.type === 'llt');
-  if (!isOwn) return 'gone';
-  if (token.revokedAt !== null) return 'revoked';
-  if (user.disabled || seen?.isUserDisabled) return 'disabled';
-  if (token.type === 'llt') return null;
-  if (sessionEnd(token.createdAt, lifetimes) <= now) return 'expired';
-  return byState(facts, identity, Math.max(seen?.state?.latest ?? 0, token.state.latest));
+  if (seen?.isUserDisabled) return 'disabled';
+  if (!seen?.state) {
+    if (record === null) return 'gone';
+    if (isAway(record)) return 'unknown';
+    const { userId, type, revokedAt } = record.record;
+    if (userId !== identity.userId || (type === 'llt') !== (identity.type === 'llt')) return 'gone';
+    if (revokedAt !== null) return 'revoked';
+    if (record.user.disabled) return 'disabled';
+  }
+  const createdAt = record === null || isAway(record) ? null : record.record.createdAt;
+  if (identity.type !== 'llt' && createdAt !== null && sessionEnd(createdAt, lifetimes) <= now)
+    return 'expired';
+  if (isSuperseded(facts, identity)) return 'superseded';
+  // The record may be behind.
+  return stored !== null && isAway(stored) ? 'unknown' : null;
 }
 
-/** An exchanged token lives as long as its session; a pair until the next one is issued. */
-function byState(
-  { stored }: Facts,
-  { type, generation }: PresentedIdentity & { type: PresentedType },
-  latest: number,
-): 'superseded' | 'unknown' | null {
-  if (stored !== null && isAway(stored)) return 'unknown';
-  return type !== 'exchanged' && type !== 'llt' && generation < latest ? 'superseded' : null;
+/** The state by which the service judges; null if no store has told it. */
+function stateOf({ stored, record }: Facts): SessionState | null {
+  if (stored !== null && !isAway(stored) && stored.state) return stored.state;
+  return record === null || isAway(record) ? null : record.record.state;
+}
+
+/** An exchanged token lives as long as its session, a refresh token until `rotate` takes it for stolen. */
+function isSuperseded(facts: Facts, identity: Identity): boolean {
+  const state = stateOf(facts);
+  if (state === null) return false;
+  if (identity.type === 'access') return checkAccess(state, identity.generation).outcome === 'superseded';
+  return identity.type === 'refresh' && presentAgain(facts, state, identity) === 'reused';
+}
+
+/** What a refresh would lead to, from a device that is not known to be the one of the newest pair. */
+function presentAgain({ now, window }: Facts, state: SessionState, { generation }: Identity) {
+  const presented = { generation, now: now * 1000, elapsed: 0, window: window * 1_000_000, client: '' };
+  return rotate(state, presented).outcome;
 }
 
 function checksOf(reason: Explanation['reason']): Explanation['checks'] {
@@ -212,13 +242,15 @@ function tokenFacts({ presented, issuer, audience }: Facts): string[] {
   }
 }
 
-function storeFacts(
-  stored: Facts['stored'],
-  record: Facts['record'],
-  identity: Presented['identity'],
-): string[] {
+function storeFacts(facts: Facts, identity: Presented['identity']): string[] {
   if (!identity) return [];
-  return [storedFact(stored), ...recordFacts(record)];
+  const state = stateOf(facts);
+  const isOlder = identity.type === 'refresh' && state !== null && identity.generation < state.latest;
+  return [
+    storedFact(facts.stored),
+    ...recordFacts(facts.record),
+    ...(isOlder ? [NEXT[presentAgain(facts, state, identity)]] : []),
+  ];
 }
 
 function storedFact(stored: Facts['stored']): string {
@@ -244,37 +276,30 @@ function recordFacts(record: Facts['record']): string[] {
   ];
 }
 
-/** @returns when and why it ended; null if it has not, by what is known. */
+/** @returns when and why it ended, by the record; null if it has not, by what is known. */
 function endOf(
   facts: Facts,
+  reason: Explanation['reason'],
   known: RecordedToken | null,
 ): { at: number | null; reason: string | null } | null {
-  const { presented, now, window, lifetimes, stored } = facts;
-  const { identity } = presented;
-  if (!identity || !known) return null;
+  const { now, lifetimes } = facts;
+  const state = stateOf(facts);
+  if (!known || !state) return null;
   const { record, endReason } = known;
   if (record.revokedAt !== null) return { at: record.revokedAt, reason: endReason };
-  const seen = stored === null || isAway(stored) ? null : stored.state;
-  const state = seen && seen.latest >= record.state.latest ? seen : record.state;
-  if (record.type === 'session' && identity.generation < state.latest && identity.type !== 'exchanged') {
-    // What would happen to a refresh token now, from a device that is not the one of the newest pair.
-    const presentation = { generation: identity.generation, now: now * 1000, elapsed: 0, client: '' };
-    const { outcome } = rotate(state, { ...presentation, window: window * 1_000_000 });
-    const next = identity.type === 'refresh' ? NEXT[outcome] : null;
-    return { at: state.latest / 1000, reason: next ?? 'a newer pair was issued' };
-  }
+  if (reason === 'superseded') return { at: state.latest / 1000, reason: 'a newer pair was issued' };
   const end =
     record.type === 'session' ? sessionExpiry(record.createdAt, state.latest, lifetimes) : record.expiresAt;
   return end !== null && end <= now ? { at: end, reason: 'expired' } : null;
 }
 
-/** What a refresh with a superseded token leads to. */
+/** What a refresh with an older refresh token leads to. */
 const NEXT = {
-  issued: 'a newer pair was issued, and never used: a refresh still gets the next pair',
-  repeated: 'a newer pair was issued a moment ago: a refresh gets it again',
-  held: 'a newer pair was issued a moment ago: a refresh is asked to wait',
-  refused: 'a newer pair was issued, and a clock is wrong',
-  reused: 'a newer pair was issued and used: a refresh with this token ends the session as stolen',
+  issued: 'A newer pair was issued, and never used: a refresh with this token gets the next pair.',
+  repeated: 'A newer pair was issued a moment ago: a refresh gets it again.',
+  held: 'A newer pair was issued a moment ago: the same device gets it again, and others have to wait.',
+  refused: 'A newer pair was issued, and a clock is wrong.',
+  reused: 'A newer pair was issued and used.',
 };
 
 /** For the terminal. */
@@ -299,11 +324,17 @@ export function forPeople({ reason, checks, token, user, record, ended, facts, t
     ...CHECKS.map((check): [string, string] => [`${check}?`, verdicts[`${checks[check]}`]]),
   ];
   return [
-    reason === null ? 'The token is good.' : `The token is not good: ${reason}.`,
+    verdictOf(reason),
     ...facts,
     ...rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(9)}  ${value}`])),
     `To do: ${to_do}`,
   ].join('\n');
+}
+
+function verdictOf(reason: Explanation['reason']): string {
+  if (reason === null) return 'The token is good.';
+  if (reason === 'unknown') return 'It cannot be told now whether the token is good.';
+  return `The token is not good: ${reason}.`;
 }
 
 function actorText(actor: Entry['actor'] | null): string {

@@ -11,6 +11,7 @@ import { call, createLongLived, pairOf, refresh, signUp, verify } from '../suppo
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
+import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
 /** A service, and what `latchkey explain` says there. */
@@ -79,9 +80,11 @@ test('a superseded refresh token: what would happen if it were used', skip, asyn
   const { target, explain } = await anExplainedService(t, { REFRESH_RETRY_WINDOW: '0' });
   const first = await signUp(target);
   const second = pairOf(await refresh(target, first.refresh_token));
-  t.match(await explain(first.refresh_token), { reason: 'superseded', ended: { reason: /never used/ } });
+  const retried = await explain(first.refresh_token);
+  t.match(retried, { reason: null, ended: null }, 'as after a lost answer');
+  t.match(retried.facts.join(), /never used/);
   await verify(target, second.access_token);
-  t.match(await explain(first.refresh_token), { reason: 'superseded', ended: { reason: /as stolen/ } });
+  t.match(await explain(first.refresh_token), { reason: 'superseded', to_do: /as stolen/ });
   t.match(await explain(first.access_token), { ended: { reason: 'a newer pair was issued' } });
   pairOf(await refresh(target, second.refresh_token));
 });
@@ -124,6 +127,17 @@ test('with a store away, it says what the other one knows', skip, async (t) => {
   }
   t.equal((await explain(revoked, noRedis)).reason, 'revoked', 'the record knows');
   t.equal((await explain(revoked, noPostgres)).reason, 'revoked', 'Redis knows');
+  t.equal((await explain(await tokens.disabled(), noPostgres)).reason, 'disabled', 'Redis knows');
+});
+
+test('Redis decides, as at the service, if it has the state', skip, async (t) => {
+  const { target, good, explain } = await anExplainedService(t);
+  const { databaseUrl } = target;
+  await sql(databaseUrl, 'UPDATE tokens SET latest = latest + 60000000 WHERE user_id = $1', [good.user.id]);
+  t.equal((await explain(good.access_token)).reason, null, 'a failover has lost the newest pair');
+  t.equal((await explain(good.access_token, { REDIS_PREFIX: 'none:' })).reason, 'superseded');
+  await sql(databaseUrl, 'UPDATE users SET disabled_at = now() WHERE id = $1', [good.user.id]);
+  t.match((await explain(good.access_token, { REDIS_PREFIX: 'none:' })).to_do, /user enable/);
 });
 
 test('the command takes the token from standard input alone', skip, async (t) => {
