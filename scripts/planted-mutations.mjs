@@ -724,11 +724,7 @@ export const mutations = [
     ['infra/postgres/token-store', 'races/effects'],
     ['a caller that has ended acts', 'if (caller?.revokedAt !== null)', 'if (caller === undefined)'],
     ['a caller of another user acts', 'WHERE user_id = ${BigInt(userId)} AND id', 'WHERE id'],
-    [
-      'a disabled user acts',
-      'if (!(await lockUser(tx, userId))) throw',
-      'if ((await lockUser(tx, userId)) === undefined) throw',
-    ],
+    ['a disabled user acts', 'if (locked?.user.disabled !== false)\n    throw', 'if (locked === null) throw'],
     ['the caller may end meanwhile', 'ORDER BY id FOR NO KEY UPDATE', 'ORDER BY id'],
   ),
   ...inFile(

@@ -53,7 +53,9 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
   function requireLive(userId: number, callerId: number | null): void {
     const caller = callerId === null ? null : records.get(callerId);
     const hasEnded = caller !== null && (caller?.userId !== userId || caller.revokedAt !== null);
-    if (hasEnded || !mayLogIn(userId)) throw new AuthError('invalid_token', { reason: 'gone' });
+    if (!mayLogIn(userId))
+      throw new AuthError('invalid_token', { reason: users.has(userId) ? 'disabled' : 'gone' });
+    if (hasEnded) throw new AuthError('invalid_token', { reason: 'gone' });
   }
   function revoke(
     ...[userId, id, at, type, reason = 'logout']: Parameters<TokenStore['revoke']>

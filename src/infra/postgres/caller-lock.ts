@@ -7,16 +7,25 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
 /**
  * Locks a user's row until the transaction ends. All code that adds tokens or ends all of them takes this lock, so that
  * limits hold when logins race, and no login succeeds while the account is being disabled.
- * @returns the user, and how often its password was changed; null if it may not act.
+ * @returns null if there is no such user.
  */
-export async function lockUser(
-  tx: Prisma.TransactionClient,
-  userId: number,
-): Promise<{ user: User; passwordVersion: number } | null> {
+export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<LockedUser | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
     SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion"
     FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
-  return row?.disabledAt === null ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
+  return row ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
+}
+
+export interface LockedUser {
+  user: User;
+  /** How often its password was changed. */
+  passwordVersion: number;
+}
+
+/** @throws AuthError `invalid_token` unless the user may act */
+export function requireActive(locked: LockedUser | null): void {
+  if (locked?.user.disabled !== false)
+    throw new AuthError('invalid_token', { reason: locked ? 'disabled' : 'gone' });
 }
 
 /**
@@ -31,7 +40,7 @@ export async function lockCaller(
   { userId, tokenId }: TokenKey,
   targets: readonly number[] = [],
 ): Promise<void> {
-  if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token', { reason: 'gone' });
+  requireActive(await lockUser(tx, userId));
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})

@@ -1,10 +1,9 @@
-import { AuthError } from '../../domain/errors.ts';
 import { asEnded, finalEnd, newestFirst, type EndedToken } from '../../domain/tokens/ended-token.ts';
 import type { Ending, TokenStore } from '../../domain/tokens/ports.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
-import { lockUser, requireLive, type CallerRow } from './caller-lock.ts';
+import { lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
 import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
 type Row = RecordedRow & Pick<TokenRow, 'endReason'>;
@@ -21,8 +20,8 @@ export async function endTokens(
   { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }: Ending,
 ): Promise<{ ended: TokenRecord[]; before: number | null }> {
   const owner = BigInt(userId);
-  const active = await lockUser(tx, userId);
-  if (caller !== null && !active) throw new AuthError('invalid_token', { reason: 'gone' });
+  const user = await lockUser(tx, userId);
+  if (caller !== null) requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${owner} AND (id = ${BigInt(caller ?? 0)} OR ${isEnding(usedSince, keepsLongLived)})

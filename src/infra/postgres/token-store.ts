@@ -11,7 +11,7 @@ import type {
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
-import { lockCaller, lockUser } from './caller-lock.ts';
+import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
 import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
@@ -23,7 +23,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
-          if (!locked) return null;
+          if (locked?.user.disabled !== false) return null;
           const { passwordVersion = locked.passwordVersion } = limits;
           if (passwordVersion !== locked.passwordVersion)
             throw new AuthError('invalid_credentials', { reason: 'password' });
@@ -40,7 +40,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
-          else if (!(await lockUser(tx, userId))) throw new AuthError('invalid_token', { reason: 'gone' });
+          else requireActive(await lockUser(tx, userId));
           const open = await openTokens(tx, userId);
           const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
             type === 'llt' && revokedAt === null && (expiresAt ?? Infinity) > token.createdAt;
