@@ -127,7 +127,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     types: readonly Type[],
   ): Identity<Type> | TokenRefusal {
     const codec = find(codecs, token);
-    if (!codec) return codec === null ? 'malformed' : claimRefusal(token, options, 'unknown_key');
+    if (codec === 'type') return codec;
+    if (typeof codec === 'string') return claimRefusal(token, { issuer: options.issuer }, codec);
     if (!types.some((candidate) => keyTypeOf(candidate) === codec.type)) return 'type';
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
@@ -135,7 +136,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     const type = types.find((candidate) => candidate === found);
     if (!type) return 'audience';
     const identity = readClaims(claims, type);
-    if (!identity || typeof claims.aud !== 'string') return 'malformed';
+    if (!identity || typeof claims.aud !== 'string')
+      return type === 'exchanged' && readClaims(claims, 'access') ? 'audience' : 'malformed';
     const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };
     if (type !== 'refresh') codecs.verified.add(token, verified);
     return verified;
@@ -336,15 +338,21 @@ function keyTypeOf(type: PresentedType): TokenType {
   return type === 'exchanged' ? 'access' : type;
 }
 
-/** The codec for a token's header, by key id and type; undefined for an unknown key, null for a foreign header. */
-function find({ byHeader, all }: Codecs, token: string): KeyCodec | null | undefined {
+/** The codec for a token's header, by key id and type; the reason if there is none. */
+function find(
+  { byHeader, all }: Codecs,
+  token: string,
+): KeyCodec | Extract<TokenRefusal, 'malformed' | 'type' | 'unknown_key'> {
   const known = byHeader.get(headerOf(token));
   if (known) return known;
   // Either a release with another order of members signed it, or it is not ours.
   const header = parseHeader(headerOf(token));
-  if (!header) return null;
-  const codec = all.find(({ kid, type }) => kid === header.kid && TYP[type] === header.typ);
-  return codec && codec.algorithm !== header.alg ? null : codec;
+  if (!header) return 'malformed';
+  const ofKey = all.filter(({ kid }) => kid === header.kid);
+  if (ofKey.length === 0) return 'unknown_key';
+  const codec = ofKey.find(({ type }) => TYP[type] === header.typ);
+  if (!codec) return 'type';
+  return codec.algorithm === header.alg ? codec : 'malformed';
 }
 
 function headerOf(token: string): string {

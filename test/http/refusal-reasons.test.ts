@@ -10,15 +10,17 @@ import {
 } from '../../src/domain/refusal-reasons.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { exchange } from '../support/audiences.ts';
-import { anAccount, call, signUp, verify } from '../support/client.ts';
+import { anAccount, call, claimsOf, headerOf, signUp, verify } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { logLines } from '../support/log-lines.ts';
+import { KEYS } from '../support/keys.ts';
 import { codeOf, readTable } from '../support/markdown.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
 import { aServiceClient, basic, introspect, revoke } from '../support/service-client.ts';
 import { sql } from '../support/sql.ts';
+import { forge } from '../support/tokens.ts';
 import '../support/watch-leaks.ts';
 
 const REASONS = [...TOKEN_REFUSALS, ...SESSION_REFUSALS];
@@ -56,7 +58,7 @@ test(
   'the reason why a token is refused is logged, counted, and answered',
   { skip: redisMissing },
   async (t) => {
-    const { target, tokens, gateway } = await aServiceThatRefuses(t, { LOG_REQUESTS: 'all' });
+    const { target, tokens, good, gateway } = await aServiceThatRefuses(t, { LOG_REQUESTS: 'all' });
     const isOurs = (reason: BearerRefusal) => (SESSION_REFUSALS as readonly string[]).includes(reason);
     for (const reason of REASONS) {
       const before = await counted(target, { code: 'invalid_token', reason });
@@ -79,6 +81,17 @@ test(
       const answer = await introspect(target, gateway, await tokens[reason]());
       t.strictSame(answer.json(), { active: false }, 'a service learns no reason');
       t.match(lastLine(target), { status: 200, reason });
+    }
+    const header = headerOf(good.access_token);
+    const claims = claimsOf(good.access_token);
+    const odd: [reason: BearerRefusal, header: Record<string, unknown>, claims: object][] = [
+      ['issuer', { ...header, x5t: 'x' }, { ...claims, iss: 'https://other.example' }],
+      ['malformed', { ...header, x5t: 'x' }, claims],
+      ['type', { ...header, typ: 'JWT' }, claims],
+    ];
+    for (const [reason, ...parts] of odd) {
+      const response = await verify(target, forge(...parts, KEYS.ES256()));
+      t.match(response.json(), { reason }, 'a token with another header');
     }
     await revoke(target, gateway, 'x');
     t.match(lastLine(target), { status: 200, reason: 'malformed' });
