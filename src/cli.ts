@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import type { CommandTrail } from './cli/audit.ts';
-import { parseArguments, shortUsage, USAGE, UsageError } from './cli/arguments.ts';
+import { parseArguments, shortUsage, UsageError, usageOf } from './cli/arguments.ts';
 import { CommandError, type Command, type Facts } from './cli/command.ts';
 import { ConfigError } from './config/config-error.ts';
 import { AuthError } from './domain/errors.ts';
@@ -35,7 +35,7 @@ async function main(args: string[]): Promise<number> {
   try {
     const { values, positionals } = parseArguments(args);
     const [name = '', ...words] = positionals;
-    if (values.help) return say({ usage: USAGE }, USAGE, values.json);
+    if (values.help) return say({ usage: usageOf(name) }, usageOf(name), values.json);
     if (values.version) {
       const build = readBuild();
       return say(build, `latchkey ${build.version} (${build.revision})`, values.json);

@@ -70,6 +70,12 @@ export function shortUsage(args: readonly string[]): string {
   return [...lines, 'latchkey --help explains them.'].join('\n');
 }
 
+/** The lines of USAGE about a command, or else all. */
+export function usageOf(command: string): string {
+  const own = USAGE.split(/\n(?= {2}[a-z])/).filter((entry) => entry.startsWith(`  ${command} `));
+  return own.length === 0 ? USAGE : ['Usage: latchkey COMMAND [--json]', '', ...own].join('\n');
+}
+
 /** The arguments are wrong. */
 export class UsageError extends Error {}
 
@@ -148,7 +154,8 @@ function parsed(args: string[]) {
   try {
     return parseArgs({ args, allowPositionals: true, tokens: true, options: OPTIONS });
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    // Node goes on about words that begin with a hyphen, and no command takes any.
+    throw new UsageError((error as Error).message.replace(/\. .*/s, ''));
   }
 }
 

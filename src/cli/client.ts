@@ -52,7 +52,8 @@ export function parseClientCommand(
     return 'client needs create, list, allow, rotate or delete, and a name';
   if (rest.length !== (action === 'allow' ? 1 : 0))
     return action === 'allow' ? 'client allow needs a name and a list of rights' : 'give one name only';
-  const name = parseClientName(rawName ?? '');
+  if (rawName === undefined) return `client ${action} needs a name`;
+  const name = parseClientName(rawName);
   if (name === null) return 'a client has a name of 1 to 64 printable characters';
   const list = action === 'allow' ? rest[0] : may;
   const rights = list === undefined ? undefined : parseRights(list);

@@ -6,22 +6,25 @@ import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { Entry } from '../domain/audit/entry.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { TokenKey } from '../domain/principal.ts';
+import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import { makeTokenCodec } from '../http/token-codec.ts';
 import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
-import { readKeyFiles } from '../infra/crypto/key-files.ts';
+import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
-import { inspectToken } from '../infra/postgres/inspect-token.ts';
+import { inspectToken, type RecordedToken } from '../infra/postgres/inspect-token.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { readState, type StoredToken } from '../infra/redis/inspect-token.ts';
 import { systemClock } from '../runtime/system-clock.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
+import { NEEDS_SECRET } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
-import type { Command } from './command.ts';
+import { CommandError, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
 import {
   explain,
   forPeople,
+  isAway,
   type Away,
   type Explanation,
   type Facts,
@@ -53,6 +56,7 @@ export async function explainToken(token: string, env: Environment): Promise<Exp
   const config = loadConfig(env, NO_HASHES);
   const presented = await checkToken(token, config);
   const key = presented.identity;
+  const record = key && (await readRecord(env, key));
   return explain({
     presented,
     now: systemClock.now(),
@@ -65,8 +69,8 @@ export async function explainToken(token: string, env: Environment): Promise<Exp
       session: config.SESSION_MAX_AGE,
     },
     stored: key && (await readRedis(config, key)),
-    record: key && (await readRecord(env, key)),
-    trail: key && (await lastEvent(config.AUDIT_LOG, key)),
+    record,
+    trail: record && !isAway(record) ? await endingEvent(config.AUDIT_LOG, record) : null,
   });
 }
 
@@ -85,9 +89,10 @@ async function readToken(input: Readable & { isTTY?: boolean }): Promise<string>
 
 async function checkToken(token: string, config: Config): Promise<Presented> {
   const directory = config.SIGNING_KEYS_DIR ?? `${config.DATA_DIR}/keys`;
-  const secrets = config.readRefreshSecrets?.() ?? existingRefreshSecret(config.DATA_DIR) ?? '';
+  const secrets = config.readRefreshSecrets?.() ?? existingRefreshSecret(config.DATA_DIR);
+  if (secrets === null) throw new CommandError(NEEDS_SECRET);
   const keys = {
-    signing: readKeyFiles(directory).map(({ key }) => key),
+    signing: readSigningKeys(directory),
     refresh: parseRefreshSecrets(secrets),
   };
   const keyRing: KeyRing = {
@@ -152,27 +157,30 @@ function awayOf(error: unknown): Away {
 }
 
 /**
- * The last event of the audit trail about the end of this token.
+ * The event of the audit trail that ended this token.
  * @param target AUDIT_LOG.
  * @returns null if there is none, or the trail is no file that can be read.
  */
-async function lastEvent(target: string, { userId, tokenId }: TokenKey): Promise<Entry | null> {
-  if (!target.startsWith('file:')) return null;
-  let last: Entry | null = null;
+async function endingEvent(
+  target: string,
+  { record, endReason }: Pick<RecordedToken, 'record' | 'endReason'>,
+): Promise<Entry | null> {
+  if (!target.startsWith('file:') || endReason === null) return null;
+  const isEnding = endReason === 'admin' ? endsAccount : endsToken;
   try {
     const lines = createInterface({
       input: createReadStream(target.slice('file:'.length)),
       crlfDelay: Infinity,
     });
     for await (const line of lines) {
-      if (!line.includes(String(tokenId))) continue;
+      if (!line.includes(String(record.userId))) continue;
       const entry = parseEntry(line);
-      if (entry?.subject.user_id === userId && endsToken(entry, tokenId)) last = entry;
+      if (entry?.subject.user_id === record.userId && isEnding(entry, record)) return entry;
     }
   } catch {
     // Rotated away, or of another user of the system: the record says enough.
   }
-  return last;
+  return null;
 }
 
 function parseEntry(line: string): Entry | null {
@@ -185,11 +193,19 @@ function parseEntry(line: string): Entry | null {
 }
 
 /** Of one token, of several, or the theft that ended it. */
-function endsToken({ event, token_id, details }: Entry, tokenId: number): boolean {
+function endsToken({ event, token_id, details }: Entry, { id }: TokenRecord): boolean {
   const { token_ids: ended } = details;
-  if (Array.isArray(ended)) return ended.includes(tokenId);
+  if (Array.isArray(ended)) return ended.includes(id);
   return (
-    token_id === tokenId &&
+    token_id === id &&
     ['token.revoked', 'token.revoked_by_client', 'session.replaced', 'session.reuse_detected'].includes(event)
   );
+}
+
+/** How far the clock of an operator's machine may be behind; milliseconds. */
+const CLOCK_SKEW = 60_000;
+
+/** The command that ended all tokens of the account. It leaves its event when it has ended them. */
+function endsAccount({ event, time }: Entry, { revokedAt }: TokenRecord): boolean {
+  return ['user.disable', 'user.delete'].includes(event) && Date.parse(time) >= (revokedAt ?? 0) - CLOCK_SKEW;
 }

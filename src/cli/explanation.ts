@@ -350,7 +350,7 @@ function actorText(actor: Entry['actor'] | null): string {
   }
 }
 
-function isAway(fact: object): fact is Away {
+export function isAway(fact: object): fact is Away {
   return 'isAway' in fact;
 }
 

@@ -32,6 +32,8 @@ export const run: Command = async (invocation) => {
   const act = ACTIONS[action];
   const { id } = values;
   const [name, ...rest] = names;
+  if (act && name === undefined && id === undefined)
+    throw new UsageError(`user ${action} needs a username, an e-mail address or --id N`);
   if (!act || rest.length > 0 || (name === undefined) === (id === undefined))
     throw new UsageError(
       `use user ${namesOf(ACTIONS)} with a username, an e-mail address or --id N, or user ${namesOf(GENERAL)}`,

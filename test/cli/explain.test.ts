@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { explainToken } from '../../src/cli/explain.ts';
@@ -7,7 +7,7 @@ import type { Environment } from '../../src/config/config.ts';
 import { SESSION_REFUSALS, TOKEN_REFUSALS } from '../../src/domain/refusal-reasons.ts';
 import { NO_DATA_DIR } from '../support/environment.ts';
 import { exchanged } from '../support/audiences.ts';
-import { call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
@@ -76,6 +76,18 @@ test('good tokens of each type are explained as what they are', skip, async (t) 
   }
 });
 
+test('settings that are not those of the service', skip, async (t) => {
+  const { good, explain } = await anExplainedService(t);
+  t.equal((await explain(good.access_token, { AUDIENCE: 'another' })).reason, 'audience');
+  t.equal((await explain(good.access_token, { ISSUER: 'https://other.example' })).reason, 'issuer');
+  const nothing = { DATA_DIR: t.testdir({ keys: {} }) };
+  for (const [missing, message] of [
+    ['SIGNING_KEYS_DIR', /no \.pem file/],
+    ['REFRESH_TOKEN_SECRET_FILE', /the service's REFRESH_TOKEN_SECRET, or its DATA_DIR/],
+  ] as const)
+    await t.rejects(explain(good.access_token, { ...nothing, [missing]: undefined }), { message });
+});
+
 test('a superseded refresh token: what would happen if it were used', skip, async (t) => {
   const { target, explain } = await anExplainedService(t, { REFRESH_RETRY_WINDOW: '0' });
   const first = await signUp(target);
@@ -109,6 +121,20 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
       by: { type: 'user', user_id: good.user.id },
       address: '127.0.0.1',
     },
+  });
+  const disabled = await tokens.disabled();
+  const user_id = Number(claimsOf(disabled).sub);
+  const end = "UPDATE tokens SET revoked_at = now(), end_reason = 'admin' WHERE user_id = $1";
+  await sql(target.databaseUrl, end, [user_id]);
+  const disabling = (name: string, time: number) =>
+    JSON.stringify({
+      ...{ log: 'audit', event: 'user.disable', time: new Date(time).toISOString() },
+      ...{ subject: { user_id }, actor: { type: 'operator', name, host: 'h' }, details: {} },
+    });
+  const now = Date.now();
+  appendFileSync(file, [disabling('before', now - 900_000), disabling('eve', now), ''].join('\n'));
+  t.match(await explain(disabled, { AUDIT_LOG: `file:${file}` }), {
+    ended: { reason: 'admin', event: 'user.disable', by: { name: 'eve' } },
   });
   const others = await tokens.revoked();
   for (const AUDIT_LOG of [`file:${file}`, 'file:/nowhere/audit.log', 'stdout'])
