@@ -59,9 +59,9 @@ async function serve(config: Config): Promise<void> {
       await server.listen({ host, port: config[setting] });
     } catch (error) {
       // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
-      await Promise.race([composition.close(), pause(CLOSE_GRACE)]);
+      await Promise.race([composition.close().catch(() => undefined), pause(CLOSE_GRACE)]);
       await database.stop();
-      throw new StartError(whyNoPort(setting, config[setting], error));
+      throw new StartError(whyNoPort(setting, config[setting], host, error));
     }
   };
   await listen(ops, 'OPS_PORT', config.OPS_HOST);
@@ -118,7 +118,7 @@ function announce(
   logger: Logger,
 ): void {
   const [url = ''] = app.listeningOrigin ? [app.listeningOrigin] : [];
-  logger.info({ url, ops: ops.listeningOrigin, version, revision }, 'serving');
+  logger.info({ url, ops: ops.listeningOrigin, issuer: config.ISSUER, version, revision }, 'serving');
   if (config.production) return;
   const account = {
     username: 'ada',
