@@ -63,7 +63,12 @@ export function makeContract(document: Document) {
     const response = responseTo(known.operation, answer.status);
     if (!response) return [`${answer.status} is not documented`];
     const { headers = {}, content } = response;
-    return [...checkHeaders(headers, answer), ...(method === 'HEAD' ? [] : checkBody(content, answer))];
+    const isOfRange = !(answer.status in known.operation.responses);
+    return [
+      ...checkHeaders(headers, answer),
+      ...(method === 'HEAD' ? [] : checkBody(content, answer)),
+      ...(method !== 'HEAD' && isOfRange ? checkExample(content, answer) : []),
+    ];
   }
 
   /** The range `4XX` holds only for the statuses of its examples. */
@@ -71,8 +76,16 @@ export function makeContract(document: Document) {
     const own = responses[status];
     if (own) return resolve<Response>(document, own);
     const range = resolve<Response>(document, responses['4XX'] ?? { description: '' });
-    const examples = Object.values(range.content?.['application/problem+json']?.examples ?? {});
-    return examples.some(({ value }) => (value as { status: number }).status === status) ? range : undefined;
+    return examplesOf(range.content).some((example) => example.status === status) ? range : undefined;
+  }
+
+  /** A range's schema does not tie code, status and members. Its examples do. */
+  function checkExample(content: Response['content'], { status, body }: Answer): string[] {
+    const problem = JSON.parse(body.toString()) as Example;
+    const example = examplesOf(content).find((one) => one.code === problem.code && one.status === status);
+    if (!example) return [`no example has ${status} and ${String(problem.code)}`];
+    const missing = Object.keys(example).filter((member) => !(member in problem));
+    return missing.map((member) => `${member} is missing`);
   }
 
   /** Checks the answer to a request that reached no operation. */
@@ -126,6 +139,14 @@ export function makeContract(document: Document) {
   }
 
   return { operations, check, required };
+}
+
+type Example = Record<string, unknown>;
+
+function examplesOf(content: Response['content']): Example[] {
+  return Object.values(content?.['application/problem+json']?.examples ?? {}).map(
+    ({ value }) => value as Example,
+  );
 }
 
 export type Contract = ReturnType<typeof makeContract>;
