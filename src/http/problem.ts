@@ -72,7 +72,11 @@ export const PROBLEMS = {
   method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],
   body_too_large: [413, 'Body too large', 'The body is larger than 16 KiB.'],
-  unsupported_media_type: [415, 'Unsupported media type', 'This path does not accept a body of this type.'],
+  unsupported_media_type: [
+    415,
+    'Unsupported media type',
+    'This path takes another type of body: application/json, or a form at the OAuth operations.',
+  ],
   expectation_failed: [417, 'Expectation failed', 'The Expect header has an unknown value.'],
   rate_limited: [
     429,

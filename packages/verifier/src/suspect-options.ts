@@ -29,7 +29,8 @@ export function suspectOptions<Read>(
         report(
           new VerifierError(code, reason, `no token has been good so far, check ${check}`, {
             expected,
-            found,
+            // A stranger's token may name anything, an e-mail address too.
+            found: found?.includes('@') ? undefined : found,
           }),
         );
       throw error;
