@@ -85,6 +85,11 @@ test('a port already in use ends the start with the setting and the process, and
     );
     t.notMatch(stdout, /fatal/i);
   }
+  await new Promise((resolve) => taken.close(resolve));
+  const both = await failedStart(t, { PORT: port, OPS_PORT: port, DATABASE_URL: url });
+  t.equal(both.stderr, `PORT and OPS_PORT are both ${port}: set one to another port\n`);
+  const elsewhere = await failedStart(t, { HOST: '192.0.2.1', DATABASE_URL: url });
+  t.equal(elsewhere.stderr, 'HOST: this machine has no address 192.0.2.1\n');
 });
 
 test('an unusable signing key ends the start in one line', async (t) => {
