@@ -34,6 +34,9 @@ const DEFAULTS: Environment = {
   RATE_LIMIT_PROFILE: '60/3600',
   // A busy machine is not what this test is about.
   SHED_LAG: '0',
+  REDIS_TIMEOUT: '5000',
+  DATABASE_TIMEOUT: '60000',
+  HASH_QUEUE_TIMEOUT: '60',
   // A superseded token is reuse at once.
   REFRESH_RETRY_WINDOW: '0',
 };

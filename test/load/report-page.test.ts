@@ -79,7 +79,8 @@ test('a report of load in a browser', { skip: chromiumMissing }, async (t) => {
   await screenshot(page, 'load');
 
   await page.setViewportSize({ width: 390, height: 844 });
-  t.ok(Number(await page.evaluate('document.documentElement.scrollWidth')) <= 390, 'it fits a narrow window');
+  // The layout follows the new size later.
+  await page.waitForFunction('document.documentElement.scrollWidth <= 390');
   await screenshot(page, 'load-narrow');
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.emulateMedia({ colorScheme: 'dark' });
