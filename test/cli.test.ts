@@ -3,14 +3,20 @@ import { latchkey } from './support/latchkey.ts';
 import { testDatabase } from './support/postgres.ts';
 
 test('bad usage prints the usage and exits with 2', async (t) => {
-  for (const args of [[], ['frobnicate'], ['migrate', 'twice'], ['migrate', '--frobnicate']]) {
+  for (const args of [
+    [],
+    ['frobnicate'],
+    ['migrate', 'twice'],
+    ['migrate', '--frobnicate'],
+    ['user', 'tokens'],
+  ]) {
     const { code, stderr } = await latchkey(args);
     t.equal(code, 2, args.join(' '));
     t.match(stderr, /^Usage: latchkey /);
     t.notMatch(stderr, /\n {4}at /, 'no stack');
     t.match(
       stderr.trimEnd().split('\n').at(-1),
-      /^(give|unknown|Unknown|migrate takes no)/,
+      /^(give|unknown|Unknown|migrate takes no|user tokens needs)/,
       'the error is the last line',
     );
   }

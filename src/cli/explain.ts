@@ -166,16 +166,18 @@ async function endingEvent(
   { record, endReason }: Pick<RecordedToken, 'record' | 'endReason'>,
 ): Promise<Entry | null> {
   if (!target.startsWith('file:') || endReason === null) return null;
-  const isEnding = endReason === 'admin' ? endsAccount : endsToken;
+  // A service that ends tokens names them, and a command does not.
+  const isEnding = (entry: Entry) =>
+    endsToken(entry, record) || (endReason === 'admin' && endsAccount(entry, record));
   try {
     const lines = createInterface({
       input: createReadStream(target.slice('file:'.length)),
       crlfDelay: Infinity,
     });
     for await (const line of lines) {
-      if (!line.includes(String(record.userId))) continue;
+      if (!line.includes(`"user_id":${record.userId}`)) continue;
       const entry = parseEntry(line);
-      if (entry?.subject.user_id === record.userId && isEnding(entry, record)) return entry;
+      if (entry?.subject.user_id === record.userId && isEnding(entry)) return entry;
     }
   } catch {
     // Rotated away, or of another user of the system: the record says enough.

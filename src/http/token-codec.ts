@@ -136,6 +136,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     const type = types.find((candidate) => candidate === found);
     if (!type) return 'audience';
     const identity = readClaims(claims, type);
+    // An access token of an older AUDIENCE looks like an exchanged one, but holds a generation.
     if (!identity || typeof claims.aud !== 'string')
       return type === 'exchanged' && readClaims(claims, 'access') ? 'audience' : 'malformed';
     const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { parseArguments, shortUsage, USAGE, UsageError } from '../../src/cli/arguments.ts';
+import { parseArguments, shortUsage, USAGE, UsageError, usageOf } from '../../src/cli/arguments.ts';
 
 test('an option of another command is refused by name', (t) => {
   for (const [line, message] of [
@@ -12,7 +12,7 @@ test('an option of another command is refused by name', (t) => {
     ['client delete a --finish', '--finish is an option of client rotate, not of client delete'],
     ['client allow a revoke --may revoke', '--may is an option of client create, not of client allow'],
     ['client rotate a --audience b', '--audience is an option of client create, not of client rotate'],
-    ['doctor --unheard-of', /'--unheard-of'/],
+    ['doctor --unheard-of', "Unknown option '--unheard-of'"],
   ] as const)
     t.throws(() => parseArguments(line.split(' ')), { constructor: UsageError, message }, line);
   t.match(parseArguments(['plan', '--growth', '3', '--json']).values, { growth: '3', json: true });
@@ -31,6 +31,15 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   t.strictSame(usage('frobnicate'), [
     'Usage: latchkey migrate | doctor | explain | keys | purge | recover | user | client | plan',
   ]);
+  t.end();
+});
+
+test('the help of a command is its part of the usage', (t) => {
+  const help = usageOf('user');
+  t.match(help, /^Usage: .*\n\n {2}user disable NAME .*\n/);
+  t.match(help, 'NAME is a username or an e-mail address');
+  t.notMatch(help, /recover|client/);
+  for (const unknown of ['', 'frobnicate']) t.equal(usageOf(unknown), USAGE);
   t.end();
 });
 

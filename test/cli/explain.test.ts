@@ -11,6 +11,7 @@ import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
+import { aServiceClient, basic } from '../support/service-client.ts';
 import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
@@ -105,6 +106,9 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
   const { target, folder, tokens, good, explain } = await anExplainedService(t);
   const file = join(folder, 'audit.log');
   await call(target, 'DELETE /api/auth', { token: good.access_token, headers: { 'user-agent': 'x' } });
+  const { access_token: byService, user } = await signUp(target);
+  const desk = await aServiceClient(target.databaseUrl, 'desk', ['users.write']);
+  await call(target, `DELETE /api/users/${user.id}/tokens`, { headers: basic(desk) });
   writeFileSync(
     file,
     `no JSON\n${target
@@ -120,6 +124,12 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
       event: 'token.revoked',
       by: { type: 'user', user_id: good.user.id },
       address: '127.0.0.1',
+    },
+  });
+  t.match(await explain(byService, { AUDIT_LOG: `file:${file}` }), {
+    ended: {
+      ...{ reason: 'admin', event: 'user.logged_out_by_client' },
+      by: { type: 'service', client_id: desk.clientId },
     },
   });
   const disabled = await tokens.disabled();

@@ -84,6 +84,7 @@ export function tokenStoreContract(
         {
           name: 'AuthError',
           code: 'invalid_token',
+          reason: userId === ada.id ? 'disabled' : 'gone',
         },
       );
     }

@@ -366,6 +366,7 @@ test('says once which option may be wrong, as long as no token was good', async 
     await fake.sign({ aud: 'shipping' }),
     await fake.sign({ exp: 1 }),
     await fake.sign({}, { kid: 'unknown' }),
+    await fake.sign({ iss: 'mailto:ada@example.com' }),
     'no token',
   ];
   for (const token of tokens) t.equal(await outcome(token), 'invalid_token');
@@ -375,11 +376,12 @@ test('says once which option may be wrong, as long as no token was good', async 
       message: /^no token has been good so far, check `audience`: expected latchkey, found billing$/,
     },
     { reason: 'unknown_key', message: /check `url`/ },
+    { reason: 'issuer', message: /, found \(not shown\)$/ },
   ]);
-  t.equal(errors.length, 2);
+  t.equal(errors.length, 3);
   t.equal(await outcome(await fake.sign()), 'good');
   t.equal(await outcome(await fake.sign({ iss: 'https://id.example.com' })), 'invalid_token');
-  t.equal(errors.length, 2);
+  t.equal(errors.length, 3);
 });
 
 test('a wrong secret is a mistake: reported once, ready rejects, and nothing is accepted', async (t) => {

@@ -30,7 +30,7 @@ export function suspectOptions<Read>(
           new VerifierError(code, reason, `no token has been good so far, check ${check}`, {
             expected,
             // A stranger's token may name anything, an e-mail address too.
-            found: found?.includes('@') ? undefined : found,
+            found: found?.includes('@') ? '(not shown)' : found,
           }),
         );
       throw error;
