@@ -5,7 +5,6 @@ import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
 import type { UseCases } from './http/use-cases.ts';
 import type { Tracer } from './telemetry/tracer.ts';
-import { exchangeRoute } from './http/auth/exchange.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -15,6 +14,7 @@ import { refreshRoute } from './http/auth/refresh.ts';
 import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
 import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
+import { tokenRoute } from './http/auth/token.ts';
 import { verifyRoute } from './http/auth/verify.ts';
 import { makeNetworkOf } from './http/caller/network.ts';
 import {
@@ -31,9 +31,10 @@ import { OneWriteResponse } from './http/one-write-response.ts';
 import { SHOWN } from './http/openapi/shown.ts';
 import { logLevelRoutes } from './http/ops/log-level.ts';
 import { metricsRoute } from './http/ops/metrics.ts';
+import { answerUnknownPath } from './http/ops/unknown-path.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
 import authenticate from './http/plugins/authenticate.ts';
-import { makeClientHooks } from './http/plugins/authenticate-client.ts';
+import { makeClientCredentials, makeClientHooks } from './http/plugins/authenticate-client.ts';
 import cors from './http/plugins/cors.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/token-codec.ts';
@@ -89,8 +90,9 @@ const BODY_LIMIT = 16 * 1024;
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
-  const { introspect, exchange, revokeToken } = options.useCases;
-  const { createLongLived, profile, listTokens, logOutEverywhere, clients } = options.useCases;
+  const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
+  const { createLongLived, profile, listTokens, logOutEverywhere, clients, checkAssertion } =
+    options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
   const endRequest = makeEndRequest({ clock, observe, logged: settings.logged });
   const app = fastify({
@@ -135,7 +137,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   answerExpectations(app.server, { logger, logged: settings.logged.other, observe });
   const warnOfRelay = makeRelayWarning(clock);
   registerErrorHandler(app, {
-    showsReasons: settings.showsReasons,
+    showsReasons: !settings.production,
     retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: settings.retryWindow }),
     warnOfRelay,
     docs: settings.docs,
@@ -150,16 +152,18 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
   const codec = await makeTokenCodec(keyRing, { ...settings, observe, clock });
+  const credentials = makeClientCredentials({ clients, codec, issuer: settings.issuer });
   await app.register(authenticate, {
     codec,
     verify,
+    serviceTokens,
     clock,
-    client: makeClientHooks(clients),
+    client: makeClientHooks(credentials, clients),
   });
 
   const tokenPairResponse = makeTokenPairResponse(codec, settings.lifetimes);
   const callerFingerprint = makeCallerFingerprint(callerHashes, warnOfRelay);
-  const networkOf = settings.limits.isNetworkCounted ? makeNetworkOf(settings.allow) : () => null;
+  const networkOf = settings.limits.isNetworkCounted ? makeNetworkOf(settings.allow, settings) : () => null;
   const guessOriginOf = makeGuessOriginOf({
     codec,
     callerFingerprints: makeCallerFingerprints(callerHashes),
@@ -187,7 +191,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
-  await app.register(exchangeRoute, { exchange, codec });
+  await app.register(tokenRoute, {
+    ...{ exchange, serviceTokens, clients, checkAssertion, credentials, codec },
+  });
   await app.register(introspectRoute, { introspect, codec, settings });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
@@ -201,7 +207,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
   await app.register(jwksRoute, { keyRing, settings });
-  await app.register(metadataRoute, { settings });
+  await app.register(metadataRoute, { keyRing, settings });
 
   app.refuseOtherMethods();
   return app;
@@ -214,7 +220,13 @@ export async function buildOpsApp({
   metrics,
   logger,
 }: OpsOptions): Promise<FastifyInstance> {
-  const app = fastify({ logger: false, return503OnClosing: false, exposeHeadRoutes: true });
+  const app = fastify({
+    logger: false,
+    genReqId: requestIdOf,
+    return503OnClosing: false,
+    exposeHeadRoutes: true,
+  });
+  app.setNotFoundHandler(answerUnknownPath);
   await app.register(healthRoutes, { readiness, build });
   await app.register(metricsRoute, { metrics });
   await app.register(logLevelRoutes, { logger });

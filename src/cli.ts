@@ -45,7 +45,7 @@ async function main(args: string[]): Promise<number> {
     if (words.length > 0 && !GROUPS.includes(name)) throw new UsageError(`${name} takes no further words`);
     const { run } = await load();
     const { openCommandTrail } = await import('./cli/audit.ts');
-    trail = await openCommandTrail(positionals, values, process.env);
+    trail = openCommandTrail(positionals, values, process.env);
     const note = (facts: Facts) => trail?.note(facts);
     const outcome = await run({ env: process.env, words, values, note, stopped });
     const isRecorded = trail.done(outcome);

@@ -58,16 +58,20 @@ async function serve(config: Config): Promise<void> {
     try {
       await server.listen({ host, port: config[setting] });
     } catch (error) {
-      // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
-      await Promise.race([composition.close().catch(() => undefined), pause(CLOSE_GRACE)]);
-      await database.stop();
       throw new StartError(whyNoPort(setting, config[setting], host, error));
     }
   };
-  await listen(ops, 'OPS_PORT', config.OPS_HOST);
-  // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
-  await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
-  await listen(app, 'PORT', config.HOST);
+  try {
+    await listen(ops, 'OPS_PORT', config.OPS_HOST);
+    // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
+    await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
+    await listen(app, 'PORT', config.HOST);
+  } catch (error) {
+    // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
+    await Promise.race([composition.close().catch(() => undefined), pause(CLOSE_GRACE)]);
+    await database.stop();
+    throw error;
+  }
   isListening = true;
   composition.start();
   announce(config, app, ops, composition.ops.build, logger);

@@ -33,17 +33,28 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
                                       FILE is - for standard input
   user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
-  client create NAME [--may RIGHTS] [--audience AUDIENCE]
+  client create NAME [--may RIGHTS] [--audience AUDIENCE] [--roles A,B]
                                       register a service; shows its secret once
                                       RIGHTS is a list of introspect, revoke, revocations (these three by default),
-                                      users.read, users.write, users.reset and exchange, separated by commas
-                                      AUDIENCE is the "aud" of tokens that are exchanged for this service
+                                      users.read, users.write, users.reset, exchange and call:AUDIENCE (get service
+                                      tokens for that audience), separated by commas
+                                      AUDIENCE is the "aud" of tokens for this service
+                                      the roles stand in its service tokens
   client allow NAME RIGHTS            replace the service's rights
-  client list                         the registered services, their rights and audiences
+  client roles NAME A,B               replace the service's roles; '' removes all
+  client list                         the registered services, their rights, audiences, roles and trusts
   client rotate NAME                  add a new secret; the one in use stays good
   client rotate NAME --again          replace the new secret, if it was lost
   client rotate NAME --finish         end the older secret
-  client delete NAME                  refuse the service
+  client trust NAME --issuer ISSUER --subject SUBJECT [--jwks FILE]
+                                      accept this workload's tokens instead of the secret; FILE holds the issuer's
+                                      public keys, - is standard input; without it, they are fetched from the issuer
+  client untrust NAME --issuer ISSUER --subject SUBJECT
+                                      accept them no longer
+  client disable NAME                 refuse the service, and end its service tokens
+  client enable NAME                  accept the service again; it gets new tokens
+  client end-tokens NAME              end the service's tokens; it can get new ones at once
+  client delete NAME                  refuse the service for good
   plan --users N                      size an installation: replicas, autoscaler, DATABASE_POOL, Redis, PostgreSQL
        [--active-share 0.2]           share of the users who come on a day
        [--visits-per-day 4]           of such a user
@@ -59,20 +70,30 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
        [--sessions-per-user 1.5]      that have not ended
        [--growth 0.02]                of the users, in a month`;
 
+/** The entries of USAGE, each with its form: all up to the explanation. */
+const ENTRIES = USAGE.split(/\n(?= {2}[a-z])/)
+  .slice(1)
+  .map((lines) => ({ lines, form: lines.trim().split(/ {2,}|\n/, 1)[0] ?? '' }));
+
+/** The entries of a command or subcommand. */
+function entriesOf(words: string) {
+  return ENTRIES.filter(({ form }) => `${form} `.startsWith(`${words} `));
+}
+
 /** The forms of the command that `args` name, or else the commands. The error follows, as the last line. */
 export function shortUsage(args: readonly string[]): string {
   const [first = '', second = ''] = args.filter((arg) => !arg.startsWith('-'));
-  const forms = USAGE.split('\n').flatMap((line) => /^ {2}([a-z]\S+.*?)(?: {2,}|$)/.exec(line)?.[1] ?? []);
-  const starting = (words: string) => forms.filter((form) => `${form} `.startsWith(`${words} `));
-  const found = [starting(`${first} ${second}`), starting(first)].find(({ length }) => length > 0);
-  const shown = found ?? [[...new Set(forms.map((form) => form.split(' ')[0]))].join(' | ')];
+  const found = [entriesOf(`${first} ${second}`), entriesOf(first)].find(({ length }) => length > 0);
+  const shown = found?.map(({ form }) => form) ?? [
+    [...new Set(ENTRIES.map(({ form }) => form.split(' ')[0]))].join(' | '),
+  ];
   const lines = shown.map((form, index) => `${index === 0 ? 'Usage:' : '      '} latchkey ${form}`);
   return [...lines, 'latchkey --help explains them.'].join('\n');
 }
 
 /** The lines of USAGE about a command, or else all. */
 export function usageOf(command: string): string {
-  const own = USAGE.split(/\n(?= {2}[a-z])/).filter((entry) => entry.startsWith(`  ${command} `));
+  const own = entriesOf(command).map(({ lines }) => lines);
   return own.length === 0 ? USAGE : ['Usage: latchkey COMMAND [--json]', '', ...own].join('\n');
 }
 
@@ -107,8 +128,14 @@ const COMMANDS = {
   'user create': { 'display-name': text, email: text, roles: text },
   'user import': {},
   'user export': {},
-  'client create': { may: text, audience: text },
+  'client create': { may: text, audience: text, roles: text },
   'client allow': {},
+  'client roles': {},
+  'client trust': { issuer: text, subject: text, jwks: text },
+  'client untrust': { issuer: text, subject: text },
+  'client disable': {},
+  'client enable': {},
+  'client end-tokens': {},
   'client list': {},
   'client rotate': { again: flag, finish: flag },
   'client delete': {},

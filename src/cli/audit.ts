@@ -1,7 +1,9 @@
 import { loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import type { AuditEvent, EventOf } from '../domain/audit/event.ts';
+import { COMMAND_KIND } from '../domain/audit/kind.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
-import { isAudience } from '../domain/clients/audience.ts';
+import { toEntry } from '../domain/audit/to-entry.ts';
+import { isAudience } from '../domain/audience.ts';
 import { parseRights } from '../domain/rights.ts';
 import { commandOutput, operator } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
@@ -34,15 +36,9 @@ const SILENT: CommandTrail = {
  * @throws ConfigError if AUDIT_LOG or LATCHKEY_OPERATOR is not valid, CommandError if the event could not be written: both
  *   before the command changes anything.
  */
-export async function openCommandTrail(
-  words: readonly string[],
-  values: Values,
-  env: Environment,
-): Promise<CommandTrail> {
+export function openCommandTrail(words: readonly string[], values: Values, env: Environment): CommandTrail {
   const begun = eventOf(words, values);
   if (!begun) return SILENT;
-  // Its schemas take longer to load than a command without an event runs.
-  const { toEntry } = await import('../domain/audit/entry.ts');
   const { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE } = env;
   const given = { AUDIT_LOG, AUDIT_LOG_FILE, LATCHKEY_OPERATOR, LATCHKEY_OPERATOR_FILE };
   const config = loadConfig(given, NO_HASHES);
@@ -57,7 +53,7 @@ export async function openCommandTrail(
     );
   let noted: Facts = {};
   const write = (facts: Pick<CommandEvent, 'outcome' | 'reason'> & Outcome['audited']) => {
-    const entry = toEntry({ ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), actor);
+    const entry = toEntry(COMMAND_KIND, { ...begun, ...noted, ...facts }, NO_REQUEST, Date.now(), actor);
     const code = output.write(`${JSON.stringify(entry)}\n`);
     if (code === null) return true;
     const warning =
@@ -130,18 +126,40 @@ function isUserCommand(event: string): event is UserCommand {
 }
 
 function clientEvent([action, given, list]: readonly (string | undefined)[], values: Values): Begun | null {
-  // Never an e-mail address, even if an operator has named a service so.
-  const clientName = (given ?? '').replace(/\S*@\S*/g, '[removed]').slice(0, 64);
+  const clientName = withoutAddresses(given ?? '').slice(0, 64);
   if (action === 'create') {
     const { may, audience = '' } = values;
     const named = isAudience(audience) ? { audience } : {};
     return { event: 'client.create', clientName, ...rightsOf(may), ...named };
   }
   if (action === 'allow') return { event: 'client.allow', clientName, ...rightsOf(list) };
-  if (action === 'delete') return { event: 'client.delete', clientName };
+  const event = `client.${action ?? ''}` as const;
+  if (isPlainClientCommand(event)) return { event, clientName };
+  const { issuer = '-', subject = '-', jwks } = values;
+  const pair = { issuer: withoutAddresses(issuer), subject: withoutAddresses(subject) };
+  if (action === 'trust') return { event: 'client.trust', clientName, ...pair, keys: jwks !== undefined };
+  if (action === 'untrust') return { event: 'client.untrust', clientName, ...pair };
   if (action !== 'rotate') return null;
   const step: EventOf<'client.rotate'>['step'] = values.again ? 'again' : values.finish ? 'finish' : 'add';
   return { event: 'client.rotate', clientName, step };
+}
+
+/** Never an e-mail address, even if an operator has named a service so, or a platform its workloads. */
+function withoutAddresses(text: string): string {
+  return text.replace(/\S*@\S*/g, '[removed]').slice(0, 512);
+}
+
+/** Those whose event says no more than the client. */
+const PLAIN_CLIENT_COMMANDS = [
+  'client.roles',
+  'client.disable',
+  'client.enable',
+  'client.end-tokens',
+  'client.delete',
+] as const;
+
+function isPlainClientCommand(event: string): event is (typeof PLAIN_CLIENT_COMMANDS)[number] {
+  return PLAIN_CLIENT_COMMANDS.some((each) => each === event);
 }
 
 /** Rights that are not valid are wrong arguments, which leave no event. */

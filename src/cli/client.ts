@@ -1,23 +1,47 @@
 import { randomBytes } from 'node:crypto';
-import { audienceOf } from '../config/config.ts';
+import { readFile } from 'node:fs/promises';
+import { text as textOf } from 'node:stream/consumers';
+import { audienceOf, issuerOf } from '../config/config.ts';
+import type { ClientTrust, PublicJwks } from '../domain/clients/assertion.ts';
 import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
-import { isAudience } from '../domain/clients/audience.ts';
+import { isAudience } from '../domain/audience.ts';
+import { parseRoles } from '../domain/roles.ts';
 import { parseRights, type Right } from '../domain/rights.ts';
-import { parseClientName, TwoSecretsError, type ServiceClient } from '../domain/clients/service-client.ts';
+import {
+  MAX_TRUSTS,
+  parseClientName,
+  TrustRefusedError,
+  TwoSecretsError,
+  type ServiceClient,
+} from '../domain/clients/service-client.ts';
+import { discoveryUrl } from '../infra/issuers/issuer-url.ts';
+import { parseJwks } from '../infra/issuers/jwks.ts';
 import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Command, type Outcome } from './command.ts';
 import { withPostgres } from './database.ts';
 
 export interface ClientCommand {
-  action: 'create' | 'list' | 'allow' | 'rotate' | 'again' | 'finish' | 'delete';
+  action: 'list' | (typeof NAMED)[number] | 'again' | 'finish';
   /** Empty for `list`. */
   name: string;
   /** For `create` and `allow`; `create` has defaults. */
   rights?: readonly Right[];
+  /** For `create` and `roles`. */
+  roles?: readonly string[];
   /** For `create`. */
   audience?: string;
+  /** For `trust` and `untrust`. */
+  pair?: ClientTrust;
+  /** For `trust`: the file of the issuer's keys. */
+  jwks?: string;
 }
+
+/** Actions on a client that the command names. */
+const NAMED = [
+  ...(['create', 'allow', 'roles', 'rotate', 'trust', 'untrust'] as const),
+  ...(['disable', 'enable', 'end-tokens', 'delete'] as const),
+] as const;
 
 /** `latchkey client …`. Replicas see new clients and secrets at once, and other changes within seconds. */
 export const run: Command = async ({ env, words, values }) => {
@@ -27,65 +51,149 @@ export const run: Command = async ({ env, words, values }) => {
     throw new UsageError(
       `${command.audience} is AUDIENCE, which all tokens are for; choose another audience`,
     );
+  if (command.action === 'trust') checkIssuer(command, issuerOf(env));
+  const keys = command.jwks === undefined ? null : await readKeys(command.jwks);
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
     const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });
-    return ACTIONS[command.action](registry, command);
+    return ACTIONS[command.action](registry, command, keys);
   });
 };
 
 /**
- * Reads `create NAME [--may RIGHTS] [--audience AUDIENCE]`, `allow NAME RIGHTS`, `list`, `rotate NAME`,
- * `rotate NAME --again`, `rotate NAME --finish` and `delete NAME`.
+ * Reads `list`, `create NAME [--may RIGHTS] [--audience AUDIENCE] [--roles ROLES]`, `allow NAME RIGHTS`,
+ * `roles NAME ROLES`, `rotate NAME [--again|--finish]`, `trust NAME --issuer ISSUER --subject SUBJECT [--jwks FILE]`,
+ * `untrust NAME --issuer ISSUER --subject SUBJECT`, and the other actions with a name alone.
  * @returns an error message for any other arguments.
  */
 export function parseClientCommand(
   words: readonly string[],
-  { again, finish, may, audience }: Pick<Values, 'again' | 'finish' | 'may' | 'audience'>,
+  values: Pick<Values, 'again' | 'finish' | 'may' | 'audience' | 'roles' | 'issuer' | 'subject' | 'jwks'>,
 ): ClientCommand | string {
+  const { again, finish, may, audience, roles, issuer, subject, jwks } = values;
   const [action = '', rawName, ...rest] = words;
   if (audience !== undefined && !isAudience(audience))
     return 'an audience has 1 to 64 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit';
   if (again && finish) return 'use either --again or --finish, not both';
   if (action === 'list' && rawName === undefined) return { action, name: '' };
-  if (action !== 'create' && action !== 'rotate' && action !== 'delete' && action !== 'allow')
-    return 'client needs create, list, allow, rotate or delete, and a name';
-  if (rest.length !== (action === 'allow' ? 1 : 0))
-    return action === 'allow' ? 'client allow needs a name and a list of rights' : 'give one name only';
+  const named = NAMED.find((each) => each === action);
+  if (!named) return `client needs list, ${NAMED.join(', ')}, and a name`;
+  const list = LISTS[named];
+  if (rest.length !== (list === undefined ? 0 : 1))
+    return list === undefined ? 'give one name only' : `client ${named} needs a name and a list of ${list}`;
   if (rawName === undefined) return `client ${action} needs a name`;
   const name = parseClientName(rawName);
   if (name === null) return 'a client has a name of 1 to 64 printable characters';
-  const list = action === 'allow' ? rest[0] : may;
-  const rights = list === undefined ? undefined : parseRights(list);
+  if (named === 'trust' || named === 'untrust') {
+    const isGiven = [issuer, subject].every((text) => text !== undefined && PRINTABLE.test(text));
+    if (!isGiven)
+      return `client ${named} needs --issuer and --subject, each of 1 to 512 printable characters`;
+    const pair = { issuer: issuer ?? '', subject: subject ?? '' };
+    return { action: named, name, pair, ...(jwks !== undefined && { jwks }) };
+  }
+  const rights = rightsOf(named === 'allow' ? rest[0] : may);
   if (typeof rights === 'string') return rights;
+  const parsed = parseRoles(rolesOf(named === 'roles' ? rest[0] : roles));
+  if (!parsed.ok) return `roles ${parsed.message}`;
   return {
-    action: finish ? 'finish' : again ? 'again' : action,
+    action: finish ? 'finish' : again ? 'again' : named,
     name,
     ...(rights && { rights }),
+    ...(parsed.value.length > 0 && { roles: parsed.value }),
     ...(audience !== undefined && { audience }),
   };
 }
 
-type Act = (registry: ClientRegistry, command: ClientCommand) => Promise<Outcome>;
+/** In a claim, a URL or an id is shown to operators and compared as it is. */
+const PRINTABLE = /^[\x21-\x7e]{1,512}$/;
+
+/** @param own ISSUER. @throws UsageError */
+function checkIssuer({ pair, jwks }: ClientCommand, own: string): void {
+  const { issuer = '' } = pair ?? {};
+  if (issuer === own) throw new UsageError(`${issuer} is ISSUER: its own tokens do not vouch for a service`);
+  const isFetched = discoveryUrl(issuer) !== null;
+  if (!isFetched && issuer.startsWith('http://'))
+    throw new UsageError('an issuer with http must be on loopback; use https');
+  if (!isFetched && jwks === undefined)
+    throw new UsageError(
+      'the keys of an issuer that is no https URL cannot be fetched: give them with --jwks FILE',
+    );
+}
+
+/** @param file `-` for standard input. @throws CommandError */
+async function readKeys(file: string): Promise<PublicJwks> {
+  const keys = parseJwks(await readText(file));
+  if (typeof keys === 'string') throw new CommandError(`--jwks: ${keys}`);
+  return keys;
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return file === '-' ? await textOf(process.stdin) : await readFile(file, 'utf8');
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new CommandError(`--jwks: ${file} cannot be read (${code})`);
+  }
+}
+
+/** Every pod of a namespace has this account unless it is given another one. */
+const SHARED_ACCOUNT = /^system:serviceaccount:[^:]+:default$/;
+
+/** The actions that take a list besides the name. */
+const LISTS: Partial<Record<string, string>> = { allow: 'rights', roles: 'roles' };
+
+function rightsOf(list: string | undefined): Right[] | string | undefined {
+  return list === undefined ? undefined : parseRights(list);
+}
+
+function rolesOf(list = ''): string[] {
+  return list === '' ? [] : list.split(',');
+}
+
+const HEADING = ['name', 'client id', 'secrets', 'created', 'rotated', 'rights', 'more'].join('\t');
+
+type Act = (registry: ClientRegistry, command: ClientCommand, keys: PublicJwks | null) => Promise<Outcome>;
 
 const ACTIONS: Record<ClientCommand['action'], Act> = {
-  async create(registry, { name, rights, audience }) {
-    const created = await registry.create(name, rights, audience);
+  async create(registry, { name, rights, audience, roles }) {
+    const created = await registry.create(name, rights, audience, roles);
     if (!created) {
       const what = audience === undefined ? 'this name' : 'this name or this audience';
       throw new CommandError(`a client with ${what} exists already`);
     }
     return shown(name, created);
   },
-  async allow(registry, { name, rights = [] }) {
-    const client = await registry.allow(name, rights);
-    if (!client) throw notFound();
-    return {
-      result: described(client),
-      text: `may ${rights.join(', ')}; replicas know within 2 seconds`,
-      audited: { clientId: client.clientId },
-    };
+  allow: async (registry, { name, rights = [] }) =>
+    changed(await registry.allow(name, rights), `may ${rights.join(', ')}; replicas know within 2 seconds`),
+  roles: async (registry, { name, roles = [] }) =>
+    changed(
+      await registry.setRoles(name, roles),
+      `${roles.length === 0 ? 'no roles' : `roles ${roles.join(', ')}`}; in tokens issued after 2 seconds`,
+    ),
+  trust: async (registry, { name, pair = NO_PAIR }, keys) => {
+    const client = await registry.trust(name, pair, keys).catch(orTold);
+    const others = keys === null ? [] : await othersTrusting(registry, name, pair.issuer);
+    const lines = [`may authenticate as ${told(pair)}; replicas know at once`];
+    if (others.length > 0)
+      lines.push(`The keys of ${pair.issuer} are now those of the file, also for ${others.join(', ')}`);
+    if (SHARED_ACCOUNT.test(pair.subject))
+      lines.push(
+        'warning: the pods of a namespace share the account "default"; give this service one of its own',
+      );
+    const { result, ...outcome } = changed(client, lines.join('\n'));
+    return { ...outcome, result: { ...result, keys_also_for: others } };
   },
+  untrust: async (registry, { name, pair = NO_PAIR }) =>
+    changed(
+      await registry.untrust(name, pair),
+      `may not authenticate as ${told(pair)}; replicas know within 2 seconds`,
+    ),
+  disable: async (registry, { name }) =>
+    changed(await registry.disable(name), 'disabled; replicas refuse it and its tokens within 2 seconds'),
+  enable: async (registry, { name }) =>
+    changed(await registry.enable(name), 'enabled; replicas accept it within 2 seconds'),
+  'end-tokens': async (registry, { name }) =>
+    changed(await registry.endTokens(name), 'replicas refuse its service tokens within 2 seconds'),
   async rotate(registry, { name }) {
     const rotated = await registry.rotate(name).catch(orTold);
     if (!rotated) throw notFound();
@@ -96,22 +204,19 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
     if (!rotated) throw notFound();
     return shown(name, rotated);
   },
-  async finish(registry, { name }) {
-    const client = await registry.finishRotation(name);
-    if (!client) throw notFound();
-    return {
-      result: described(client),
-      text: 'only the newest secret is good',
-      audited: { clientId: client.clientId },
-    };
-  },
+  finish: async (registry, { name }) =>
+    changed(await registry.finishRotation(name), 'only the newest secret is good'),
   async delete(registry, { name }) {
     if (!(await registry.remove(name))) throw notFound();
     return { result: { deleted: name }, text: `deleted ${name}` };
   },
   async list(registry) {
-    const clients = (await registry.list()).map(described);
-    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights, audience }) =>
+    const [found, issuers] = [await registry.list(), await registry.issuers()];
+    const clients = found.map((client) => ({
+      ...described(client),
+      trusts: client.trusts.map((pair) => ({ ...pair, keys_of_file: Boolean(issuers.get(pair.issuer)) })),
+    }));
+    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights, ...client }) =>
       [
         name,
         client_id,
@@ -119,14 +224,48 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
         created_at,
         rotated_at ?? 'never rotated',
         rights.join(','),
-        ...(audience === null ? [] : [`audience ${audience}`]),
+        ...(client.audience === null ? [] : [`audience ${client.audience}`]),
+        ...(client.roles.length === 0 ? [] : [`roles ${client.roles.join(',')}`]),
+        ...client.trusts.map(
+          ({ keys_of_file: isOfFile, ...pair }) =>
+            `trusts ${told(pair)}${isOfFile ? ' (keys of a file)' : ''}`,
+        ),
+        ...(client.disabled_at === null ? [] : [`disabled ${client.disabled_at}`]),
       ].join('\t'),
     );
-    return { result: { clients }, text: lines.length === 0 ? 'there are no clients' : lines.join('\n') };
+    const text = lines.length === 0 ? 'there are no clients' : [HEADING, ...lines].join('\n');
+    return { result: { clients }, text };
   },
 };
 
+/** The outcome of a change; the client is null if there is none of this name. */
+function changed(client: ServiceClient | null, text: string): Outcome {
+  if (!client) throw notFound();
+  return { result: described(client), text, audited: { clientId: client.clientId } };
+}
+
+/** The names of the other clients that trust this issuer. */
+async function othersTrusting(registry: ClientRegistry, name: string, issuer: string): Promise<string[]> {
+  const trusting = (await registry.list()).filter(({ trusts }) =>
+    trusts.some((pair) => pair.issuer === issuer),
+  );
+  return trusting.map((client) => client.name).filter((other) => other !== name);
+}
+
+/** A client with a key of its own is both. */
+function told({ issuer, subject }: ClientTrust): string {
+  return issuer === subject ? `${subject}, its own issuer` : `${subject} of ${issuer}`;
+}
+
+const NO_PAIR: ClientTrust = { issuer: '', subject: '' };
+
 function orTold(error: unknown): never {
+  if (error instanceof TrustRefusedError)
+    throw new CommandError(
+      error.reason === 'taken'
+        ? 'another client trusts this issuer and subject already: client untrust ends that'
+        : `a client trusts at most ${MAX_TRUSTS} pairs of issuer and subject`,
+    );
   if (!(error instanceof TwoSecretsError)) throw error;
   throw new CommandError(
     'two secrets are good already: --finish ends the older one; --again replaces the newer one, if it was lost',
@@ -145,14 +284,24 @@ function shown(name: string, { clientId, secret }: Credentials): Outcome {
   };
 }
 
-function described({ name, clientId, previousHash, createdAt, rotatedAt, rights, audience }: ServiceClient) {
+function described(client: ServiceClient) {
+  const { name, clientId, previousHash, createdAt, rotatedAt, rights, audience, roles, version, disabledAt } =
+    client;
   return {
     name,
     client_id: clientId,
     secrets: previousHash === null ? 1 : 2,
     created_at: new Date(createdAt).toISOString(),
-    rotated_at: rotatedAt === null ? null : new Date(rotatedAt).toISOString(),
+    rotated_at: isoOrNull(rotatedAt),
     rights,
     audience,
+    roles,
+    version,
+    disabled_at: isoOrNull(disabledAt),
+    trusts: client.trusts,
   };
+}
+
+function isoOrNull(time: number | null): string | null {
+  return time === null ? null : new Date(time).toISOString();
 }

@@ -2,6 +2,7 @@ import type { Config, Environment } from '../config/config.ts';
 import { checkConfiguration } from '../doctor/configuration.ts';
 import { checkDatabase } from '../doctor/database.ts';
 import type { Finding } from '../doctor/finding.ts';
+import { checkIssuers } from '../doctor/issuers.ts';
 import { checkKeyLife } from '../doctor/key-lifecycle.ts';
 import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
@@ -24,13 +25,15 @@ async function examine(env: Environment): Promise<Finding[]> {
   if (!config) return findings;
   const keys = checkKeys(config, env, Date.now());
   const database = await checkDatabase(config);
+  const hasRecords = database.every(isUsable);
   return [
     ...findings,
     checkNode(process.versions.node, Date.now()),
     checkMemory(config, availableMemory()),
     ...keys,
-    ...(database.every(isUsable) ? await checkKeyRecords(config, env) : []),
+    ...(hasRecords ? await checkKeyRecords(config, env) : []),
     ...database,
+    ...(hasRecords ? await checkIssuers(config) : []),
     ...(await checkRedis(config)),
   ];
 }

@@ -5,12 +5,13 @@ import { loadConfig, NO_HASHES, type Config, type Environment } from '../config/
 import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { Entry } from '../domain/audit/entry.ts';
 import { AuthError } from '../domain/errors.ts';
-import type { TokenKey } from '../domain/principal.ts';
+import type { ServiceBearer, TokenKey } from '../domain/principal.ts';
 import type { TokenRecord } from '../domain/tokens/token-record.ts';
 import { makeTokenCodec } from '../http/token-codec.ts';
 import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
+import { makeClientStore } from '../infra/postgres/client-store.ts';
 import { inspectToken, type RecordedToken } from '../infra/postgres/inspect-token.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
@@ -21,11 +22,12 @@ import { NEEDS_SECRET } from './account-settings.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
+import { isAway, type Away } from './away.ts';
+import { judgeServiceToken, type ServiceTokenFacts } from './explain-service-token.ts';
 import {
   explain,
+  explainService,
   forPeople,
-  isAway,
-  type Away,
   type Explanation,
   type Facts,
   type Presented,
@@ -54,7 +56,12 @@ export const run: Command = async ({ env }) => {
 /** @throws ConfigError, KeyError */
 export async function explainToken(token: string, env: Environment): Promise<Explanation> {
   const config = loadConfig(env, NO_HASHES);
-  const presented = await checkToken(token, config);
+  const { presented, service } = await checkToken(token, config);
+  if (service) {
+    const clients = await readClients(env);
+    const given = { bearer: service, now: systemClock.now(), issuer: config.ISSUER, clients };
+    return explainService(presented, judgeServiceToken(given));
+  }
   const key = presented.identity;
   const record = key && (await readRecord(env, key));
   return explain({
@@ -87,7 +94,10 @@ async function readToken(input: Readable & { isTTY?: boolean }): Promise<string>
   return token;
 }
 
-async function checkToken(token: string, config: Config): Promise<Presented> {
+async function checkToken(
+  token: string,
+  config: Config,
+): Promise<{ presented: Presented; service: ServiceBearer | null }> {
   const directory = config.SIGNING_KEYS_DIR ?? `${config.DATA_DIR}/keys`;
   const secrets = config.readRefreshSecrets?.() ?? existingRefreshSecret(config.DATA_DIR);
   if (secrets === null) throw new CommandError(NEEDS_SECRET);
@@ -107,13 +117,15 @@ async function checkToken(token: string, config: Config): Promise<Presented> {
     clock: { now: () => systemClock.now(), isTrusted: () => true },
   });
   const found = await codec.verifySigned(token, 'access', 'refresh', 'llt', 'exchanged');
+  const service = found === 'type' ? await codec.verifySignedService(token) : found;
   const [header = {}, claims = {}] = token.split('.', 2).map(readPart);
-  return {
+  const presented = {
     header,
     claims,
     keyIds: [...keys.signing, ...keys.refresh].map(({ kid }) => kid),
     ...(typeof found === 'string' ? { refusal: found, identity: null } : { refusal: null, identity: found }),
   };
+  return { presented, service: typeof service !== 'string' && service.type === 'service' ? service : null };
 }
 
 /** A part of a token, unproven; empty if it is no JSON object. */
@@ -139,6 +151,14 @@ async function readRedis(config: Config, key: TokenKey): Promise<StoredToken | A
     return awayOf(error);
   } finally {
     redis.disconnect();
+  }
+}
+
+async function readClients(env: Environment): Promise<ServiceTokenFacts['clients']> {
+  try {
+    return await withPostgres(env, ({ prisma }) => makeClientStore(prisma).list());
+  } catch (error) {
+    return awayOf(error);
   }
 }
 

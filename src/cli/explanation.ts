@@ -1,5 +1,5 @@
 import type { Entry } from '../domain/audit/entry.ts';
-import type { BearerRefusal, TokenRefusal } from '../domain/refusal-reasons.ts';
+import type { BearerRefusal, UserTokenRefusal, TokenRefusal } from '../domain/refusal-reasons.ts';
 import { checkAccess, rotate } from '../domain/sessions/rotation.ts';
 import {
   hasExpired,
@@ -12,11 +12,8 @@ import {
 import type { SessionState } from '../domain/tokens/session-state.ts';
 import type { RecordedToken } from '../infra/postgres/inspect-token.ts';
 import type { StoredToken } from '../infra/redis/inspect-token.ts';
-
-/** A store that does not answer. */
-export interface Away {
-  isAway: true;
-}
+import { isAway, type Away } from './away.ts';
+import type { ServiceVerdict } from './explain-service-token.ts';
 
 /** A token after the checks that need no store. The parts are unproven unless there is an identity. */
 export type Presented = {
@@ -53,7 +50,7 @@ export interface Explanation {
   /** The checks in order; null is not checked. */
   checks: Record<(typeof CHECKS)[number], boolean | null>;
   token: {
-    type: PresentedType | null;
+    type: PresentedType | 'service' | null;
     kid: string | null;
     issuer: string | null;
     audience: string | null;
@@ -61,6 +58,8 @@ export interface Explanation {
     expires_at: string | null;
   };
   user: { id: number; username: string | null } | null;
+  /** Of a service token. */
+  client: ServiceVerdict['client'] | null;
   /** The session or long-lived token. */
   record: { id: number; name: string | null; created_at: string | null } | null;
   ended: {
@@ -75,14 +74,17 @@ export interface Explanation {
   to_do: string;
 }
 
-const CHECKS = ['form', 'issuer', 'key', 'signature', 'audience', 'expiry', 'session'] as const;
+const CHECKS = ['form', 'issuer', 'key', 'signature', 'audience', 'expiry', 'session', 'client'] as const;
 
-/** The check that fails for each reason; those before it have passed. */
+/**
+ * The check that fails for each reason; those before it have passed, except an issuer that is not proven. The last check
+ * is `client` for a service token.
+ */
 const FAILED: Record<BearerRefusal | 'unknown', (typeof CHECKS)[number]> = {
   ...{ malformed: 'form', type: 'form', issuer: 'issuer', unknown_key: 'key', signature: 'signature' },
   ...{ audience: 'audience', expired: 'expiry' },
   ...{ superseded: 'session', revoked: 'session', reused: 'session', disabled: 'session', gone: 'session' },
-  unknown: 'session',
+  ...{ unknown: 'session', right: 'client' },
 };
 
 const NAMES: Record<PresentedType, string> = {
@@ -93,7 +95,7 @@ const NAMES: Record<PresentedType, string> = {
 };
 
 /** What the owner or an operator should do, in one sentence. */
-const TO_DO: Record<BearerRefusal | 'unknown', string> = {
+const TO_DO: Record<UserTokenRefusal | 'unknown', string> = {
   malformed: 'Send the token as it was issued: three parts, nothing before or after.',
   type: 'Send an access token or a long-lived token.',
   issuer: 'Ask the issuer that the token names, or compare ISSUER here with that of the service.',
@@ -112,21 +114,15 @@ const TO_DO: Record<BearerRefusal | 'unknown', string> = {
 
 export function explain(facts: Facts): Explanation {
   const { presented, record, trail } = facts;
-  const { header, claims, identity, refusal } = presented;
+  const { identity, refusal } = presented;
   const reason = refusal ?? refusalOf(facts, identity);
   const known = record !== null && !isAway(record) ? record : null;
   const ended = endOf(facts, reason, known);
   return {
     reason,
-    checks: checksOf(reason),
-    token: {
-      type: identity?.type ?? null,
-      kid: textOf(header.kid),
-      issuer: textOf(claims.iss),
-      audience: textOf(claims.aud),
-      issued_at: isoOfSeconds(claims.iat),
-      expires_at: isoOfSeconds(claims.exp),
-    },
+    checks: checksOf(reason, 'session'),
+    token: tokenOf(presented, identity?.type ?? null),
+    client: null,
     user: identity && {
       id: identity.userId,
       username: known && !known.isUserDeleted ? known.user.username : null,
@@ -149,10 +145,40 @@ export function explain(facts: Facts): Explanation {
   };
 }
 
+/** Of a service token whose signature is good. */
+export function explainService(
+  presented: Pick<Presented, 'header' | 'claims'>,
+  { reason, client, facts, to_do }: ServiceVerdict,
+): Explanation {
+  return {
+    reason,
+    checks: checksOf(reason, 'client'),
+    token: tokenOf(presented, 'service'),
+    client,
+    ...{ user: null, record: null, ended: null },
+    facts: [...facts, keyFact(presented)],
+    to_do,
+  };
+}
+
+function tokenOf(
+  { header, claims }: Pick<Presented, 'header' | 'claims'>,
+  type: Explanation['token']['type'],
+): Explanation['token'] {
+  return {
+    type,
+    kid: textOf(header.kid),
+    issuer: textOf(claims.iss),
+    audience: textOf(claims.aud),
+    issued_at: isoOfSeconds(claims.iat),
+    expires_at: isoOfSeconds(claims.exp),
+  };
+}
+
 type Identity = PresentedIdentity & { type: PresentedType };
 
 function toDo(
-  reason: Explanation['reason'],
+  reason: UserTokenRefusal | 'unknown' | null,
   type: PresentedType | undefined,
   known: RecordedToken | null,
 ): string {
@@ -172,7 +198,7 @@ function toDo(
 }
 
 /** Why the service refuses a token that it has signed. If Redis has the state, the service does not read the record. */
-function refusalOf(facts: Facts, identity: Identity): BearerRefusal | 'unknown' | null {
+function refusalOf(facts: Facts, identity: Identity): UserTokenRefusal | 'unknown' | null {
   const { now, lifetimes, stored, record } = facts;
   if (hasExpired(identity, now)) return 'expired';
   const seen = stored === null || isAway(stored) ? null : stored;
@@ -214,22 +240,28 @@ function presentAgain({ now, window }: Facts, state: SessionState, { generation 
   return rotate(state, presented).outcome;
 }
 
-function checksOf(reason: Explanation['reason']): Explanation['checks'] {
-  const failed = reason === null ? CHECKS.length : CHECKS.indexOf(FAILED[reason]);
-  const verdicts = CHECKS.map((check, i) => {
-    if (i < failed) return [check, true];
+/** @param last the check of what the token belongs to; the other one of the two is not made. */
+function checksOf(reason: Explanation['reason'], last: 'session' | 'client'): Explanation['checks'] {
+  const order: readonly string[] = [...CHECKS.slice(0, CHECKS.indexOf('session')), last];
+  const named = reason && FAILED[reason];
+  const failed = named === null ? order.length : order.indexOf(order.includes(named) ? named : last);
+  const verdicts = CHECKS.map((check) => {
+    const i = order.indexOf(check);
+    // What a token says of its issuer counts once its signature is proven.
+    if (check === 'issuer' && failed <= order.indexOf('signature') && i < failed) return [check, null];
+    if (i >= 0 && i < failed) return [check, true];
     return [check, i === failed && reason !== 'unknown' ? false : null];
   });
   return Object.fromEntries(verdicts) as Explanation['checks'];
 }
 
+function keyFact({ header }: Pick<Presented, 'header'>): string {
+  return `Key ${textOf(header.kid) ?? ''} (${textOf(header.alg) ?? ''}) has signed it.`;
+}
+
 function tokenFacts({ presented, issuer, audience }: Facts): string[] {
   const { header, claims, keyIds, identity, refusal } = presented;
-  if (identity)
-    return [
-      `It is ${NAMES[identity.type]}.`,
-      `Key ${textOf(header.kid) ?? ''} (${textOf(header.alg) ?? ''}) has signed it.`,
-    ];
+  if (identity) return [`It is ${NAMES[identity.type]}.`, keyFact(presented)];
   switch (refusal) {
     case 'unknown_key':
       return [`It names the key ${textOf(header.kid) ?? 'none'}. The keys here are ${keyIds.join(', ')}.`];
@@ -303,13 +335,16 @@ const NEXT = {
 };
 
 /** For the terminal. */
-export function forPeople({ reason, checks, token, user, record, ended, facts, to_do }: Explanation): string {
+export function forPeople(explanation: Explanation): string {
+  const { reason, checks, token, client, user, record, ended, facts, to_do } = explanation;
+  const unasked = client ? 'session' : 'client';
   const verdicts = { true: 'passes', false: 'FAILS', null: 'not checked' };
   const rows: [string, string | null][] = [
     ['issuer', token.issuer],
     ['audience', token.audience],
     ['issued', token.issued_at],
     ['expires', token.expires_at ?? (token.type === 'llt' ? 'never' : null)],
+    ['client', client && `${client.id}${client.name === null ? '' : ` (${client.name})`}`],
     ['user', user && `${user.id}${user.username === null ? '' : ` (${user.username})`}`],
     [
       token.type === 'llt' ? 'token' : 'session',
@@ -321,7 +356,10 @@ export function forPeople({ reason, checks, token, user, record, ended, facts, t
       'by',
       ended?.event ? `${ended.event} of ${actorText(ended.by)}, address ${ended.address ?? 'none'}` : null,
     ],
-    ...CHECKS.map((check): [string, string] => [`${check}?`, verdicts[`${checks[check]}`]]),
+    ...CHECKS.filter((check) => check !== unasked).map((check): [string, string] => [
+      `${check}?`,
+      verdicts[`${checks[check]}`],
+    ]),
   ];
   return [
     verdictOf(reason),
@@ -348,10 +386,6 @@ function actorText(actor: Entry['actor'] | null): string {
     default:
       return actor?.type ?? 'unknown';
   }
-}
-
-export function isAway(fact: object): fact is Away {
-  return 'isAway' in fact;
 }
 
 /** A text from an unproven token, in printable characters. An address has no place in a token of ours. */

@@ -15,11 +15,12 @@ export const run: Command = async ({ env }) => {
   return withPostgres(env, async ({ prisma }) => {
     const now = Date.now();
     const ttl = config.REFRESH_TOKEN_TTL * 1000;
+    const endedBefore = now - Math.max(ENDED_SHOWN, 2 * config.SESSION_CACHE_TTL * 1000);
     const purged = await purge(prisma, {
       // Keep records for another lifetime: a lost write-behind batch may have left them too old, and the owner may
       // want to see why the session ended.
       unusedSince: (now - ttl - Math.max(ttl, ENDED_SHOWN)) * 1000,
-      revokedBefore: now - Math.max(ENDED_SHOWN, 2 * config.SESSION_CACHE_TTL * 1000),
+      revokedBefore: endedBefore,
       expiredBefore: now - ENDED_SHOWN,
     });
     if (purged === null)
@@ -28,7 +29,7 @@ export const run: Command = async ({ env }) => {
     await purgeResets(prisma);
     await purgeImports(prisma);
     await purgeReservedNames(prisma);
-    await purgeDeletedUsers(prisma, now - 2 * config.SESSION_CACHE_TTL * 1000);
+    await purgeDeletedUsers(prisma, endedBefore);
     return { result: { purged }, text: `purged ${purged} records`, audited: { purged } };
   });
 };

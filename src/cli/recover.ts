@@ -1,7 +1,14 @@
 import { ConfigError, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { voidAllResets } from '../infra/postgres/password-resets.ts';
-import { endAgain, endAll, lastIds, skipIds, withoutRecord } from '../infra/postgres/recover.ts';
+import {
+  endAgain,
+  endAll,
+  endServiceTokens,
+  lastIds,
+  skipIds,
+  withoutRecord,
+} from '../infra/postgres/recover.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
@@ -38,7 +45,7 @@ interface Stores {
 /**
  * `latchkey recover`: makes a database that was restored from a backup safe to use. Never reuses ids assigned after the
  * backup, revokes in the record the tokens that Redis knows as revoked, and ends in Redis the tokens without a record.
- * May be repeated.
+ * Service tokens and reset tokens end too. May be repeated.
  */
 export const run: Command = async ({ env, values }) => {
   const skip = readSkipIds(values['skip-ids']);
@@ -86,6 +93,7 @@ async function recover(
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   await skipIds(prisma, { users: ids.users.after, tokens: ids.tokens.after });
   await voidAllResets(prisma);
+  await endServiceTokens(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
     recovered.revoked += await endAgain(prisma, tombstones);
     const lost = await withoutRecord(prisma, states);

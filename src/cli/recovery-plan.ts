@@ -46,6 +46,7 @@ export function describePlan(plan: RecoveryPlan, all: boolean): string {
     `- ids go on after ${plan.users.after} (users) and ${plan.tokens.after} (tokens)`,
     '- tokens that Redis knows as revoked are revoked in the database again',
     '- tokens that Redis knows and the database does not are ended',
+    '- tokens of services are ended: each gets a new one when it is refused',
     ...(all ? ['- every other session and long-lived token is ended too (--end-all)'] : []),
   ];
   return lines.join('\n');

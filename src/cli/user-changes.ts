@@ -4,7 +4,7 @@ import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
 import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
 import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/users/account.ts';
-import { parseRoles } from '../domain/users/roles.ts';
+import { parseRoles } from '../domain/roles.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { nameHashing, NEEDS_SECRET } from './account-settings.ts';
 import { UsageError } from './arguments.ts';

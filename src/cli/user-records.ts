@@ -3,7 +3,7 @@ import type { PrismaClient } from '../generated/prisma/client.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { Account } from '../domain/users/account.ts';
 import { collectFields } from '../domain/identifiers.ts';
-import { parseRoles } from '../domain/users/roles.ts';
+import { parseRoles } from '../domain/roles.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
@@ -39,7 +39,7 @@ export const listUsers: Command = ({ env, values: { after, limit } }) => {
     const rest = next === null ? [] : [`more: --after ${next}`];
     return {
       result: { users: users.map(fieldsOf), next },
-      text: [...(lines.length > 0 ? lines : ['no accounts']), ...rest].join('\n'),
+      text: [...(lines.length > 0 ? ['id\tusername\tname', ...lines] : ['no accounts']), ...rest].join('\n'),
       audited: { shown: users.length },
     };
   });
@@ -67,7 +67,7 @@ export const createUser: Command = async ({ env, words: [username = ''], values 
   const account = { ...parsed, roles: roles.value, passwordHash: hashThatNothingOpens(cost) };
   const { id: userId } = await withPostgres(env, async ({ prisma }) =>
     makeAccountStore(prisma, await reservedHashes(prisma, hashing))
-      .add(account)
+      .add(account, true)
       .catch(refuseTaken),
   );
   return {

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { KeyRing, KeySet } from '../domain/access-tokens/ports.ts';
-import { toEntry } from '../domain/audit/entry.ts';
-import type { Audit, AuditLimit } from '../domain/audit/event.ts';
+import { EVENTS, type Audit, type AuditLimit } from '../domain/audit/event.ts';
 import { NO_REQUEST } from '../domain/audit/source.ts';
+import { toEntry } from '../domain/audit/to-entry.ts';
 import type { Clock } from '../domain/clock.ts';
 import { openAuditLog, type AuditLog } from '../infra/audit/audit-log.ts';
 import { operator } from '../infra/audit/command-trail.ts';
@@ -63,7 +63,7 @@ export function makeAudit({ trail, observe, clock }: AuditParts): Audit {
   const self = operator();
   return (event, from) => {
     observe.audited(event);
-    trail.write(`${JSON.stringify(toEntry(event, from, clock.now(), self))}\n`);
+    trail.write(`${JSON.stringify(toEntry(EVENTS[event.event], event, from, clock.now(), self))}\n`);
   };
 }
 

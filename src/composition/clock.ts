@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
-import { CLOCK_TOLERANCE } from '../domain/tokens/claims.ts';
+import { CLOCK_TOLERANCE } from '../domain/clock.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';

@@ -93,7 +93,10 @@ export async function compose(
     tasks,
     logger,
   });
-  const clients = makeClients({ prisma, clock, tasks });
+  const { clients, directory, checkAssertion } = makeClients({
+    issuer: config.ISSUER,
+    ...{ prisma, clock, observe, tasks, logger },
+  });
   const fanOut = makeFeed({
     feed: opened.feed,
     prisma,
@@ -101,10 +104,14 @@ export async function compose(
     maxReaders: config.REVOCATION_READERS_MAX,
     maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
     isClient: (client) => clients.refusalOf(client, 'revocations') === null,
+    clientVersions: directory.versions,
     clock,
     observe,
     tasks,
     logger,
+  });
+  directory.onVersions((versions) => {
+    fanOut.sendClients(versions);
   });
   const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
   const useCases = makeUseCases({
@@ -121,6 +128,7 @@ export async function compose(
     durability,
     hashing,
     clients,
+    checkAssertion,
     clock,
     observe,
     audit,

@@ -1,13 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
-import { CLOCK_TOLERANCE } from '../domain/tokens/claims.ts';
+import type { ClientVersions } from '../domain/clients/directory.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
-import type { Clock } from '../domain/clock.ts';
+import { CLOCK_TOLERANCE, type Clock } from '../domain/clock.ts';
 import { makeCatchUp } from '../domain/feed/catch-up.ts';
 import { makeFanOut } from '../domain/feed/fan-out.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
-import { makeRevokedTokens } from '../infra/postgres/revoked-tokens.ts';
+import { makeFeedRecord } from '../infra/postgres/feed-record.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
 interface FeedParts {
@@ -20,6 +20,7 @@ interface FeedParts {
   /** REVOCATION_READERS_PER_CLIENT; undefined for a quarter of `maxReaders`. */
   maxReadersPerClient: number | undefined;
   isClient: (client: ServiceIdentity) => boolean;
+  clientVersions: () => ClientVersions;
   clock: Clock;
   observe: Observe;
   tasks: Pick<BackgroundTasks, 'every'>;
@@ -33,7 +34,7 @@ export const POLL = 200;
 export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts }: FeedParts) {
   const catchUp = makeCatchUp({
     feed,
-    revoked: makeRevokedTokens(prisma),
+    record: makeFeedRecord(prisma),
     remember: parts.accessTokenTtl + CLOCK_TOLERANCE,
     observe,
   });
@@ -43,6 +44,7 @@ export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts
     maxReaders: parts.maxReaders,
     maxReadersPerClient: parts.maxReadersPerClient ?? Math.max(1, Math.floor(parts.maxReaders / 4)),
     isClient: parts.isClient,
+    clientVersions: parts.clientVersions,
     clock,
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
     observe,

@@ -27,7 +27,7 @@ export function settingsOf(config: Config): Settings {
     trustProxy: config.TRUST_PROXY,
     corsOrigins: config.CORS_ORIGINS,
     requestTimeout: config.REQUEST_TIMEOUT * 1000,
-    showsReasons: config.NODE_ENV !== 'production',
+    production: config.production,
     docs: config.DOCS_ENABLED,
     logged: config.LOG_REQUESTS,
   };

@@ -4,10 +4,11 @@ import type { Hashing } from './hashing.ts';
 import type { Config } from '../config/config.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
 import { makeExchange } from '../domain/access-tokens/exchange.ts';
+import { makeServiceTokens } from '../domain/access-tokens/service-tokens.ts';
 import { makeIntrospect } from '../domain/access-tokens/introspect.ts';
 import { makeVerify } from '../domain/access-tokens/verify.ts';
 import type { Audit, AuditLimit } from '../domain/audit/event.ts';
-import type { ServiceClients } from '../domain/clients/authenticate.ts';
+import type { CheckAssertion, ServiceClients } from '../domain/clients/authenticate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -64,6 +65,7 @@ export interface Parts {
   durability: Durability;
   hashing: Hashing;
   clients: ServiceClients;
+  checkAssertion: CheckAssertion;
   clock: Clock;
   observe: Observe;
   audit: Audit;
@@ -103,6 +105,13 @@ export function makeUseCases(parts: Parts): UseCases {
     audit,
     observe,
   });
+  const serviceTokens = makeServiceTokens({
+    clients: parts.clients,
+    issuer: config.ISSUER,
+    ownAudience: config.AUDIENCE,
+    ttl: config.SERVICE_TOKEN_TTL,
+    ...{ clock, randomBytes, observe },
+  });
   const finishEndings = makeFinishEndings({
     tokenStates: parts.unpublishedStates,
     feed: parts.feed,
@@ -113,7 +122,8 @@ export function makeUseCases(parts: Parts): UseCases {
   const newNames = makeNewNames(config.RESERVED_USERNAMES);
   const isCommonPassword = loadCommonPasswords();
   const passwordMinLength = config.PASSWORD_MIN_LENGTH;
-  const newAccounts = { users, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
+  const { feed } = parts;
+  const newAccounts = { users, feed, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
   const newPasswords = {
     passwords: makePasswordStore(postgres.prisma),
     ...{ tokenStates, finishEndings, hasher, bulkhead, isCommonPassword, passwordMinLength },
@@ -186,6 +196,7 @@ export function makeUseCases(parts: Parts): UseCases {
       auditLimit,
     }),
     clients: parts.clients,
+    checkAssertion: parts.checkAssertion,
     profile,
     listTokens: makeListTokens({ profile, tokens, lifetimes, clock }),
     logOutEverywhere: makeLogOutEverywhere({ tokens, finishEndings, lifetimes, clock, audit }),
@@ -202,7 +213,7 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
     }),
     resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),
-    introspect: makeIntrospect({ verify, observe }),
+    introspect: makeIntrospect({ verify, serviceTokens, observe }),
     exchange: makeExchange({
       verify,
       clients: parts.clients,
@@ -210,6 +221,7 @@ export function makeUseCases(parts: Parts): UseCases {
       ttl: config.EXCHANGED_TOKEN_TTL,
       ...{ clock, randomBytes, observe },
     }),
+    serviceTokens,
     verify,
   };
 }

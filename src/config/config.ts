@@ -87,9 +87,12 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
   problems.push(...redisProblems(config));
   problems.push(...keyProblems(config));
   problems.push(...hashMemoryProblems(config, memoryLimit, env));
+  const issuer = defaultIssuer(config, env);
+  // Otherwise a service that checks users' tokens by itself would take a service token for Latchkey as one of them.
+  if (issuer === config.AUDIENCE)
+    problems.push('AUDIENCE must not equal ISSUER, which is the audience of service tokens');
   if (problems.length > 0) throw new ConfigError(problems);
 
-  const issuer = defaultIssuer(config, env);
   return Object.freeze({
     ...config,
     ISSUER: issuer,
@@ -140,6 +143,11 @@ export function databaseVariables(env: Environment): Environment {
 /** AUDIENCE, for a command that needs nothing else of the configuration. */
 export function audienceOf(env: Environment): string {
   return FIELDS.AUDIENCE.schema.parse(readVariable(env, 'AUDIENCE', []));
+}
+
+/** ISSUER, likewise. */
+export function issuerOf(env: Environment): string {
+  return FIELDS.ISSUER.schema.parse(readVariable(env, 'ISSUER', []));
 }
 
 function isMissing(env: Environment, name: string): boolean {

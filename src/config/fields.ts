@@ -57,7 +57,7 @@ const SERVER_FIELDS = {
     {
       type: 'list of origins',
       defaultText: 'none',
-      meaning: 'websites whose scripts may call the API ([browsers](integrating.md#a-single-page-app))',
+      meaning: 'websites whose scripts may call the API ([browsers](integrating/browsers-and-apps.md))',
     },
   ),
   REQUEST_TIMEOUT: integer(1, 120, 10, 'seconds', 'time for a request to arrive completely'),
@@ -249,6 +249,7 @@ const ACCOUNT_FIELDS = {
     'seconds',
     'lifetime of a token for one audience, which ends with the token that it was exchanged for',
   ),
+  SERVICE_TOKEN_TTL: integer(60, 3600, 300, 'seconds', 'lifetime of a token that a service gets as itself'),
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),
   DELETED_NAME_GRACE: integer(
     0,

@@ -1,5 +1,13 @@
 import { AuthError } from './errors.ts';
 
+/** By how many seconds the clocks of replicas and other verifiers may differ. */
+export const CLOCK_TOLERANCE = 5;
+
+/** Whether a token with this `exp`, in seconds, has expired. @param now milliseconds since 1970. */
+export function hasPassed(expiresAt: number, now: number): boolean {
+  return now >= (expiresAt + CLOCK_TOLERANCE) * 1000;
+}
+
 /** The process's clocks, passed in so that tests decide what time it is. */
 export interface Clock {
   /** Wall clock, in milliseconds since 1970. */

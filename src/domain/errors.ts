@@ -1,5 +1,5 @@
 import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
-import type { Right } from './rights.ts';
+import { kindOf, type Right } from './rights.ts';
 
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
@@ -63,12 +63,14 @@ export interface AuthErrorOptions {
   errors?: FieldError[];
   /** Seconds after which the client may retry. */
   retryAfter?: number;
-  /** The right that `right_missing` names; it is its reason too. */
+  /** The right that `right_missing` names; its kind is the reason. */
   right?: Right;
   /** For operators: a client in production never sees it. */
   reason?: RefusalReason;
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
   limited?: string;
+  /** Of `invalid_client`, `invalid_token` and `right_missing`: the registered service that is refused, for the log. */
+  clientId?: string;
 }
 
 type Reasons = typeof REFUSAL_REASONS;
@@ -86,9 +88,10 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly right: Right | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
+  readonly clientId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, reason = right, limited } = options;
+    const { cause, errors, retryAfter, right, reason = right && kindOf(right), limited, clientId } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
     this.code = code;
@@ -97,6 +100,7 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.right = right;
     this.reason = reason;
     this.limited = limited;
+    this.clientId = clientId;
   }
 }
 

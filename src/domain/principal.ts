@@ -22,6 +22,25 @@ export interface ExchangedBearer extends TokenIdentity {
   type: 'exchanged';
 }
 
+/** A token of a service, verified as a `Bearer` is. It is good only while its client has this version. */
+export interface ServiceBearer {
+  type: 'service';
+  clientId: string;
+  version: number;
+  /** `aud`: a registered audience, or ISSUER. */
+  audience: string;
+  /** The claim `exp`, in seconds since 1970. */
+  expiresAt: number;
+}
+
+/** The service of a service token that was good when it was checked. */
+export interface ServicePrincipal {
+  type: 'service';
+  clientId: string;
+  /** Its present ones. */
+  roles: readonly string[];
+}
+
 /** The owner of a bearer token that was good when it was checked. Only `makeVerify` makes one. */
 export interface Principal {
   user: User;

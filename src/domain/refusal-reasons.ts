@@ -1,4 +1,4 @@
-import { RIGHTS } from './rights.ts';
+import { RIGHT_KINDS } from './rights.ts';
 
 // Why a request was refused, more exactly than its code says. For the log, a metric and `latchkey explain`: a client in
 // production never sees a reason, and branches on the code alone. docs/api.md explains each; a test compares both.
@@ -19,14 +19,44 @@ export type TokenRefusal = (typeof TOKEN_REFUSALS)[number];
 export const SESSION_REFUSALS = ['superseded', 'revoked', 'reused', 'disabled', 'gone'] as const;
 export type SessionRefusal = (typeof SESSION_REFUSALS)[number];
 
-export type BearerRefusal = TokenRefusal | SessionRefusal;
+/** Why a service token that we signed is not good now. */
+export const SERVICE_REFUSALS = ['revoked', 'disabled', 'gone', 'right'] as const;
+export type ServiceRefusal = (typeof SERVICE_REFUSALS)[number];
+
+export type UserTokenRefusal = TokenRefusal | SessionRefusal;
+export type BearerRefusal = UserTokenRefusal | ServiceRefusal;
 
 /** Never shown to a client, also outside production: they would tell which names exist. */
 export const LOGIN_REFUSALS = ['unknown', 'password', 'disabled'] as const;
 export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
 
-export const CLIENT_REFUSALS = ['missing', 'malformed', 'unknown', 'secret'] as const;
+export const CLIENT_REFUSALS = [
+  'missing',
+  'malformed',
+  'unknown',
+  'secret',
+  'disabled',
+  'client_id',
+  'assertion',
+] as const;
 export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
+
+/** Why a client's assertion was refused. For the log and a metric only: the client learns that it was refused. */
+export const ASSERTION_REFUSALS = [
+  'malformed',
+  'algorithm',
+  'issuer',
+  'unknown_key',
+  'signature',
+  'audience',
+  'expired',
+  'not_yet_valid',
+  'too_long',
+  'subject',
+  'client_id',
+  'disabled',
+] as const;
+export type AssertionRefusal = (typeof ASSERTION_REFUSALS)[number];
 
 /**
  * Failed logins of a name, of a device that its account knows, and of a network; accounts that a network opens, long-lived
@@ -43,11 +73,11 @@ export type RateLimit = (typeof RATE_LIMITS)[number];
 
 /** The reasons that a code may have; all other codes say it themselves. */
 export const REFUSAL_REASONS = {
-  invalid_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
+  invalid_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS, 'right'],
   invalid_subject_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
   invalid_credentials: LOGIN_REFUSALS,
   invalid_client: CLIENT_REFUSALS,
-  right_missing: RIGHTS,
+  right_missing: RIGHT_KINDS,
   rate_limited: RATE_LIMITS,
 } as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[keyof typeof REFUSAL_REASONS][number];

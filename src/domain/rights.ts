@@ -1,3 +1,5 @@
+import { isAudience } from './audience.ts';
+
 /** What a registered service may be allowed to do. */
 export const RIGHTS = [
   'introspect',
@@ -8,21 +10,49 @@ export const RIGHTS = [
   'users.reset',
   'exchange',
 ] as const;
-export type Right = (typeof RIGHTS)[number];
+
+/** The right to call the service of an audience: to get service tokens for it. */
+export type CallRight = `call:${string}`;
+export type Right = (typeof RIGHTS)[number] | CallRight;
 
 /** The rights of a service that was registered without a list. */
 export const DEFAULT_RIGHTS: readonly Right[] = ['introspect', 'revoke', 'revocations'];
 
+const CALL = 'call:';
+
+export function callRight(audience: string): CallRight {
+  return `${CALL}${audience}`;
+}
+
+/** The rights by their kinds, for log and metrics: audiences are many. */
+export const RIGHT_KINDS = [...RIGHTS, 'call'] as const;
+
+export function kindOf(right: Right): (typeof RIGHT_KINDS)[number] {
+  return RIGHTS.find((each) => each === right) ?? 'call';
+}
+
+function isRight(word: string): word is Right {
+  return (
+    RIGHTS.some((right) => right === word) || (word.startsWith(CALL) && isAudience(word.slice(CALL.length)))
+  );
+}
+
+/** Those of the words that are rights, in the order of `RIGHTS`, then the calls by name. */
+export function rightsAmong(words: readonly string[]): Right[] {
+  const calls = [...new Set(words)].filter(isRight).filter((right) => kindOf(right) === 'call');
+  return [...RIGHTS.filter((right) => words.includes(right)), ...calls.sort()];
+}
+
 /**
  * Reads a comma-separated list.
- * @returns the rights in the order of `RIGHTS`, or a message that says what is wrong.
+ * @returns the rights in order, or a message that says what is wrong.
  */
 export function parseRights(list: string): Right[] | string {
   const words = list.split(',').map((word) => word.trim());
-  const unknown = words.find((word) => !RIGHTS.some((right) => right === word));
+  const unknown = words.find((word) => !isRight(word));
   if (unknown !== undefined) {
     const what = unknown === '' ? 'a right is missing' : `there is no right ${JSON.stringify(unknown)}`;
-    return `${what}; the rights are ${RIGHTS.join(', ')}`;
+    return `${what}; the rights are ${RIGHTS.join(', ')} and call:AUDIENCE`;
   }
-  return RIGHTS.filter((right) => words.includes(right));
+  return rightsAmong(words);
 }

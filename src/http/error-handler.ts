@@ -24,6 +24,8 @@ interface ErrorOptions {
   warnOfRelay?: WarnOfRelay;
   /** Whether /docs is served. */
   docs?: boolean;
+  /** What else a 404 says. */
+  hint?: string;
   /** Whether to log a failure of a store. */
   isNews?: (reason: string) => boolean;
 }
@@ -52,6 +54,7 @@ export function sendError(
     retrySpread = () => 0,
     warnOfRelay,
     docs = false,
+    hint = '',
     isNews = () => true,
   } = options;
   const refusal = error instanceof AuthError ? error : translate(error);
@@ -64,14 +67,18 @@ export function sendError(
   request.errorCode = refusal.code;
   request.refusalReason = refusal.reason ?? null;
   request.limited = refusal.limited ?? null;
+  request.refusedClient = refusal.clientId ?? null;
   const problem = problemOf(refusal.code, request.id, refusal.errors, refusal.right);
   if (showsReasons && refusal.reason !== undefined && refusal.code !== 'invalid_credentials')
     problem.reason = refusal.reason;
-  const hint = relayHint(refusal.code, request);
-  if (hint !== null) {
-    problem.detail += ` ${hint}`;
+  const relay = relayHint(refusal.code, request);
+  if (relay !== null) {
+    problem.detail += ` ${relay}`;
     warnOfRelay?.(request);
   }
+  if (hint !== '' && refusal.code === 'not_found') problem.detail += ` ${hint}`;
+  if (refusal.code === 'token_missing' && request.headers.authorization !== undefined)
+    problem.detail += ' The header must be `Authorization: Bearer TOKEN`.';
   // Where a newcomer with a browser begins.
   if (docs && refusal.code === 'not_found' && request.url === '/') {
     problem.detail += ' The reference is at /docs.';

@@ -10,6 +10,7 @@ import { detailOf, PROBLEM_TYPE, ProblemSchema } from './problem.ts';
  */
 const OAUTH_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_client: 'invalid_client',
+  invalid_token: 'invalid_token',
   right_missing: 'unauthorized_client',
   unsupported_grant_type: 'unsupported_grant_type',
   invalid_target: 'invalid_target',

@@ -31,7 +31,7 @@ export const PROBLEMS = {
   unsupported_grant_type: [
     400,
     'Unsupported grant type',
-    'The only grant_type is urn:ietf:params:oauth:grant-type:token-exchange.',
+    'The grant types are client_credentials and urn:ietf:params:oauth:grant-type:token-exchange.',
   ],
   invalid_subject_token: [
     400,
@@ -43,7 +43,7 @@ export const PROBLEMS = {
   invalid_token: [
     401,
     'Invalid token',
-    'The token is malformed, expired, revoked, superseded or of the wrong type.',
+    'The token is malformed, not ours, for another audience, of the wrong type, expired, superseded or revoked.',
   ],
   token_reused: [401, 'Token reused', 'The refresh token was already used, so its session has been ended.'],
   token_unknown: [401, 'Token unknown', 'The account has no such token.'],
@@ -56,7 +56,7 @@ export const PROBLEMS = {
   invalid_client: [
     401,
     'Invalid client',
-    'The request does not carry the id and secret of a registered service.',
+    'The request does not carry the credentials of a registered service that is enabled.',
   ],
   token_not_allowed: [403, 'Token not allowed', 'A long-lived token may not do this.'],
   signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],

@@ -1,5 +1,5 @@
 import type { PresentedIdentity } from '../domain/tokens/claims.ts';
-import type { Bearer, Caller, Principal, TokenKey } from '../domain/principal.ts';
+import type { Bearer, Caller, Principal, ServicePrincipal, TokenKey } from '../domain/principal.ts';
 import type { Source } from '../domain/audit/source.ts';
 import type { ServiceIdentity } from '../domain/clients/service-client.ts';
 import type { ErrorCode } from '../domain/errors.ts';
@@ -13,6 +13,10 @@ declare module 'fastify' {
     bearer: (Bearer & PresentedIdentity) | null;
     /** The token's owner, once its session was checked. */
     principal: Principal | null;
+    /** The service whose own token was presented, once that was checked. */
+    callingService: ServicePrincipal | null;
+    /** The client id of the service that acts for the user of an exchanged token; empty for none. */
+    actor: string;
     /** The owner who requests a change, once the session was checked after the whole request had arrived. */
     caller: Caller | null;
     /** The registered service, once it has authenticated. */
@@ -27,6 +31,8 @@ declare module 'fastify' {
     refusalReason: RefusalReason | null;
     /** A keyed hash of whom or what a limit has refused, for the log. */
     limited: string | null;
+    /** A registered service whose secret or right was refused, for the log. */
+    refusedClient: string | null;
     /** A stream has begun: for log and metrics, the request has ended (see request-context.ts). */
     isStreamed: boolean;
     /** The trace (W3C Trace Context): the caller's, or one of our own while tracing is on. For the log. */

@@ -26,8 +26,8 @@ export interface Settings {
   corsOrigins: string[] | null;
   /** How long a request may take to arrive, in milliseconds. */
   requestTimeout: number;
-  /** Whether errors say why a token was refused: outside production. */
-  showsReasons: boolean;
+  /** NODE_ENV is production: errors do not say why a token was refused. */
+  production: boolean;
   /** Whether the reference is served at /docs. */
   docs: boolean;
   /** LOG_REQUESTS: which requests leave a line, by group of routes. */

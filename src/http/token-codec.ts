@@ -5,15 +5,18 @@ import {
   CLIENT_ID,
   hasExpired,
   readClaims,
+  readServiceClaims,
   type Claims,
   type ExchangedClaims,
   type PresentedIdentity,
   type PresentedType,
+  type ServiceClaims,
   type TokenType,
 } from '../domain/tokens/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { AuthError } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
+import type { ServiceBearer } from '../domain/principal.ts';
 import type { TokenRefusal } from '../domain/refusal-reasons.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
 import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
@@ -30,7 +33,8 @@ export interface TokenCodecOptions {
 /** Signs and verifies our JWTs. The domain checks their sessions. */
 export interface TokenCodec {
   sign(type: TokenType, claims: Claims): string;
-  signExchanged(claims: ExchangedClaims): string;
+  /** Signs a token whose audience is in its claims: an exchanged one, or a service token. */
+  signFor(claims: ExchangedClaims | ServiceClaims): string;
   /** The key that signs this type now. The returned signer keeps this key, even if the current key changes. */
   signer(type: TokenType): Signer;
   /**
@@ -46,14 +50,19 @@ export interface TokenCodec {
     token: string,
     ...types: Type[]
   ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
-  /** @returns the identity in a valid token that was exchanged for exactly this audience; the reason for any other. */
-  verifyExchanged(
-    token: string,
-    audience: string,
-  ): Promise<(PresentedIdentity & { type: 'exchanged' }) | TokenRefusal>;
+  /** As `verifySigned`, for a service token of any audience. */
+  verifySignedService(token: string): Promise<ServiceBearer | TokenRefusal>;
+  /**
+   * @returns the identity in a valid token for exactly this audience, exchanged or a service's own; the reason for any
+   *   other.
+   */
+  verifyFor(token: string, audience: string): Promise<ForAudience | TokenRefusal>;
   /** The claims of a token that `verify` has just accepted: a JSON object, as we wrote it. */
   payloadOf(token: string): string;
 }
+
+/** `actor` is the client id of the service that acts for the user; empty for none. */
+export type ForAudience = (PresentedIdentity & { type: 'exchanged'; actor: string }) | ServiceBearer;
 
 export interface Signer {
   kid: string;
@@ -69,19 +78,20 @@ const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
 
 /** The claims of a token, not yet read. */
-type RawClaims = Partial<Record<keyof ExchangedClaims, unknown>>;
+type RawClaims = Partial<Record<keyof ExchangedClaims | keyof ServiceClaims, unknown>>;
 
-/** One key for one type of token. That of access tokens is for exchanged ones too: they have the same header. */
+/** One key for one type of token. That of access tokens is for all tokens with their header. */
 interface KeyCodec extends Signer {
   type: TokenType;
   algorithm: Algorithm;
-  signExchanged(claims: ExchangedClaims): string;
+  signFor: TokenCodec['signFor'];
   check: CheckToken;
 }
 
 /**
  * Checks a token whose header names this key: its signature, issuer and audience, but not its expiry. It does not check
- * the audience of an access token: an exchanged token has the same header, and only its audience tells the two apart.
+ * the audience of an access token: exchanged tokens and service tokens have the same header, and their claims tell them
+ * apart.
  */
 type CheckToken = (token: string) => RawClaims | TokenRefusal;
 
@@ -93,15 +103,24 @@ interface Codecs {
   all: KeyCodec[];
   /** By the token's first segment, which is the same for all tokens of one key and type. */
   byHeader: Map<string, KeyCodec>;
-  /** Access tokens, exchanged tokens and LLTs that these keys have signed. New keys begin with none. */
-  verified: VerifiedCredentials<Identity>;
+  /** All but refresh tokens that these keys have signed. New keys begin with none. */
+  verified: VerifiedCredentials<Identity | ServiceBearer>;
 }
 
 type Identity<Type extends PresentedType = PresentedType> = PresentedIdentity & {
   type: Type;
-  /** `aud`; only of an exchanged token. */
+  /** `aud` and `act.sub`; only of an exchanged token. */
   audience?: string;
+  actor?: string;
 };
+
+/** The kinds of tokens; a route that does not name a kind refuses it. */
+type Kind = PresentedType | 'service';
+type OfKind<Each extends Kind> = Each extends 'service'
+  ? ServiceBearer
+  : Each extends PresentedType
+    ? Identity<Each>
+    : never;
 
 /** Opens the codec on the keys in use, and follows them as they change. */
 export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOptions): Promise<TokenCodec> {
@@ -116,45 +135,42 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
   });
 
   /** A refresh token is presented once, so none is in the cache. */
-  function recall<Type extends PresentedType>(token: string, types: readonly Type[]) {
-    const isRefresh = (types as readonly PresentedType[]).includes('refresh');
+  function recall<Each extends Kind>(token: string, kinds: readonly Each[]): OfKind<Each> | undefined {
+    const isRefresh = (kinds as readonly Kind[]).includes('refresh');
     const known = isRefresh ? undefined : codecs.verified.get(token);
-    return known && isOf(known, types) ? known : undefined;
+    return known && isOf(known, kinds) ? known : undefined;
   }
 
-  function read<Type extends PresentedType>(
-    token: string,
-    types: readonly Type[],
-  ): Identity<Type> | TokenRefusal {
+  function read<Each extends Kind>(token: string, kinds: readonly Each[]): OfKind<Each> | TokenRefusal {
     const codec = find(codecs, token);
     if (codec === 'type') return codec;
     if (typeof codec === 'string') return claimRefusal(token, { issuer: options.issuer }, codec);
-    if (!types.some((candidate) => keyTypeOf(candidate) === codec.type)) return 'type';
+    if (!kinds.some((kind) => keyTypeOf(kind) === codec.type)) return 'type';
     const claims = codec.check(token);
     if (typeof claims === 'string') return claims;
-    const found = codec.type === 'access' && claims.aud !== audience ? 'exchanged' : codec.type;
-    const type = types.find((candidate) => candidate === found);
-    if (!type) return 'audience';
-    const identity = readClaims(claims, type);
+    const kind = codec.type === 'access' ? kindOf(claims) : codec.type;
+    const isAsked = (kinds as readonly Kind[]).includes(kind);
+    if (!isAsked) return kind === 'service' ? 'type' : 'audience';
+    const identity = kind === 'service' ? readServiceClaims(claims) : identityOf(claims, kind);
     // An access token of an older AUDIENCE looks like an exchanged one, but holds a generation.
-    if (!identity || typeof claims.aud !== 'string')
-      return type === 'exchanged' && readClaims(claims, 'access') ? 'audience' : 'malformed';
-    const verified = { ...identity, type, ...(type === 'exchanged' && { audience: claims.aud }) };
-    if (type !== 'refresh') codecs.verified.add(token, verified);
-    return verified;
+    if (!identity) return kind === 'exchanged' && readClaims(claims, 'access') ? 'audience' : 'malformed';
+    if (kind !== 'refresh') codecs.verified.add(token, identity);
+    return identity as OfKind<Each>;
+  }
+
+  function kindOf(claims: RawClaims): 'access' | 'exchanged' | 'service' {
+    if (claims.client_version !== undefined) return 'service';
+    return claims.aud === audience ? 'access' : 'exchanged';
   }
 
   const verifier =
     (acceptsExpired: boolean) =>
-    async <Type extends PresentedType>(
-      token: string,
-      ...types: Type[]
-    ): Promise<Identity<Type> | TokenRefusal> => {
-      let found = recall(token, types) ?? read(token, types);
+    async <Each extends Kind>(token: string, ...kinds: Each[]): Promise<OfKind<Each> | TokenRefusal> => {
+      let found = recall(token, kinds) ?? read(token, kinds);
       if (found === 'unknown_key') {
         // Another replica may have loaded a new key before this one.
         await keyRing.reload();
-        found = read(token, types);
+        found = read(token, kinds);
       }
       if (typeof found === 'string') return refuse(found);
       if (acceptsExpired || !hasExpired(found, clock.now())) return found;
@@ -163,17 +179,21 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     };
 
   const verify = verifier(false);
+  const verifySigned = verifier(true);
 
   return {
     sign: (type, claims) => codecs.signers[type].sign(claims),
-    signExchanged: (claims) => codecs.signers.access.signExchanged(claims),
+    signFor: (claims) => codecs.signers.access.signFor(claims),
     signer: (type) => codecs.signers[type],
-    verify,
-    verifySigned: verifier(true),
-    async verifyExchanged(token, wanted) {
-      const identity = await verify(token, 'exchanged');
-      if (typeof identity === 'object' && identity.audience !== wanted) return refuse('audience');
-      return identity;
+    // The kinds that these two take have identities only; the compiler does not resolve that.
+    verify: verify as TokenCodec['verify'],
+    verifySigned: verifySigned as TokenCodec['verifySigned'],
+    verifySignedService: (token) => verifySigned(token, 'service'),
+    async verifyFor(token, wanted) {
+      const identity = await verify(token, 'exchanged', 'service');
+      if (typeof identity === 'string') return identity;
+      if (identity.audience !== wanted) return refuse('audience');
+      return identity.type === 'service' ? identity : { ...identity, actor: identity.actor ?? '' };
     },
     payloadOf,
   };
@@ -221,7 +241,7 @@ async function openCodec(
   const signature = makeSignature(algorithm, Buffer.isBuffer(secret) ? secret : secret.private);
   const signWith = (fixed: object) => {
     const members = JSON.stringify(fixed).slice(1);
-    return (claims: Claims) => {
+    return (claims: Claims | ServiceClaims) => {
       const input = `${header}.${encode(`${JSON.stringify(claims).slice(0, -1)},${members}`)}`;
       return `${input}.${signature(input)}`;
     };
@@ -231,7 +251,7 @@ async function openCodec(
     type,
     algorithm,
     sign: signWith({ iss: issuer, aud: audience, ...(type === 'access' && { client_id: CLIENT_ID }) }),
-    signExchanged: signWith({ iss: issuer }),
+    signFor: signWith({ iss: issuer }),
     check: Buffer.isBuffer(secret)
       ? makeHmacCheck(signature, options)
       : await makePublicKeyCheck(secret.public, algorithm, type, options),
@@ -274,7 +294,7 @@ async function makePublicKeyCheck(
       allowedIss: issuer,
       ...(type !== 'access' && { allowedAud: audience }),
       checkTyp: TYP[type],
-      requiredClaims: ['iss', 'aud', 'sub', 'sid', 'jti', 'iat'],
+      requiredClaims: ['iss', 'aud', 'sub', 'jti', 'iat'],
       ignoreExpiration: true,
     },
   });
@@ -327,16 +347,25 @@ function makeSignature(algorithm: Algorithm, key: string | Buffer): (input: stri
   return (input) => sign(digest, Buffer.from(input), options).toString('base64url');
 }
 
-function isOf<Type extends PresentedType>(
-  identity: Identity,
-  types: readonly Type[],
-): identity is Identity<Type> {
-  return (types as readonly PresentedType[]).includes(identity.type);
+/** The identity in the claims of a user's token; null if they are not ours. */
+function identityOf<Type extends PresentedType>(claims: RawClaims, type: Type): Identity<Type> | null {
+  const identity = readClaims(claims, type);
+  if (!identity || typeof claims.aud !== 'string') return null;
+  if (type !== 'exchanged') return { ...identity, type };
+  const { sub: actor = '' } = (claims.act ?? {}) as { sub?: string };
+  return { ...identity, type, audience: claims.aud, actor };
+}
+
+function isOf<Each extends Kind>(
+  identity: Identity | ServiceBearer,
+  kinds: readonly Each[],
+): identity is OfKind<Each> & (Identity | ServiceBearer) {
+  return (kinds as readonly Kind[]).includes(identity.type);
 }
 
 /** The type of the keys that sign such tokens. */
-function keyTypeOf(type: PresentedType): TokenType {
-  return type === 'exchanged' ? 'access' : type;
+function keyTypeOf(kind: Kind): TokenType {
+  return kind === 'exchanged' || kind === 'service' ? 'access' : kind;
 }
 
 /** The codec for a token's header, by key id and type; the reason if there is none. */

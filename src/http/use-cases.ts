@@ -1,7 +1,8 @@
 import type { Exchange } from '../domain/access-tokens/exchange.ts';
 import type { Introspect } from '../domain/access-tokens/introspect.ts';
+import type { ServiceTokens } from '../domain/access-tokens/service-tokens.ts';
 import type { Verify } from '../domain/access-tokens/verify.ts';
-import type { ServiceClients } from '../domain/clients/authenticate.ts';
+import type { CheckAssertion, ServiceClients } from '../domain/clients/authenticate.ts';
 import type { EndToken, LogOut, RevokeToken } from '../domain/tokens/end-token.ts';
 import type { CreateLongLived } from '../domain/long-lived-tokens/create.ts';
 import type { LogIn } from '../domain/sessions/log-in.ts';
@@ -23,6 +24,7 @@ export interface UseCases {
   logOut: LogOut;
   refresh: Refresh;
   verify: Verify;
+  serviceTokens: ServiceTokens;
   endToken: EndToken;
   createLongLived: CreateLongLived;
   profile: Profile;
@@ -30,6 +32,7 @@ export interface UseCases {
   changeProfile: ChangeProfile;
   resetPassword: ResetPassword;
   clients: ServiceClients;
+  checkAssertion: CheckAssertion;
   listTokens: ListTokens;
   logOutEverywhere: LogOutEverywhere;
   createAccount: CreateAccount;

@@ -107,6 +107,21 @@ test('every command that changes something leaves one event, also if it is refus
   t.match(await run('client rotate billing'), { details: { step: 'add' } });
   t.match(await run('client rotate billing --again'), { details: { step: 'again' } });
   t.match(await run('client rotate billing --finish'), { details: { step: 'finish' } });
+  for (const action of ['roles', 'disable', 'enable', 'end-tokens']) {
+    const event = await run(`client ${action} billing${action === 'roles' ? ' reader' : ''}`);
+    t.match(event, { event: `client.${action}`, subject: { client_id: /^lkc_/ } });
+  }
+  const pair = '--issuer https://issuer.example --subject ada@example.com';
+  for (const [action, keys] of [
+    ['trust', false],
+    ['untrust', undefined],
+  ] as const)
+    t.match(await run(`client ${action} billing ${pair}`), {
+      event: `client.${action}`,
+      subject: { client_id: /^lkc_/ },
+      details: { issuer: 'https://issuer.example', subject: '[removed]', keys },
+    });
+  t.match(await run(`client trust billing ${pair} --jwks /none`), { details: { keys: true } });
   t.match(await run('client delete billing'), { event: 'client.delete' });
   t.match(await run('client delete ada@example.com'), { subject: { client_name: '[removed]' } });
   t.match(await run('keys add'), { event: 'keys.add', subject: { kid: String } });

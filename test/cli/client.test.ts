@@ -1,5 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'tap';
 import { parseClientCommand } from '../../src/cli/client.ts';
+import { testFolder } from '../support/folder.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
@@ -111,11 +115,98 @@ test('client prints the same for people', async (t) => {
   t.match(stdout, /^client_id {6}lkc_\S+\nclient_secret {2}lks_\S+\n.*not be shown again/);
   t.match(await run('list'), {
     code: 0,
-    stdout: /^shop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\tintrospect,revoke,revocations\n$/,
+    stdout:
+      /^name\tclient id\t.*\nshop front\tlkc_\S+\t1 secret\t\S+Z\tnever rotated\tintrospect,revoke,revocations\n$/,
   });
   t.match(await run('rotate', 'shop front'), { code: 0, stdout: /^client_secret {2}lks_/m });
   t.match(await run('list'), { stdout: /\t2 secrets\t/ });
   t.match(await run('delete', 'shop front'), { code: 0, stdout: 'deleted shop front\n' });
+});
+
+test('client replaces roles, ends tokens, disables and enables, and shows it', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await latchkey(['client', ...args, '--json'], { DATABASE_URL });
+    return { code, answer: JSON.parse(stdout || stderr) as { clients?: unknown; error?: string } };
+  };
+  const options = ['--roles', 'billing:read,x', '--may', 'introspect,call:orders'];
+  t.match(await run('create', 'shop', ...options), { code: 0 });
+  t.match((await run('list')).answer.clients, [
+    { rights: ['introspect', 'call:orders'], roles: ['billing:read', 'x'], version: 1, disabled_at: null },
+  ]);
+  t.match(await run('roles', 'shop', ''), { code: 0, answer: { roles: [], version: 1 } });
+  t.match(await run('end-tokens', 'shop'), { code: 0, answer: { version: 2 } });
+  t.match(await run('disable', 'shop'), { code: 0, answer: { version: 3, disabled_at: /Z$/ } });
+  const { stdout } = await latchkey(['client', 'list'], { DATABASE_URL });
+  t.match(stdout, /\bdisabled 20\d\d-/);
+  t.match(await run('enable', 'shop'), { code: 0, answer: { version: 3, disabled_at: null } });
+  for (const args of [
+    ['roles', 'other', 'x'],
+    ['end-tokens', 'other'],
+    ['disable', 'other'],
+    ['enable', 'other'],
+  ])
+    t.match(await run(...args), { code: 1, answer: { error: /no client has this name/ } });
+});
+
+test('client trusts workloads, says whose keys it replaces, and refuses what opens too much', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const folder = testFolder(t);
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const aFile = (name: string, jwk: object) => {
+    writeFileSync(join(folder, name), JSON.stringify({ keys: [jwk] }));
+    return join(folder, name);
+  };
+  const jwks = aFile('public.json', publicKey.export({ format: 'jwk' }));
+  const issuer = 'https://issuer.example';
+  const env = { DATABASE_URL, ISSUER: 'https://auth.example' };
+  const run = (...args: string[]) => latchkey(['client', ...args], env);
+  const trust = (name: string, subject: string, ...args: string[]) =>
+    run('trust', name, '--issuer', issuer, '--subject', subject, ...args);
+  for (const name of ['pay', 'shop']) await run('create', name);
+  t.match(await trust('shop', 'a'), {
+    code: 0,
+    stdout: /^may authenticate as a of \S+; replicas know at once\n$/,
+  });
+  t.match(await trust('pay', 'system:serviceaccount:pay:default'), {
+    code: 0,
+    stdout: /\nwarning: the pods of a namespace share the account "default"/,
+  });
+  t.match(await trust('pay', 'a'), { code: 1, stderr: /another client trusts this issuer and subject/ });
+  for (const [other, stderr] of [
+    [env.ISSUER, /is ISSUER/],
+    ['http://issuer.example', /http must be on loopback/],
+    ['spiffe://issuer.example', /give them with --jwks FILE/],
+  ] as const)
+    t.match(await run('trust', 'pay', '--issuer', other, '--subject', 'b'), { code: 2, stderr }, other);
+  for (const jwk of [privateKey.export({ format: 'jwk' }), { kty: 'oct', k: 'c2VjcmV0' }])
+    t.match(await trust('pay', 'b', '--jwks', aFile('secret.json', jwk)), {
+      code: 1,
+      stderr: /key 1 is private or symmetric/,
+    });
+  const isListed = async (keys_of_file: boolean) => {
+    const { stdout } = await run('list', '--json');
+    t.match(JSON.parse(stdout), {
+      clients: [{ name: 'pay' }, { name: 'shop', trusts: [{ issuer, subject: 'a', keys_of_file }] }],
+    });
+  };
+  await isListed(false);
+  const own = ['pay', '--issuer', 'lkc_1', '--subject', 'lkc_1'];
+  t.match(await run('trust', ...own, '--jwks', jwks), {
+    ...{ code: 0, stdout: 'may authenticate as lkc_1, its own issuer; replicas know at once\n' },
+  });
+  t.match(await run('list'), {
+    stdout: /^pay\t.*\ttrusts lkc_1, its own issuer \(keys of a file\)(\t|$)/m,
+  });
+  t.match(await run('untrust', ...own), { stdout: /^may not authenticate as lkc_1, its own issuer;/ });
+  t.match(await trust('pay', 'b', '--jwks', jwks), {
+    code: 0,
+    stdout: /\nThe keys of https:\/\/issuer\.example are now those of the file, also for shop\n/,
+  });
+  await isListed(true);
+  t.match(await run('list'), {
+    stdout: /^shop\t.*\ttrusts a of https:\/\/issuer\.example \(keys of a file\)$/m,
+  });
 });
 
 test('client answers bad usage with exit code 2, and an outage with 1 and no details of the database', async (t) => {
@@ -134,6 +225,12 @@ test('client answers bad usage with exit code 2, and an outage with 1 and no det
     ['allow', 'a'],
     ['allow', 'a', ''],
     ['allow', 'a', 'revoke', 'introspect'],
+    ['allow', 'a', 'call:'],
+    ['roles', 'a'],
+    ['roles', 'a', 'x,,y'],
+    ['roles', 'a', 'A'],
+    ['disable', 'a', 'b'],
+    ['end-tokens'],
   ])
     t.type(parseClientCommand(args, { again: false, finish: false }), 'string', args.join(' '));
   t.type(parseClientCommand(['rotate', 'a'], { again: true, finish: true }), 'string');

@@ -11,7 +11,8 @@ import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
-import { aServiceClient, basic } from '../support/service-client.ts';
+import { aServiceClient, basic, withRegistry } from '../support/service-client.ts';
+import { serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 
@@ -51,6 +52,8 @@ test('each refused token has the reason of the service, and the check that fails
     t.equal(found.reason, isElsewhere ? null : reason);
     const failed = Object.values(found.checks).filter((passes) => passes === false);
     t.equal(failed.length, isElsewhere ? 0 : 1, reason);
+    if (reason === 'unknown_key' || reason === 'signature')
+      t.equal(found.checks.issuer, null, 'an unproven issuer does not pass');
     const answer = (await verify(target, token)).json<{ reason: string }>();
     t.equal(answer.reason, reason, 'nothing has changed by the look');
   }
@@ -174,6 +177,35 @@ test('Redis decides, as at the service, if it has the state', skip, async (t) =>
   t.equal((await explain(good.access_token, { REDIS_PREFIX: 'none:' })).reason, 'superseded');
   await sql(databaseUrl, 'UPDATE users SET disabled_at = now() WHERE id = $1', [good.user.id]);
   t.match((await explain(good.access_token, { REDIS_PREFIX: 'none:' })).to_do, /user enable/);
+});
+
+test('a service token: its client, what ended it, and what to do', skip, async (t) => {
+  const { target, explain } = await anExplainedService(t);
+  const { databaseUrl } = target;
+  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders']);
+  const change = (work: Parameters<typeof withRegistry>[1]) => withRegistry(databaseUrl, work);
+  const token = await serviceToken(target, shop);
+  const client = { id: shop.clientId, name: 'shop' };
+  const good = await explain(token);
+  t.match(good, { reason: null, token: { type: 'service', audience: 'orders' }, client, user: null });
+  t.match(good.checks, { audience: true, client: true, session: null });
+  await change((registry) => registry.remove('orders'));
+  t.match(await explain(token), { reason: null }, 'its audience may have been deleted');
+  t.match(await explain(token, { DATABASE_URL: 'postgres://127.0.0.1:1/none' }), {
+    ...{ reason: 'unknown', checks: { expiry: true, client: null } },
+    client: { id: shop.clientId, name: null },
+  });
+
+  for (const [work, reason, toDo] of [
+    [(registry) => registry.allow('shop', []), 'right', /right call:orders now: latchkey client allow shop/],
+    [(registry) => registry.endTokens('shop'), 'revoked', /end-tokens or disable: it gets a new token/],
+    [(registry) => registry.disable('shop'), 'disabled', /latchkey client enable shop/],
+    [(registry) => registry.remove('shop'), 'gone', /was deleted/],
+  ] as [Parameters<typeof withRegistry>[1], string, RegExp][]) {
+    await change(work);
+    const found = await explain(token);
+    t.match(found, { reason, checks: { expiry: true, client: false }, to_do: toDo });
+  }
 });
 
 test('the command takes the token from standard input alone', skip, async (t) => {

@@ -19,6 +19,8 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
+import { aServiceClient, withRegistry } from '../support/service-client.ts';
+import { postAsService, serviceToken } from '../support/service-tokens.ts';
 import { until } from '../support/until.ts';
 
 /** A service on a database that can be reset to an earlier point; its Redis is not reset. */
@@ -145,6 +147,34 @@ test(
     t.equal((await recover()).code, 0);
     await serve(async (target) => {
       refused(t, await redeem(target, token), 401, 'invalid_reset_token');
+    });
+  },
+);
+
+test(
+  'recover ends service tokens, and new ones have a higher version than any before',
+  { skip: redisMissing },
+  async (t) => {
+    const { serve, backUp, restore, recover } = await aRestorableService(t);
+    const ISSUER = 'http://localhost:3000';
+    const { shop, ofBackup } = await serve(async (target) => {
+      const client = await aServiceClient(target.databaseUrl, 'shop', ['introspect']);
+      return { shop: client, ofBackup: await serviceToken(target, client, ISSUER) };
+    });
+    await backUp();
+    const lost = await serve(async (target) => {
+      await withRegistry(target.databaseUrl, (registry) => registry.endTokens('shop'));
+      return serviceToken(target, shop, ISSUER);
+    });
+    await restore();
+    t.equal((await recover()).code, 0);
+    await serve(async (target) => {
+      const next = await serviceToken(target, shop, ISSUER);
+      t.ok(Number(claimsOf(next).client_version) > 1000 + Number(claimsOf(lost).client_version));
+      const ask = (token: string) => postAsService(target, '/api/auth/introspect', token, { token: 'x' });
+      for (const over of [ofBackup, lost])
+        refused(t, await ask(over), 401, 'invalid_token', undefined, 'invalid_token');
+      t.equal((await ask(next)).statusCode, 200);
     });
   },
 );

@@ -47,7 +47,7 @@ test('user list shows accounts in pages, in the order of ids', async (t) => {
   });
   t.match(await list('--limit', '1', '--after', '4'), { users: [{ id: 5 }], next: null });
   const { stdout, audit } = await latchkey(['user', 'list', '--limit', '3'], { DATABASE_URL });
-  t.equal(stdout, '1\tu1\tAda\n2\tu2\tAda\n3\tu3\tAda\tdisabled\nmore: --after 3\n');
+  t.equal(stdout, 'id\tusername\tname\n1\tu1\tAda\n2\tu2\tAda\n3\tu3\tAda\tdisabled\nmore: --after 3\n');
   t.match(audit, [{ event: 'user.list', details: { shown: 3 } }]);
   t.notMatch(stdout, /@/);
   for (const words of [

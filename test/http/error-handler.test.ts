@@ -29,7 +29,7 @@ const PATHS: [path: string, allow: string][] = [
   ['/api/auth/llt/7', 'DELETE'],
   ['/api/auth/refresh', 'GET'],
   ['/api/auth/signup', 'POST'],
-  ['/api/auth/exchange', 'POST'],
+  ['/api/auth/token', 'POST'],
   ['/api/auth/introspect', 'POST'],
   ['/api/auth/revoke', 'POST'],
   ['/api/user', 'GET, PATCH'],

@@ -1,7 +1,9 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { test, type Test } from 'tap';
 import { aManager } from '../support/accounts.ts';
+import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp } from '../support/app.ts';
+import { verifyFor } from '../support/audiences.ts';
 import {
   anAccount,
   call,
@@ -12,10 +14,13 @@ import {
   signUp,
   verify,
 } from '../support/client.ts';
+import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { faultProxy, type Fault } from '../support/fault-proxy.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+import { aServiceClient, introspect, withRegistry } from '../support/service-client.ts';
+import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { workDone } from '../support/spy.ts';
 import { countRows, sql } from '../support/sql.ts';
 import { onEachStore } from '../support/stores.ts';
@@ -248,6 +253,52 @@ onEachStore('if PostgreSQL is down', async (t, env) => {
     });
   }
 });
+
+for (const fault of ['refuse', 'hang', 'vanish'] as const) {
+  test(
+    `if both stores are down (${fault}), services get tokens, and their tokens are checked`,
+    { skip: redisMissing },
+    async (t) => {
+      const redis = testRedis(t);
+      const [database, sessions] = [
+        await faultProxy(t, (await testDatabase(t)).url),
+        await faultProxy(t, redis.url),
+      ];
+      const ISSUER = 'https://auth.example';
+      const env = { ISSUER, REDIS_URL: sessions.url, REDIS_PREFIX: redis.prefix, DATABASE_TIMEOUT: '300' };
+      const target = await buildTestApp(t, { databaseUrl: database.url, env });
+      const orders = await aServiceClient(database.url, 'orders', ['introspect'], 'orders');
+      const shop = await aServiceClient(database.url, 'shop', ['introspect', 'call:orders']);
+      const issuer = await fakeIssuer(t, { audience: ISSUER });
+      await withRegistry(database.url, (clients) =>
+        clients.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
+      );
+      const assertion = {
+        client_assertion_type: JWT_BEARER,
+        client_assertion: await issuer.sign(),
+      };
+      const check = async () => {
+        const own = await serviceToken(target, null, ISSUER, assertion);
+        for (const token of [
+          await serviceToken(target, shop),
+          await serviceToken(target, null, 'orders', assertion),
+        ]) {
+          t.strictSame(await verifyFor(target, token), [200, 200, 200, 200]);
+          t.match((await introspect(target, orders, token)).json(), { active: true, sub: shop.clientId });
+        }
+        const byToken = await postAsService(target, '/api/auth/introspect', own, { token: own });
+        t.equal(byToken.statusCode, 200);
+      };
+      await check();
+      for (const proxy of [database, sessions]) proxy.set(fault);
+      await issuer.stop();
+      await check();
+      const rotated = await askServiceToken(target, { ...shop, secret: 'lks_new' });
+      refused(t, rotated, 503, 'unavailable', undefined, 'temporarily_unavailable');
+      for (const proxy of [database, sessions]) proxy.set('pass');
+    },
+  );
+}
 
 async function hashOf(databaseUrl: string): Promise<string | undefined> {
   const rows = await sql<{ hash: string }>(

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { test, type Test } from 'tap';
 import {
-  CLIENT_REFUSALS,
   LOGIN_REFUSALS,
   REFUSAL_REASONS,
   SESSION_REFUSALS,
   TOKEN_REFUSALS,
   type BearerRefusal,
+  type ClientRefusal,
 } from '../../src/domain/refusal-reasons.ts';
+import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { exchange } from '../support/audiences.ts';
 import { anAccount, call, claimsOf, headerOf, signUp, verify } from '../support/client.ts';
@@ -18,7 +19,8 @@ import { codeOf, readTable } from '../support/markdown.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
-import { aServiceClient, basic, introspect, revoke } from '../support/service-client.ts';
+import { aServiceClient, basic, introspect, revoke, withRegistry } from '../support/service-client.ts';
+import { askServiceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
 import { forge } from '../support/tokens.ts';
 import '../support/watch-leaks.ts';
@@ -101,20 +103,24 @@ test(
 test('the reason why a service is refused is logged and counted', async (t) => {
   const target = await buildTestApp(t);
   const client = await aServiceClient(target.databaseUrl, 'billing', ['revoke']);
-  const attempts: Record<(typeof CLIENT_REFUSALS)[number], Record<string, string>> = {
+  const disabled = await aServiceClient(target.databaseUrl, 'disabled', ['introspect']);
+  await withRegistry(target.databaseUrl, (registry) => registry.disable('disabled'));
+  const attempts: Record<Exclude<ClientRefusal, 'assertion' | 'client_id'>, Record<string, string>> = {
     missing: {},
     malformed: { authorization: 'Basic %' },
     unknown: basic({ ...client, clientId: 'lkc_other' }),
     secret: basic({ ...client, secret: 'lks_other' }),
+    disabled: basic(disabled),
   };
   const ask = (headers: Record<string, string>) =>
     call(target, 'POST /api/auth/introspect', {
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
       payload: 'token=x',
     });
-  for (const reason of CLIENT_REFUSALS) {
-    t.match((await ask(attempts[reason])).json(), { code: 'invalid_client', reason });
-    t.match(lastLine(target), { code: 'invalid_client', reason });
+  for (const [reason, headers] of Object.entries(attempts)) {
+    t.match((await ask(headers)).json(), { code: 'invalid_client', reason });
+    const known = { secret: client.clientId, disabled: disabled.clientId }[reason];
+    t.match(lastLine(target), { code: 'invalid_client', reason, clientId: known });
     t.equal(await counted(target, { code: 'invalid_client', reason }), 1);
   }
   t.match((await ask(basic(client))).json(), { code: 'right_missing', reason: 'introspect' });
@@ -160,10 +166,15 @@ test('a limit is named with a hash of whom it limits', async (t) => {
 
 test('in production no answer has a reason', async (t: Test) => {
   const target = await buildTestApp(t, {
-    override: (options) => ({ ...options, settings: { ...options.settings, showsReasons: false } }),
+    override: (options) => ({ ...options, settings: { ...options.settings, production: true } }),
   });
   const response = await verify(target, 'x');
   refused(t, response, 401, 'invalid_token');
   t.notOk('reason' in response.json<object>());
   t.match(lastLine(target), { reason: 'malformed' });
+  const form = { client_assertion_type: JWT_BEARER, client_assertion: 'x' };
+  const asserted = await askServiceToken(target, null, 'orders', form);
+  refused(t, asserted, 401, 'invalid_client', undefined, 'invalid_client');
+  t.notOk('reason' in asserted.json<object>());
+  t.match(lastLine(target), { reason: 'assertion' });
 });

@@ -3,11 +3,18 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
+import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { audienceClients, exchange, exchanged } from '../support/audiences.ts';
 import { call, createLongLived, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
 import { parseExposition } from '../support/exposition.ts';
+import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
+import { aServiceClient, introspect, withRegistry } from '../support/service-client.ts';
+import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
+
+/** By default. */
+const ISSUER = 'http://localhost:3000';
 
 /** Background work adds to a try now and then, so the smallest count of a few tries is the request's own. */
 const TRIES = 5;
@@ -116,7 +123,9 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     { redis: 1, postgres: 0 },
     'refresh',
   );
-  await audienceClients(target.databaseUrl);
+  const { orders } = await audienceClients(target.databaseUrl);
+  const shop = await aServiceClient(target.databaseUrl, 'shop', ['introspect', 'call:orders']);
+  await serviceToken(target, shop);
   await exchanged(target, (await pair()).access_token);
   t.strictSame(
     await trafficOf(pair, ({ access_token: token }) => exchange(target, token)),
@@ -131,6 +140,41 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     { redis: 1, postgres: 0 },
     'verify for an audience',
   );
+  const none = { redis: 0, postgres: 0 };
+  const ask = () => askServiceToken(target, shop);
+  t.strictSame(await trafficOf(() => Promise.resolve(), ask), none, 'a service token');
+  t.strictSame(
+    await trafficOf(
+      () => serviceToken(target, shop),
+      (token) => call(target, 'GET /api/auth/verify?audience=orders', { token }),
+    ),
+    none,
+    'verify of a service token',
+  );
+  t.strictSame(
+    await trafficOf(
+      () => serviceToken(target, shop),
+      (token) => introspect(target, orders, token),
+    ),
+    none,
+    'introspection of a service token',
+  );
+  t.strictSame(
+    await trafficOf(
+      () => serviceToken(target, shop, ISSUER),
+      (token) => postAsService(target, '/api/auth/introspect', token, { token: 'x' }),
+    ),
+    none,
+    'a service token as bearer',
+  );
+  const issuer = await fakeIssuer(t, { audience: ISSUER });
+  await withRegistry(target.databaseUrl, (registry) =>
+    registry.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
+  );
+  const byAssertion = (client_assertion: string) =>
+    askServiceToken(target, null, ISSUER, { client_assertion_type: JWT_BEARER, client_assertion });
+  await byAssertion(await issuer.sign());
+  t.strictSame(await trafficOf(() => issuer.sign(), byAssertion), none, 'an assertion');
   t.strictSame(await trafficOf(used, by('GET /api/user')), { redis: 2, postgres: 1 }, 'profile');
   t.strictSame(await trafficOf(used, by('DELETE /api/auth')), { redis: 2, postgres: 2 }, 'logout');
 });

@@ -16,8 +16,8 @@ export interface Apache {
 }
 
 /**
- * Apache with mod_oauth2 in front of a file. The directives configure how it checks tokens.
- * @param directives of mod_oauth2.
+ * Apache with mod_oauth2 in front of a file.
+ * @param directives how it checks tokens, and which of them it requires.
  */
 export async function startApache(t: Test, directives: string): Promise<Apache> {
   const folder = testFolder(t);
@@ -45,9 +45,7 @@ export async function startApache(t: Test, directives: string): Promise<Apache> 
       Require all denied
     </Directory>
     <Location /protected.txt>
-      AuthType oauth2
       ${directives}
-      Require valid-user
     </Location>
     `,
   );

@@ -24,7 +24,7 @@ export function exchange(
   other: Record<string, string> = {},
 ): Promise<LightMyRequestResponse> {
   const headers: Record<string, string> = by ? {} : bearer(subject);
-  return postForm(target, '/api/auth/exchange', by, exchangeForm(subject, audience, other), headers);
+  return postForm(target, '/api/auth/token', by, exchangeForm(subject, audience, other), headers);
 }
 
 /** The token of a successful exchange. */

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import prettier from 'prettier';
-import { EntrySchema, toEntry } from '../../src/domain/audit/entry.ts';
+import { EntrySchema } from '../../src/domain/audit/entry.ts';
 import { EVENTS, type AuditEvent, type Definition, type EventName } from '../../src/domain/audit/event.ts';
 import { NO_REQUEST, type Sourced } from '../../src/domain/audit/source.ts';
+import { toEntry } from '../../src/domain/audit/to-entry.ts';
 import { detailsOf } from './audit-schema.ts';
 import { ROOT } from './documents.ts';
 
@@ -137,7 +138,7 @@ export function exampleOf(name: EventName) {
   const event = { event: name, ...Object.fromEntries(values) } as AuditEvent;
   const isUnasked = actor === 'operator' || name.startsWith('key.');
   const self = { name: 'deploy', host: 'ops-1' };
-  return toEntry(event, isUnasked ? NO_REQUEST : CALLER, Date.UTC(2026, 10, 22, 12), self);
+  return toEntry(EVENTS[name], event, isUnasked ? NO_REQUEST : CALLER, Date.UTC(2026, 10, 22, 12), self);
 }
 
 function table(head: string, rows: readonly string[]): string {

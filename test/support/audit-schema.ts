@@ -1,8 +1,9 @@
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { Test } from 'tap';
-import { ENVELOPE_FIELDS, EntrySchema, snakeCase } from '../../src/domain/audit/entry.ts';
+import { EntrySchema } from '../../src/domain/audit/entry.ts';
 import { EVENTS, type Definition, type EventName } from '../../src/domain/audit/event.ts';
+import { ENVELOPE_FIELDS, snakeCase } from '../../src/domain/audit/to-entry.ts';
 
 interface FieldSchema {
   type?: string;

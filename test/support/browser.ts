@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chromium, type Page } from 'playwright-core';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { toolsMissing } from './tools.ts';
 
@@ -23,20 +23,34 @@ export interface Watched {
   complaints: string[];
 }
 
-/** A page in Debian's Chromium with a new profile, closed after the test. @param origin the only allowed origin. */
-export async function openPage(t: Test, origin: string): Promise<Watched> {
+/**
+ * Debian's Chromium with a new profile, closed after the test.
+ * @param ignoreDefaultArgs flags of Playwright to leave out
+ */
+export async function openProfile(t: Test, ignoreDefaultArgs: string[] = []): Promise<BrowserContext> {
   const profile = mkdtempSync(join(tmpdir(), 'latchkey-chromium-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: '/usr/bin/chromium',
     headless: true,
     args: FLAGS,
+    ignoreDefaultArgs,
     viewport: { width: 1280, height: 900 },
   });
   t.teardown(async () => {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
   });
-  const page = await context.newPage();
+  return context;
+}
+
+/** A page in a new profile. @param origin the only allowed origin. */
+export async function openPage(t: Test, origin: string): Promise<Watched> {
+  const context = await openProfile(t);
+  return watch(await context.newPage(), origin);
+}
+
+/** Also for another tab of the profile. */
+export async function watch(page: Page, origin: string): Promise<Watched> {
   const complaints: string[] = [];
   page.setDefaultTimeout(0);
   page.on('pageerror', (error) => complaints.push(`error: ${error.message}`));

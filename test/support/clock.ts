@@ -1,3 +1,4 @@
+import type { Test } from 'tap';
 import type { Clock } from '../../src/domain/clock.ts';
 
 /** A clock that the test moves. Wall time and monotonic time move together. */
@@ -21,4 +22,19 @@ export function aClock() {
   };
   let asked = 0;
   return clock satisfies Clock;
+}
+
+/** Moves both clocks of this process: everything in the app reads them. */
+export function aMovedClock(t: Test): (ms: number) => void {
+  const [now, monotonic] = [Date.now, performance.now.bind(performance)];
+  let shift = 0;
+  Date.now = () => now() + shift;
+  performance.now = () => monotonic() + shift;
+  t.teardown(() => {
+    Date.now = now;
+    performance.now = monotonic;
+  });
+  return (ms) => {
+    shift += ms;
+  };
 }

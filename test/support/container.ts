@@ -32,8 +32,11 @@ export async function buildImage(folder: string, image: string): Promise<void> {
   if (code !== 0) throw new Error(`the image was not built:\n${output}`);
 }
 
-/** Podman with runc: its default runtime does not start where cgroups are mixed, as inside another container. */
-export function containers(t: Test, image: string): Containers {
+/**
+ * Podman with runc: its default runtime does not start where cgroups are mixed, as inside another container.
+ * @param store a folder for its images, if it must not see this machine’s
+ */
+export function podmanEnvironment(t: Test, store?: string): NodeJS.ProcessEnv {
   const folder = testFolder(t);
   const config = join(folder, 'containers.conf');
   writeFileSync(
@@ -47,7 +50,16 @@ export function containers(t: Test, image: string): Containers {
       'events_logger="file"',
     ].join('\n'),
   );
-  const env = bareEnvironment({ CONTAINERS_CONF: config, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR });
+  const { XDG_RUNTIME_DIR } = process.env;
+  if (store === undefined) return bareEnvironment({ CONTAINERS_CONF: config, XDG_RUNTIME_DIR });
+  const storage = join(folder, 'storage.conf');
+  // vfs mounts nothing, so the folder can be removed.
+  const places = [`graphroot="${store}/images"`, `runroot="${store}/run"`];
+  writeFileSync(storage, ['[storage]', 'driver="vfs"', ...places].join('\n'));
+  return bareEnvironment({ CONTAINERS_CONF: config, CONTAINERS_STORAGE_CONF: storage, XDG_RUNTIME_DIR });
+}
+
+export function containers(t: Test, image: string, env = podmanEnvironment(t)): Containers {
   const podman = (...args: string[]) =>
     ended(spawn('podman', args, { env, stdio: ['ignore', 'pipe', 'pipe'] }));
   return {
@@ -63,7 +75,8 @@ function bash(args: string[]): Promise<Ended> {
   return ended(spawn('bash', args, { stdio: ['ignore', 'pipe', 'pipe'] }));
 }
 
-function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ended> {
+/** Waits for the end of a program, and reads what it prints. */
+export function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ended> {
   let output = '';
   const read = (chunk: Buffer) => {
     output += chunk.toString();

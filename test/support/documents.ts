@@ -7,8 +7,36 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 export const DOCUMENTS = [
   'README.md',
   'packages/verifier/README.md',
-  ...['api', 'integrating', 'installing', 'keys', 'operating', 'configuration', 'observability'],
-  ...['threat-model', 'asvs', 'audit', 'runbook', 'rotation', 'migrations', 'glossary', 'dependencies'],
+  'packages/agent/README.md',
+  'packages/client/README.md',
+  'packages/load/README.md',
+  ...[
+    'api',
+    'integrating/node',
+    'integrating/any-language',
+    'integrating/proxies',
+    'clients',
+    'integrating/browsers-and-apps',
+    'integrating/feed',
+    'workload-identity',
+    'installing',
+    'keys',
+    'operating',
+    'configuration',
+    'observability',
+  ],
+  ...[
+    'threat-model',
+    'asvs',
+    'audit',
+    'runbook',
+    'rotation',
+    'migrations',
+    'upgrading',
+    'releasing',
+    'glossary',
+    'dependencies',
+  ],
   ...['load-testing', 'scaling', 'benchmarks', 'README'],
   ...['CONTRIBUTING.md', 'SECURITY.md'],
 ].map((name) => (name.endsWith('.md') ? name : `docs/${name}.md`));
@@ -24,7 +52,8 @@ export function allDocuments(): string[] {
       .map((name) => join(folder, String(name)))
       .filter((name) => name.endsWith('.md'));
   const atTop = readdirSync(ROOT).filter((name) => name.endsWith('.md'));
-  return [...atTop, 'packages/verifier/README.md', ...below('docs'), ...below('k8s')];
+  const packages = ['verifier', 'agent', 'client', 'load'].map((name) => `packages/${name}/README.md`);
+  return [...atTop, ...packages, ...below('docs'), ...below('examples'), ...below('k8s'), ...below('charts')];
 }
 
 /** Why a shell block may be marked as not run, and what such a block must contain. */
@@ -35,5 +64,6 @@ export const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'needs Kubernetes': /^kubectl /m,
   'needs an audit trail': /"\$AUDIT"/,
   'needs a host of your own': /^useradd /m,
+  'needs a release': /SHA256SUMS|^podman load /m,
   'needs your stores': /\.internal\b|\b10\.0\.0\.\d/,
 };

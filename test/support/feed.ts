@@ -14,8 +14,11 @@ export async function published(feed: Pick<RevocationFeed, 'read'>): Promise<str
   return (events ?? []).map(eventText);
 }
 
-/** `7/11` for token 11 of user 7, `7<=90` for all tokens of user 7 up to 90, `7@3` for version 3 of user 7. */
+/**
+ * `7/11` for token 11 of user 7, `7<=90` for all tokens of user 7 up to 90, `changed 7@3` for version 3 of user 7.
+ */
 export function eventText(event: FeedEvent): string {
-  if (event.type === 'user_changed') return `${event.userId}@${event.version}`;
-  return event.type === 'revoked' ? `${event.userId}/${event.tokenId}` : `${event.userId}<=${event.before}`;
+  if (event.type === 'revoked') return `${event.userId}/${event.tokenId}`;
+  if (event.type === 'user_revoked') return `${event.userId}<=${event.before}`;
+  return `${event.type.replace('user_', '')} ${event.userId}@${event.version}`;
 }

@@ -11,7 +11,6 @@ import { startServerProcess } from './server-process.ts';
  * @returns the URL of the database through HAProxy.
  */
 export async function startHaproxy(t: Test, servers: readonly string[]): Promise<{ url: string }> {
-  const folder = testFolder(t);
   const port = await freePort();
   const url = new URL(servers[0] ?? '');
   const state = `http://127.0.0.1:${await freePort()}`;
@@ -40,13 +39,43 @@ export async function startHaproxy(t: Test, servers: readonly string[]): Promise
       monitor-uri /
       monitor fail unless { nbsrv(postgres) eq 1 }
   `;
-  const file = join(folder, 'haproxy.cfg');
-  writeFileSync(file, config.replace(/^ +/gm, ''));
   url.port = String(port);
-  await startServerProcess(t, ['haproxy', '-q', '-db', '-f', file], {
-    answers: async () => (await fetch(state).catch(() => null))?.status === 200,
-  });
+  await run(t, config, state, 200);
   return { url: url.href };
+}
+
+/**
+ * Starts an HAProxy that checks tokens.
+ * @param frontend listens at :8080 and passes requests on to the backend `orders`.
+ * @param application where the backend is.
+ */
+export async function startHttpHaproxy(
+  t: Test,
+  frontend: string,
+  application: string,
+): Promise<{ url: string }> {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const config = `
+    defaults
+      mode http
+      timeout connect 5s
+      timeout client 5s
+      timeout server 5s
+    ${frontend.replace('bind :8080', `bind ${new URL(url).host}`)}
+    backend orders
+      server application ${new URL(application).host}
+  `;
+  await run(t, config, url, 401);
+  return { url };
+}
+
+/** @param status what it answers at `url` once it is ready. */
+async function run(t: Test, config: string, url: string, status: number): Promise<void> {
+  const file = join(testFolder(t), 'haproxy.cfg');
+  writeFileSync(file, config.replace(/^ +/gm, ''));
+  await startServerProcess(t, ['haproxy', '-q', '-db', '-f', file], {
+    answers: async () => (await fetch(url).catch(() => null))?.status === status,
+  });
 }
 
 // PostgreSQL's messages (its manual, "Message Formats") in hexadecimal.

@@ -36,9 +36,14 @@ export async function startContainer(
 }
 
 /** Resolves once the container's service is ready. @throws Error with its log if it ended. */
-export async function containerReady(engine: Containers, id: string, opsPort: number): Promise<void> {
+export async function containerReady(
+  engine: Containers,
+  id: string,
+  opsPort: number,
+  host = '127.0.0.1',
+): Promise<void> {
   await until(async () => {
-    const answer = await fetch(`http://127.0.0.1:${opsPort}/health/ready`).catch(() => null);
+    const answer = await fetch(`http://${host}:${opsPort}/health/ready`).catch(() => null);
     if (answer?.status === 200) return true;
     const { output } = await engine.podman('inspect', '--format', '{{.State.Running}}', id);
     if (output.trim() !== 'true') throw new Error((await engine.podman('logs', id)).output);

@@ -1,5 +1,11 @@
 import type { ClientStore } from '../../src/domain/clients/ports.ts';
-import { TwoSecretsError, type ServiceClient } from '../../src/domain/clients/service-client.ts';
+import type { ClientTrust, PublicJwks } from '../../src/domain/clients/assertion.ts';
+import {
+  MAX_TRUSTS,
+  TrustRefusedError,
+  TwoSecretsError,
+  type ServiceClient,
+} from '../../src/domain/clients/service-client.ts';
 
 /** Registered services in a map. Passes the same contract as the PostgreSQL store (test/contract/client-store.ts). */
 export function makeMemoryClientStore(): ClientStore {
@@ -11,13 +17,26 @@ export function makeMemoryClientStore(): ClientStore {
     clients.set(name, changed);
     return Promise.resolve(changed);
   };
+  const keys = new Map<string, PublicJwks>();
+  const issuers = () =>
+    new Map(
+      [...clients.values()]
+        .flatMap(({ trusts }) => trusts)
+        .map(({ issuer }): [string, PublicJwks | null] => [issuer, keys.get(issuer) ?? null]),
+    );
+  const dropUntrusted = () => {
+    for (const issuer of keys.keys()) if (!issuers().has(issuer)) keys.delete(issuer);
+  };
   return {
     list: () => Promise.resolve([...clients.values()].sort((a, b) => (a.name < b.name ? -1 : 1))),
     add(client) {
       const { name, audience } = client;
       const isTaken = [...clients.values()].some((other) => audience !== null && other.audience === audience);
       if (clients.has(name) || isTaken) return Promise.resolve(false);
-      clients.set(client.name, { ...client, previousHash: null, rotatedAt: null });
+      clients.set(client.name, {
+        ...client,
+        ...{ previousHash: null, rotatedAt: null, version: 1, disabledAt: null, trusts: [] },
+      });
       return Promise.resolve(true);
     },
     rotate: async (name, secretHash, { at, again }) => {
@@ -31,6 +50,35 @@ export function makeMemoryClientStore(): ClientStore {
     },
     finishRotation: (name) => change(name, (client) => ({ ...client, previousHash: null })),
     allow: (name, rights) => change(name, (client) => ({ ...client, rights })),
-    remove: (name) => Promise.resolve(clients.delete(name)),
+    setRoles: (name, roles) => change(name, (client) => ({ ...client, roles })),
+    endTokens: (name) => change(name, (client) => ({ ...client, version: client.version + 1 })),
+    disable: (name, at) =>
+      change(name, (client) =>
+        client.disabledAt === null ? { ...client, disabledAt: at, version: client.version + 1 } : client,
+      ),
+    enable: (name) => change(name, (client) => ({ ...client, disabledAt: null })),
+    trust: async (name, trust, jwks) => {
+      const isSame = (other: ClientTrust) => other.issuer === trust.issuer && other.subject === trust.subject;
+      const owner = [...clients.values()].find(({ trusts }) => trusts.some(isSame));
+      const client = clients.get(name);
+      if (!client) return null;
+      const others = client.trusts.filter((each) => !isSame(each));
+      if (others.length >= MAX_TRUSTS) throw new TrustRefusedError('full');
+      if (owner && owner !== client) throw new TrustRefusedError('taken');
+      if (jwks) keys.set(trust.issuer, jwks);
+      return change(name, () => ({ ...client, trusts: [...others, trust] }));
+    },
+    untrust: async (name, { issuer, subject }) => {
+      const kept = (each: ClientTrust) => each.issuer !== issuer || each.subject !== subject;
+      const client = await change(name, (known) => ({ ...known, trusts: known.trusts.filter(kept) }));
+      dropUntrusted();
+      return client;
+    },
+    issuers: () => Promise.resolve(issuers()),
+    remove: (name) => {
+      const isRemoved = clients.delete(name);
+      dropUntrusted();
+      return Promise.resolve(isRemoved);
+    },
   };
 }

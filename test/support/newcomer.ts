@@ -10,7 +10,7 @@ import { readBlocks, type Block } from './markdown.ts';
 import { until } from './until.ts';
 
 /** The ports in the documents. Each is replaced by a free one, because it may be in use here. */
-const PORTS = ['3000', '9464', '4000'];
+const PORTS = ['3000', '9464', '4000', '4181', '4182'];
 
 /**
  * npm without a registry: an install links to the packages that `npm ci` has installed in this checkout, and a packed
@@ -26,9 +26,14 @@ case $1 in
       case $name in
         -*) ;;
         *.tgz)
-          mkdir -p node_modules/@latchkey/verifier
-          tar -xzf "$name" --strip-components=1 -C node_modules/@latchkey/verifier
-          ln -s "$modules" node_modules/@latchkey/verifier/node_modules
+          package=$(sed -E 's/.*latchkey-([a-z]+).*/\\1/' <<< "$name")
+          mkdir -p "node_modules/@latchkey/$package" node_modules/.bin
+          tar -xzf "$name" --strip-components=1 -C "node_modules/@latchkey/$package"
+          if [ "$package" = verifier ]; then ln -s "$modules" node_modules/@latchkey/verifier/node_modules; fi
+          if [ "$package" = agent ]; then
+            chmod +x node_modules/@latchkey/agent/dist/main.js
+            ln -s ../@latchkey/agent/dist/main.js node_modules/.bin/latchkey-agent
+          fi
           ;;
         *) mkdir -p node_modules && ln -s "$modules/$name" "node_modules/$name" ;;
       esac
@@ -80,6 +85,8 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
     PATH: `${join(scratch, 'bin')}:${process.env.PATH ?? ''}`,
     PORT: ports.get('3000'),
     OPS_PORT: ports.get('9464'),
+    AGENT_LISTEN: `127.0.0.1:${ports.get('4181')}`,
+    AGENT_OPS_LISTEN: `127.0.0.1:${ports.get('4182')}`,
   };
   const terminals: ChildProcess[] = [];
   let log = '';
@@ -148,9 +155,9 @@ function copyProject(folder: string): string {
     copyFileSync(join(ROOT, name), join(folder, name));
   }
   // Keeps times to the nanosecond: the build compares them. Node's own copy rounds them.
-  const copy =
-    'cp -a dist "$1" && cp -a src/generated "$1/src" && cp -a packages/verifier/dist "$1/packages/verifier"';
-  const { status } = spawnSync('bash', ['-c', copy, 'copy', folder], { cwd: ROOT, stdio: 'inherit' });
+  const copy = `cp -a dist "$1" && cp -a src/generated "$1/src"
+    for package in packages/*; do cp -a "$package/dist" "$1/$package"; done`;
+  const { status } = spawnSync('bash', ['-ec', copy, 'copy', folder], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) throw new Error('the build cannot be copied');
   return folder;
 }

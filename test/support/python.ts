@@ -3,11 +3,11 @@ import { skipReason } from './environment.ts';
 import { PYTHON_MODULES } from './tools.ts';
 
 /** Debian's packages belong to Debian's interpreter, which may not be the first in PATH. */
-const PATH = `/usr/bin:${process.env.PATH ?? ''}`;
+export const PYTHON_PATH = `/usr/bin:${process.env.PATH ?? ''}`;
 
 /** Runs Python and waits for it. @param modules a folder with more modules. */
 export function python(args: string[], { input = '', modules = '' } = {}) {
-  const env = { PATH, PYTHONDONTWRITEBYTECODE: '1', ...(modules && { PYTHONPATH: modules }) };
+  const env = { PATH: PYTHON_PATH, PYTHONDONTWRITEBYTECODE: '1', ...(modules && { PYTHONPATH: modules }) };
   return spawnSync('python3', args, { env, input, encoding: 'utf8' });
 }
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
-import type { BearerRefusal } from '../../src/domain/refusal-reasons.ts';
+import type { UserTokenRefusal } from '../../src/domain/refusal-reasons.ts';
 import { makeTokenKeys } from '../../src/infra/redis/token-states.ts';
 import { exchanged } from './audiences.ts';
 import { call, claimsOf, headerOf, pairOf, refresh, signUp, type Pair } from './client.ts';
@@ -11,7 +11,7 @@ import { aServiceClient } from './service-client.ts';
 import { forge } from './tokens.ts';
 
 /** Makes a token that is refused for one reason, as an access token. The use of a `reused` one ends that state. */
-export type RefusedTokens = Record<BearerRefusal, () => Promise<string> | string>;
+export type RefusedTokens = Record<UserTokenRefusal, () => Promise<string> | string>;
 
 /** A service on Redis, with a way to make a token for each reason. */
 export async function aServiceThatRefuses(t: Test, settings: Environment = {}) {

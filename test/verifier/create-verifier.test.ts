@@ -5,16 +5,27 @@ import { test, type Test } from 'tap';
 import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { createVerifier, makeVerifier } from '../../packages/verifier/src/create-verifier.ts';
 import type { VerifierOptions } from '../../packages/verifier/src/options.ts';
+import type { TokenType } from '../../packages/verifier/src/verified-token.ts';
 import { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { listen } from '../support/listen.ts';
 import { collectGarbage } from '../support/collect-garbage.ts';
 import { deferred } from '../support/deferred.ts';
-import { activeAnswer, fakeLatchkey, longLived, type FakeLatchkey } from '../support/fake-latchkey.ts';
+import {
+  activeAnswer,
+  fakeLatchkey,
+  longLived,
+  ofService,
+  type FakeLatchkey,
+} from '../support/fake-latchkey.ts';
 import { until } from '../support/until.ts';
 
 /** A verifier whose clock is the real one plus what the test adds. */
-function verifierOf(t: Test, { url, client }: FakeLatchkey, overrides: Partial<VerifierOptions> = {}) {
+function verifierOf<Accepted extends TokenType = 'access' | 'llt'>(
+  t: Test,
+  { url, client }: FakeLatchkey,
+  overrides: Partial<VerifierOptions<Accepted>> = {},
+) {
   let ahead = 0;
   const errors: Error[] = [];
   const verifier = makeVerifier(
@@ -55,6 +66,7 @@ test('verifies locally, and refuses tokens that the feed names', async (t) => {
   t.ok(verifier.staleness() < Infinity);
   const [mine, another] = [await fake.sign(), await fake.sign({ sid: 12 })];
   t.match(await verifier.verify(mine), { userId: 7, sid: 11, tokenType: 'access', claims: { sid: 11 } });
+  t.equal(verifier.cachedTokens(), 1);
   fake.publish('revoked', { token: 11, user: 7 });
   await until(async () => (await outcome(mine)) === 'invalid_token');
   t.equal(await outcome(another), 'good');
@@ -273,6 +285,55 @@ test('after a lost epoch, no request from before the snapshot tells the roles', 
   t.equal(introspections(fake), 2);
 });
 
+test('tells the service of users, one event after the other', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.publish('user_deleted', { user: 6, version: 1 });
+  const told: string[] = [];
+  const first = deferred<null>();
+  const { verifier } = verifierOf(t, fake, {
+    onUser: async ({ type, userId, version }) => {
+      told.push(`${type} ${userId}@${version}`);
+      if (told.length === 1) await first.promise;
+    },
+  });
+  await verifier.ready();
+  for (const type of ['created', 'changed', 'disabled', 'enabled'])
+    fake.publish(`user_${type}`, { user: 7, version: 2 });
+  fake.loseStream();
+  await until(() => told.length > 0);
+  await sleep(200);
+  t.strictSame(told, ['deleted 6@1'], 'from the first snapshot');
+  first.resolve(null);
+  await until(() => told.length === 8);
+  t.strictSame(told.slice(1), [
+    ...['created 7@2', 'changed 7@2', 'disabled 7@2', 'enabled 7@2'],
+    ...['deleted 6@1', 'disabled 7@2', 'enabled 7@2'],
+  ]);
+});
+
+test('a listener that fails is reported and stops nothing', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const told: number[] = [];
+  const { verifier, errors, outcome } = verifierOf(t, fake, {
+    onUser: ({ userId }) => {
+      told.push(userId);
+      if (userId === 7) throw new TypeError('a name');
+      return userId === 8 ? Promise.reject(new RangeError('a name')) : null;
+    },
+  });
+  await verifier.ready();
+  for (const user of [7, 7, 8, 9, 7]) fake.publish('user_created', { user, version: 0 });
+  fake.publish('revoked', { token: 11, user: 7 });
+  const token = await fake.sign();
+  await until(async () => (await outcome(token)) === 'invalid_token' && told.length === 5);
+  await until(() => errors.length === 3);
+  t.strictSame(
+    errors.map(({ message }) => message),
+    ['onUser failed (TypeError)', 'onUser failed (RangeError)', 'onUser failed (TypeError)'],
+  );
+  t.match(errors[0], { reason: 'fault' });
+});
+
 test('a long-lived token that was revoked long ago is not accepted at first sight', async (t) => {
   const fake = await fakeLatchkey(t);
   const { verifier, outcome } = verifierOf(t, fake, { whenStale: 'accept' });
@@ -373,10 +434,12 @@ test('says once which option may be wrong, as long as no token was good', async 
   t.match(errors, [
     {
       ...{ code: 'invalid_token', reason: 'audience', expected: 'latchkey', found: 'billing' },
-      message: /^no token has been good so far, check `audience`: expected latchkey, found billing$/,
+      option: 'audience',
+      message:
+        /^no token has been good so far, check `audience`: it is latchkey, and the token is for billing$/,
     },
-    { reason: 'unknown_key', message: /check `url`/ },
-    { reason: 'issuer', message: /, found \(not shown\)$/ },
+    { reason: 'unknown_key', option: 'url', message: /check `url`/ },
+    { reason: 'issuer', option: 'issuer', message: /: it is http.*, and the token is of \(not shown\)$/ },
   ]);
   t.equal(errors.length, 3);
   t.equal(await outcome(await fake.sign()), 'good');
@@ -422,8 +485,8 @@ test('ready names a missing right and another issuer', async (t) => {
   t.equal(await outcome(await fake.sign(...longLived(12))), 'unavailable');
   t.equal(errors.length, 1);
   await t.resolves(
-    verifierOf(t, fake, { whenStale: 'refuse', longLived: { accept: false } }).verifier.ready(),
-    'without long-lived tokens it never introspects',
+    verifierOf(t, fake, { whenStale: 'refuse', accept: ['access'] }).verifier.ready(),
+    'with access tokens only it never introspects',
   );
   fake.refusals.set('/api/auth/introspect', 503);
   await t.resolves(verifierOf(t, fake).verifier.ready(), 'an outage is no mistake');
@@ -504,10 +567,11 @@ test('started while Latchkey is down: unavailable and not ready, and both end', 
     verifierOf(t, fake, { whenStale }),
   );
   for (const { verifier, refusal } of verifiers) {
-    t.match(await refusal(token), { code: 'unavailable', reason: 'unreachable' });
+    t.match(await refusal(token), { code: 'unavailable', reason: 'unreachable', option: 'url' });
     t.equal(verifier.staleness(), Infinity);
     await t.rejects(verifier.ready({ signal: AbortSignal.timeout(10) }), {
-      ...{ code: 'unavailable', reason: 'not_ready', message: /the time is over: .*ECONNREFUSED/ },
+      ...{ code: 'unavailable', reason: 'not_ready', option: 'url' },
+      message: /the time is over: .*ECONNREFUSED/,
     });
   }
   await fake.start();
@@ -573,6 +637,158 @@ test('takes tokens for its own audience only, also when it asks', async (t) => {
   for (const token of [await fake.sign(), await fake.sign(...longLived(12))])
     t.match(await refusal(token), { reason: 'audience', expected: 'orders', found: 'latchkey' });
   t.equal(introspections(fake), 1, 'nothing else is asked about');
+});
+
+test('a service’s token is good with the listed version, and refused once a higher one is listed', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.clients = { lkc_shop: 3 };
+  const { verifier, refusal } = verifierOf(t, fake, { accept: ['service'] });
+  await verifier.ready();
+  const token = await fake.sign(ofService('lkc_shop', 3, { roles: ['billing'] }));
+  const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
+    exp: number;
+  };
+  await until(async () => (await refusal(token)) === null);
+  const { claims, ...rest } = await verifier.verify(token);
+  const about = { tokenType: 'service', clientId: 'lkc_shop', roles: ['billing'], expiresAt: exp };
+  t.strictSame(rest, about);
+  t.match(claims, { client_version: 3 });
+  t.match(await refusal(await fake.sign(ofService('lkc_shop', 2))), { reason: 'revoked' });
+  const asked = introspections(fake);
+  fake.publishClients({ lkc_shop: 4 });
+  await until(async () => (await refusal(token)) !== null);
+  t.match(await refusal(token), { code: 'invalid_token', reason: 'revoked' });
+  t.equal(introspections(fake), asked, 'it asks about none of them');
+  const users = verifierOf(t, fake);
+  t.match(await users.refusal(token), { reason: 'type', expected: 'access or llt', found: 'service' });
+});
+
+test('asks about a higher version and about a client that is not listed, once until the next list', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.clients = { lkc_shop: 3 };
+  fake.introspect = (token) => ({ ...activeAnswer(token), roles: ['present'] });
+  const { verifier, refusal, outcome } = verifierOf(t, fake, { accept: ['access', 'service'] });
+  const listed = await fake.sign(ofService('lkc_shop', 3));
+  await verifier.ready();
+  // Its list follows the snapshot.
+  await until(async () => (await verifier.verify(listed)).roles.length === 0);
+  for (const token of [await fake.sign(ofService('lkc_shop', 4)), await fake.sign(ofService('lkc_new', 0))]) {
+    const before = introspections(fake);
+    await Promise.all(Array.from({ length: 5 }, () => verifier.verify(token)));
+    t.strictSame((await verifier.verify(token)).roles, ['present']);
+    t.equal(introspections(fake), before + 1);
+  }
+  const disabled = await fake.sign(ofService('lkc_shop', 4));
+  fake.introspect = () => ({ active: false });
+  fake.publishClients({});
+  await until(async () => (await outcome(disabled)) === 'invalid_token');
+  t.match(await refusal(disabled), { reason: 'inactive' });
+  await fake.stop();
+  t.equal(await outcome(disabled), 'unavailable');
+});
+
+test('asks about each service’s token as long as the feed has not listed the clients', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.clients = null;
+  fake.introspect = activeAnswer;
+  const { verifier, outcome } = verifierOf(t, fake, { accept: ['service'] });
+  await verifier.ready();
+  const token = await fake.sign(ofService('lkc_shop', 3));
+  for (let i = 1; i <= 2; i++) {
+    t.equal(await outcome(token), 'good');
+    t.equal(introspections(fake), i);
+  }
+  fake.introspect = () => ({ active: false });
+  fake.publishClients({ lkc_shop: 3 });
+  await until(async () => (await outcome(token)) === 'good');
+  fake.clients = null;
+  fake.cutFeed();
+  await until(async () => (await outcome(token)) === 'invalid_token');
+});
+
+test('an end that is listed while Latchkey is asked counts', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const { verifier, outcome } = verifierOf(t, fake, { accept: ['service'] });
+  await verifier.ready();
+  const [asked, answer] = [deferred<null>(), deferred<null>()];
+  fake.introspect = async (token) => {
+    asked.resolve(null);
+    await answer.promise;
+    return activeAnswer(token);
+  };
+  const verifying = outcome(await fake.sign(ofService('lkc_shop', 3)));
+  await asked.promise;
+  const witness = await fake.sign(ofService('lkc_other', 1));
+  fake.publishClients({ lkc_shop: 4, lkc_other: 1 });
+  await until(() => Promise.race([outcome(witness), sleep(20, 'asked')]).then((found) => found === 'good'));
+  answer.resolve(null);
+  t.equal(await verifying, 'invalid_token');
+});
+
+test('with a stale feed, a service’s token follows the rules of access tokens', async (t) => {
+  for (const [whenStale, listed, higher, lower] of [
+    ['accept', 'good', 'unavailable', 'invalid_token'],
+    ['introspect', 'unavailable', 'unavailable', 'invalid_token'],
+    ['refuse', 'unavailable', 'unavailable', 'invalid_token'],
+  ] as const) {
+    const fake = await fakeLatchkey(t);
+    fake.clients = { lkc_shop: 3 };
+    const { verifier, outcome, pass } = verifierOf(t, fake, {
+      whenStale,
+      maxStaleness: 60,
+      accept: ['service'],
+    });
+    const tokens = await Promise.all([3, 4, 2].map((version) => fake.sign(ofService('lkc_shop', version))));
+    const [first = ''] = tokens;
+    await verifier.ready();
+    await until(async () => (await outcome(first)) === 'good');
+    await fake.stop();
+    t.equal(await outcome(first), 'good', `${whenStale}, not stale yet`);
+    pass(61_000);
+    t.strictSame(await Promise.all(tokens.map(outcome)), [listed, higher, lower], whenStale);
+  }
+});
+
+test('follows the feed with a token of its own: the next one when it ends, and no outage', async (t) => {
+  const fake = await fakeLatchkey(t);
+  // Long enough for a connection that ends to be a good one.
+  fake.tokenTtl = 6;
+  const assertions = ['one', 'two', 'three', 'four'];
+  const client = { assertion: () => Promise.resolve(assertions.shift() ?? 'last') };
+  const { verifier, errors, outcome } = verifierOf(t, fake, { client });
+  await verifier.ready();
+  await until(() => fake.resumed.length === 2 && fake.readers() === 1);
+  t.ok(fake.tokenRequests.length >= 2);
+  t.strictSame(
+    fake.tokenRequests.slice(0, 2).map((form) => form.client_assertion),
+    ['one', 'two'],
+  );
+  t.match(fake.authorizations.at(-1), 'Bearer service-2', 'renewed before the first had ended');
+  t.match(fake.resumed[1], /^1-/, 'it resumes');
+  t.equal(await outcome(await fake.sign()), 'good');
+  t.strictSame(errors, []);
+});
+
+test('a refused assertion is a mistake: reported once, and ready rejects', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.takesAssertion = () => false;
+  const { verifier, errors } = verifierOf(t, fake, { client: { assertion: () => 'secret-jwt' } });
+  const mistake = { code: 'unavailable', reason: 'configuration', message: /client.assertion was refused/ };
+  await t.rejects(verifier.ready(), mistake);
+  t.match(errors, [mistake]);
+  t.equal(errors.length, 1);
+});
+
+test('a renewal that fails in the background is reported once, while the token serves', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.tokenTtl = 2;
+  const { verifier, errors, outcome } = verifierOf(t, fake, { client: { assertion: () => 'jwt' } });
+  await verifier.ready();
+  fake.takesAssertion = () => false;
+  await until(() => errors.length > 0);
+  t.equal(fake.readers(), 1);
+  t.match(errors, [{ message: /client.assertion was refused/ }]);
+  t.equal(await outcome(await fake.sign()), 'good');
 });
 
 test('after close it disconnects and still verifies with what it knows', async (t) => {

@@ -64,8 +64,9 @@ function following(t: Test, times: Partial<typeof TIMES> = {}) {
 
 const beat = (id: string) => `id: ${id}\nevent: heartbeat\ndata: {}\n\n`;
 const revoked = (id: string, token: number) => `id: ${id}\nevent: revoked\ndata: {"token":${token}}\n\n`;
+const lists = { users: [], statuses: [] };
 const part = (tokens: number[], isLast: boolean, id = '') =>
-  `${id}event: snapshot\ndata: ${JSON.stringify({ tokens, users: [], last: isLast, remember: 905 })}\n\n`;
+  `${id}event: snapshot\ndata: ${JSON.stringify({ ...lists, tokens, last: isLast, remember: 905 })}\n\n`;
 
 test('delivers events, and reconnects from the last one', async (t) => {
   const { connection, messages, errors, connected } = following(t);
@@ -169,7 +170,7 @@ test('waits longer after its credentials are refused, and reports why', async (t
     [503, 0],
   ] as const) {
     const { connection, connections, errors, feed } = following(t);
-    (await connection(0)).refuse(new RefusedError(status, '/api/auth/revocations'));
+    (await connection(0)).refuse(new RefusedError(status, 'unreachable', 'refused'));
     await connection(1);
     t.match(errors.at(0), { status });
     t.ok((connections[1]?.at ?? 0) - (connections[0]?.at ?? 0) >= least * 0.95, String(status));
@@ -190,7 +191,7 @@ test('close ends the connection and stops reconnecting', async (t) => {
 
 test('close ends a backoff at once', async (t) => {
   const { connection, feed } = following(t, { refusedPause: 1_000_000 });
-  (await connection(0)).refuse(new RefusedError(401, '/api/auth/revocations'));
+  (await connection(0)).refuse(new RefusedError(401, 'configuration', 'refused'));
   await until(() => true);
   await new Promise((resolve) => setImmediate(resolve));
   await t.resolves(feed.close());

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { makeIntrospect } from '../../packages/verifier/src/introspect.ts';
 import { unavailable } from '../../packages/verifier/src/verifier-error.ts';
-import type { VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
+import type { ServiceToken, VerifiedToken } from '../../packages/verifier/src/verified-token.ts';
 
 const TOKEN = { userId: 7, sid: 11, tokenType: 'access', claims: { sub: '7', sid: 11 } } as VerifiedToken;
 const GOOD = { active: true, token_use: 'access', sub: '7', sid: 11 };
@@ -32,6 +32,20 @@ test('an answer of another shape, or about another token, is unavailable', async
   ];
   for (const answer of answers)
     await t.rejects(answering(answer)('token', TOKEN), { code: 'unavailable' }, JSON.stringify(answer));
+});
+
+test('returns the roles of a service, which has no sid', async (t) => {
+  const token = { tokenType: 'service', clientId: 'lkc_shop', claims: { sub: 'lkc_shop' } } as ServiceToken;
+  const good = {
+    active: true,
+    token_use: 'service',
+    sub: 'lkc_shop',
+    client_id: 'lkc_shop',
+    roles: ['billing'],
+  };
+  t.strictSame(await answering(good)('token', token), ['billing']);
+  for (const wrong of [{ sid: 11 }, { sub: 'lkc_x' }, { token_use: 'access' }])
+    await t.rejects(answering({ ...good, ...wrong })('token', token), { code: 'unavailable' });
 });
 
 test('sends one request for concurrent calls with one token, and a new one later', async (t) => {

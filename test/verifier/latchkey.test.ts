@@ -1,11 +1,21 @@
 import { createServer } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { test } from 'tap';
+import { SYSTEM_CLOCK } from '../../packages/verifier/src/clock.ts';
 import { makeLatchkey } from '../../packages/verifier/src/latchkey.ts';
 import { listen } from '../support/listen.ts';
 import { activeAnswer, fakeLatchkey, type FakeLatchkey } from '../support/fake-latchkey.ts';
 
-const at = ({ url, client }: FakeLatchkey, overrides: Partial<Parameters<typeof makeLatchkey>[0]> = {}) =>
-  makeLatchkey({ issuer: url, audience: 'latchkey', url, client, fetch, ...overrides });
+const METADATA = '/.well-known/oauth-authorization-server';
+
+type Settings = Parameters<typeof makeLatchkey>[0]['settings'];
+
+const at = ({ url, client }: FakeLatchkey, overrides: Partial<Settings> = {}) =>
+  makeLatchkey({
+    settings: { issuer: url, audience: 'latchkey', url, client, fetch, ...overrides },
+    clock: SYSTEM_CLOCK,
+    onRenew: () => undefined,
+  });
 
 test('reads the endpoints from the metadata once', async (t) => {
   const fake = await fakeLatchkey(t);
@@ -50,7 +60,10 @@ test('rejects metadata of another issuer, and sends nothing to a foreign endpoin
   const fake = await fakeLatchkey(t);
   await t.rejects(at(fake, { issuer: 'https://id.example.com' }).keys(), {
     ...{ code: 'unavailable', reason: 'configuration', expected: 'https://id.example.com', found: fake.url },
-    message: /another issuer/,
+    ...{
+      option: 'issuer',
+      message: new RegExp(`the setting is https://id.example.com, Latchkey's is ${fake.url}$`),
+    },
   });
   const asked: string[] = [];
   const foreign = at(fake, {
@@ -77,9 +90,73 @@ test('authenticates at introspection and the feed as RFC 6749 says', async (t) =
   t.equal(response.status, 200);
   hangUp.abort();
   const stranger = at(fake, { client: { ...fake.client, secret: 'wrong' } });
-  const wrong = { code: 'unavailable', reason: 'configuration', message: /401: client.id or client.secret/ };
+  const wrong = { reason: 'configuration', option: 'client', message: /401: client.id or client.secret/ };
   await t.rejects(stranger.introspect('token'), { ...wrong, status: 401 });
   await t.rejects(stranger.feed(null, new AbortController().signal), wrong);
+});
+
+test('exchanges an assertion for a token, and authenticates with that', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake, { client: { assertion: () => 'jwt' } });
+  t.teardown(() => {
+    latchkey.close();
+  });
+  await t.resolves(latchkey.introspect('token'));
+  const hangUp = new AbortController();
+  await t.resolves(latchkey.feed(null, hangUp.signal));
+  hangUp.abort();
+  t.strictSame(fake.tokenRequests, [
+    {
+      grant_type: 'client_credentials',
+      audience: fake.url,
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: 'jwt',
+    },
+  ]);
+  t.strictSame(fake.authorizations, ['Bearer service-1', 'Bearer service-1']);
+});
+
+test('asks once more, with a new token, after a 401 to its token', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake, { client: { assertion: () => 'jwt' } });
+  t.teardown(() => {
+    latchkey.close();
+  });
+  const hangUp = new AbortController();
+  const calls: (() => Promise<unknown>)[] = [
+    () => latchkey.introspect('token'),
+    () => latchkey.feed(null, hangUp.signal),
+  ];
+  for (const call of calls) {
+    await t.resolves(call());
+    fake.bearers.clear();
+    await t.resolves(call());
+  }
+  hangUp.abort();
+  t.equal(fake.tokenRequests.length, 3);
+  fake.authorizations.length = 0;
+  fake.refusals.set('/api/auth/introspect', 401);
+  await t.rejects(latchkey.introspect('token'), {
+    ...{ code: 'unavailable', reason: 'configuration', status: 401 },
+    message: /401: Latchkey refuses the token that it gave this client$/,
+  });
+  t.equal(fake.tokenRequests.length, 4, 'once');
+  fake.refusals.set('/api/auth/introspect', 403);
+  await t.rejects(latchkey.introspect('token'), { code: 'unavailable', message: /no right `introspect`/ });
+  t.equal(fake.tokenRequests.length, 4, 'a missing right is no reason');
+});
+
+test('a refused assertion says so, and an issuer whose keys are away is an outage', async (t) => {
+  const fake = await fakeLatchkey(t);
+  fake.takesAssertion = () => false;
+  const latchkey = at(fake, { client: { assertion: () => 'secret-jwt' } });
+  await t.rejects(latchkey.introspect('token'), {
+    ...{ code: 'unavailable', reason: 'configuration', option: 'client', status: 401 },
+    message: "/api/auth/token answered 401: client.assertion was refused, and Latchkey's log says why",
+  });
+  t.equal(fake.authorizations.length, 0, 'nothing is asked without a token');
+  fake.refusals.set('/api/auth/token', 503);
+  await t.rejects(latchkey.introspect('token'), { code: 'unavailable', reason: 'unreachable', status: 503 });
 });
 
 test('names a missing right, and takes a refusal without our secret for an outage', async (t) => {
@@ -92,7 +169,7 @@ test('names a missing right, and takes a refusal without our secret for an outag
     message: /no right `introspect`/,
   });
   const feed = latchkey.feed(null, new AbortController().signal);
-  await t.rejects(feed, { reason: 'configuration', message: /no right `revocations`/ });
+  await t.rejects(feed, { option: 'client', message: /no right `revocations`/ });
   await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
 });
 
@@ -100,8 +177,8 @@ test('names the audience that the client may ask about, if it is another one', a
   const fake = await fakeLatchkey(t);
   const mistake = { code: 'unavailable', reason: 'configuration' };
   await t.rejects(at(fake, { audience: 'orders' }).introspect('token'), {
-    ...{ ...mistake, expected: 'orders', found: 'latchkey' },
-    message: /expected orders, found latchkey$/,
+    ...{ ...mistake, option: 'audience', expected: 'orders', found: 'latchkey' },
+    message: /the setting is orders, the client's is latchkey$/,
   });
   fake.audience = 'orders';
   await t.rejects(at(fake).introspect('token'), { ...mistake, expected: 'latchkey', found: 'orders' });
@@ -124,7 +201,10 @@ test('does not follow redirects', async (t) => {
   const fake = await fakeLatchkey(t);
   const server = createServer((_request, response) => response.writeHead(307, { location: fake.url }).end());
   const url = await listen(t, server);
-  await t.rejects(at(fake, { url }).feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable' });
+  await t.rejects(at(fake, { url }).feed(null, AbortSignal.timeout(60_000)), {
+    code: 'unavailable',
+    status: 307,
+  });
   t.strictSame(fake.requests, []);
 });
 
@@ -153,7 +233,7 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
   await t.rejects(latchkey.introspect('secret-token'), { code: 'unavailable', status: 503 });
   await fake.stop();
   await t.rejects(latchkey.keys(), {
-    code: 'unavailable',
+    ...{ code: 'unavailable', reason: 'unreachable', option: 'url' },
     message: /jwks.json did not answer: ECONNREFUSED/,
   });
   await t.rejects(latchkey.introspect('secret-token'), {
@@ -162,9 +242,62 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
   const page = at(fake, {
     fetch: () => Promise.resolve(new Response('<html>', { headers: { 'content-type': 'text/html' } })),
   });
-  await t.rejects(page.keys(), { code: 'unavailable' });
+  const another = { code: 'unavailable', reason: 'unexpected_answer', option: 'url' };
+  await t.rejects(page.keys(), {
+    ...another,
+    message: `no Latchkey at ${fake.url}: ${METADATA} returned a malformed answer: SyntaxError`,
+  });
   await t.rejects(page.feed(null, AbortSignal.timeout(60_000)), {
-    reason: 'unexpected_answer',
+    ...another,
     message: /expected text\/event-stream, found text\/html/,
   });
+});
+
+test('says that a port speaks no TLS, or is silent, without the password of the URL', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const port = createTcpServer();
+  const silent = await listen(t, port);
+  const rows = [
+    [fake.url, /: ERR_SSL_\w+: https:\/\/127\.0\.0\.1:\d+ speaks no TLS, is it http\?$/],
+    [silent, /did not answer: nothing came from https:\/\/127\.0\.0\.1:\d+ within 2 s$/],
+  ] as const;
+  for (const [plain, message] of rows) {
+    const url = plain.replace('http:', 'https:');
+    const given = at(fake, {
+      url: url.replace('//', '//user:secret@'),
+      fetch: (to, init) => fetch(Object.assign(new URL(to as string), { username: '', password: '' }), init),
+    });
+    await t.rejects(given.keys(), { reason: 'unreachable', option: 'url', message });
+  }
+});
+
+test('says where no Latchkey is, without the password of the URL, and not in an outage', async (t) => {
+  const fake = await fakeLatchkey(t);
+  const latchkey = at(fake, {
+    url: fake.url.replace('//', '//user:secret@'),
+    fetch: (to, init) => fetch(Object.assign(new URL(to as string), { username: '', password: '' }), init),
+  });
+  const ask = (path: string) =>
+    path === METADATA ? latchkey.keys() : latchkey.feed(null, AbortSignal.timeout(60_000));
+  const FEED = '/api/auth/revocations';
+  for (const [path, status, isOther] of [
+    [METADATA, 404, true],
+    [METADATA, 403, true],
+    [METADATA, 307, true],
+    [METADATA, 408, false],
+    [METADATA, 429, false],
+    [METADATA, 503, false],
+    [FEED, 404, true],
+    [FEED, 503, false],
+  ] as const) {
+    fake.refusals.set(path, status);
+    const answered = `${path} answered ${status}`;
+    const error: unknown = await ask(path).catch((error: unknown) => error);
+    t.match(
+      error,
+      isOther
+        ? { reason: 'unexpected_answer', option: 'url', message: `no Latchkey at ${fake.url}: ${answered}` }
+        : { reason: 'unreachable', option: undefined, message: answered },
+    );
+  }
 });

@@ -5,7 +5,12 @@ import type { VerifiedToken } from '../../packages/verifier/src/verified-token.t
 import { deferred } from '../support/deferred.ts';
 
 const aToken = (sid: number, userId = 7) => ({ sid, userId, tokenType: 'llt' }) as VerifiedToken;
-const snapshot: FeedMessage = { type: 'snapshot', tokens: [], users: [], isLast: true, remember: 905 };
+const lists = { tokens: [], users: [], statuses: [] };
+const snapshot: FeedMessage = { type: 'snapshot', ...lists, isLast: true, remember: 905 };
+const changed = (userId: number): FeedMessage => ({
+  type: 'user',
+  event: { type: 'changed', userId, version: 3 },
+});
 
 function tokens(size = 100) {
   const revoked = new Set<number>();
@@ -57,8 +62,7 @@ test('is forgotten when the feed names it or its user, or completes a snapshot',
 });
 
 test('an answer is not cached if the feed names the token or its user meanwhile', async (t) => {
-  const changed: FeedMessage = { type: 'user_changed', user: 7 };
-  for (const message of [{ type: 'revoked', token: 11 }, changed, snapshot] satisfies FeedMessage[]) {
+  for (const message of [{ type: 'revoked', token: 11 }, changed(7), snapshot] satisfies FeedMessage[]) {
     const { longLived, learn, world } = tokens();
     const answer = deferred<string[]>();
     world.answer = () => answer.promise;
@@ -76,7 +80,7 @@ test('an answer is cached if the feed names other tokens and users meanwhile', a
   world.answer = () => answer.promise;
   const asking = longLived.ask('token', aToken(11));
   learn({ type: 'revoked', token: 12 });
-  learn({ type: 'user_changed', user: 8 });
+  learn(changed(8));
   learn({ ...snapshot, isLast: false });
   answer.resolve([]);
   await asking;
@@ -86,7 +90,7 @@ test('an answer is cached if the feed names other tokens and users meanwhile', a
 test('is asked about again, with every token of its user, once the user has changed', async (t) => {
   const { longLived, learn, world } = tokens();
   for (const token of [aToken(11), aToken(12), aToken(13, 8)]) await longLived.ask('token', token);
-  learn({ type: 'user_changed', user: 7 });
+  learn(changed(7));
   t.equal(longLived.known(aToken(11)), null);
   t.equal(longLived.known(aToken(12)), null);
   t.strictSame(longLived.known(aToken(13, 8)), ['editor'], 'not of other users');
@@ -99,7 +103,7 @@ test('a request that failed is not waited for', async (t) => {
   const { longLived, learn, world } = tokens();
   world.answer = () => Promise.reject(new Error('no'));
   await t.rejects(longLived.ask('token', aToken(11)));
-  learn({ type: 'user_changed', user: 7 });
+  learn(changed(7));
   world.answer = () => Promise.resolve([]);
   await longLived.ask('token', aToken(11));
   t.ok(longLived.known(aToken(11)));
@@ -130,7 +134,7 @@ test('an event about one user looks only at the tokens of this user', async (t) 
     return original.call(this);
   };
   t.teardown(() => (Map.prototype[Symbol.iterator] = original));
-  learn({ type: 'user_changed', user: 7 });
+  learn(changed(7));
   learn({ type: 'user_revoked', user: 8, before: 90 });
   Map.prototype[Symbol.iterator] = original;
   t.ok(looks < 10, `${looks} entries`);
@@ -144,9 +148,9 @@ test('an evicted or replaced token leaves nothing behind for its user', async (t
   const { longLived, learn } = tokens(1);
   await longLived.ask('token', aToken(11, 7));
   await longLived.ask('token', aToken(12, 8));
-  learn({ type: 'user_changed', user: 7 });
+  learn(changed(7));
   t.ok(longLived.known(aToken(12, 8)));
   await longLived.ask('token', aToken(12, 9));
-  learn({ type: 'user_changed', user: 8 });
+  learn(changed(8));
   t.ok(longLived.known(aToken(12, 9)), 'it is of another user now');
 });

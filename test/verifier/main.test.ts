@@ -3,14 +3,14 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFile
 import { dirname, join } from 'node:path';
 import { test } from 'tap';
 import { bareEnvironment } from '../support/environment.ts';
-import { aPackageWithVerifier } from '../support/packed-verifier.ts';
+import { aPackageWithVerifier } from '../support/packed-packages.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
 /** The code of a service. */
 const SERVICE = `
 import { createVerifier, authOf, fastifyVerifier, VerifierError, verifierMiddleware } from '@latchkey/verifier';
-import type { VerifiedToken, Verifier, VerifierErrorReason, VerifierOptions } from '@latchkey/verifier';
+import type { ServiceToken, TokenType, UserToken, VerifiedToken, Verifier, VerifierErrorReason, VerifierOptions } from '@latchkey/verifier';
 import express from 'express';
 import Fastify from 'fastify';
 
@@ -25,13 +25,32 @@ const options: VerifierOptions = {
 const verifier: Verifier = createVerifier({ ...options, client: { id: 'orders', secret: 'secret' } });
 // @ts-expect-error not one of the three
 export const wrong = () => createVerifier({ ...options, whenStale: 'perhaps' });
+const both = createVerifier({ ...options, client: { assertion: () => 'jwt' }, accept: ['access', 'service'] });
+// @ts-expect-error a service's token has no user
+export const user = async () => (await both.verify('token')).userId;
+export const caller = async () => {
+  const token = await both.verify('token');
+  return token.tokenType === 'service' ? token.clientId : token.userId;
+};
+export const service: () => Promise<ServiceToken> = () => createVerifier({ ...options, accept: ['service'] }).verify('');
+export const llt: () => Promise<UserToken> = () => createVerifier({ ...options, accept: ['llt'] }).verify('');
+// @ts-expect-error any of them
+export const any = async (accept: TokenType[]) => (await createVerifier({ ...options, accept }).verify('')).userId;
+// @ts-expect-error either a secret or an assertion
+export const two = () => createVerifier({ ...options, client: { id: 'a', secret: 'b', assertion: () => 'jwt' } });
+await both.close();
 export const app = Fastify();
 export const registered = app.register(fastifyVerifier, {
   verifier,
   onRefused: ({ reason, expected }, { log }) => log.info({ reason, expected }, 'refused'),
 });
 app.get('/', (request) => authOf(request).userId);
+// @ts-expect-error it may be a service
+app.get('/user', (request) => authOf(request, both).userId);
+app.get('/caller', (request) => authOf(request, both).roles);
+await app.register(fastifyVerifier, { verifier: both });
 export const web = express();
+web.use(verifierMiddleware(both));
 web.use(verifierMiddleware(verifier, { onRefused: ({ found }, { url }) => void [found, url] }));
 web.get('/', (request, response) => void response.json(authOf(request).claims.sub));
 const reasonOf = (error: unknown): VerifierErrorReason | 'a fault' =>

@@ -17,7 +17,7 @@ test('three options are enough', (t) => {
     whenStale: 'introspect',
     clockTolerance: 5,
     tokenCache: { size: 10_000, bytes: 33_554_432 },
-    acceptLongLived: true,
+    accept: ['access', 'llt'],
     cacheSize: 10_000,
   });
   t.end();
@@ -31,7 +31,8 @@ test('uses the given options', (t) => {
     whenStale: 'refuse',
     clockTolerance: 0,
     tokenCache: { size: 5, bytes: 9 },
-    longLived: { accept: false, cacheSize: 0 },
+    accept: ['access'],
+    longLived: { cacheSize: 0 },
   };
   t.match(readOptions(options), {
     issuer: GIVEN.issuer,
@@ -40,7 +41,7 @@ test('uses the given options', (t) => {
     whenStale: 'refuse',
     clockTolerance: 0,
     tokenCache: { size: 5, bytes: 9 },
-    acceptLongLived: false,
+    accept: ['access'],
     cacheSize: 0,
   });
   t.end();
@@ -56,9 +57,11 @@ test('reports all mistakes at once, without secrets', (t) => {
     whenStale: 'ask',
     clockTolerance: 31,
     tokenCache: { size: 1.5, bytes: Infinity },
-    longLived: { accept: 'no', cacheSize: -1 },
+    accept: ['refresh'],
+    longLived: { cacheSize: -1 },
     fetch: 'undici',
     onError: 'log',
+    onUser: 'log',
     onRecovered: 'log',
   };
   let message = '';
@@ -78,10 +81,11 @@ test('reports all mistakes at once, without secrets', (t) => {
     'clockTolerance',
     'tokenCache.size',
     'tokenCache.bytes',
-    'longLived.accept',
+    'accept must be a list',
     'longLived.cacheSize',
     'fetch',
     'onError',
+    'onUser',
     'onRecovered',
   ])
     t.match(message, name);
@@ -96,6 +100,23 @@ test('missing options are a mistake, not a crash', (t) => {
   // Like an environment variable that is not set.
   const client = { id: 'orders', secret: undefined };
   t.throws(() => readOptions({ ...GIVEN, client }), { message: 'createVerifier: client.secret is missing' });
+  t.end();
+});
+
+test('a client has either id and secret or an assertion', (t) => {
+  const assertion = () => 'token';
+  t.strictSame(readOptions({ ...GIVEN, client: { assertion } }).client, { assertion });
+  const problems: [client: object, problem: string][] = [
+    [{ assertion: 'token' }, 'client.assertion must be a function'],
+    [{ id: 'orders', secret: 'secret', assertion }, 'client must be either id and secret, or assertion'],
+    [{ id: 'orders', assertion }, 'client must be either id and secret, or assertion'],
+  ];
+  for (const [client, problem] of problems)
+    t.throws(() => readOptions({ ...GIVEN, client } as unknown as VerifierOptions), {
+      message: `createVerifier: ${problem}`,
+    });
+  for (const accept of [[], 'service', ['access', 'refresh']])
+    t.throws(() => readOptions({ ...GIVEN, accept } as unknown as VerifierOptions), /accept must be a list/);
   t.end();
 });
 

@@ -4,8 +4,9 @@ import { exportJWK, exportSPKI, generateKeyPair, importJWK, type CryptoKey } fro
 import { test, type Test } from 'tap';
 import { makeKeySet } from '../../packages/verifier/src/key-set.ts';
 import { makeReadJwt } from '../../packages/verifier/src/read-jwt.ts';
+import type { TokenType } from '../../packages/verifier/src/verified-token.ts';
 import type { VerifierError } from '../../packages/verifier/src/verifier-error.ts';
-import { fakeLatchkey, longLived } from '../support/fake-latchkey.ts';
+import { fakeLatchkey, longLived, ofService } from '../support/fake-latchkey.ts';
 
 const AUDIENCE = 'latchkey';
 
@@ -26,7 +27,7 @@ async function reading(t: Test, overrides: object = {}) {
     issuer: fake.url,
     audience: AUDIENCE,
     clockTolerance: 5,
-    acceptLongLived: true,
+    accept: ['access', 'llt'] as readonly TokenType[],
     ...overrides,
   };
   const read = makeReadJwt({ keys, settings, clock });
@@ -116,7 +117,7 @@ test('a refusal says what was expected and found, where that is harmless', async
     found: undefined,
     message: /found none$/,
   });
-  t.match(await refusal({}, { typ: 'rt+jwt' }), { expected: 'at+jwt or llt+jwt', found: 'rt+jwt' });
+  t.match(await refusal({}, { typ: 'rt+jwt' }), { expected: 'access or llt', found: 'rt+jwt' });
   const long = await refusal({ aud: 'line\nbreak é'.padEnd(500, 'x') });
   t.match(long?.found, /^line\?break \?x{88}…$/);
   t.match(await refusal({ exp: 1 }), { reason: 'expired', expected: undefined, found: undefined });
@@ -166,13 +167,47 @@ test('the key chooses the algorithm, not the token', async (t) => {
   );
 });
 
-test('refuses long-lived tokens if they are turned off', async (t) => {
-  const { fake, readJwt } = await reading(t, { acceptLongLived: false });
-  await t.rejects(readJwt(await fake.sign(...longLived(12))), {
-    code: 'invalid_token',
-    reason: 'long_lived',
-  });
-  await readJwt(await fake.sign());
+test('takes the types of tokens that `accept` lists, and no other', async (t) => {
+  for (const accept of [
+    ['access'],
+    ['llt'],
+    ['service'],
+    ['access', 'llt'],
+    ['llt', 'service'],
+  ] as TokenType[][]) {
+    const { fake, readJwt } = await reading(t, { accept });
+    const tokens = {
+      access: await fake.sign(),
+      llt: await fake.sign(...longLived(12)),
+      service: await fake.sign(ofService('lkc_shop', 1)),
+    };
+    for (const [tokenType, token] of Object.entries(tokens)) {
+      if (accept.includes(tokenType as TokenType)) t.match(await readJwt(token), { tokenType });
+      else
+        await t.rejects(
+          readJwt(token),
+          { code: 'invalid_token', reason: 'type', expected: accept.join(' or ') },
+          `${tokenType} where ${accept.join()} is accepted`,
+        );
+    }
+  }
+});
+
+test('checks a service’s token as any other', async (t) => {
+  const { fake, readJwt } = await reading(t, { accept: ['service'] });
+  const stranger = await generateKeyPair('ES256');
+  const good = ofService('lkc_shop', 1);
+  const wrong: [token: string, reason: string][] = [
+    [await fake.sign(good, {}, stranger.privateKey), 'signature'],
+    [await fake.sign({ ...good, iss: 'https://id.example.com' }), 'issuer'],
+    [await fake.sign({ ...good, aud: 'another' }), 'audience'],
+    [await fake.sign({ ...good, exp: 1 }), 'expired'],
+    [await fake.sign({ ...good, sid: 11 }), 'malformed'],
+    [await fake.sign(good, { typ: 'llt+jwt' }), 'type'],
+  ];
+  await readJwt(await fake.sign(good));
+  for (const [token, reason] of wrong)
+    await t.rejects(readJwt(token), { code: 'invalid_token', reason }, reason);
 });
 
 test('any text sent as a token is refused without a fault, and the message quotes nothing of it', async (t) => {

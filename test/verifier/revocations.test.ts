@@ -7,7 +7,15 @@ const REMEMBER = 900;
 const TOLERANCE = 5;
 
 function aSnapshot(tokens: number[] = [], overrides: object = {}): FeedMessage {
-  return { type: 'snapshot', tokens, users: [], isLast: true, remember: REMEMBER, ...overrides };
+  return {
+    type: 'snapshot',
+    tokens,
+    users: [],
+    statuses: [],
+    isLast: true,
+    remember: REMEMBER,
+    ...overrides,
+  };
 }
 
 function known() {

@@ -14,6 +14,7 @@ test('returns what was added, until it is deleted', (t) => {
   cache.add('a.s', read(2));
   t.match(cache.get('a.s'), { verified: { sid: 2 } });
   t.equal(cache.bytes(), 12, 'once');
+  t.equal(cache.size(), 1);
   cache.delete('a.s');
   cache.delete('a.s');
   t.equal(cache.get('a.s'), undefined);
@@ -61,10 +62,10 @@ test('evicts as many tokens as a long one needs, and keeps none that is too long
 
 test('keeps no text that its copy would change: the copy may be another token', (t) => {
   const cache = makeTokenCache({ size: 10, bytes: 100_000 });
-  // As Latin-1, U+0141 becomes an A.
-  cache.add('a.b.\u0141', read(1));
-  t.equal(cache.get('a.b.A'), undefined);
-  t.equal(cache.get('a.b.\u0141'), undefined);
+  // A decoder drops U+FEFF at the beginning, and Latin-1 makes an A of U+0141.
+  for (const text of ['\uFEFFa.b.c', 'a.b.\u0141']) cache.add(text, read(1));
+  for (const text of ['a.b.c', 'a.b.A', '\uFEFFa.b.c', 'a.b.\u0141']) t.equal(cache.get(text), undefined);
+  t.equal(cache.size(), 0);
   t.end();
 });
 

@@ -1,13 +1,52 @@
 import { test } from 'tap';
-import { readToken, tokenTypeOf } from '../../packages/verifier/src/verified-token.ts';
+import { fits, readToken, tokenTypeOf, type UserToken } from '../../packages/verifier/src/verified-token.ts';
 
 const CLAIMS = { iss: 'i', aud: 'a', sub: '7', sid: 11, gen: 90, jti: '11.90', iat: 1, exp: 2 };
 
-test('accepts access tokens and long-lived ones by their type', (t) => {
-  t.equal(tokenTypeOf('at+jwt'), 'access');
-  t.equal(tokenTypeOf('llt+jwt'), 'llt');
-  for (const typ of ['rt+jwt', 'JWT', 'AT+JWT', 'constructor', '', undefined, ['at+jwt']])
-    t.equal(tokenTypeOf(typ), null, String(typ));
+const SERVICE = {
+  ...{ iss: 'i', aud: 'a', sub: 'lkc_shop', client_id: 'lkc_shop', client_version: 3 },
+  ...{ jti: 'j', iat: 1, exp: 2, roles: ['billing:read'] },
+};
+
+test('tells the types apart by header and claims', (t) => {
+  t.equal(tokenTypeOf('at+jwt', CLAIMS), 'access');
+  t.equal(tokenTypeOf('llt+jwt', CLAIMS), 'llt');
+  t.equal(tokenTypeOf('at+jwt', SERVICE), 'service');
+  for (const [typ, type] of [
+    ['at+jwt', 'access'],
+    ['at+jwt', 'service'],
+    ['llt+jwt', 'llt'],
+  ] as const)
+    t.ok(fits(typ, [type]), type);
+  for (const typ of ['llt+jwt', 'rt+jwt', 'JWT', 'AT+JWT', 'constructor', '', undefined, ['at+jwt']])
+    t.notOk(fits(typ, ['access', 'service']), String(typ));
+  t.end();
+});
+
+test('reads the claims of a service’s token, which has no user and no session', (t) => {
+  t.strictSame(readToken(SERVICE, 'service'), {
+    ...{ tokenType: 'service', clientId: 'lkc_shop', roles: ['billing:read'], expiresAt: 2 },
+    claims: SERVICE,
+  });
+  t.match(readToken({ ...SERVICE, roles: [] }, 'service'), { roles: [] });
+  const wrong: object[] = [
+    { sub: 'lkc_another' },
+    { sub: undefined, client_id: undefined },
+    { sub: '', client_id: '' },
+    { sub: '7', client_id: '7' },
+    { client_version: '3' },
+    { client_version: 1.5 },
+    { client_version: -1 },
+    { jti: undefined },
+    { iat: undefined },
+    { exp: undefined },
+    { roles: undefined },
+    { roles: [7] },
+    { sid: 11 },
+    { gen: 90 },
+  ];
+  for (const claims of wrong)
+    t.equal(readToken({ ...SERVICE, ...claims }, 'service'), null, JSON.stringify(claims));
   t.end();
 });
 
@@ -57,9 +96,9 @@ test('refuses tokens that do not have Latchkey’s shape', (t) => {
 });
 
 test('freezes the claims, because a later check returns them again', (t) => {
-  const read = readToken({ ...CLAIMS, roles: ['editor'], act: { sub: 'shop' } }, 'access');
-  t.throws(() => Object.assign(read?.claims ?? {}, { sub: '8' }), TypeError);
-  t.throws(() => (read?.roles as string[]).push('admin'), TypeError);
-  t.throws(() => Object.assign(read?.act ?? {}, { sub: 'billing' }), TypeError);
+  const read = readToken({ ...CLAIMS, roles: ['editor'], act: { sub: 'shop' } }, 'access') as UserToken;
+  t.throws(() => Object.assign(read.claims, { sub: '8' }), TypeError);
+  t.throws(() => (read.roles as string[]).push('admin'), TypeError);
+  t.throws(() => Object.assign(read.act ?? {}, { sub: 'billing' }), TypeError);
   t.end();
 });

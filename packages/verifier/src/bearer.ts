@@ -1,5 +1,5 @@
 import type { Verifier } from './create-verifier.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import { USERS_TYPES, type TokenType, type VerifiedToken } from './verified-token.ts';
 import { invalid, VerifierError } from './verifier-error.ts';
 
 /** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
@@ -34,10 +34,10 @@ export interface BearerOptions<Request> {
  * @throws any error that is not a VerifierError
  */
 export async function authenticate(
-  { verify }: Pick<Verifier, 'verify'>,
+  { verify }: Pick<Verifier<TokenType>, 'verify'>,
   authorization = '',
   onRefused: (error: VerifierError) => void = () => undefined,
-): Promise<{ auth: VerifiedToken } | { refusal: Refusal }> {
+): Promise<{ auth: VerifiedToken<TokenType> } | { refusal: Refusal }> {
   try {
     if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
     const token = BEARER.exec(authorization)?.[1];
@@ -52,20 +52,35 @@ export async function authenticate(
 
 function refuse(code: keyof typeof REFUSALS): Refusal {
   const [status, hint, title, detail] = REFUSALS[code];
+  const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
   return {
     status,
     headers: {
       'content-type': 'application/problem+json',
+      // It is ASCII.
+      'content-length': String(body.length),
       'cache-control': 'no-store',
       [status === 401 ? 'www-authenticate' : 'retry-after']: hint,
     },
-    body: JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code }),
+    body,
   };
 }
 
-/** The token that plugin or middleware has verified. @throws Error on a route without either: it fails closed. */
-export function authOf(request: object): VerifiedToken {
-  const { auth } = request as { auth?: VerifiedToken | null };
+/**
+ * The token that plugin or middleware has verified. Pass the verifier if it accepts service tokens: the type is its own.
+ * @throws Error on a route without plugin and middleware, and for a service's token if no verifier that accepts them is
+ * passed: it fails closed.
+ */
+export function authOf(request: object): VerifiedToken;
+export function authOf<Accepted extends TokenType>(
+  request: object,
+  verifier: Pick<Verifier<Accepted>, 'accept'>,
+): VerifiedToken<Accepted>;
+export function authOf(request: object, verifier?: Pick<Verifier<TokenType>, 'accept'>) {
+  const { auth } = request as { auth?: VerifiedToken<TokenType> | null };
   if (!auth) throw new Error('this route has no verifier: register the plugin or the middleware before it');
+  const accept: readonly TokenType[] = verifier?.accept ?? USERS_TYPES;
+  if (!accept.includes(auth.tokenType))
+    throw new Error(`it is a token of type ${auth.tokenType}: call authOf(request, verifier)`);
   return auth;
 }

@@ -1,4 +1,5 @@
 import { SYSTEM_CLOCK, type VerifierClock } from './clock.ts';
+import type { FeedMessage } from './feed-message.ts';
 import { followFeed } from './feed.ts';
 import { makeIntrospect } from './introspect.ts';
 import { makeKeySet } from './key-set.ts';
@@ -9,23 +10,29 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
+import { makeServiceTokens } from './service-tokens.ts';
 import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import type { TokenType, UsersType, VerifiedToken } from './verified-token.ts';
+import { makeTellOfUsers } from './tell-of-users.ts';
 import { invalid, unavailable, VerifierError } from './verifier-error.ts';
 
-export interface Verifier {
+export interface Verifier<Accepted extends TokenType = UsersType> {
+  /** The types of the tokens that `verify` returns; it refuses others. */
+  readonly accept: readonly Accepted[];
   /**
-   * Checks an access token or long-lived token. Answers from memory, except for the first check of a long-lived token,
-   * for a new key, and if `whenStale` demands introspection.
+   * Checks a token. Answers from memory, except for the first check of a long-lived token, for a new key, for a service
+   * token whose client the feed does not list as it is in the token, and if `whenStale` demands introspection.
    * @throws VerifierError `invalid_token` (answer 401), `unavailable` (answer 503)
    */
-  verify(token: string): Promise<VerifiedToken>;
+  verify(token: string): Promise<VerifiedToken<Accepted>>;
   /**
    * How far this verifier may be behind, in seconds: since the feed last confirmed that it had sent all revocations.
    * Usually at most about one second; Infinity before the first snapshot.
    */
   staleness(): number;
+  /** Number of tokens whose signature is not checked again (`tokenCache` limits it). For a metric. */
+  cachedTokens(): number;
   /**
    * Resolves when keys and revocations have been loaded. Waiting for it is optional: until then, `verify` asks Latchkey
    * or throws `unavailable`. While Latchkey is down it waits, until the signal ends that.
@@ -44,15 +51,20 @@ const PROBE = 'ready';
  * Connects to Latchkey at once, and reconnects until it is closed.
  * @throws TypeError if an option is missing or wrong
  */
-export function createVerifier(options: VerifierOptions): Verifier {
+export function createVerifier<Accepted extends TokenType = UsersType>(
+  options: VerifierOptions<Accepted>,
+): Verifier<Accepted> {
   return makeVerifier(options, SYSTEM_CLOCK);
 }
 
 /** For tests, which pass a clock. */
-export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Verifier {
+export function makeVerifier<Accepted extends TokenType = UsersType>(
+  options: VerifierOptions<Accepted>,
+  clock: VerifierClock,
+): Verifier<Accepted> {
   const settings = readOptions(options);
   const { maxStaleness, whenStale, clockTolerance, onError } = settings;
-  const latchkey = makeLatchkey(settings);
+  const latchkey = makeLatchkey({ settings, clock, onRenew: reportOnce(onError) });
   const readiness = makeReadiness();
   let changes = 0;
   let isRefused = false;
@@ -74,6 +86,7 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   const introspect = makeIntrospect({ introspect: ask }, () => changes);
   const revocations = makeRevocations(clock, clockTolerance);
   const longLived = makeLongLivedTokens({ introspect, revocations, size: settings.cacheSize });
+  const services = makeServiceTokens({ introspect });
 
   const reportKeys = reportOnce(onError);
   const keys = makeKeySet({
@@ -85,24 +98,27 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
       reportKeys(failure);
     },
   });
+  const cache = makeTokenCache(settings.tokenCache);
   const read = makeReadCached({
-    ...{ keys, clock, clockTolerance },
+    ...{ keys, cache, clock, clockTolerance },
     read: suspectOptions(makeReadJwt({ keys, settings, clock }), reportOnce(onError)),
-    cache: makeTokenCache(settings.tokenCache),
   });
 
+  const tellOfUsers = makeTellOfUsers(settings.onUser, reportOnce(onError));
   const reportFeed = reportOnce(onError, settings.onRecovered);
   const feed = followFeed({
     open: (lastEventId, signal) => latchkey.feed(lastEventId, signal),
     onConnect: () => {
       isRefused = false;
       revocations.connected();
+      services.connected();
     },
     onMessage(message) {
-      // After a lost epoch, the snapshot stands for changes that were missed.
-      if (message.type === 'user_changed' || (message.type === 'snapshot' && message.isLast)) changes++;
+      if (isChange(message)) changes++;
       revocations.learn(message);
       longLived.learn(message);
+      services.learn(message);
+      tellOfUsers(message);
       if (revocations.staleness() < Infinity) readiness.loaded('feed');
     },
     onError(failure) {
@@ -113,12 +129,12 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   });
 
   /** Whether our list of revocations can cover this token: older revocations have been dropped. */
-  function isCovered({ tokenType, claims: { iat } }: VerifiedToken): boolean {
-    return tokenType === 'llt' || clock.now() / 1000 - iat <= revocations.kept();
+  function isCovered({ tokenType, claims: { iat } }: VerifiedToken<TokenType>): boolean {
+    return tokenType !== 'access' || clock.now() / 1000 - iat <= revocations.kept();
   }
 
   /** Whether the token is good if no known revocation ends it. */
-  function mayTrust(verified: VerifiedToken): boolean {
+  function mayTrust(verified: VerifiedToken<TokenType>): boolean {
     const staleness = revocations.staleness();
     if (staleness === Infinity) return false;
     if (staleness <= maxStaleness) return isCovered(verified);
@@ -126,8 +142,8 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
     return whenStale === 'accept' && !isRefused;
   }
 
-  /** @returns the user's roles: Latchkey's last answer, or those in the token. */
-  async function askIfNeeded(token: string, verified: VerifiedToken): Promise<readonly string[]> {
+  /** @returns the roles: Latchkey's last answer, or those in the token. */
+  async function askIfNeeded(token: string, verified: VerifiedToken<TokenType>): Promise<readonly string[]> {
     const isTrusted = mayTrust(verified);
     if (!isTrusted && whenStale === 'refuse') {
       const isFirst = revocations.staleness() === Infinity;
@@ -135,19 +151,26 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
         ? unavailable('not_ready', 'the revocations have not been loaded yet')
         : unavailable('stale', 'the known revocations are too old, or do not reach back to this token');
     }
+    if (verified.tokenType === 'service') {
+      const isStale = revocations.staleness() > maxStaleness;
+      return (isTrusted ? services.known(verified, isStale) : null) ?? services.ask(token, verified);
+    }
     if (verified.tokenType === 'access') return isTrusted ? verified.roles : introspect(token, verified);
     // Even with `accept`, ask at the first check: the token may have been revoked long ago.
     const known = isTrusted ? longLived.known(verified) : null;
     return known ?? longLived.ask(token, verified);
   }
 
-  function refuseRevoked(verified: VerifiedToken): void {
-    if (revocations.includes(verified)) throw invalid('revoked', 'it has been revoked');
+  function refuseRevoked(verified: VerifiedToken<TokenType>): void {
+    const isRevoked =
+      verified.tokenType === 'service' ? services.hasEnded(verified) : revocations.includes(verified);
+    if (isRevoked) throw invalid('revoked', 'it has been revoked');
   }
 
-  /** Long-lived tokens are introspected, and so are others unless `whenStale` refuses them. */
+  /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */
   async function refuseMissingRight(): Promise<void> {
-    if (mayIntrospect || (whenStale === 'refuse' && !settings.acceptLongLived)) return;
+    const neverAsks = whenStale === 'refuse' && settings.accept.every((type) => type === 'access');
+    if (mayIntrospect || neverAsks) return;
     await ask(PROBE).catch((error: unknown) => {
       // An outage passes, and does not keep a service from starting.
       if (isMistake(error)) throw error;
@@ -155,15 +178,19 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
   }
 
   return {
+    // Without the option, both types have the same default.
+    accept: settings.accept as readonly Accepted[],
     async verify(token) {
       const verified = await read(token);
       refuseRevoked(verified);
       const roles = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
-      return { ...verified, roles };
+      // Other types were refused.
+      return { ...verified, roles } as VerifiedToken<Accepted>;
     },
     staleness: () => revocations.staleness(),
+    cachedTokens: () => cache.size(),
     async ready({ signal } = {}) {
       await readiness.wait(signal);
       await refuseMissingRight();
@@ -171,9 +198,17 @@ export function makeVerifier(options: VerifierOptions, clock: VerifierClock): Ve
     async close() {
       readiness.close();
       keys.close();
+      latchkey.close();
       await feed.close();
     },
   };
+}
+
+/** Whether an answer from before may be wrong now. After a lost epoch, the snapshot stands for changes that were missed. */
+function isChange(message: FeedMessage): boolean {
+  if (message.type === 'snapshot') return message.isLast;
+  if (message.type === 'user') return message.event.type === 'changed';
+  return message.type === 'clients';
 }
 
 function isMistake(error: unknown): error is VerifierError {

@@ -1,5 +1,6 @@
 import { authenticate, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
+import type { TokenType } from './verified-token.ts';
 
 /** What this plugin uses of Fastify's request, in every release of Fastify 5. */
 export interface FastifyRequestLike {
@@ -29,7 +30,7 @@ export interface FastifyLike {
 }
 
 export interface FastifyVerifierOptions extends BearerOptions<FastifyRequestLike> {
-  verifier: Pick<Verifier, 'verify'>;
+  verifier: Pick<Verifier<TokenType>, 'verify'>;
 }
 
 /**

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readEvents } from './event-stream.ts';
 import { readMessage, type FeedMessage } from './feed-message.ts';
-import { reasonOf, RefusedError } from './latchkey.ts';
-import { unavailable, VerifierError } from './verifier-error.ts';
+import { RefusedError } from './latchkey.ts';
+import { setBackgroundTimeout, sleep } from './runtime.ts';
+import { reasonOf, unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Feed {
   close(): Promise<void>;
@@ -51,13 +51,14 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
     closing.signal.addEventListener('abort', hangUp);
     const ended = (reason: unknown): unknown =>
       connection.signal.aborted ? connection.signal.reason : reason;
-    const timer = setTimeout(giveUp, silence).unref();
+    let timer = setBackgroundTimeout(giveUp, silence);
     try {
       const response = await openOrAbort(lastEventId, connection.signal);
       if (!response.body) return unavailable('unexpected_answer', 'the feed is empty');
       onConnect();
       for await (const event of readEvents(chunksOf(response.body, connection.signal))) {
-        timer.refresh();
+        clearTimeout(timer);
+        timer = setBackgroundTimeout(giveUp, silence);
         take(event);
       }
       return ended(null);
@@ -111,8 +112,7 @@ export function followFeed({ open, onConnect, onMessage, onError, times }: Parts
       if (error !== null || failures > 0) onError(asFailure(error));
       const longest = isRefusal(error) ? refusedPause : pauseAfter(failures);
       // Jitter, so that not all verifiers reconnect at once. Closing ends the pause.
-      const options = { ref: false, signal: closing.signal };
-      await sleep(longest * (0.5 + Math.random() / 2), null, options).catch(() => null);
+      await sleep(longest * (0.5 + Math.random() / 2), closing.signal);
     }
   }
 

@@ -1,17 +1,17 @@
 import type { Latchkey } from './latchkey.ts';
-import { readRoles, type VerifiedToken } from './verified-token.ts';
+import { readRoles, type TokenType, type VerifiedToken } from './verified-token.ts';
 import { invalid, unavailable } from './verifier-error.ts';
 
 /**
  * Asks Latchkey whether a token is good right now. Concurrent calls for the same token share one request.
- * @returns the user's present roles.
+ * @returns the present roles of the user or service.
  * @throws VerifierError `invalid_token`, `unavailable`
  */
-export type Introspect = (token: string, verified: VerifiedToken) => Promise<readonly string[]>;
+export type Introspect = (token: string, verified: VerifiedToken<TokenType>) => Promise<readonly string[]>;
 
 /**
- * @param changes how many changes of users and snapshots are known so far: a request from before one does not answer a
- * call from after it.
+ * @param changes how many changes of users and clients, and snapshots, are known so far: a request from before one does
+ * not answer a call from after it.
  */
 export function makeIntrospect(
   { introspect: ask }: Pick<Latchkey, 'introspect'>,
@@ -19,12 +19,14 @@ export function makeIntrospect(
 ): Introspect {
   const asking = new Map<string, Promise<Record<string, unknown>>>();
 
-  return async function introspect(token, { sid, claims, tokenType }) {
+  return async function introspect(token, { claims, tokenType }) {
     const key = `${changes()} ${token}`;
     const answer = asking.get(key) ?? ask(token).finally(() => asking.delete(key));
     asking.set(key, answer);
     const { active, ...said } = await answer;
     if (active === false) throw invalid('inactive', 'Latchkey says that it is not active');
+    // Neither a service's token nor the answer about one has a `sid`.
+    const sid = 'sid' in claims ? claims.sid : undefined;
     const isOfToken = said.sid === sid && said.sub === claims.sub && said.token_use === tokenType;
     const roles = readRoles(said.roles);
     if (active !== true || !isOfToken || !roles)

@@ -1,5 +1,6 @@
 import { importJWK, type CryptoKey, type JWK } from 'jose';
 import type { VerifierClock } from './clock.ts';
+import { setBackgroundTimeout, type Timer } from './runtime.ts';
 import { unavailable, VerifierError } from './verifier-error.ts';
 
 /** The algorithms of Latchkey's keys. A token's header cannot choose another. */
@@ -42,7 +43,7 @@ export function makeKeySet({ load, clock, onLoad }: Parts): KeySet {
   let lookedAt = -Infinity;
   let failure: VerifierError | null = null;
   let isClosed = false;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   async function look(): Promise<void> {
     clearTimeout(timer);
@@ -57,7 +58,7 @@ export function makeKeySet({ load, clock, onLoad }: Parts): KeySet {
     onLoad(failure);
     if (isClosed) return;
     const pause = failure ? RETRY : EVERY;
-    timer = setTimeout(() => void reload(), pause * (0.5 + Math.random() / 2)).unref();
+    timer = setBackgroundTimeout(() => void reload(), pause * (0.5 + Math.random() / 2));
   }
 
   function reload(): Promise<void> {
@@ -76,7 +77,8 @@ export function makeKeySet({ load, clock, onLoad }: Parts): KeySet {
       if (found) return found;
       if (failure || !keys) {
         const why = failure?.message ?? 'not loaded yet';
-        throw new VerifierError('unavailable', failure?.reason ?? 'not_ready', `no keys: ${why}`);
+        const { reason = 'not_ready', option } = failure ?? {};
+        throw new VerifierError('unavailable', reason, `no keys: ${why}`, { option });
       }
       return null;
     },

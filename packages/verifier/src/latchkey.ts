@@ -1,5 +1,14 @@
+import type { VerifierClock } from './clock.ts';
+import { basicCredentials, type Credentials } from './credentials.ts';
 import type { Settings } from './options.ts';
-import { unavailable, VerifierError, type OutageReason } from './verifier-error.ts';
+import { makeServiceCredentials } from './service-credentials.ts';
+import {
+  reasonOf,
+  unavailable,
+  VerifierError,
+  type OutageReason,
+  type VerifierErrorOption,
+} from './verifier-error.ts';
 
 /** Requests to Latchkey. Each fails with `VerifierError` `unavailable`. */
 export interface Latchkey {
@@ -9,11 +18,17 @@ export interface Latchkey {
   introspect(token: string): Promise<Record<string, unknown>>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
+  /** Renews no token from then on. */
+  close(): void;
 }
+
+/** By status: what is wrong with the client, and stays wrong until an operator or developer corrects it. */
+type Mistakes = Readonly<Record<number, string>>;
 
 type Call = Pick<RequestInit, 'method' | 'body'> & {
   headers?: Record<string, string>;
-  right?: string;
+  /** For requests with the client's credentials. */
+  mistakes?: Mistakes;
   /** Throws if the answer's headers show a mistake. */
   check?: (answered: Headers) => void;
 };
@@ -26,49 +41,80 @@ interface Endpoints {
 /** Milliseconds. Not for the feed, which never ends and detects silence itself. */
 const TIMEOUT = 2000;
 
+/** What OpenSSL makes of an answer in plain HTTP. */
+const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/;
+
 const METADATA = '/.well-known/oauth-authorization-server';
 const FEED = '/api/auth/revocations';
+const TOKEN = '/api/auth/token';
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+interface Parts {
+  settings: Pick<Settings, 'issuer' | 'audience' | 'url' | 'client' | 'fetch'>;
+  clock: Pick<VerifierClock, 'monotonic'>;
+  /** Called after each renewal of this client's own token, with null if it worked. */
+  onRenew: (failure: VerifierError | null) => void;
+}
 
 /** Discovers the endpoints once (RFC 8414). */
-export function makeLatchkey(
-  settings: Pick<Settings, 'issuer' | 'audience' | 'url' | 'client' | 'fetch'>,
-): Latchkey {
+export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
   const { issuer, audience, url, client, fetch } = settings;
-  const authorization = basic(client);
+  const credentials: Credentials =
+    'assertion' in client
+      ? makeServiceCredentials({ assertion: client.assertion, request: requestToken, clock, onRenew })
+      : basicCredentials(client);
+  const metadata = url + METADATA;
+  const { origin, pathname: folder } = new URL(url);
+  /** Without the user and password that a URL may hold. */
+  const noLatchkey = `no Latchkey at ${(origin + folder).replace(/\/+$/, '')}`;
   let endpoints: Endpoints | null = null;
   let discovering: Promise<Endpoints> | null = null;
 
   /**
-   * Refuses redirects, which could send the secret or a token to another server. Retries once, because the server may
-   * have closed a keep-alive connection; all these requests only read.
-   * @param right what the client must be allowed to do, for requests with its secret.
+   * Follows no redirect, which could send the secret or a token to another server. Retries once, because the server may
+   * have closed a keep-alive connection; none of these requests changes anything.
    */
-  async function send(to: string, init: RequestInit, right?: string): Promise<Response> {
-    const { pathname } = new URL(to);
-    const attempt = () => fetch(to, { redirect: 'error', ...init });
+  async function send(to: string, init: RequestInit, mistakes?: Mistakes): Promise<Response> {
+    const { pathname, origin } = new URL(to);
+    const attempt = () => fetch(to, { redirect: 'manual', ...init });
     const response = await attempt()
       .catch((error: unknown) => {
         if (init.signal?.aborted) throw error;
         return attempt();
       })
       .catch((error: unknown) => {
-        throw unavailable('unreachable', `${pathname} did not answer: ${reasonOf(error)}`);
+        throw unavailable('unreachable', `${pathname} did not answer: ${whyNot(error, origin)}`, {
+          option: 'url',
+        });
       });
     if (response.status === 200) return response;
     await response.body?.cancel().catch(() => undefined);
     // The endpoint may have moved: discover again.
     if (response.status === 404) endpoints = null;
-    throw new RefusedError(response.status, pathname, right);
+    throw refusal(to, response.status, mistakes);
+  }
+
+  function refusal(to: string, status: number, mistakes: Mistakes = {}): RefusedError {
+    const answered = `${new URL(to).pathname} answered ${status}`;
+    const mistake = mistakes[status];
+    if (mistake !== undefined)
+      return new RefusedError(status, 'configuration', `${answered}: ${mistake}`, 'client');
+    const isTemporary = status >= 500 || status === 429 || status === 408;
+    if (status === 404 || (to === metadata && !isTemporary))
+      return new RefusedError(status, 'unexpected_answer', `${noLatchkey}: ${answered}`, 'url');
+    return new RefusedError(status, 'unreachable', answered);
   }
 
   async function json(to: string, call: Call = {}): Promise<Record<string, unknown>> {
-    const { headers, right, check, ...init } = call;
+    const { headers, mistakes, check, ...init } = call;
     const accept = { accept: 'application/json' };
     const signal = AbortSignal.timeout(TIMEOUT);
-    const response = await send(to, { ...init, signal, headers: { ...accept, ...headers } }, right);
+    const response = await send(to, { ...init, signal, headers: { ...accept, ...headers } }, mistakes);
     const body = await response.json().catch((error: unknown) => {
       const reason: OutageReason = error instanceof SyntaxError ? 'unexpected_answer' : 'unreachable';
-      throw unavailable(reason, `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`);
+      const isOther = to === metadata && reason === 'unexpected_answer';
+      const what = `${new URL(to).pathname} returned a malformed answer: ${reasonOf(error)}`;
+      throw unavailable(reason, isOther ? `${noLatchkey}: ${what}` : what, { option: 'url' });
     });
     check?.(response.headers);
     return Object(body) as Record<string, unknown>;
@@ -78,7 +124,7 @@ export function makeLatchkey(
   function endpoint(name: string, value: unknown): string {
     const base = `${issuer.replace(/\/+$/, '')}/`;
     if (typeof value === 'string' && value.startsWith(base)) return `${url}/${value.slice(base.length)}`;
-    throw unavailable('configuration', `${METADATA} names no ${name} of this issuer`);
+    throw unavailable('configuration', `${METADATA} names no ${name} of this issuer`, { option: 'issuer' });
   }
 
   /** Concurrent calls share one discovery. */
@@ -92,11 +138,12 @@ export function makeLatchkey(
   }
 
   async function discover(): Promise<Endpoints> {
-    const found = await json(url + METADATA);
+    const found = await json(metadata);
     // RFC 8414, section 3.3: another issuer's metadata may not be used.
     if (found.issuer !== issuer) {
       throw unavailable('configuration', `${METADATA} is of another issuer`, {
-        ...{ expected: issuer, found: found.issuer },
+        ...{ option: 'issuer', expected: issuer, found: found.issuer },
+        words: ['the setting is', "Latchkey's is"],
       });
     }
     return (endpoints = {
@@ -110,7 +157,34 @@ export function makeLatchkey(
     const found = answered.get('x-latchkey-audience');
     if (found === encodeURI(audience)) return;
     throw unavailable('configuration', 'the client may ask about tokens for another audience only', {
-      ...{ expected: audience, found },
+      ...{ option: 'audience', expected: audience, found },
+      words: ['the setting is', "the client's is"],
+    });
+  }
+
+  /** RFC 6749, section 4.4, with an assertion (RFC 7523, section 2.2). */
+  function requestToken(assertion: string): Promise<Record<string, unknown>> {
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      audience: issuer,
+      client_assertion_type: ASSERTION_TYPE,
+      client_assertion: assertion,
+    });
+    const mistakes = { 401: "client.assertion was refused, and Latchkey's log says why" };
+    return json(url + TOKEN, { method: 'POST', body, mistakes });
+  }
+
+  /** Asks once more if Latchkey refuses a token that can be replaced. */
+  async function asClient<Answer>(
+    right: string,
+    call: (headers: { authorization: string }, mistakes: Mistakes) => Promise<Answer>,
+  ): Promise<Answer> {
+    const mistakes = { 401: credentials.mistake, 403: `the client has no right \`${right}\`` };
+    const authorization = await credentials.authorization();
+    return call({ authorization }, mistakes).catch(async (error: unknown) => {
+      const isRefused = error instanceof RefusedError && error.status === 401;
+      if (!isRefused || !credentials.refused(authorization)) throw error;
+      return call({ authorization: await credentials.authorization() }, mistakes);
     });
   }
 
@@ -121,56 +195,46 @@ export function makeLatchkey(
     async introspect(token) {
       const { introspection } = await whereTo();
       const body = new URLSearchParams({ token });
-      const rules = { right: 'introspect', check: checkAudience };
-      return json(introspection, { method: 'POST', body, headers: { authorization }, ...rules });
+      return asClient('introspect', (headers, mistakes) =>
+        json(introspection, { method: 'POST', body, headers, mistakes, check: checkAudience }),
+      );
     },
     async feed(lastEventId, signal) {
       const headers = {
-        authorization,
         accept: 'text/event-stream',
         // A new connection: a keep-alive connection would lead back to the replica that has just refused us.
         connection: 'close',
         ...(lastEventId !== null && { 'last-event-id': lastEventId }),
       };
-      const response = await send(url + FEED, { headers, signal }, 'revocations');
+      const response = await asClient('revocations', (authorization, mistakes) =>
+        send(url + FEED, { headers: { ...authorization, ...headers }, signal }, mistakes),
+      );
       const type = response.headers.get('content-type') ?? '';
       if (type.startsWith('text/event-stream')) return response;
       await response.body?.cancel().catch(() => undefined);
       throw unavailable('unexpected_answer', `${FEED} did not return what it should`, {
-        ...{ expected: 'text/event-stream', found: type },
+        ...{ option: 'url', expected: 'text/event-stream', found: type },
       });
+    },
+    close() {
+      credentials.close();
     },
   };
 }
 
-/** Latchkey answered with a status other than 200. */
+/** @param origin of the request: without the user and password that a URL may hold */
+function whyNot(error: unknown, origin: string): string {
+  const reason = reasonOf(error);
+  if (reason === 'TimeoutError') return `nothing came from ${origin} within ${TIMEOUT / 1000} s`;
+  return NO_TLS.test(reason) ? `${reason}: ${origin} speaks no TLS, is it http?` : reason;
+}
+
+/** The server at `url` answered with a status other than 200. */
 export class RefusedError extends VerifierError {
   readonly status: number;
 
-  /** @param right what the client must be allowed to do, if its secret was sent. */
-  constructor(status: number, path: string, right?: string) {
-    const mistake = right === undefined ? undefined : mistakeOf(status, right);
-    const reason: OutageReason = mistake === undefined ? 'unreachable' : 'configuration';
-    super('unavailable', reason, `${path} answered ${status}${mistake ?? ''}`);
+  constructor(status: number, reason: OutageReason, message: string, option?: VerifierErrorOption) {
+    super('unavailable', reason, message, { option });
     this.status = status;
   }
-}
-
-/** What is wrong with the client, and stays wrong until an operator or developer corrects it. */
-function mistakeOf(status: number, right: string): string | undefined {
-  if (status === 401) return ': client.id or client.secret is wrong';
-  if (status === 403) return `: the client has no right \`${right}\``;
-  return undefined;
-}
-
-/** RFC 6749, section 2.3.1: id and secret are form-encoded first. */
-function basic({ id, secret }: Settings['client']): string {
-  const [user, password] = [id, secret].map((text) => new URLSearchParams({ _: text }).toString().slice(2));
-  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-}
-
-/** The error code, for example of a refused connection. Not the message: it might contain a URL with a password. */
-export function reasonOf(error: unknown): string {
-  const { name, code, cause } = Object(error) as { name?: string; code?: string; cause?: { code?: string } };
-  return cause?.code ?? (typeof code === 'string' ? code : undefined) ?? name ?? 'unknown';
 }

@@ -1,7 +1,7 @@
 import type { FeedMessage } from './feed-message.ts';
 import type { Introspect } from './introspect.ts';
 import type { Revocations } from './revocations.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import type { UserToken } from './verified-token.ts';
 
 /**
  * Most long-lived tokens never expire, so a list of revocations that drops old entries cannot tell which are good. The
@@ -14,9 +14,9 @@ export interface LongLivedTokens {
    * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived
    * since; null otherwise.
    */
-  known(verified: VerifiedToken): readonly string[] | null;
+  known(verified: UserToken): readonly string[] | null;
   /** @returns the user's present roles. @throws VerifierError `invalid_token`, `unavailable` */
-  ask(token: string, verified: VerifiedToken): Promise<readonly string[]>;
+  ask(token: string, verified: UserToken): Promise<readonly string[]>;
 }
 
 interface Answer {
@@ -65,9 +65,11 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
     learn(message) {
       if (message.type === 'revoked') forget(message.token);
       else if (message.type === 'user_revoked') forgetUser(message.user, message.before);
-      else if (message.type === 'user_changed') {
-        forgetUser(message.user);
-        for (const each of asking) if (each.userId === message.user) each.isOutdated = true;
+      // Another event of the user, except of a new one, follows this one.
+      else if (message.type === 'user' && message.event.type === 'changed') {
+        const { userId } = message.event;
+        forgetUser(userId);
+        for (const each of asking) if (each.userId === userId) each.isOutdated = true;
       } else if (message.type === 'snapshot' && message.isLast) {
         // The verifier may have missed revocations, and the snapshot contains only those of tokens that can still
         // expire.

@@ -1,24 +1,43 @@
+import { warn } from './runtime.ts';
+import { TOKEN_TYPES, USERS_TYPES, type TokenType, type UsersType } from './verified-token.ts';
+import type { UserEvent } from './feed-message.ts';
 import type { VerifierError } from './verifier-error.ts';
 
 /** What to do if the feed has been unreachable for longer than `maxStaleness`. */
 export type WhenStale = 'accept' | 'introspect' | 'refuse';
 
+/** How this service authenticates at Latchkey. */
+export type ClientOptions =
+  | { id: string | undefined; secret: string | undefined; assertion?: undefined }
+  | {
+      /**
+       * Returns a JWT of an issuer that the client trusts (`npx latchkey client trust`), such as the token that
+       * Kubernetes projects into a pod. Called whenever a new one is needed, every few minutes. Its errors reach
+       * `onError` by their code or name only.
+       */
+      assertion: () => string | Promise<string>;
+      id?: undefined;
+      secret?: undefined;
+    };
+
 /** `undefined` stands for a missing environment variable: the TypeError of `createVerifier` names the option. */
-export interface VerifierOptions {
+export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   /** Latchkey's ISSUER, exactly as in its tokens. */
   issuer: string | undefined;
   /** Latchkey's AUDIENCE, or an audience of this service: the verifier takes tokens for exactly this one. */
   audience: string | undefined;
   /** This service's client credentials, for the feed and for introspection. */
-  client: { id: string | undefined; secret: string | undefined };
+  client: ClientOptions;
+  /** The types of tokens to take (default `['access', 'llt']`). With `service`, look at `tokenType` of a good token. */
+  accept?: readonly Accepted[] | undefined;
   /** Latchkey's address, if it differs from the issuer: an address inside the cluster, for example. */
   url?: string | undefined;
   /** Seconds without contact to Latchkey for which the last known revocations are enough (default 120). */
   maxStaleness?: number | undefined;
   /**
    * What to do after that time (default `introspect`). Known revoked tokens are always refused.
-   * - `accept`: while Latchkey is down, accepts access tokens until they expire, and long-lived tokens that were found
-   *   good before. Before the first contact, and if Latchkey refuses this client, it does as `introspect`.
+   * - `accept`: while Latchkey is down, accepts access tokens until they expire, service tokens of a known version too,
+   *   and long-lived tokens that were found good before. Before the first contact, and if Latchkey refuses this client, it does as `introspect`.
    * - `introspect`: asks Latchkey about each token; throws `unavailable` if it does not answer.
    * - `refuse`: throws `unavailable`.
    */
@@ -36,8 +55,6 @@ export interface VerifierOptions {
     | undefined;
   longLived?:
     | {
-        /** `false` refuses long-lived tokens (default `true`). */
-        accept?: boolean | undefined;
         /** How many good tokens to remember (default 10,000). Above that, the least recently used is checked again. */
         cacheSize?: number | undefined;
       }
@@ -47,9 +64,15 @@ export interface VerifierOptions {
   /**
    * Called once per outage if Latchkey cannot be reached or refuses this client, and never with a secret. Called once for
    * each of `audience`, `issuer` and `unknown_key` too, if a token is refused for it and none was accepted before: then
-   * an option may be wrong. Without it, each report is a warning of the process.
+   * an option may be wrong. Without it, each report is a warning of the process, or of the console where there is none.
    */
   onError?: ((error: VerifierError) => void) | undefined;
+  /**
+   * Called when an account was created, disabled, enabled or deleted, or its names, roles or status have changed. It may
+   * be called twice and late, so keep the greatest version of each user. The next call waits for the promise that it
+   * returns. If it throws or rejects, `onError` hears of that, and the event is not repeated.
+   */
+  onUser?: ((event: UserEvent) => unknown) | undefined;
   /** Called when the feed is back after an outage. Without it and without `onError`, that is a warning too. */
   onRecovered?: (() => void) | undefined;
 }
@@ -57,16 +80,17 @@ export interface VerifierOptions {
 export interface Settings {
   issuer: string;
   audience: string;
-  client: { id: string; secret: string };
+  client: { id: string; secret: string } | { assertion: () => unknown };
+  accept: readonly TokenType[];
   url: string;
   maxStaleness: number;
   whenStale: WhenStale;
   clockTolerance: number;
   tokenCache: { size: number; bytes: number };
-  acceptLongLived: boolean;
   cacheSize: number;
   fetch: typeof globalThis.fetch;
   onError: (error: VerifierError) => void;
+  onUser: (event: UserEvent) => unknown;
   onRecovered: () => void;
 }
 
@@ -77,24 +101,27 @@ export interface Settings {
 const MAX_TOLERANCE = 30;
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
-export function readOptions(options: VerifierOptions): Settings {
+export function readOptions(options: VerifierOptions<TokenType>): Settings {
   const problems = problemsOf(options);
   if (problems.length > 0) throw new TypeError(`createVerifier: ${problems.join('; ')}`);
   const { issuer = '', audience = '', client, longLived, tokenCache } = options;
   return {
     issuer,
     audience,
-    client: { id: client.id ?? '', secret: client.secret ?? '' },
+    client: client.assertion
+      ? { assertion: client.assertion }
+      : { id: client.id ?? '', secret: client.secret ?? '' },
+    accept: [...(options.accept ?? USERS_TYPES)],
     url: (options.url ?? issuer).replace(/\/+$/, ''),
     maxStaleness: options.maxStaleness ?? 120,
     whenStale: options.whenStale ?? 'introspect',
     clockTolerance: options.clockTolerance ?? 5,
     tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
-    acceptLongLived: longLived?.accept ?? true,
     cacheSize: longLived?.cacheSize ?? 10_000,
     // Read the global at each call, so that a service may replace it later.
     fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
     onError: options.onError ?? warn,
+    onUser: options.onUser ?? (() => undefined),
     onRecovered:
       options.onRecovered ??
       (() => {
@@ -104,27 +131,23 @@ export function readOptions(options: VerifierOptions): Settings {
   };
 }
 
-/** Node prints it with the process's id, and a service may listen to the event `warning`. */
-function warn({ message }: Pick<VerifierError, 'message'>): void {
-  process.emitWarning(message, 'LatchkeyVerifier');
-}
-
 type Check = (value: unknown) => string | null;
+type NamedCheck = [name: string, value: unknown, check: Check];
 
 /** Services in JavaScript may pass anything. */
-function problemsOf(options: VerifierOptions): string[] {
-  const { issuer, audience, client, url, longLived, tokenCache } = Object(
+function problemsOf(options: VerifierOptions<TokenType>): string[] {
+  const { issuer, audience, client, accept, url, longLived, tokenCache } = Object(
     options,
   ) as Partial<VerifierOptions>;
-  const { maxStaleness, whenStale, clockTolerance, fetch, onError, onRecovered } = Object(
+  const { maxStaleness, whenStale, clockTolerance, fetch, onError, onUser, onRecovered } = Object(
     options,
   ) as Partial<VerifierOptions>;
   const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
-  const checks: [name: string, value: unknown, check: Check][] = [
+  const checks: NamedCheck[] = [
     ['issuer', issuer, required(isHttpUrl, 'an http(s) URL')],
     ['audience', audience, required(isText, 'a text')],
-    ['client.id', of(client, 'id'), required(isText, 'a text')],
-    ['client.secret', of(client, 'secret'), required(isText, 'a text')],
+    ...clientChecks(Object(client) as Record<string, unknown>),
+    ['accept', accept, optional(isListOfTypes, 'a list of access, llt and service')],
     ['url', url, optional(isHttpUrl, 'an http(s) URL')],
     ['maxStaleness', maxStaleness, optional(isNumberFrom(0), 'a number of seconds')],
     ['whenStale', whenStale, optional(isWhenStale, 'accept, introspect or refuse')],
@@ -135,16 +158,29 @@ function problemsOf(options: VerifierOptions): string[] {
     ],
     ['tokenCache.size', of(tokenCache, 'size'), optional(isCount, 'a whole number from 0')],
     ['tokenCache.bytes', of(tokenCache, 'bytes'), optional(isCount, 'a whole number from 0')],
-    ['longLived.accept', of(longLived, 'accept'), optional(isBoolean, 'true or false')],
     ['longLived.cacheSize', of(longLived, 'cacheSize'), optional(isCount, 'a whole number from 0')],
     ['fetch', fetch, optional(isFunction, 'a function')],
     ['onError', onError, optional(isFunction, 'a function')],
+    ['onUser', onUser, optional(isFunction, 'a function')],
     ['onRecovered', onRecovered, optional(isFunction, 'a function')],
   ];
   return checks.flatMap(([name, value, check]) => {
     const problem = check(value);
     return problem === null ? [] : [`${name} ${problem}`];
   });
+}
+
+function clientChecks({ id, secret, assertion }: Record<string, unknown>): NamedCheck[] {
+  if (assertion === undefined)
+    return [
+      ['client.id', id, required(isText, 'a text')],
+      ['client.secret', secret, required(isText, 'a text')],
+    ];
+  const isAlone: Test = () => id === undefined && secret === undefined;
+  return [
+    ['client.assertion', assertion, optional(isFunction, 'a function')],
+    ['client', assertion, optional(isAlone, 'either id and secret, or assertion')],
+  ];
 }
 
 type Test = (value: unknown) => boolean;
@@ -158,9 +194,10 @@ function optional(isRight: Test, what: string): Check {
 }
 
 const isText: Test = (value) => typeof value === 'string';
-const isBoolean: Test = (value) => typeof value === 'boolean';
 const isFunction: Test = (value) => typeof value === 'function';
 const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isListOfTypes: Test = (value) =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => TOKEN_TYPES.includes(each as TokenType));
 const isWhenStale: Test = (value) => ['accept', 'introspect', 'refuse'].includes(value as string);
 
 function isNumberFrom(least: number, most = Infinity): Test {

@@ -3,12 +3,12 @@ import type { VerifierClock } from './clock.ts';
 import type { KeySet, VerificationKey } from './key-set.ts';
 import type { Settings } from './options.ts';
 import type { ReadToken } from './token-cache.ts';
-import { EXPECTED_TYPES, readToken, tokenTypeOf, type VerifiedToken } from './verified-token.ts';
+import { fits, readToken, tokenTypeOf } from './verified-token.ts';
 import { invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 interface Parts {
   keys: Pick<KeySet, 'find'>;
-  settings: Pick<Settings, 'issuer' | 'audience' | 'clockTolerance' | 'acceptLongLived'>;
+  settings: Pick<Settings, 'issuer' | 'audience' | 'clockTolerance' | 'accept'>;
   clock: Pick<VerifierClock, 'now'>;
 }
 
@@ -17,7 +17,7 @@ const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /** Verifies signature, type, issuer, audience and times of a token. Does not check revocation. */
 export function makeReadJwt({ keys, settings, clock }: Parts) {
-  const { issuer, audience, clockTolerance, acceptLongLived } = settings;
+  const { issuer, audience, clockTolerance, accept } = settings;
 
   async function keyOf(kid: unknown, alg: unknown, token: string): Promise<VerificationKey> {
     const found = typeof kid === 'string' ? await keys.find(kid) : null;
@@ -28,13 +28,8 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
     throw invalid('unknown_key', 'it is signed with a key or algorithm that Latchkey does not publish');
   }
 
-  function typeOf(typ: unknown): VerifiedToken['tokenType'] {
-    const tokenType = tokenTypeOf(typ);
-    if (tokenType === null)
-      throw invalid('type', 'its type is wrong', { expected: EXPECTED_TYPES, found: typ });
-    if (tokenType === 'llt' && !acceptLongLived)
-      throw invalid('long_lived', 'this service does not accept long-lived tokens');
-    return tokenType;
+  function wrongType(found: unknown): VerifierError {
+    return invalid('type', 'its type is wrong', { expected: accept.join(' or '), found });
   }
 
   /** @throws VerifierError `invalid_token`, `unavailable` */
@@ -45,15 +40,17 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
       const { payload, protectedHeader } = await jwtVerify(
         token,
         async ({ typ, kid, alg }) => {
-          typeOf(typ);
+          if (!fits(typ, accept)) throw wrongType(typ);
           signedWith = await keyOf(kid, alg, token);
           return signedWith.key;
         },
         { issuer, clockTolerance, currentDate: new Date(clock.now()) },
       );
       checkAudience(payload.aud, audience);
-      const verified = readToken(payload, typeOf(protectedHeader.typ));
-      const { kid } = protectedHeader;
+      const { typ, kid } = protectedHeader;
+      const tokenType = tokenTypeOf(typ, payload);
+      if (!accept.includes(tokenType)) throw wrongType(tokenType);
+      const verified = readToken(payload, tokenType);
       if (!verified || !signedWith || kid === undefined)
         throw invalid('malformed', 'its claims are not those of a Latchkey token');
       return { verified, kid, key: signedWith };

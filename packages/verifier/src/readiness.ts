@@ -36,7 +36,8 @@ export function makeReadiness(): Readiness {
 
   function notReady(why: string): VerifierError {
     const [cause] = failures();
-    return unavailable('not_ready', `not ready, ${why}${cause ? `: ${cause.message}` : ''}`, { cause });
+    const message = `not ready, ${why}${cause ? `: ${cause.message}` : ''}`;
+    return unavailable('not_ready', message, { cause, option: cause?.option });
   }
 
   function look(): void {

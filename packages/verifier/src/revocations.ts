@@ -1,6 +1,6 @@
 import type { VerifierClock } from './clock.ts';
 import type { FeedMessage, UserMark } from './feed-message.ts';
-import type { VerifiedToken } from './verified-token.ts';
+import type { UserToken } from './verified-token.ts';
 
 /** The revocations from the feed that still matter. */
 export interface Revocations {
@@ -8,7 +8,7 @@ export interface Revocations {
   connected(): void;
   learn(message: FeedMessage): void;
   /** Whether the token is known to be revoked. */
-  includes(token: Pick<VerifiedToken, 'sid' | 'userId'>): boolean;
+  includes(token: Pick<UserToken, 'sid' | 'userId'>): boolean;
   /** Seconds since we knew all published revocations; Infinity before the first complete snapshot. */
   staleness(): number;
   /** Seconds for which a revocation is kept. The revocation of an older access token may have been dropped. */

@@ -1,10 +1,10 @@
-import { VerifierError, type RefusalReason } from './verifier-error.ts';
+import { VerifierError, type RefusalReason, type VerifierErrorOption } from './verifier-error.ts';
 
-/** The reasons for which one wrong option refuses every token, and what to check. */
-const SUSPECTS: [reason: RefusalReason, check: string][] = [
-  ['audience', '`audience`'],
-  ['issuer', '`issuer`'],
-  ['unknown_key', '`url`, which publishes other keys'],
+/** The reasons for which one wrong option refuses every token, and that option. */
+const SUSPECTS: [reason: RefusalReason, option: VerifierErrorOption][] = [
+  ['audience', 'audience'],
+  ['issuer', 'issuer'],
+  ['unknown_key', 'url'],
 ];
 
 /**
@@ -15,7 +15,7 @@ export function suspectOptions<Read>(
   read: (token: string) => Promise<Read>,
   report: (error: VerifierError) => void,
 ): (token: string) => Promise<Read> {
-  const untold = new Map<string, string>(SUSPECTS);
+  const untold = new Map<string, VerifierErrorOption>(SUSPECTS);
   return async (token) => {
     try {
       const good = await read(token);
@@ -23,14 +23,17 @@ export function suspectOptions<Read>(
       return good;
     } catch (error) {
       const { code, reason, expected, found } = error as VerifierError;
-      const check = untold.get(reason);
+      const option = untold.get(reason);
       untold.delete(reason);
-      if (check !== undefined)
+      const why = option === 'url' ? ', which publishes other keys' : '';
+      if (option !== undefined)
         report(
-          new VerifierError(code, reason, `no token has been good so far, check ${check}`, {
+          new VerifierError(code, reason, `no token has been good so far, check \`${option}\`${why}`, {
+            option,
             expected,
             // A stranger's token may name anything, an e-mail address too.
             found: found?.includes('@') ? '(not shown)' : found,
+            words: ['it is', `and the token is ${option === 'audience' ? 'for' : 'of'}`],
           }),
         );
       throw error;

@@ -1,11 +1,11 @@
 import type { VerifierClock } from './clock.ts';
 import type { KeySet, VerificationKey } from './key-set.ts';
-import type { TokenClaims, VerifiedToken } from './verified-token.ts';
+import type { TokenType, VerifiedToken } from './verified-token.ts';
 import { invalid } from './verifier-error.ts';
 
 /** A token whose signature and claims were found good, and the key that it is signed with. */
 export interface ReadToken {
-  verified: VerifiedToken;
+  verified: VerifiedToken<TokenType>;
   kid: string;
   key: VerificationKey;
 }
@@ -20,6 +20,8 @@ export interface TokenCache {
   get(token: string): ReadToken | undefined;
   add(token: string, read: ReadToken): void;
   delete(token: string): void;
+  /** Number of tokens. */
+  size(): number;
   /** Bytes in use, as `bytesOf` counts them. */
   bytes(): number;
 }
@@ -60,8 +62,7 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
     },
     add(text, read) {
       const token = copyOf(text);
-      // A good token is ASCII. Of any other text the copy might be a token that was never checked.
-      if (token !== text || size === 0 || bytesOf(token) > most) return;
+      if (token === null || size === 0 || bytesOf(token) > most) return;
       const signed = signedPart(token);
       const former = entries.get(signed);
       if (former) remove(former);
@@ -76,6 +77,7 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
       const entry = find(token);
       if (entry) remove(entry);
     },
+    size: () => entries.size,
     bytes: () => bytes,
   };
 }
@@ -94,12 +96,12 @@ export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Par
   /** What can change after the first check, besides revocation: the time, and the published keys. */
   function isStillGood({ verified, kid, key }: ReadToken): boolean {
     const now = Math.floor(clock.now() / 1000);
-    const { exp = Infinity, nbf = -Infinity } = verified.claims as TokenClaims & { nbf?: number };
+    const { exp = Infinity, nbf = -Infinity } = verified.claims as { exp?: number; nbf?: number };
     return exp > now - clockTolerance && nbf <= now + clockTolerance && keys.loaded(kid) === key;
   }
 
   /** @throws VerifierError `invalid_token`, `unavailable` */
-  return async function readCached(token: string): Promise<VerifiedToken> {
+  return async function readCached(token: string): Promise<VerifiedToken<TokenType>> {
     // Services in JavaScript may pass anything.
     if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
     const cached = cache.get(token);
@@ -121,7 +123,13 @@ function bytesOf(token: string): number {
   return 4 * token.length;
 }
 
-/** A part of a string keeps all of it in memory, and the header around a token may be padded. */
-function copyOf(token: string): string {
-  return Buffer.from(token, 'latin1').toString('latin1');
+const [ENCODER, DECODER] = [new TextEncoder(), new TextDecoder()];
+
+/**
+ * A part of a string keeps all of it in memory, and the header around a token may be padded.
+ * @returns null unless the text is ASCII, as a good token is: the copy might be a token that was never checked.
+ */
+function copyOf(text: string): string | null {
+  const bytes = ENCODER.encode(text);
+  return bytes.length === text.length ? DECODER.decode(bytes) : null;
 }

@@ -1,9 +1,21 @@
-/** The contents of a good token. */
-export interface VerifiedToken {
+/** The tokens of users, which are accepted unless the service lists other types. */
+export const USERS_TYPES = ['access', 'llt'] as const;
+export type UsersType = (typeof USERS_TYPES)[number];
+
+/** What a good token may be: a user's access or long-lived token, or a service's own. */
+export type TokenType = UsersType | 'service';
+export const TOKEN_TYPES: readonly TokenType[] = [...USERS_TYPES, 'service'];
+
+/** The contents of a good token, of the types that the verifier accepts. Look at `tokenType` if these include `service`. */
+export type VerifiedToken<Accepted extends TokenType = UsersType> =
+  | ([Extract<Accepted, UsersType>] extends [never] ? never : UserToken)
+  | ('service' extends Accepted ? ServiceToken : never);
+
+export interface UserToken {
   userId: number;
   /** Id of the session or long-lived token; revocations name this id. */
   sid: number;
-  tokenType: 'access' | 'llt';
+  tokenType: UsersType;
   /** The user's roles: those in an access token, or Latchkey's last answer. A long-lived token holds none. */
   roles: readonly string[];
   /** The client that got the token: the one that exchanged it, otherwise `latchkey`. */
@@ -11,6 +23,18 @@ export interface VerifiedToken {
   /** The service that acts for the user, if a service has exchanged the token (RFC 8693, section 4.1). */
   act?: Actor;
   claims: TokenClaims;
+}
+
+/** The contents of a token that a service has got for itself. It has no user and no session. */
+export interface ServiceToken {
+  tokenType: 'service';
+  /** The id of the service's client. */
+  clientId: string;
+  /** The client's roles: those in the token, or Latchkey's answer where it was asked. */
+  roles: readonly string[];
+  /** Seconds since 1970. */
+  expiresAt: number;
+  claims: ServiceTokenClaims;
 }
 
 export interface Actor {
@@ -39,21 +63,57 @@ export interface TokenClaims {
   readonly act?: Actor;
 }
 
-const TYPES: Readonly<Record<string, VerifiedToken['tokenType']>> = { 'at+jwt': 'access', 'llt+jwt': 'llt' };
+/** The claims of a service's token. Frozen too. */
+export interface ServiceTokenClaims {
+  readonly iss: string;
+  readonly aud: string | readonly string[];
+  /** The client's id, as `client_id`. */
+  readonly sub: string;
+  readonly client_id: string;
+  /** Rises when all tokens of the client end. */
+  readonly client_version: number;
+  /** Seconds since 1970. */
+  readonly iat: number;
+  readonly exp: number;
+  readonly jti: string;
+  readonly roles: readonly string[];
+}
 
-/** The accepted types, for messages. */
-export const EXPECTED_TYPES = Object.keys(TYPES).join(' or ');
+const TYPS: Readonly<Record<TokenType, string>> = { access: 'at+jwt', llt: 'llt+jwt', service: 'at+jwt' };
 
-/** The token type by the `typ` header; null for refresh tokens and for tokens of other issuers. */
-export function tokenTypeOf(typ: unknown): VerifiedToken['tokenType'] | null {
-  return typeof typ === 'string' && Object.hasOwn(TYPES, typ) ? (TYPES[typ] ?? null) : null;
+/** Whether the `typ` header fits one of these token types. */
+export function fits(typ: unknown, types: readonly TokenType[]): boolean {
+  return types.some((type) => TYPS[type] === typ);
+}
+
+/** The token type by the `typ` header, which is one of ours, and the claims. */
+export function tokenTypeOf(typ: unknown, payload: object): TokenType {
+  if (typ === TYPS.llt) return 'llt';
+  return 'client_version' in payload ? 'service' : 'access';
 }
 
 /**
  * Reads a payload whose signature, issuer, audience and expiry have been verified.
  * @returns null if its claims are not those of a Latchkey token.
  */
-export function readToken(payload: object, tokenType: VerifiedToken['tokenType']): VerifiedToken | null {
+export function readToken(payload: object, tokenType: TokenType): VerifiedToken<TokenType> | null {
+  return tokenType === 'service' ? readServiceToken(payload) : readUserToken(payload, tokenType);
+}
+
+function readServiceToken(payload: object): ServiceToken | null {
+  const claims = payload as Partial<Record<keyof ServiceTokenClaims | 'sid' | 'gen', unknown>>;
+  const { sub, client_id: clientId, client_version: version, iat, exp, jti } = claims;
+  // A decimal would be a user's id.
+  if (typeof clientId !== 'string' || sub !== clientId || /^[0-9]*$/.test(clientId)) return null;
+  if (!isVersion(version) || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number')
+    return null;
+  const roles = claims.roles === undefined ? null : readRoles(claims.roles);
+  if (!roles || 'sid' in claims || 'gen' in claims) return null;
+  const frozen = deepFreeze(claims as unknown as ServiceTokenClaims);
+  return { tokenType: 'service', clientId, roles, expiresAt: exp, claims: frozen };
+}
+
+function readUserToken(payload: object, tokenType: UsersType): UserToken | null {
   const claims = payload as Partial<Record<keyof TokenClaims, unknown>>;
   const { sub, sid, iat, exp, client_id: clientId, act } = claims;
   if (typeof sub !== 'string' || !/^[1-9][0-9]{0,15}$/.test(sub)) return null;
@@ -79,6 +139,11 @@ export function readRoles(value: unknown): readonly string[] | null {
 
 export function isId(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+/** The version of a client. */
+export function isVersion(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function isOptionalText(value: unknown): value is string | undefined {

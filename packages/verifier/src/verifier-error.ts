@@ -10,10 +10,8 @@ export type RefusalReason =
   | 'missing'
   /** It is no JWT, or its claims are not those of a Latchkey token. */
   | 'malformed'
-  /** It is a JWT of another type, such as a refresh token. */
+  /** It is a JWT of another type, such as a refresh token, or of one that `accept` does not list. */
   | 'type'
-  /** It is a long-lived token, and `longLived.accept` is false. */
-  | 'long_lived'
   /** It is signed with a key or an algorithm that Latchkey does not publish. */
   | 'unknown_key'
   /** Its signature is wrong: it was changed or forged. */
@@ -43,14 +41,20 @@ export type OutageReason =
   | 'unexpected_answer'
   /** It stays like this until an operator or developer corrects the options, or the client's rights. */
   | 'configuration'
-  /** An error within the verifier or Node's cryptography. */
+  /** An error within the verifier, the runtime's cryptography, `client.assertion` or `onUser`. */
   | 'fault';
 
 export type VerifierErrorReason = RefusalReason | OutageReason;
 
+/** An option of `createVerifier`. */
+export type VerifierErrorOption = 'url' | 'issuer' | 'audience' | 'client';
+
 interface Details {
+  option?: VerifierErrorOption | undefined;
   expected?: string | undefined;
   found?: unknown;
+  /** What the message calls the two, where the reader must know which one to change. */
+  words?: readonly [expected: string, found: string] | undefined;
   cause?: unknown;
 }
 
@@ -65,18 +69,22 @@ export class VerifierError extends Error {
   override readonly name = 'VerifierError';
   readonly code: VerifierErrorCode;
   readonly reason: VerifierErrorReason;
+  /** The option to look at; undefined if none seems wrong. */
+  readonly option: VerifierErrorOption | undefined;
   /** The configured issuer or audience, or the types that are accepted; undefined for other reasons. */
   readonly expected: string | undefined;
   /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */
   readonly found: string | undefined;
 
   constructor(code: VerifierErrorCode, reason: VerifierErrorReason, message: string, details: Details = {}) {
-    const { expected, cause } = details;
+    const { option, expected, cause, words = ['expected', 'found'] } = details;
     const found = printable(details.found);
-    const difference = expected === undefined ? '' : `: expected ${expected}, found ${found ?? 'none'}`;
+    const difference =
+      expected === undefined ? '' : `: ${words[0]} ${expected}, ${words[1]} ${found ?? 'none'}`;
     super(message + difference, cause === undefined ? undefined : { cause });
     this.code = code;
     this.reason = reason;
+    this.option = option;
     this.expected = expected;
     this.found = found;
   }
@@ -96,4 +104,10 @@ function printable(value: unknown): string | undefined {
   const text = typeof value === 'string' ? value : `a value of type ${typeof value}`;
   const visible = text.slice(0, MAX_FOUND).replaceAll(/[^\x20-\x7e]/g, '?');
   return text.length > MAX_FOUND ? `${visible}…` : visible;
+}
+
+/** The error code, for example of a refused connection. Not the message: it might contain a URL with a password. */
+export function reasonOf(error: unknown): string {
+  const { name, code, cause } = Object(error) as { name?: string; code?: string; cause?: { code?: string } };
+  return cause?.code ?? (typeof code === 'string' ? code : undefined) ?? name ?? 'unknown';
 }

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { authenticate, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
+import type { TokenType } from './verified-token.ts';
 import type { VerifierError } from './verifier-error.ts';
 
 /** For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`. */
 export function verifierMiddleware(
-  verifier: Pick<Verifier, 'verify'>,
+  verifier: Pick<Verifier<TokenType>, 'verify'>,
   { onRefused }: BearerOptions<IncomingMessage> = {},
 ) {
   return function verifyBearer(

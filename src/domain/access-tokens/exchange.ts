@@ -1,5 +1,5 @@
 import type { Sourced } from '../audit/source.ts';
-import { isAudience } from '../clients/audience.ts';
+import { isAudience } from '../audience.ts';
 import type { ServiceClients } from '../clients/authenticate.ts';
 import type { RandomBytes } from '../clients/secret.ts';
 import type { Clock } from '../clock.ts';
@@ -8,13 +8,13 @@ import type { Observe } from '../metrics/observe.ts';
 import type { ExchangeOutcome } from '../metrics/outcomes.ts';
 import {
   CLIENT_ID,
-  EXCHANGED_JTI_BYTES,
+  RANDOM_JTI_BYTES,
   type ExchangedClaims,
   type PresentedIdentity,
 } from '../tokens/claims.ts';
 import type { Principal } from '../principal.ts';
-import type { TokenRefusal } from '../refusal-reasons.ts';
-import { bearerRefusalOf, type Verify } from './verify.ts';
+import type { TokenRefusal, UserTokenRefusal } from '../refusal-reasons.ts';
+import { refusalOf, type Verify } from './verify.ts';
 
 interface ExchangePorts {
   verify: Verify;
@@ -49,7 +49,7 @@ export function makeExchange(ports: ExchangePorts) {
     try {
       return await verify(subject, from);
     } catch (error) {
-      const reason = bearerRefusalOf(error);
+      const reason = refusalOf(error) as UserTokenRefusal | null;
       throw reason ? new AuthError('invalid_subject_token', { reason }) : error;
     }
   }
@@ -78,14 +78,14 @@ export function makeExchange(ports: ExchangePorts) {
       sub: String(user.id),
       sid: tokenId,
       gen: generation,
-      jti: randomBytes(EXCHANGED_JTI_BYTES).toString('base64url'),
+      jti: randomBytes(RANDOM_JTI_BYTES).toString('base64url'),
       iat,
       exp,
       aud: audience,
       client_id: clientId ?? CLIENT_ID,
       ...(clientId !== null && { act: { sub: clientId } }),
       // The present ones: a role that was taken away since the subject token was issued is not passed on.
-      ...(user.roles.length > 0 && { roles: user.roles }),
+      roles: user.roles,
     };
   }
 

@@ -1,11 +1,13 @@
 import type { Sourced } from '../audit/source.ts';
 import type { Observe } from '../metrics/observe.ts';
-import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
+import type { Bearer, ExchangedBearer, Principal, ServiceBearer, ServicePrincipal } from '../principal.ts';
+import type { ServiceTokens } from './service-tokens.ts';
 import type { BearerRefusal, TokenRefusal } from '../refusal-reasons.ts';
-import { bearerRefusalOf, type Verify } from './verify.ts';
+import { refusalOf, type Verify } from './verify.ts';
 
 interface IntrospectPorts {
   verify: Verify;
+  serviceTokens: Pick<ServiceTokens, 'verify'>;
   observe: Pick<Observe, 'introspection'>;
 }
 
@@ -16,17 +18,20 @@ interface IntrospectPorts {
  * @returns the reason if the token is not good now.
  * @throws AuthError `unavailable`
  */
-export function makeIntrospect({ verify, observe }: IntrospectPorts) {
+export function makeIntrospect({ verify, serviceTokens, observe }: IntrospectPorts) {
+  const check = (bearer: Bearer | ExchangedBearer | ServiceBearer, from: Sourced) =>
+    bearer.type === 'service' ? serviceTokens.verify(bearer) : verify(bearer, from);
+
   return async function introspect(
-    bearer: Bearer | ExchangedBearer | TokenRefusal,
+    bearer: Bearer | ExchangedBearer | ServiceBearer | TokenRefusal,
     from: Sourced,
-  ): Promise<Principal | BearerRefusal> {
+  ): Promise<Principal | ServicePrincipal | BearerRefusal> {
     try {
-      const answer = typeof bearer === 'string' ? bearer : await verify(bearer, from);
+      const answer = typeof bearer === 'string' ? bearer : await check(bearer, from);
       observe.introspection(typeof answer === 'string' ? 'inactive' : 'active');
       return answer;
     } catch (error) {
-      const reason = bearerRefusalOf(error);
+      const reason = refusalOf(error);
       observe.introspection(reason ? 'inactive' : 'unavailable');
       if (reason) return reason;
       throw error;

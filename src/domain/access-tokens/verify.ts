@@ -63,8 +63,8 @@ export function makeVerify(ports: VerifyPorts) {
 
 export type Verify = ReturnType<typeof makeVerify>;
 
-/** Why `verify` refused a token; null for an outage and any other error. */
-export function bearerRefusalOf(error: unknown): BearerRefusal | null {
+/** Why a token was refused, by one of the reasons that its kind has; null for an outage and any other error. */
+export function refusalOf(error: unknown): BearerRefusal | null {
   const isRefusal = error instanceof AuthError && error.code === 'invalid_token';
   return isRefusal ? (error.reason as BearerRefusal) : null;
 }

@@ -1,20 +1,13 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
+import { COMMAND_KIND, type Kind } from './kind.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
 import type { Sourced } from './source.ts';
 
 /** What an event is, besides its fields. */
-export interface Definition<Fields extends TObject = TObject> {
+export interface Definition<Fields extends TObject = TObject> extends Kind {
   /** For docs/audit.md: the occasion, as a sentence. */
   when: string;
-  severity: 'info' | 'warn' | 'error';
-  /** null if the event has a field `outcome` of its own. */
-  outcome: 'success' | 'refused' | null;
-  /**
-   * `user`: the event's account. `service`: the event's client. `presenter`: a caller that presented a token, and is
-   * not known to be its owner. `operator`: the user and host of the command. `system`: the service's own host.
-   */
-  actor: 'user' | 'service' | 'presenter' | 'operator' | 'system';
   fields: Fields;
 }
 
@@ -29,11 +22,19 @@ function define<Properties extends TProperties>(
 
 /** A command that changes something, or shows personal data. */
 const command = <Properties extends TProperties>(line: string, properties: Properties) =>
-  define(['info', null, 'operator'], `An operator ran ${line}.`, { ...COMMAND, ...properties });
+  define([COMMAND_KIND.severity, COMMAND_KIND.outcome, COMMAND_KIND.actor], `An operator ran ${line}.`, {
+    ...COMMAND,
+    ...properties,
+  });
 
 const CLIENT = {
   clientName: Text('The service’s name', 'billing'),
   clientId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
+};
+
+const PAIR = {
+  issuer: Text('The issuer that vouches for the service', 'https://issuer.example'),
+  subject: Text('Its name for the service', 'system:serviceaccount:shop:orders'),
 };
 
 const BY_CLIENT = { clientId: Text('The service', 'lkc_n2Kx0pQ') };
@@ -247,6 +248,16 @@ export const EVENTS = {
     audience: Type.Optional(Text('Its audience, if the command named one', 'orders')),
   }),
   'client.allow': command('`latchkey client allow`', { ...CLIENT, ...RIGHTS }),
+  'client.roles': command('`latchkey client roles`', CLIENT),
+  'client.trust': command('`latchkey client trust`', {
+    ...CLIENT,
+    ...PAIR,
+    keys: Flag('With `--jwks`, which replaces the keys of the issuer for every client'),
+  }),
+  'client.untrust': command('`latchkey client untrust`', { ...CLIENT, ...PAIR }),
+  'client.disable': command('`latchkey client disable`', CLIENT),
+  'client.enable': command('`latchkey client enable`', CLIENT),
+  'client.end-tokens': command('`latchkey client end-tokens`', CLIENT),
   'client.rotate': command('`latchkey client rotate`', {
     ...CLIENT,
     step: OneOf('`--again` replaces the newer secret, `--finish` ends the older one', [

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { ClientTrust, PublicJwks } from './assertion.ts';
 import type { ClientStore } from './ports.ts';
 import { DEFAULT_RIGHTS, type Right } from '../rights.ts';
 import { hashSecret, newClientId, newSecret, type RandomBytes } from './secret.ts';
@@ -19,13 +20,14 @@ export interface Credentials {
 export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts) {
   return {
     /**
-     * @param audience one that `isAudience` accepts, or null for none.
+     * @param audience one that `isAudience` accepts, or null for none. @param roles those that `parseRoles` accepts.
      * @returns null when the name or the audience is taken.
      */
     async create(
       name: string,
       rights: readonly Right[] = DEFAULT_RIGHTS,
       audience: string | null = null,
+      roles: readonly string[] = [],
     ): Promise<Credentials | null> {
       const [clientId, secret] = [newClientId(randomBytes), newSecret(randomBytes)];
       const isNew = await store.add({
@@ -35,6 +37,7 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
         createdAt: clock.now(),
         rights,
         audience,
+        roles,
       });
       return isNew ? { clientId, secret } : null;
     },
@@ -56,8 +59,25 @@ export function makeClientRegistry({ store, randomBytes, clock }: RegistryPorts)
     /** From now on the client has these rights only. @returns null if there is no such client. */
     allow: (name: string, rights: readonly Right[]) => store.allow(name, rights),
 
+    /** New service tokens of the client have these roles. @returns null if there is no such client. */
+    setRoles: (name: string, roles: readonly string[]) => store.setRoles(name, roles),
+
+    /** Its service tokens end now. @returns null if there is no such client. */
+    endTokens: (name: string) => store.endTokens(name),
+
+    /** It is refused everywhere, and its service tokens end. @returns null if there is no such client. */
+    disable: (name: string) => store.disable(name, clock.now()),
+
+    /** @returns null if there is no such client. */
+    enable: (name: string) => store.enable(name),
+
+    /** See `ClientStore`. @throws TrustRefusedError */
+    trust: (name: string, trust: ClientTrust, jwks: PublicJwks | null) => store.trust(name, trust, jwks),
+    untrust: (name: string, trust: ClientTrust) => store.untrust(name, trust),
+
     remove: (name: string) => store.remove(name),
     list: () => store.list(),
+    issuers: () => store.issuers(),
   };
 }
 

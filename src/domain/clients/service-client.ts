@@ -1,5 +1,7 @@
 import { lengthOf } from '../identifiers.ts';
+import type { ServiceBearer } from '../principal.ts';
 import type { Right } from '../rights.ts';
+import type { ClientTrust } from './assertion.ts';
 
 /** The record of a registered service. It holds only hashes of the secrets. */
 export interface ServiceClient {
@@ -15,8 +17,30 @@ export interface ServiceClient {
   rotatedAt: number | null;
   /** What it may do. */
   rights: readonly Right[];
-  /** The `aud` of tokens that are exchanged for it; unique. null for none. It never changes. */
+  /** The `aud` of tokens for it; unique. null for none. It never changes. */
   audience: string | null;
+  /** Those in its service tokens. */
+  roles: readonly string[];
+  /** Its service tokens are good only with this version: from 1 on, and only upwards. */
+  version: number;
+  /** Milliseconds since 1970; null if it is enabled. */
+  disabledAt: number | null;
+  /** The workloads that may authenticate as this client. */
+  trusts: readonly ClientTrust[];
+}
+
+/** The pairs of issuer and subject of one client. */
+export const MAX_TRUSTS = 16;
+
+/** `taken`: another client has this pair. `full`: the client has MAX_TRUSTS. */
+export class TrustRefusedError extends Error {
+  override name = 'TrustRefusedError';
+  readonly reason: 'taken' | 'full';
+
+  constructor(reason: 'taken' | 'full') {
+    super(reason);
+    this.reason = reason;
+  }
 }
 
 /** A client has two secrets already: another one would replace a secret that may be in use. */
@@ -24,13 +48,18 @@ export class TwoSecretsError extends Error {
   override name = 'TwoSecretsError';
 }
 
-/** A service that has authenticated with its secret. */
+/** How a service has authenticated, so that it can be checked again whether that is still good. */
+export type Proof =
+  | { by: 'secret'; secretHash: Uint8Array }
+  | { by: 'assertion'; trust: ClientTrust }
+  | { by: 'token'; token: ServiceBearer };
+
+/** A service that has authenticated. */
 export interface ServiceIdentity {
   clientId: string;
   name: string;
-  /** Of the secret that it authenticated with. */
-  secretHash: Uint8Array;
   audience: string | null;
+  proof: Proof;
 }
 
 /**

@@ -1,11 +1,11 @@
 import type { FeedSnapshotReason } from '../metrics/outcomes.ts';
 import type { Observe } from '../metrics/observe.ts';
-import type { FeedEvent, FeedPosition, RevocationFeed, RevokedTokens } from './ports.ts';
+import type { FeedEvent, FeedPosition, FeedRecord, RevocationFeed } from './ports.ts';
 import type { FeedMessage } from './reader.ts';
 
 interface CatchUpPorts {
   feed: Pick<RevocationFeed, 'read'>;
-  revoked: RevokedTokens;
+  record: FeedRecord;
   /** Seconds after the end of a session until all of its access tokens have expired. */
   remember: number;
   observe: Pick<Observe, 'feedSnapshot'>;
@@ -22,7 +22,7 @@ export interface Step {
 
 /** Events per read. */
 export const PAGE = 1000;
-/** Ids in one part of a snapshot. */
+/** Tokens, and users, in one part of a snapshot. */
 const PART = 5000;
 /** How much further back a snapshot looks, in seconds: a verifier's clock may be up to 30 seconds off. */
 const MARGIN = 60;
@@ -30,21 +30,20 @@ const MARGIN = 60;
 const END = Number.MAX_SAFE_INTEGER;
 
 /** Brings readers up to date that do not follow the stream yet. */
-export function makeCatchUp({ feed, revoked, remember, observe }: CatchUpPorts) {
+export function makeCatchUp({ feed, record, remember, observe }: CatchUpPorts) {
   let snapshotInProgress: Promise<Step> | null = null;
 
-  /** Reads the position before the records: a revocation that is committed later is published after that position. */
+  /** Reads the position before the record: what is committed later is published after that position. */
   async function takeSnapshot(): Promise<Step> {
     const { epoch, last } = await feed.read(END, 0);
-    const tokens = await revoked.within(remember + MARGIN);
+    const { tokens, statuses } = await record.within(remember + MARGIN);
+    const size = Math.max(tokens.length, statuses.length);
     const position = { epoch, seq: last };
     const parts: FeedMessage[][] = [];
-    for (let i = 0; i === 0 || i < tokens.length; i += PART) {
-      const isLast = i + PART >= tokens.length;
-      const ids = tokens.slice(i, i + PART);
-      parts.push([
-        { type: 'snapshot', tokens: ids, users: [], remember, position: isLast ? position : null },
-      ]);
+    for (let i = 0; i === 0 || i < size; i += PART) {
+      const part = { tokens: tokens.slice(i, i + PART), users: [], statuses: statuses.slice(i, i + PART) };
+      const isLast = i + PART >= size;
+      parts.push([{ type: 'snapshot', ...part, remember, position: isLast ? position : null }]);
     }
     return { parts, position, isLast: false };
   }

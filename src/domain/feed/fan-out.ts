@@ -1,3 +1,4 @@
+import type { ClientVersions } from '../clients/directory.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
@@ -17,8 +18,9 @@ interface FanOutPorts {
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
   wait: (ms: number) => Promise<void>;
-  /** Whether the client's secret is still good, and it still has the right to read the feed. */
+  /** Whether the client's credentials are still good, and it still has the right to read the feed. */
   isClient: (client: ServiceIdentity) => boolean;
+  clientVersions: () => ClientVersions;
   observe: Pick<Observe, 'feedEnded'>;
   /** A bug has ended a reader. */
   onError: (error: Error) => void;
@@ -157,7 +159,10 @@ export function makeFanOut(ports: FanOutPorts) {
         if (readers.size === 0) readAt = clock.monotonic();
         readers.add(reader);
         if (isClosed) end(reader, 'drain');
-        else start(reader, first);
+        else {
+          start(reader, first);
+          reader.send([clientsMessage(ports.clientVersions())]);
+        }
       };
     },
 
@@ -189,7 +194,13 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of following.keys()) reader.send(messages);
     },
 
-    /** Ends the readers whose client, secret or right is gone. */
+    /** Tells every reader the versions of the registered clients, which have changed. */
+    sendClients(versions: ClientVersions): void {
+      const messages = [clientsMessage(versions)];
+      for (const reader of readers) reader.send(messages);
+    },
+
+    /** Ends the readers whose client, credentials or right is gone. */
     disconnectInvalidClients(): void {
       for (const reader of readers) if (!ports.isClient(reader.client)) end(reader, 'client');
     },
@@ -210,6 +221,11 @@ export function makeFanOut(ports: FanOutPorts) {
 }
 
 export type FanOut = ReturnType<typeof makeFanOut>;
+
+/** Without a position: it belongs to no place in the stream, and the next one replaces it. */
+function clientsMessage(versions: ClientVersions): FeedMessage {
+  return { type: 'clients', versions, position: null };
+}
 
 /** An outage is no error here: the reader waits and tries again. */
 function orNull(error: unknown): null {

@@ -11,9 +11,30 @@ export interface UserMark {
 export type FeedEvent = { seq: number } & (
   | { type: 'revoked'; tokenId: number; userId: number }
   | ({ type: 'user_revoked' } & UserMark)
-  /** The user has changed up to this version, and perhaps further: a reader asks for its present state. */
-  | { type: 'user_changed'; userId: number; version: number }
+  | { type: UserEventType; userId: number; version: number }
 );
+
+/** What has become of an account. */
+export type UserStatus = 'created' | 'disabled' | 'enabled' | 'deleted';
+
+/**
+ * `user_changed`: the user has changed up to this version, and perhaps further, so a reader asks for its present state.
+ * The others: so it was as of this version. Events may come late or twice, and the greatest version counts.
+ */
+export type UserEventType = 'user_changed' | `user_${UserStatus}`;
+
+/** A change that is on record. */
+export interface UserChange {
+  user: Pick<User, 'id' | 'version'>;
+  /** null if only names or roles have changed. */
+  status: UserStatus | null;
+}
+
+/** The events that tell of a change, in order. Readers that only ask for the present state need `user_changed`. */
+export function eventTypesOf(status: UserStatus | null): UserEventType[] {
+  if (status === 'created') return ['user_created'];
+  return status === null ? ['user_changed'] : ['user_changed', `user_${status}`];
+}
 
 /**
  * A reader's position: it has received everything up to `seq`. Positions of two epochs cannot be compared: events may
@@ -53,8 +74,8 @@ export interface RevocationFeed {
   /** Adds one event for many tokens of a user. @param keys the tokens it covers: they get no event of their own. */
   publishUser(mark: UserMark, keys: readonly TokenKey[]): Promise<void>;
 
-  /** Adds the present versions of users that have changed, except those that were added a moment ago. */
-  publishChanged(users: readonly Pick<User, 'id' | 'version'>[]): Promise<void>;
+  /** Adds changes of users that are on record, except those that were added a moment ago. */
+  publishChanges(changes: readonly UserChange[]): Promise<void>;
 
   /**
    * Reports that everything of the time between `from` and `to` milliseconds ago was published once more. If the time
@@ -66,11 +87,20 @@ export interface RevocationFeed {
   read(seq: number, limit: number): Promise<FeedPage>;
 }
 
-/** The revocations on record. */
-export interface RevokedTokens {
-  /**
-   * The ids of tokens whose revocation was finished in the last `seconds` seconds, or is still pending; ascending.
-   * @throws AuthError `unavailable`
-   */
-  within(seconds: number): Promise<number[]>;
+/** A user's status as of a version. */
+export interface UserStatusAt {
+  userId: number;
+  status: UserStatus;
+  version: number;
+}
+
+/** What snapshots hold, on record. */
+export interface FeedRecord {
+  /** Of the last `seconds` seconds; ascending by id. @throws AuthError `unavailable` */
+  within(seconds: number): Promise<{
+    /** The ids of tokens whose revocation was finished in this time, or is still pending. */
+    tokens: number[];
+    /** The users who were disabled, enabled or deleted in this time. */
+    statuses: UserStatusAt[];
+  }>;
 }

@@ -1,16 +1,20 @@
+import type { ClientVersions } from '../clients/directory.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
-import type { FeedEvent, FeedPosition, UserMark } from './ports.ts';
+import type { FeedEvent, FeedPosition, UserMark, UserStatusAt } from './ports.ts';
 
-/** A message to a reader. `position` is the reader's position after it; null if more parts follow. */
+/** A message to a reader. `position` is the reader's position after it; null if it has none, or more parts follow. */
 export type FeedMessage = { position: FeedPosition | null } & (
   | { type: 'event'; event: FeedEvent }
   | {
       type: 'snapshot';
       tokens: readonly number[];
       users: readonly UserMark[];
+      statuses: readonly UserStatusAt[];
       /** Seconds for which a revocation has to be remembered. */
       remember: number;
     }
+  /** The versions of all clients that are not disabled. */
+  | { type: 'clients'; versions: ClientVersions }
   | { type: 'heartbeat' }
 );
 

@@ -1,6 +1,7 @@
 import type { AuditEvent } from '../audit/event.ts';
 import type { TokenRefusal } from '../refusal-reasons.ts';
 import type {
+  AssertionOutcome,
   ExchangeOutcome,
   FeedEnd,
   FeedSnapshotReason,
@@ -8,6 +9,8 @@ import type {
   IntrospectionOutcome,
   ReadThroughOutcome,
   RefreshOutcome,
+  ServiceOutcome,
+  ServiceTokenOutcome,
   SignUpRefusal,
   VerifyOutcome,
 } from './outcomes.ts';
@@ -24,6 +27,11 @@ export interface Observe {
   verification(type: 'access' | 'llt' | 'exchanged', outcome: VerifyOutcome): void;
   introspection(outcome: IntrospectionOutcome): void;
   exchange(outcome: ExchangeOutcome): void;
+  /** A service token was checked. */
+  serviceVerification(outcome: ServiceOutcome): void;
+  /** A service asked for a token. */
+  serviceToken(outcome: ServiceTokenOutcome): void;
+  assertion(outcome: AssertionOutcome): void;
   tokenRefused(reason: TokenRefusal): void;
   readThrough(outcome: ReadThroughOutcome): void;
 

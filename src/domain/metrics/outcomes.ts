@@ -1,4 +1,4 @@
-import { LOGIN_REFUSALS } from '../refusal-reasons.ts';
+import { ASSERTION_REFUSALS, LOGIN_REFUSALS, SERVICE_REFUSALS } from '../refusal-reasons.ts';
 
 /**
  * The label values of the metrics; each list is closed. docs/observability.md explains them, and a test compares both.
@@ -41,8 +41,17 @@ export type VerifyOutcome = (typeof VERIFY_OUTCOMES)[number];
 export const INTROSPECTION_OUTCOMES = ['active', 'inactive', 'unavailable'] as const;
 export type IntrospectionOutcome = (typeof INTROSPECTION_OUTCOMES)[number];
 
+export const SERVICE_OUTCOMES = ['good', ...SERVICE_REFUSALS, 'expired', 'unavailable'] as const;
+export type ServiceOutcome = (typeof SERVICE_OUTCOMES)[number];
+
+export const SERVICE_TOKEN_OUTCOMES = ['issued', 'right', 'target', 'unavailable'] as const;
+export type ServiceTokenOutcome = (typeof SERVICE_TOKEN_OUTCOMES)[number];
+
 export const EXCHANGE_OUTCOMES = ['issued', 'subject', 'target', 'unavailable'] as const;
 export type ExchangeOutcome = (typeof EXCHANGE_OUTCOMES)[number];
+
+export const ASSERTION_OUTCOMES = ['accepted', ...ASSERTION_REFUSALS, 'unavailable'] as const;
+export type AssertionOutcome = (typeof ASSERTION_OUTCOMES)[number];
 
 export const REVOCATION_CAUSES = [
   'owner',

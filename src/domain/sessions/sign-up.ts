@@ -2,6 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import type { RevocationFeed } from '../feed/ports.ts';
 import type { Observe } from '../metrics/observe.ts';
 import { SIGNUP_REFUSALS } from '../metrics/outcomes.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
@@ -17,11 +18,13 @@ import { collectFields } from '../identifiers.ts';
 import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts';
 import type { NewNames } from '../users/new-names.ts';
 import type { UserStore } from '../users/ports.ts';
+import { publishCreated } from '../users/publish-created.ts';
 import type { User } from '../user.ts';
 
 interface SignUpPorts extends NewPasswordPorts {
   users: Pick<UserStore, 'addWithSession' | 'findTaken'>;
   tokenStates: Pick<TokenStateStore, 'now' | 'preparePut' | 'put'>;
+  feed: Pick<RevocationFeed, 'publishChanges'>;
   knownDevices: KnownDeviceStore;
   newNames: NewNames;
   /** RATE_LIMIT_SIGNUP_NETWORK. */
@@ -86,6 +89,7 @@ export function makeSignUp(ports: SignUpPorts) {
       null,
     );
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
+    await publishCreated(ports.feed, user);
     await rememberDevice(ports.knownDevices, userId, request.client);
     return { user, tokenId, generation, createdAt };
   }

@@ -1,7 +1,5 @@
-import type { TokenIdentity } from '../principal.ts';
-
-/** By how many seconds the clocks of replicas and other verifiers may differ. */
-export const CLOCK_TOLERANCE = 5;
+import { hasPassed } from '../clock.ts';
+import type { ServiceBearer, TokenIdentity } from '../principal.ts';
 
 /**
  * When a new long-lived token expires, rounded to the second like its `exp`. Milliseconds since 1970; null for never.
@@ -71,7 +69,7 @@ export interface PresentedIdentity extends TokenIdentity {
 
 export type TokenType = 'access' | 'refresh' | 'llt';
 
-/** A token that is presented: one of ours, or one that was exchanged for an audience. */
+/** A user's token that is presented: one of ours, or one that was exchanged for an audience. */
 export type PresentedType = TokenType | 'exchanged';
 
 /**
@@ -89,6 +87,23 @@ export interface ExchangedClaims extends Claims {
   client_id: string;
   /** RFC 8693, section 4.1: the service that acts for the user. */
   act?: { sub: string };
+  roles: readonly string[];
+}
+
+/**
+ * The claims of a service token. The signer adds `iss` only. It has the header of an access token (RFC 9068), and no
+ * other token has `client_version`.
+ */
+export interface ServiceClaims {
+  /** The client's id. */
+  sub: string;
+  client_id: string;
+  client_version: number;
+  jti: string;
+  iat: number;
+  exp: number;
+  aud: string;
+  roles: readonly string[];
 }
 
 /**
@@ -161,22 +176,42 @@ export function readClaims(
     return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null };
   }
   if (!isId(gen) || exp === undefined) return null;
-  const isOwnJti = type === 'exchanged' ? isExchangedJti(jti) : jti === `${sid}.${gen}`;
+  const isOwnJti = type === 'exchanged' ? isRandomJti(jti) : jti === `${sid}.${gen}`;
   if (!isOwnJti) return null;
   return { userId, tokenId: sid, generation: gen, expiresAt: exp };
 }
 
+/** Client ids begin with letters, so none is a user's id. */
+const CLIENT = /^lkc_[A-Za-z0-9_-]{22}$/;
+
+/** Reads the claims of a service token, as `readClaims` does. */
+export function readServiceClaims(
+  claims: Partial<Record<keyof ServiceClaims | keyof Claims, unknown>>,
+): ServiceBearer | null {
+  const { sub, client_id: clientId, client_version: version, sid, gen, jti, iat, exp, aud } = claims;
+  if (
+    typeof sub !== 'string' ||
+    !CLIENT.test(sub) ||
+    clientId !== sub ||
+    sid !== undefined ||
+    gen !== undefined
+  )
+    return null;
+  if (!isId(version) || !isId(iat) || !isId(exp) || !isRandomJti(jti) || typeof aud !== 'string') return null;
+  return { type: 'service', clientId: sub, version, audience: aud, expiresAt: exp };
+}
+
 /** Random, and so unique. */
-export const EXCHANGED_JTI_BYTES = 16;
+export const RANDOM_JTI_BYTES = 16;
 
 /** No pair and no LLT has such a `jti`, so their tokens stay of another kind even if AUDIENCE changes. */
-function isExchangedJti(jti: unknown): boolean {
+function isRandomJti(jti: unknown): boolean {
   return typeof jti === 'string' && /^[A-Za-z0-9_-]{22}$/.test(jti);
 }
 
 /** Whether a token has expired, by the same rule as in signature verification. @param now ms since 1970. */
 export function hasExpired({ expiresAt }: Pick<PresentedIdentity, 'expiresAt'>, now: number): boolean {
-  return expiresAt !== null && now >= (expiresAt + CLOCK_TOLERANCE) * 1000;
+  return expiresAt !== null && hasPassed(expiresAt, now);
 }
 
 function isId(value: unknown): value is number {

@@ -1,5 +1,5 @@
 import type { TokenKey } from '../principal.ts';
-import type { UserMark } from '../feed/ports.ts';
+import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
 import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
@@ -190,14 +190,16 @@ export interface RevocationStore {
   settledSince(from: { ago: number } | { at: number; id: number }, limit: number): Promise<Settled[]>;
 }
 
-/** The users whose change the fast store may lack. */
+export type ChangedUser = UserChange & { user: User };
+
+/** The users whose change the fast store and the feed may lack. */
 export interface ChangedUsers {
   /**
    * The users whose names, roles or status changed in the last `ago` milliseconds, by the database's clock, in the
-   * order of ids.
+   * order of ids; each with its status if that changed.
    * @param after only greater ids.
    */
-  changedSince(ago: number, limit: number, after?: number): Promise<User[]>;
+  changedSince(ago: number, limit: number, after?: number): Promise<ChangedUser[]>;
 
   /** Notes that the fast store has these versions: commands wait for that. */
   settleChanges(users: readonly User[]): Promise<void>;

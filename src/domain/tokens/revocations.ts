@@ -1,15 +1,14 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
-import type { User } from '../user.ts';
 import type { TokenStateStore } from './token-state-store.ts';
-import type { ChangedUsers, RevocationStore, Settled } from './ports.ts';
+import type { ChangedUser, ChangedUsers, RevocationStore, Settled } from './ports.ts';
 
 interface RevocationPorts {
   revocations: RevocationStore;
   /** Without publishing: this module publishes, by time. */
   tokenStates: Pick<TokenStateStore, 'revokeAll' | 'putUsers'>;
-  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanged' | 'renewed'>;
+  feed: Pick<RevocationFeed, 'publish' | 'publishUser' | 'publishChanges' | 'renewed'>;
   users: ChangedUsers;
   clock: Clock;
 }
@@ -42,13 +41,17 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
   }
 
   /** Sets the users again that changed in this time: the fast store may have lost the change, or never got it. */
-  async function renewUsers(ms: number, also?: (users: readonly User[]) => Promise<void>): Promise<void> {
+  async function renewUsers(
+    ms: number,
+    also?: (changes: readonly ChangedUser[]) => Promise<void>,
+  ): Promise<void> {
     for (let after: number | undefined = 0; after !== undefined;) {
       const page = await users.changedSince(ms, PAGE, after);
-      await tokenStates.putUsers(page);
+      const changed = page.map(({ user }) => user);
+      await tokenStates.putUsers(changed);
       await also?.(page);
-      await users.settleChanges(page);
-      after = page.length === PAGE ? page.at(-1)?.id : undefined;
+      await users.settleChanges(changed);
+      after = page.length === PAGE ? changed.at(-1)?.id : undefined;
     }
   }
 
@@ -99,7 +102,7 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
       const now = clock.monotonic();
       const back = RECENT + now - renewed;
       await renew(back, (keys) => feed.publish(keys));
-      await renewUsers(back, (users) => feed.publishChanged(users));
+      await renewUsers(back, (changes) => feed.publishChanges(changes));
       const took = clock.monotonic() - now;
       await feed.renewed(back + took, took);
       renewed = now;

@@ -1,3 +1,4 @@
+import type { UserStatus } from '../feed/ports.ts';
 import type { Ending } from '../tokens/ports.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import type { AccountKey } from '../identifiers.ts';
@@ -29,6 +30,8 @@ export interface ChangedAccount {
   account: Account;
   /** Whether this call changed anything. */
   isChanged: boolean;
+  /** The account's status, if this call changed it. */
+  status: UserStatus | null;
   /** Tokens that this call has ended. */
   ended: TokenRecord[];
   /** No token of the user up to this id is good any more; 0 if one may be. */
@@ -53,8 +56,12 @@ export interface AccountStore {
   /** Accounts with ids above `after`, in their order. */
   page(after: number, limit: number): Promise<Account[]>;
 
-  /** Adds an account without a session. @throws AuthError `username_taken` (also by a lookalike), `email_taken` */
-  add(account: NewAccount): Promise<Account>;
+  /**
+   * Adds an account without a session.
+   * @param isAnnounced whether the replicas tell the feed of it. False for a caller that does so.
+   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
+   */
+  add(account: NewAccount, isAnnounced?: boolean): Promise<Account>;
 
   /**
    * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that

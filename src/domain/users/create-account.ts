@@ -2,16 +2,19 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../clients/service-client.ts';
 import { AuthError } from '../errors.ts';
+import type { RevocationFeed } from '../feed/ports.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
 import type { Account, AccountStore } from './account.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
-import { roleErrors } from './roles.ts';
+import { publishCreated } from './publish-created.ts';
+import { roleErrors } from '../roles.ts';
 
 interface CreateAccountPorts extends NewPasswordPorts {
   accounts: Pick<AccountStore, 'add'>;
+  feed: Pick<RevocationFeed, 'publishChanges'>;
   users: Pick<UserStore, 'findTaken'>;
   /** A hash that no password opens, which takes the work of a real one. */
   hashThatNothingOpens: () => Uint8Array;
@@ -52,6 +55,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
     if (taken) throw new AuthError(taken);
     const account = await accounts.add({ ...names, roles, passwordHash: await hash() });
     audit({ event: 'user.created_by_client', userId: account.id, clientId }, from);
+    await publishCreated(ports.feed, account);
     return account;
   };
 }

@@ -1,10 +1,10 @@
-import type { RevocationFeed } from '../feed/ports.ts';
+import type { RevocationFeed, UserStatus } from '../feed/ports.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { User } from '../user.ts';
 
 interface FinishUserChangePorts {
   tokenStates: Pick<TokenStateStore, 'putUser'>;
-  feed: Pick<RevocationFeed, 'publishChanged'>;
+  feed: Pick<RevocationFeed, 'publishChanges'>;
 }
 
 /**
@@ -13,10 +13,14 @@ interface FinishUserChangePorts {
  * repeat is safe.
  */
 export function makeFinishUserChange({ tokenStates, feed }: FinishUserChangePorts) {
-  /** @param user as the change has left it on record. @throws AuthError `unavailable` */
-  return async function finishUserChange(user: User): Promise<void> {
+  /**
+   * @param user as the change has left it on record.
+   * @param status if it has changed.
+   * @throws AuthError `unavailable`
+   */
+  return async function finishUserChange(user: User, status: UserStatus | null = null): Promise<void> {
     await tokenStates.putUser(user);
-    await feed.publishChanged([user]);
+    await feed.publishChanges([{ user, status }]);
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Parsed } from '../identifiers.ts';
 import type { NewNames } from './new-names.ts';
-import { parseRoles } from './roles.ts';
+import { parseRoles } from '../roles.ts';
 
 /** What is stored for a password that another system hashed, or that we did. */
 export interface NewHash {

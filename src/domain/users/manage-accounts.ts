@@ -21,7 +21,7 @@ import {
 import type { FinishUserChange } from './finish-user-change.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { Profile, TokenSummary } from './profile.ts';
-import { roleErrors } from './roles.ts';
+import { roleErrors } from '../roles.ts';
 
 interface ManageAccountsPorts {
   accounts: AccountStore;
@@ -58,9 +58,9 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
   }
 
   /** Also if nothing has changed: an earlier try may have failed here. */
-  async function finish({ account, ended, before }: ChangedAccount): Promise<void> {
+  async function finish({ account, status, ended, before }: ChangedAccount): Promise<void> {
     if (before > 0 || ended.length > 0) await ports.finishEndings(account.id, before);
-    await ports.finishUserChange(account);
+    await ports.finishUserChange(account, status);
   }
 
   return {

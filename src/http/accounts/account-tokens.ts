@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { operation } from '../openapi/operation.ts';
+import { BY_SERVICE } from '../openapi/service.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import { endedTokens, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { tokenBody, TokenSchema } from '../own-account/profile.ts';
@@ -13,7 +14,7 @@ interface AccountTokensRoute {
 
 const common = {
   tags: ['Users'],
-  security: [{ serviceClient: [] }],
+  security: BY_SERVICE,
   refuses: ['user_unknown'],
   params: AccountParams,
 } as const;

@@ -7,6 +7,7 @@ import { parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
+import { BY_SERVICE } from '../openapi/service.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import {
   closedBody,
@@ -39,7 +40,7 @@ interface AccountsRoute {
 /** Accounts per page, unless the request asks for fewer. */
 const PAGE = 100;
 
-const common = { tags: ['Users'], security: [{ serviceClient: [] }] } as const;
+const common = { tags: ['Users'], security: BY_SERVICE } as const;
 
 const createSchema = operation({
   ...common,

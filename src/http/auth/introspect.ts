@@ -4,6 +4,7 @@ import type { Introspect } from '../../domain/access-tokens/introspect.ts';
 import { exampleOf } from '../openapi/example.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
+import { BY_SERVICE } from '../openapi/service.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
 import type { Settings } from '../settings.ts';
@@ -58,6 +59,31 @@ const ActiveToken = Type.Object(
   { title: 'ActiveToken', description: 'A good token, and its owner', additionalProperties: false },
 );
 
+const ActiveServiceToken = Type.Object(
+  {
+    active: Type.Literal(true, { description: 'The token is good' }),
+    token_type: Type.Literal('Bearer'),
+    token_use: Type.Literal('service', { description: 'A service’s own token' }),
+    iss: text('`ISSUER`', 'https://auth.example.com'),
+    aud: text('The audience that asks', 'orders'),
+    sub: text('The client’s id, as `client_id`', 'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'),
+    client_id: text('The service whose token it is', 'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'),
+    client_version: Type.Integer({
+      description: 'Rises when all tokens of the client end',
+      examples: [1],
+    }),
+    jti: text('The token’s own id', 'Vq3yTn0c1mKfR8sXwLz2Ag'),
+    iat: date('When it was issued, in seconds since 1970', 1795000000),
+    exp: date('When it expires', 1795000300),
+    roles: { ...Roles, description: 'The client’s present roles, which may differ from those in the token' },
+  },
+  {
+    title: 'ActiveServiceToken',
+    description: 'A good token of a service. It has no user and no session',
+    additionalProperties: false,
+  },
+);
+
 const InactiveToken = Type.Object(
   { active: Type.Literal(false, { description: 'The token is not good; nothing else is said about it' }) },
   { title: 'InactiveToken', description: 'A token that is not good', additionalProperties: false },
@@ -77,9 +103,17 @@ const ANSWER = {
   },
   content: {
     'application/json': {
-      schema: { title: 'Introspection', type: 'object', oneOf: [ActiveToken, InactiveToken] },
+      schema: {
+        title: 'Introspection',
+        type: 'object',
+        oneOf: [ActiveToken, ActiveServiceToken, InactiveToken],
+      },
       examples: {
         active: { summary: 'A good token', value: exampleOf(ActiveToken as unknown as JsonObject) },
+        service: {
+          summary: 'A good token of a service',
+          value: exampleOf(ActiveServiceToken as unknown as JsonObject),
+        },
         inactive: { summary: 'Any other token', value: { active: false } },
       },
     },
@@ -92,9 +126,9 @@ const schema = operation({
   operationId: 'introspect',
   summary: 'What is this token good for right now? (RFC 7662)',
   description:
-    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. For a service with an audience, only a token that was exchanged for it is active. A request counts as a use of the token, like any other.',
+    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. For a service with an audience, only a token for it is active: an exchanged one, or a service’s own. A request counts as a use of the token, like any other.',
   tags: ['Registered services'],
-  security: [{ serviceClient: [] }],
+  security: BY_SERVICE,
   refuses: [],
   consumes: ['application/x-www-form-urlencoded'],
   body: TokenForm,
@@ -123,9 +157,7 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     const { audience } = serviceClientOf(request);
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
     const bearer =
-      audience === null
-        ? await codec.verify(token, 'access', 'llt')
-        : await codec.verifyExchanged(token, audience);
+      audience === null ? await codec.verify(token, 'access', 'llt') : await codec.verifyFor(token, audience);
     const principal = await introspect(bearer, request);
     // A resource server that expects tokens for another audience would take `inactive` for the tokens' fault.
     reply.header('x-latchkey-audience', audience ?? encodedOwn).type('application/json; charset=utf-8');
@@ -135,13 +167,9 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
     }
     // The claims are JSON already, as we signed them. To parse them and write them again would cost more than the
     // check.
-    const added = {
-      active: true,
-      token_type: 'Bearer',
-      token_use: principal.type,
-      username: principal.user.username,
-      roles: principal.user.roles,
-    };
+    const { username, roles } =
+      principal.type === 'service' ? { ...principal, username: undefined } : principal.user;
+    const added = { active: true, token_type: 'Bearer', token_use: principal.type, username, roles };
     const claims = codec.payloadOf(token).replace(TOKEN_ROLES, '');
     return `${claims.slice(0, -1)},${JSON.stringify(added).slice(1)}`;
   });

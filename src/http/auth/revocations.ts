@@ -2,11 +2,12 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type, { type TSchema } from 'typebox';
 import type { FanOut } from '../../domain/feed/fan-out.ts';
 import { parsePosition, positionText } from '../../domain/feed/position.ts';
-import type { FeedEvent } from '../../domain/feed/ports.ts';
+import type { FeedEvent, UserEventType } from '../../domain/feed/ports.ts';
 import type { FeedMessage, FeedReader } from '../../domain/feed/reader.ts';
 import { openEventStream } from '../event-stream.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
+import { BY_SERVICE } from '../openapi/service.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import { Id } from '../schemas.ts';
 
@@ -23,6 +24,26 @@ const before = Type.Integer({
   examples: [12],
 });
 
+const version = Type.Integer({
+  description: 'The user’s version: the greatest one counts',
+  minimum: 0,
+  examples: [3],
+});
+
+function aboutUser(description: string) {
+  return eventData(description, { user: id('The user’s id'), version });
+}
+
+const USER_EVENTS: Record<UserEventType, TSchema> = {
+  user_created: aboutUser('An account was created'),
+  user_changed: aboutUser(
+    'A user’s names, roles or status have changed: answers about it that were kept may be outdated',
+  ),
+  user_disabled: aboutUser('An account was disabled'),
+  user_enabled: aboutUser('A disabled account was enabled'),
+  user_deleted: aboutUser('An account was deleted'),
+};
+
 const EVENTS = {
   snapshot: eventData(
     'All revoked tokens and users that an unexpired access token may still name, in parts',
@@ -30,6 +51,14 @@ const EVENTS = {
       tokens: Type.Array(id('A token that is revoked'), { description: 'Ids of tokens, as in `sid`' }),
       users: Type.Array(
         eventData('A user with most or all tokens revoked', { user: id('The user’s id'), before }),
+      ),
+      statuses: Type.Array(
+        eventData('A user', {
+          user: id('The user’s id'),
+          status: Type.Union([Type.Literal('disabled'), Type.Literal('enabled'), Type.Literal('deleted')]),
+          version,
+        }),
+        { description: 'The users who were disabled, enabled or deleted in the last `remember` seconds' },
       ),
       last: Type.Boolean({ description: 'Whether this is the last part', examples: [true] }),
       remember: Type.Integer({
@@ -41,14 +70,13 @@ const EVENTS = {
   ),
   revoked: eventData('A token is revoked', { token: id('Its id, as in `sid`'), user: id('Its owner’s id') }),
   user_revoked: eventData('Tokens of a user are revoked', { user: id('The user’s id'), before }),
-  user_changed: eventData(
-    'A user’s names, roles or status have changed: answers about it that were kept may be outdated',
+  ...USER_EVENTS,
+  clients: eventData(
+    'The registered services that are not disabled: when a reader connects, and after each change; it has no `id`',
     {
-      user: id('The user’s id'),
-      version: Type.Integer({
-        description: 'How often they have changed so far, or more often by now',
-        minimum: 0,
-        examples: [3],
+      versions: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+        description: 'The version of each by its id: its service tokens of an earlier version are not good',
+        examples: [{ lkc_n2Kx0pQ: 1 }],
       }),
     },
   ),
@@ -59,7 +87,7 @@ const EXAMPLE = `retry: 1000
 
 event: snapshot
 id: Zm9vYmFy.41
-data: {"tokens":[11,12],"users":[],"last":true,"remember":905}
+data: {"tokens":[11,12],"users":[],"statuses":[],"last":true,"remember":905}
 
 event: revoked
 id: Zm9vYmFy.42
@@ -87,9 +115,9 @@ const schema = operation({
   operationId: 'revocations',
   summary: 'Which tokens are revoked and which users have changed, as it happens (Server-Sent Events)',
   description:
-    'For services that verify tokens themselves and need revocations within a second. The stream does not end. docs/integrating.md explains what to keep of it, and what to do if heartbeats stop.',
+    'For services that verify tokens themselves and need revocations within a second. The stream does not end. docs/integrating/feed.md explains what to keep of it, and what to do if heartbeats stop.',
   tags: ['Registered services'],
-  security: [{ serviceClient: [] }],
+  security: BY_SERVICE,
   refuses: [],
   headers: Type.Object({
     'last-event-id': Type.Optional(
@@ -156,16 +184,18 @@ function eventText(message: FeedMessage): string {
 
 function contentOf(message: FeedMessage): [name: string, data: object] {
   if (message.type === 'heartbeat') return ['heartbeat', {}];
+  if (message.type === 'clients') return ['clients', { versions: message.versions }];
   if (message.type === 'event') return [message.event.type, dataOf(message.event)];
-  const { tokens, users, remember, position } = message;
+  const { tokens, users, statuses, remember, position } = message;
   const marks = users.map(({ userId, before }) => ({ user: userId, before }));
-  return ['snapshot', { tokens, users: marks, last: position !== null, remember }];
+  const accounts = statuses.map(({ userId, status, version }) => ({ user: userId, status, version }));
+  return ['snapshot', { tokens, users: marks, statuses: accounts, last: position !== null, remember }];
 }
 
 function dataOf(event: FeedEvent): object {
   if (event.type === 'revoked') return { token: event.tokenId, user: event.userId };
-  if (event.type === 'user_changed') return { user: event.userId, version: event.version };
-  return { user: event.userId, before: event.before };
+  if (event.type === 'user_revoked') return { user: event.userId, before: event.before };
+  return { user: event.userId, version: event.version };
 }
 
 function eventData<Properties extends Record<string, TSchema>>(description: string, properties: Properties) {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { RevokeToken } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';
+import { BY_SERVICE } from '../openapi/service.ts';
 import { serviceClientOf } from '../plugins/authenticate-client.ts';
 import formBody from '../plugins/form-body.ts';
 import type { TokenCodec } from '../token-codec.ts';
@@ -17,7 +18,7 @@ const schema = operation({
   description:
     'A valid signature is enough: the token may have expired or been superseded. For an invalid or ended token the answer is 200 too, and for a token that was exchanged for an audience: it ends with its session.',
   tags: ['Registered services'],
-  security: [{ serviceClient: [] }],
+  security: BY_SERVICE,
   refuses: [],
   consumes: ['application/x-www-form-urlencoded'],
   body: TokenForm,

@@ -6,6 +6,7 @@ import type {
   onRequestAsyncHookHandler,
 } from 'fastify';
 import Type from 'typebox';
+import type { ServicePrincipal } from '../../domain/principal.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
@@ -14,21 +15,28 @@ import { Id } from '../schemas.ts';
 
 const ANSWERS = {
   200: {
-    description: 'The token is good; the headers name its user',
+    description: 'The token is good; the headers name its user, or the service whose own it is',
     headers: {
-      'X-Auth-User': idHeader('The user’s id'),
+      'X-Auth-User': idHeader('The user’s id; empty for a service'),
       'X-Auth-Username': header(
-        'The username in ASCII: other characters and `%` are percent-encoded UTF-8',
-        '^[!-~]+$',
+        'The username in ASCII, other characters and `%` as percent-encoded UTF-8; empty for a service',
+        '^[!-~]*$',
         'ada',
       ),
       'X-Auth-Roles': header(
-        'The user’s present roles, separated by commas; empty for none',
+        'The present roles of the user or service, separated by commas; empty for none',
         '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
         'editor,billing:read',
       ),
-      'X-Auth-Session': idHeader('The id of the token: a session’s or a long-lived token’s'),
-      'X-Auth-Token-Type': header('`access` or `llt`', '^(access|llt)$', 'access'),
+      'X-Auth-Session': idHeader(
+        'The id of the token: a session’s or a long-lived token’s; empty for a service',
+      ),
+      'X-Auth-Token-Type': header('`access`, `llt` or `service`', '^(access|llt|service)$', 'access'),
+      'X-Auth-Client': header(
+        'The service: whose own token it is, or that exchanged the user’s; else empty',
+        '^(lkc_[A-Za-z0-9_-]{22})?$',
+        'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A',
+      ),
     },
   },
 };
@@ -39,7 +47,7 @@ const schema = operation({
   operationId: 'verify',
   summary: 'Is this access token or long-lived token good right now?',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path. With `audience`, only a token that was exchanged for it is good.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path. With `audience`, only a token for it is good: an exchanged one, or a service’s own.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -53,7 +61,7 @@ const audienceSchema = operation({
   operationId: 'verifyForAudience',
   summary: 'Is this a good token for one audience?',
   description:
-    'As verify with `audience`: only a token that was exchanged for exactly this audience is good. For proxies that append their client’s path and query, as Envoy does: nothing of them is read.',
+    'As verify with `audience`: only a token for exactly this audience is good. For proxies that append their client’s path and query, as Envoy does: nothing of them is read.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -69,8 +77,8 @@ const audienceSchema = operation({
  */
 export function verifyRoute(app: FastifyInstance, _options: object, done: () => void): void {
   const { principal } = app.auth;
-  const forQuery = app.auth.exchanged(audienceOfQuery);
-  const forPath = app.auth.exchanged(({ params }) => (params as { audience: string }).audience);
+  const forQuery = app.auth.forAudience(audienceOfQuery);
+  const forPath = app.auth.forAudience(({ params }) => (params as { audience: string }).audience);
   const add = (url: string, schema: FastifySchema, authenticate: onRequestAsyncHookHandler) =>
     app.route({
       method: ALL_METHODS,
@@ -109,7 +117,12 @@ function audienceOfQuery({ query, headers }: FastifyRequest): string | null {
   return typeof audience === 'string' && !isClients ? audience : null;
 }
 
+/** Every header is always sent: a proxy overwrites with it what its client sent. */
 function answer(request: FastifyRequest, reply: FastifyReply): void {
+  if (request.callingService) {
+    answerService(request.callingService, reply);
+    return;
+  }
   const { user, tokenId, type } = principalOf(request);
   reply
     .header('x-auth-user', user.id)
@@ -117,11 +130,28 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
     .header('x-auth-roles', user.roles.join(','))
     .header('x-auth-session', tokenId)
     .header('x-auth-token-type', type)
+    .header('x-auth-client', request.actor)
+    .send('');
+}
+
+function answerService({ clientId, roles }: ServicePrincipal, reply: FastifyReply): void {
+  reply
+    .header('x-auth-user', '')
+    .header('x-auth-username', '')
+    .header('x-auth-roles', roles.join(','))
+    .header('x-auth-session', '')
+    .header('x-auth-token-type', 'service')
+    .header('x-auth-client', clientId)
     .send('');
 }
 
 function idHeader(description: string): JsonObject {
-  return { description, required: true, schema: { ...Id, description: undefined, readOnly: undefined } };
+  const id = { ...Id, description: undefined, readOnly: undefined };
+  return {
+    description,
+    required: true,
+    schema: { anyOf: [id, { type: 'string', const: '' }], examples: [7] },
+  };
 }
 
 function header(description: string, pattern: string, example: string): JsonObject {

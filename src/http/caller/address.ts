@@ -46,6 +46,13 @@ export function isHiddenByRelay({ headers, ips }: FastifyRequest): boolean {
   return (ips?.length ?? 1) <= 1;
 }
 
+/** Whether the peer is on this host and no relay says that it forwards. */
+export function isLocal(request: FastifyRequest): boolean {
+  const { 'x-forwarded-for': list, forwarded } = request.headers;
+  const { text = '' } = addressOf(request) ?? {};
+  return list === undefined && forwarded === undefined && (text === '::1' || text.startsWith('127.'));
+}
+
 /** Whether an address is private, shared (RFC 6598), loopback or link-local. */
 export function isPrivate({ text, family }: Address): boolean {
   return PRIVATE.check(text, family);

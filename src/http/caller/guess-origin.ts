@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { GuessOrigin } from '../../domain/passwords/guessing-limits.ts';
 import type { NetworkOf } from './network.ts';
 import type { CallerFingerprints } from './fingerprint.ts';
-import { bearerTokenOf } from '../plugins/authenticate.ts';
+import { bearerTokenOf } from '../bearer.ts';
 import type { TokenCodec } from '../token-codec.ts';
 
 export interface GuessOriginOptions {

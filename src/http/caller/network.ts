@@ -1,20 +1,20 @@
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import type { Turn } from '../../domain/passwords/bulkhead.ts';
-import { addressOf, callerAddress, isPrivate, networkText, UNREADABLE } from './address.ts';
+import { addressOf, callerAddress, isLocal, isPrivate, networkText, UNREADABLE } from './address.ts';
 import { warnOfHidden } from './warn-of-hidden.ts';
 
 /**
  * The network whose failed logins are counted together; null if they are not counted. Warns once of callers with private
- * addresses, which are not counted.
+ * addresses, which are not counted. Outside production, a caller on this host is a developer, and no proxy.
  * @param allow RATE_LIMIT_ALLOW: addresses without limits.
  */
-export function makeNetworkOf(allow: BlockList) {
+export function makeNetworkOf(allow: BlockList, { production }: { production: boolean }) {
   let warned = false;
   return function networkOf(request: FastifyRequest): string | null {
     if (isAllowed(request, allow)) return null;
     const network = publicNetwork(request);
-    if (network === null && !warned) {
+    if (network === null && !warned && (production || !isLocal(request))) {
       warnOfHidden(request, 'privateAddress');
       warned = true;
     }

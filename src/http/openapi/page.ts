@@ -34,6 +34,10 @@ export function collapseErrors() {
   };
 }
 
+/** For a browser without JavaScript: the page itself shows nothing. */
+export const WITHOUT_SCRIPT =
+  '<noscript>This page needs JavaScript. The reference as a document: <a href="/docs/json">/docs/json</a></noscript>';
+
 export const COLLAPSED_STYLE = `.collapsed-error {
   background: none;
   border: 0;

@@ -41,7 +41,7 @@ const UNREAD: ErrorCode[] = [
 const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
 
 /** An unknown secret may be new, so the database is queried. */
-const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'right_missing', 'unavailable'];
+const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing', 'unavailable'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   validation_failed: [{ path: '/device', message: 'is required' }],
@@ -140,7 +140,7 @@ function exampleOf(code: ErrorCode, speaksOAuth: boolean): JsonObject {
 }
 
 function challengeOf(codes: ErrorCode[]): string {
-  return codes.includes('invalid_client') ? 'BasicChallenge' : 'Challenge';
+  return codes.includes('invalid_client') ? 'ServiceChallenge' : 'Challenge';
 }
 
 /**

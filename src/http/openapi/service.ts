@@ -32,6 +32,13 @@ export const SECURITY_SCHEMES = {
     bearerFormat: 'JWT',
     description: 'The `refresh_token` of a pair. It is good once: the answer holds the next one.',
   },
+  serviceToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description:
+      'A service token for `ISSUER` (`grant_type=client_credentials`). It has its client’s rights.',
+  },
   serviceClient: {
     type: 'http',
     scheme: 'basic',
@@ -42,13 +49,18 @@ export const SECURITY_SCHEMES = {
 
 export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 
+/** A registered service: by its secret, or by its own token. */
+export const BY_SERVICE = [{ serviceClient: [] }, { serviceToken: [] }] as const;
+
 const DESCRIPTION = `Accounts, login, refresh, logout, and long-lived tokens for devices.
 
 **To try** an operation, sign up and paste both tokens at **Authorize**: \`access_token\` as bearerAuth,
 \`refresh_token\` as bearerRefreshToken.
 
 **Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh
-token for one refresh. “Rules for clients” in \`docs/api.md\` says how to store them and when to retry.
+token for one refresh. “Rules for clients” in \`docs/api.md\` says how to store them and when to retry, and
+\`@latchkey/client\` does it. Examples: \`examples/spa\` is a page with that library, \`examples/bff\` a backend that
+keeps the tokens out of the browser.
 
 **Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and
 \`detail\` are for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405
@@ -102,10 +114,11 @@ export const HEADERS = {
     required: true,
     schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
   },
-  BasicChallenge: {
-    description: 'RFC 7617: a service authenticates with its id and secret.',
+  ServiceChallenge: {
+    description:
+      'RFC 7617: a service authenticates with its id and secret. RFC 6750 if it sent a token instead, which is the reason.',
     required: true,
-    schema: { type: 'string', const: BASIC_CHALLENGE },
+    schema: { type: 'string', enum: [BASIC_CHALLENGE, 'Bearer', 'Bearer error="invalid_token"'] },
   },
   PublicCacheControl: {
     description: 'Any cache may store it, for half of `KEY_PUBLISH_LEAD`, 300 seconds at most.',

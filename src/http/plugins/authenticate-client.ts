@@ -1,10 +1,12 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, preValidationAsyncHookHandler } from 'fastify';
-import { refusalError, type ServiceClients } from '../../domain/clients/authenticate.ts';
+import type { ServiceClients } from '../../domain/clients/authenticate.ts';
 import type { Right } from '../../domain/rights.ts';
 import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
 import { AuthError } from '../../domain/errors.ts';
+import { bearerTokenOf } from '../bearer.ts';
 import { decodeFormText, decodeUtf8 } from '../form.ts';
 import '../request.ts';
+import type { TokenCodec } from '../token-codec.ts';
 import { makeVerifiedCredentials } from '../verified-credentials.ts';
 
 /** RFC 7617: the scheme in any case, and base64 with or without its padding. */
@@ -22,35 +24,66 @@ export interface ClientHooks {
 /** Makes the hooks of a route that needs this right. */
 export type ClientHooksFor = (right: Right) => ClientHooks;
 
-/**
- * `app.auth.client(right)` admits a registered service by its secret (HTTP Basic) if it has the right, and sets
- * `serviceClient`. It checks both again after the body has arrived: the service may have been deleted, or have lost the
- * right, while it delayed the body.
- */
-export function makeClientHooks(clients: ServiceClients): ClientHooksFor {
+/** Authenticates a service by its `Authorization` header. A right that is null is not asked for. */
+export interface ClientCredentials {
+  /** Its secret, by HTTP Basic. @throws AuthError `invalid_client`, `right_missing`, `unavailable` */
+  bySecret(header: string, right: Right | null): Promise<ServiceIdentity>;
+  /** A service token for ISSUER. @throws AuthError `invalid_token`, `right_missing`, `unavailable` */
+  byToken(token: string, right: Right | null): Promise<ServiceIdentity>;
+}
+
+interface CredentialPorts {
+  clients: Pick<ServiceClients, 'authenticate' | 'authenticateToken' | 'refusalOf'>;
+  codec: Pick<TokenCodec, 'verifyFor'>;
+  /** ISSUER. */
+  issuer: string;
+}
+
+export function makeClientCredentials({ clients, codec, issuer }: CredentialPorts): ClientCredentials {
   // A service sends the same header with every request.
   const verified = makeVerifiedCredentials<ServiceIdentity>(MAX_HEADERS);
 
-  async function authenticate(header: string, right: Right): Promise<ServiceIdentity> {
-    const credentials = readBasic(header);
-    if (!credentials)
-      throw new AuthError('invalid_client', { reason: header === '' ? 'missing' : 'malformed' });
-    const identity = await clients.authenticate(credentials.id, credentials.secret, right);
-    verified.add(header, identity);
-    return identity;
-  }
+  return {
+    async bySecret(header, right) {
+      const known = verified.get(header);
+      if (known && clients.refusalOf(known, right) === null) return known;
+      const credentials = readBasic(header);
+      if (!credentials)
+        throw new AuthError('invalid_client', { reason: header === '' ? 'missing' : 'malformed' });
+      const identity = await clients.authenticate(credentials.id, credentials.secret, right);
+      verified.add(header, identity);
+      return identity;
+    },
+    async byToken(token, right) {
+      const bearer = await codec.verifyFor(token, issuer);
+      if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+      if (bearer.type !== 'service') throw new AuthError('invalid_token', { reason: 'type' });
+      return clients.authenticateToken(bearer, right);
+    },
+  };
+}
 
+/**
+ * `app.auth.client(right)` admits a registered service by its secret or its own token if it has the right, and sets
+ * `serviceClient`. It checks both again after the body has arrived: the service may have been deleted, or have lost the
+ * right, while it delayed the body.
+ */
+export function makeClientHooks(
+  credentials: ClientCredentials,
+  clients: Pick<ServiceClients, 'refusalOf'>,
+): ClientHooksFor {
   return (right) => ({
     onRequest: async (request) => {
+      const token = bearerTokenOf(request);
       const { authorization = '' } = request.headers;
-      const known = verified.get(authorization);
-      const isGood = known !== undefined && clients.refusalOf(known, right) === null;
-      request.serviceClient = isGood ? known : await authenticate(authorization, right);
+      request.serviceClient = await (token === undefined
+        ? credentials.bySecret(authorization, right)
+        : credentials.byToken(token, right));
     },
     // eslint-disable-next-line @typescript-eslint/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
       const refusal = clients.refusalOf(serviceClientOf(request), right);
-      if (refusal) throw refusalError(refusal, right);
+      if (refusal) throw refusal;
     },
   });
 }

@@ -7,9 +7,11 @@ import type {
 import fp from 'fastify-plugin';
 import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
 import type { Bearer, Caller, Principal } from '../../domain/principal.ts';
+import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
+import { bearerTokenOf } from '../bearer.ts';
 import type { ClientHooksFor } from './authenticate-client.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import '../request.ts';
@@ -17,6 +19,7 @@ import '../request.ts';
 interface AuthenticateOptions {
   codec: TokenCodec;
   verify: Verify;
+  serviceTokens: Pick<ServiceTokens, 'verify'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
   /** See authenticate-client.ts. */
   client: ClientHooksFor;
@@ -39,10 +42,11 @@ declare module 'fastify' {
       /** For routes that only read: an access token or LLT that is good. Sets `bearer` and `principal`. */
       principal: onRequestAsyncHookHandler;
       /**
-       * For routes that only read: a token that was exchanged for exactly this audience, and whose session lives. Sets
-       * `principal`. @param audienceOf null if the request names none: no token is for it.
+       * For routes that only read: a token for exactly this audience. Either a user's, exchanged, whose session lives:
+       * sets `principal` and `actor`. Or a service's own: sets `callingService`.
+       * @param audienceOf null if the request names none: no token is for it.
        */
-      exchanged(audienceOf: (request: FastifyRequest) => string | null): onRequestAsyncHookHandler;
+      forAudience(audienceOf: (request: FastifyRequest) => string | null): onRequestAsyncHookHandler;
       /** For routes that change something: an access token or LLT that is good. Sets `bearer` and `caller`. */
       change: ChangeHooks;
       /** As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts). */
@@ -54,21 +58,8 @@ declare module 'fastify' {
       changeOrDone(isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>): ChangeHooks;
       /** A registered service that has the right. Sets `serviceClient`. */
       client: ClientHooksFor;
-      /** As `client`, but admits every request with a bearer token: the route's use case has to check that. */
-      clientOrBearer: ClientHooksFor;
     };
   }
-}
-
-const SCHEME = 'Bearer ';
-const BEARER = /^Bearer +([^\s]+) *$/i;
-
-/** RFC 6750, section 2.1: the only place where we look for a token. */
-export function bearerTokenOf({ headers: { authorization = '' } }: FastifyRequest): string | undefined {
-  // The usual form needs no pattern, which would look at each character of a long token.
-  const token = authorization.startsWith(SCHEME) ? authorization.slice(SCHEME.length) : '';
-  if (token !== '' && !token.includes(' ')) return token;
-  return BEARER.exec(authorization)?.[1];
 }
 
 /** @throws AuthError `token_missing`, `invalid_token` */
@@ -94,7 +85,7 @@ function presentedTokenOf(request: FastifyRequest): string {
 
 function authenticate(
   app: FastifyInstance,
-  { codec, verify, clock, client }: AuthenticateOptions,
+  { codec, verify, serviceTokens, clock, client }: AuthenticateOptions,
   done: () => void,
 ): void {
   const onRequest: onRequestAsyncHookHandler = async (request) => {
@@ -121,13 +112,18 @@ function authenticate(
       request.bearer = await readBearer(codec, request, 'access', 'llt');
       request.principal = await verify(request.bearer, request);
     },
-    exchanged: (audienceOf) => async (request) => {
+    forAudience: (audienceOf) => async (request) => {
       const token = presentedTokenOf(request);
       const audience = audienceOf(request);
-      const bearer = audience === null ? 'audience' : await codec.verifyExchanged(token, audience);
+      const bearer = audience === null ? 'audience' : await codec.verifyFor(token, audience);
       if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+      if (bearer.type === 'service') {
+        request.callingService = await serviceTokens.verify(bearer);
+        return;
+      }
       request.presented = bearer;
       request.principal = await verify(bearer, request);
+      request.actor = bearer.actor;
     },
     change: changeHooks(admitCaller),
     changeUnless: (endsOwnToken) =>
@@ -144,17 +140,6 @@ function authenticate(
         }
       }),
     client,
-    clientOrBearer(right) {
-      const hooks = client(right);
-      return {
-        async onRequest(request, reply) {
-          if (bearerTokenOf(request) === undefined) await hooks.onRequest.call(this, request, reply);
-        },
-        async preValidation(request, reply) {
-          if (bearerTokenOf(request) === undefined) await hooks.preValidation.call(this, request, reply);
-        },
-      };
-    },
   });
   done();
 }

@@ -13,7 +13,7 @@ interface CorsOptions {
 export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/auth',
   '/api/auth/:id',
-  '/api/auth/exchange',
+  '/api/auth/token',
   '/api/auth/signup',
   '/api/auth/refresh',
   '/api/auth/llt',

@@ -3,7 +3,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { completeDocument, type RouteSchema } from '../openapi/document.ts';
-import { COLLAPSED_STYLE, collapseErrors } from '../openapi/page.ts';
+import { COLLAPSED_STYLE, collapseErrors, WITHOUT_SCRIPT } from '../openapi/page.ts';
 import { asShown } from '../openapi/shown.ts';
 import { SECURITY_SCHEMES, SERVICE } from '../openapi/service.ts';
 
@@ -48,6 +48,11 @@ async function page(app: FastifyInstance): Promise<void> {
   app.addHook('onRequest', (_request, reply, next) => {
     reply.headers({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' });
     next();
+  });
+  app.addHook('onSend', (_request, reply, payload, next) => {
+    const isPage =
+      typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html');
+    next(null, isPage ? payload.replace('<body>', `<body>${WITHOUT_SCRIPT}`) : payload);
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',

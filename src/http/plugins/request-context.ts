@@ -42,6 +42,8 @@ function requestContext(
   app.decorateRequest('receivedAt', 0);
   app.decorateRequest('bearer', null);
   app.decorateRequest('principal', null);
+  app.decorateRequest('callingService', null);
+  app.decorateRequest('actor', '');
   app.decorateRequest('caller', null);
   app.decorateRequest('serviceClient', null);
   app.decorateRequest('source', {
@@ -53,6 +55,7 @@ function requestContext(
   app.decorateRequest('errorCode', null);
   app.decorateRequest('refusalReason', null);
   app.decorateRequest('limited', null);
+  app.decorateRequest('refusedClient', null);
   app.decorateRequest('isStreamed', false);
   app.decorateRequest('traceId', null);
   app.decorateRequest('spanId', null);

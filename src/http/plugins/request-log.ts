@@ -22,8 +22,10 @@ export function logRequest(
   status: number,
   elapsed: number,
 ): void {
-  const { method, errorCode, refusalReason, limited, principal, presented, serviceClient } = request;
+  const { method, errorCode, refusalReason, limited, principal, presented } = request;
   const { traceId, spanId } = request;
+  const service = request.serviceClient ?? request.callingService;
+  const clientId = service?.clientId ?? request.refusedClient;
   const entry = {
     method,
     // The pattern, not the path: a client may put a token there by mistake.
@@ -35,7 +37,7 @@ export function logRequest(
     ...(limited && { limited }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
     ...(!principal && presented && { userId: presented.userId, tokenId: presented.tokenId }),
-    ...(serviceClient && { clientId: serviceClient.clientId }),
+    ...(clientId && { clientId }),
     ...(traceId && { trace_id: traceId }),
     ...(spanId && { span_id: spanId }),
   };

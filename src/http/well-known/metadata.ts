@@ -1,27 +1,28 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
+import type { FastifySchema } from 'fastify';
 import Type from 'typebox';
-import { TOKEN_EXCHANGE } from '../auth/exchange.ts';
+import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
+import { ASSERTION_ALGORITHMS } from '../../domain/clients/assertion.ts';
+import { GRANTS } from '../auth/token.ts';
 import { operation } from '../openapi/operation.ts';
 import type { Settings } from '../settings.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
 interface MetadataRoute {
+  keyRing: Pick<KeyRing, 'current'>;
   settings: Pick<Settings, 'issuer' | 'jwksMaxAge'>;
 }
 
-const WELL_KNOWN = '/.well-known/oauth-authorization-server';
+const OAUTH = '/.well-known/oauth-authorization-server';
+const OPENID = '/.well-known/openid-configuration';
 
 const uri = (description: string, example: string) =>
   Type.String({ description, format: 'uri', examples: [example] });
 const list = (description: string, ...example: string[]) =>
   Type.Array(Type.String(), { description, examples: [example] });
 
-const schema = operation({
-  operationId: 'getMetadata',
-  summary: 'The endpoints and their features (RFC 8414)',
-  description:
-    'For OAuth libraries. If `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, derives from it.',
-  tags: ['Discovery'],
+const common = {
+  tags: ['Discovery'] as const,
   security: [],
   refuses: [],
   headers: IfNoneMatch,
@@ -41,10 +42,21 @@ const schema = operation({
           'How services say who they are',
           'client_secret_basic',
         ),
-        token_endpoint: uri('RFC 8693: token exchange', 'https://auth.example.com/api/auth/exchange'),
-        token_endpoint_auth_methods_supported: list('How services say who they are', 'client_secret_basic'),
+        token_endpoint: uri('Tokens for an audience', 'https://auth.example.com/api/auth/token'),
+        token_endpoint_auth_methods_supported: list(
+          'How services say who they are',
+          'client_secret_basic',
+          'private_key_jwt',
+        ),
+        token_endpoint_auth_signing_alg_values_supported: list(
+          'How a service’s assertion may be signed',
+          'ES256',
+          'RS256',
+        ),
         response_types_supported: list('`none`: there is no authorization endpoint', 'none'),
-        grant_types_supported: list('Token exchange (RFC 8693)', TOKEN_EXCHANGE),
+        grant_types_supported: list('Token exchange (RFC 8693), and client credentials', ...GRANTS),
+        subject_types_supported: list('`public`: a user has one id for all services', 'public'),
+        id_token_signing_alg_values_supported: list('The algorithms of the public keys', 'ES256'),
         latchkey_verify_endpoint: uri(
           'Ours: is a token good right now? For proxies',
           'https://auth.example.com/api/auth/verify',
@@ -57,56 +69,92 @@ const schema = operation({
       { title: 'Metadata', description: 'The endpoints and their features', additionalProperties: false },
     ),
   },
+};
+
+const oauthSchema = operation({
+  operationId: 'getMetadata',
+  summary: 'The endpoints and their features (RFC 8414)',
+  description:
+    'For OAuth libraries. If `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, derives from it.',
+  ...common,
+});
+
+const openIdSchema = operation({
+  operationId: 'getOpenIdConfiguration',
+  summary: 'The endpoints and their features (OpenID Connect Discovery)',
+  description:
+    'For software that knows no other address: the same members. There is no authorization endpoint, and no ID token. If `ISSUER` has a path, the document is also below that.',
+  ...common,
 });
 
 /**
- * RFC 8414's metadata. Latchkey has no authorization endpoint, and its token endpoint only exchanges tokens. Members
- * that begin with `latchkey_` are our own. An issuer with a path has its metadata at the well-known path *before* that
- * (section 3.1); it is served under both, since a proxy may strip the issuer's path.
+ * The metadata of RFC 8414 and OpenID Connect Discovery. Latchkey has no authorization endpoint, and its token endpoint
+ * issues tokens for audiences only. Members that begin with `latchkey_` are our own. An issuer with a path has RFC 8414's
+ * metadata at the well-known path *before* that (section 3.1), and OpenID Connect's *below* it. Both are served without the
+ * path too, since a proxy may strip it.
  */
-export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (app, { settings }, done) => {
+export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (
+  app,
+  { keyRing, settings },
+  done,
+) => {
   const { issuer, jwksMaxAge } = settings;
-  const document = makePublicDocument(metadataOf(issuer));
-  for (const [url, named] of metadataPaths(issuer)) {
+  let shown: { keys: KeySet; document: ReturnType<typeof documentOf> } | null = null;
+
+  function currentDocument() {
+    const keys = keyRing.current();
+    if (shown?.keys !== keys) shown = { keys, document: documentOf(issuer, keys) };
+    return shown.document;
+  }
+
+  for (const [url, schema] of metadataPaths(issuer)) {
     app.route({
       method: ['GET', 'HEAD'],
       url,
-      schema: { ...schema, ...named },
+      schema,
       config: { group: 'documents' },
       handler: (request, reply) => {
-        sendPublicDocument(request, reply, document, jwksMaxAge);
+        sendPublicDocument(request, reply, currentDocument(), jwksMaxAge);
       },
     });
   }
   done();
 };
 
-/** The second path is hidden from the reference, which must not depend on the issuer. */
-function metadataPaths(issuer: string): [path: string, named: { operationId?: string; hide?: boolean }][] {
+/** The paths with the issuer's are hidden from the reference, which must not depend on the issuer. */
+function metadataPaths(issuer: string): [path: string, schema: FastifySchema][] {
   const path = new URL(issuer).pathname.replace(/\/$/, '');
-  if (path === '') return [[WELL_KNOWN, {}]];
+  const always: ReturnType<typeof metadataPaths> = [
+    [OAUTH, oauthSchema],
+    [OPENID, openIdSchema],
+  ];
+  if (path === '') return always;
   return [
-    [WELL_KNOWN, {}],
-    [WELL_KNOWN + path, { operationId: 'getMetadataOfIssuer', hide: true }],
+    ...always,
+    [OAUTH + path, { ...oauthSchema, operationId: 'getMetadataOfIssuer', hide: true }],
+    [path + OPENID, { ...openIdSchema, operationId: 'getOpenIdConfigurationOfIssuer', hide: true }],
   ];
 }
 
-function metadataOf(issuer: string) {
+function documentOf(issuer: string, { signing }: KeySet) {
   const base = issuer.replace(/\/$/, '');
   const methods = ['client_secret_basic'];
-  return {
+  return makePublicDocument({
     issuer,
     jwks_uri: `${base}/.well-known/jwks.json`,
     introspection_endpoint: `${base}/api/auth/introspect`,
     introspection_endpoint_auth_methods_supported: methods,
     revocation_endpoint: `${base}/api/auth/revoke`,
     revocation_endpoint_auth_methods_supported: methods,
-    token_endpoint: `${base}/api/auth/exchange`,
-    token_endpoint_auth_methods_supported: methods,
+    token_endpoint: `${base}/api/auth/token`,
+    token_endpoint_auth_methods_supported: [...methods, 'private_key_jwt'],
+    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     // RFC 8414 demands the member, and a list may not be empty (section 2 and 3.2).
     response_types_supported: ['none'],
-    grant_types_supported: [TOKEN_EXCHANGE],
+    grant_types_supported: GRANTS,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...new Set(signing.map(({ algorithm }) => algorithm))],
     latchkey_verify_endpoint: `${base}/api/auth/verify`,
     latchkey_revocations_endpoint: `${base}/api/auth/revocations`,
-  };
+  });
 }

@@ -1,5 +1,10 @@
 import type { TokenKey } from '../../domain/principal.ts';
-import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
+import {
+  eventTypesOf,
+  type FeedEvent,
+  type RevocationFeed,
+  type UserEventType,
+} from '../../domain/feed/ports.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 
 export interface MemoryFeedOptions {
@@ -17,7 +22,7 @@ const KEPT = 100_000;
 const ONCE = 120_000;
 const MARGIN = 10_000;
 
-type Kind = 'token' | 'theft' | 'user' | 'changed';
+type Kind = 'token' | 'theft' | 'user' | UserEventType;
 
 /** Replaces Redis in the embedded default: the same contract over an array, for one process. */
 export function makeMemoryRevocationFeed(options: MemoryFeedOptions): RevocationFeed {
@@ -64,9 +69,12 @@ export function makeMemoryRevocationFeed(options: MemoryFeedOptions): Revocation
       if (note('user', mark.userId, mark.before)) add({ seq: last + 1, type: 'user_revoked', ...mark });
       for (const { userId, tokenId } of keys) note('token', userId, tokenId);
     },
-    publishChanged: async (users) => {
-      for (const { id, version = 0 } of users)
-        if (note('changed', id, version)) add({ seq: last + 1, type: 'user_changed', userId: id, version });
+    publishChanges: async (changes) => {
+      for (const { user, status } of changes) {
+        const { id: userId, version = 0 } = user;
+        for (const type of eventTypesOf(status))
+          if (note(type, userId, version)) add({ seq: last + 1, type, userId, version });
+      }
     },
     renewed: async (from, to) => {
       if (now() - renewed > from - MARGIN) {

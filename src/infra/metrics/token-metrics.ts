@@ -2,12 +2,15 @@ import type { AuditEvent } from '../../domain/audit/event.ts';
 import { TOKEN_REFUSALS } from '../../domain/refusal-reasons.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import {
+  ASSERTION_OUTCOMES,
   EXCHANGE_OUTCOMES,
   INTROSPECTION_OUTCOMES,
   LOGIN_OUTCOMES,
   READ_THROUGH_OUTCOMES,
   REFRESH_OUTCOMES,
   REVOCATION_CAUSES,
+  SERVICE_OUTCOMES,
+  SERVICE_TOKEN_OUTCOMES,
   SIGNUP_REFUSALS,
   VERIFY_OUTCOMES,
 } from '../../domain/metrics/outcomes.ts';
@@ -26,13 +29,14 @@ export function makeTokenMetrics(registry: Registry) {
   );
   const verifications = registry.counters(
     'latchkey_verifications_total',
-    'Access tokens, exchanged tokens and LLTs checked against the session store',
+    'Tokens checked: of users against the session store, of services against the registered clients',
   );
   const verified = {
     access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
     llt: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'llt' }),
     exchanged: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'exchanged' }),
   };
+  const ofServices = seriesOf(verifications, 'outcome', SERVICE_OUTCOMES, { type: 'service' });
   const introspections = count(
     'latchkey_introspections_total',
     'Tokens that a registered service asked about',
@@ -44,6 +48,18 @@ export function makeTokenMetrics(registry: Registry) {
     'Tokens for one audience, asked for in exchange for an access token',
     'outcome',
     EXCHANGE_OUTCOMES,
+  );
+  const serviceTokens = count(
+    'latchkey_service_tokens_total',
+    'Tokens that services asked for in their own name',
+    'outcome',
+    SERVICE_TOKEN_OUTCOMES,
+  );
+  const assertions = count(
+    'latchkey_client_assertions_total',
+    'Assertions that clients presented instead of a secret',
+    'outcome',
+    ASSERTION_OUTCOMES,
   );
   const refused = count(
     'latchkey_tokens_refused_total',
@@ -79,6 +95,15 @@ export function makeTokenMetrics(registry: Registry) {
     },
     exchange: (outcome) => {
       exchanges[outcome].inc();
+    },
+    serviceVerification: (outcome) => {
+      ofServices[outcome].inc();
+    },
+    serviceToken: (outcome) => {
+      serviceTokens[outcome].inc();
+    },
+    assertion: (outcome) => {
+      assertions[outcome].inc();
     },
     tokenRefused: (reason) => {
       refused[reason].inc();

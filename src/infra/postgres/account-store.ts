@@ -1,3 +1,4 @@
+import type { UserStatus } from '../../domain/feed/ports.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
@@ -45,6 +46,7 @@ const ERASED_USER = {
   createdAt: KEPT,
   passwordVersion: Prisma.sql`password_version + 1`,
   disabledAt: Prisma.sql`coalesce(disabled_at, ${NOW})`,
+  enabledAt: NULL,
   roles: Prisma.sql`'{}'`,
   emailVerifiedAt: NULL,
   version: Prisma.sql`version + 1`,
@@ -70,7 +72,7 @@ const EXPORTED = {
   // Made anew by an import.
   ...{ skeleton: false, passwordVersion: false, version: false, changedAt: false, pending: false },
   // A deleted account is not exported.
-  ...{ deletedAt: false },
+  ...{ enabledAt: false, deletedAt: false },
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;
@@ -102,7 +104,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
         return rows.map(toAccount);
       }),
 
-    add: ({ username, passwordHash, ...account }) =>
+    add: ({ username, passwordHash, ...account }, isAnnounced = false) =>
       mapDatabaseErrors(
         () =>
           prisma.$transaction(async (tx) => {
@@ -114,6 +116,8 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             };
             const added = await tx.user.create({ data });
             await requireUnreserved(tx, names, reserved);
+            if (isAnnounced)
+              await tx.$executeRaw`UPDATE users SET changed_at = clock_timestamp() WHERE id = ${added.id}`;
             return toAccount(added);
           }),
         TAKEN,
@@ -133,7 +137,10 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
                 ? await endTokens(tx, Number(before.id), endsAll(at))
                 : { ended: [], before: null };
             if (changes.disabled === true) await voidReset(tx, before.id);
-            return { account: toAccount(row ?? before), isChanged: row !== null, ended, before: mark ?? 0 };
+            return {
+              ...{ account: toAccount(row ?? before), isChanged: row !== null },
+              ...{ status: row && statusAfter(before, row), ended, before: mark ?? 0 },
+            };
           }),
         TAKEN,
       ),
@@ -159,7 +166,10 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
           const [row] = await tx.$queryRaw<[AccountRow]>`
             UPDATE users SET ${assign(USER_COLUMNS, ERASED_USER)}
             WHERE id = ${id} RETURNING ${ACCOUNT_COLUMNS}`;
-          return { account: toAccount(row), isChanged: true, ended, before: before ?? 0 };
+          return {
+            ...{ account: toAccount(row), isChanged: true, status: 'deleted' },
+            ...{ ended, before: before ?? 0 },
+          };
         }),
       ),
 
@@ -180,6 +190,11 @@ async function lockAccount(tx: Prisma.TransactionClient, key: AccountKey): Promi
   const [row] = await tx.$queryRaw<{ id: bigint }[]>`
     SELECT id FROM users WHERE ${whereAccount(key)} FOR UPDATE`;
   return row ? tx.user.findUniqueOrThrow({ where: { id: row.id } }) : null;
+}
+
+function statusAfter(before: UserRow, { disabledAt }: AccountRow): UserStatus | null {
+  if ((before.disabledAt === null) === (disabledAt === null)) return null;
+  return disabledAt === null ? 'enabled' : 'disabled';
 }
 
 /** A page of accounts with hashes and e-mail addresses, in the order of ids. @throws AuthError `unavailable` */

@@ -45,6 +45,7 @@ function columnsOf({ username, name, email, disabled, emailVerified, roles }: Va
     emailVerifiedAt: sql`CASE WHEN ${emailVerified}
       THEN coalesce(CASE WHEN email = ${email} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
+    enabledAt: sql`CASE WHEN disabled_at IS NULL OR ${disabled} THEN enabled_at ELSE clock_timestamp() END`,
     roles: sql`${roles}::text[]`,
     version: isServed ? sql`version + 1` : KEPT,
     changedAt: isServed ? sql`clock_timestamp()` : KEPT,

@@ -1,18 +1,43 @@
 import type { ClientStore } from '../../domain/clients/ports.ts';
-import { RIGHTS } from '../../domain/rights.ts';
-import { TwoSecretsError, type ServiceClient } from '../../domain/clients/service-client.ts';
-import type { PrismaClient, ServiceClient as Row } from '../../generated/prisma/client.ts';
+import { rightsAmong } from '../../domain/rights.ts';
+import type { PublicJwks } from '../../domain/clients/assertion.ts';
+import {
+  MAX_TRUSTS,
+  TrustRefusedError,
+  TwoSecretsError,
+  type ServiceClient,
+} from '../../domain/clients/service-client.ts';
+import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
+
+const include = { trusts: { select: { issuer: true, subject: true } } } as const;
+type Row = Prisma.ServiceClientGetPayload<{ include: typeof include }>;
 
 /** The registered services in PostgreSQL. */
 export function makeClientStore(prisma: PrismaClient): ClientStore {
+  /** @returns null if no client has this name and fits `where`. */
+  const update = (
+    name: string,
+    data: Prisma.ServiceClientUpdateManyMutationInput,
+    where: Prisma.ServiceClientWhereInput = {},
+  ) =>
+    mapDatabaseErrors(async () => {
+      const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { ...where, name }, data });
+      return row ? find(name) : null;
+    });
+
+  async function find(name: string): Promise<ServiceClient | null> {
+    const row = await prisma.serviceClient.findUnique({ where: { name }, include });
+    return row && toServiceClient(row);
+  }
+
   return {
     list: () =>
       mapDatabaseErrors(async () =>
-        (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' } })).map(toServiceClient),
+        (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' }, include })).map(toServiceClient),
       ),
 
-    add: ({ clientId, name, secretHash, createdAt, rights, audience }) =>
+    add: ({ clientId, name, secretHash, createdAt, rights, audience, roles }) =>
       mapDatabaseErrors(async () => {
         const data = {
           clientId,
@@ -21,6 +46,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
           createdAt: new Date(createdAt),
           rights: [...rights],
           audience,
+          roles: [...roles],
         };
         return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
       }),
@@ -28,34 +54,82 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
     // One statement, so that two rotations at once do not lose a secret.
     rotate: (name, secretHash, { at, again }) =>
       mapDatabaseErrors(async () => {
-        const [row] = await prisma.$queryRaw<Row[]>`
+        const rotated = await prisma.$executeRaw`
           UPDATE service_clients SET previous_hash = coalesce(previous_hash, secret_hash),
             secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
-          WHERE name = ${name} AND (${again} OR previous_hash IS NULL)
-          RETURNING client_id AS "clientId", name, secret_hash AS "secretHash", previous_hash AS "previousHash",
-            created_at AS "createdAt", rotated_at AS "rotatedAt", rights, audience`;
-        if (row) return toServiceClient(row);
-        if ((await prisma.serviceClient.count({ where: { name } })) > 0) throw new TwoSecretsError();
-        return null;
+          WHERE name = ${name} AND (${again} OR previous_hash IS NULL)`;
+        const client = await find(name);
+        if (client && rotated === 0) throw new TwoSecretsError();
+        return client;
       }),
 
-    finishRotation: (name) =>
-      mapDatabaseErrors(async () => {
-        const data = { previousHash: null };
-        const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
-        return row ? toServiceClient(row) : null;
-      }),
+    finishRotation: (name) => update(name, { previousHash: null }),
+    allow: (name, rights) => update(name, { rights: [...rights] }),
+    setRoles: (name, roles) => update(name, { roles: [...roles] }),
+    endTokens: (name) => update(name, { version: { increment: 1 } }),
+    async disable(name, at) {
+      const data = { disabledAt: new Date(at), version: { increment: 1 } };
+      return (await update(name, data, { disabledAt: null })) ?? mapDatabaseErrors(() => find(name));
+    },
+    enable: (name) => update(name, { disabledAt: null }),
 
-    allow: (name, rights) =>
+    trust: (name, { issuer, subject }, jwks) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const [client] = await tx.$queryRaw<{ id: string }[]>`
+            SELECT client_id AS id FROM service_clients WHERE name = ${name} FOR UPDATE`;
+          if (!client) return null;
+          const others = await tx.clientTrust.count({
+            where: { clientId: client.id, NOT: { issuer, subject } },
+          });
+          if (others >= MAX_TRUSTS) throw new TrustRefusedError('full');
+          await tx.clientTrust.createMany({
+            data: { issuer, subject, clientId: client.id },
+            skipDuplicates: true,
+          });
+          const trust = await tx.clientTrust.findUnique({ where: { issuer_subject: { issuer, subject } } });
+          if (trust?.clientId !== client.id) throw new TrustRefusedError('taken');
+          if (jwks) {
+            const keys = { jwks: jwks as unknown as Prisma.InputJsonObject };
+            await tx.issuerKeys.upsert({ where: { issuer }, create: { issuer, ...keys }, update: keys });
+          }
+          return toServiceClient(await tx.serviceClient.findUniqueOrThrow({ where: { name }, include }));
+        }),
+      ),
+
+    untrust: (name, trust) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          await tx.clientTrust.deleteMany({ where: { ...trust, client: { name } } });
+          await dropUntrusted(tx);
+          const row = await tx.serviceClient.findUnique({ where: { name }, include });
+          return row && toServiceClient(row);
+        }),
+      ),
+
+    issuers: () =>
       mapDatabaseErrors(async () => {
-        const data = { rights: [...rights] };
-        const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { name }, data });
-        return row ? toServiceClient(row) : null;
+        const rows = await prisma.$queryRaw<{ issuer: string; jwks: PublicJwks | null }[]>`
+          SELECT DISTINCT ON (issuer) issuer, jwks FROM client_trusts LEFT JOIN issuer_keys USING (issuer)`;
+        return new Map(rows.map(({ issuer, jwks }) => [issuer, jwks]));
       }),
 
     remove: (name) =>
-      mapDatabaseErrors(async () => (await prisma.serviceClient.deleteMany({ where: { name } })).count === 1),
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const { count } = await tx.serviceClient.deleteMany({ where: { name } });
+          await dropUntrusted(tx);
+          return count === 1;
+        }),
+      ),
   };
+}
+
+/** The keys of a file must not wait for the next client that trusts their issuer, perhaps by its discovery. */
+async function dropUntrusted(tx: Prisma.TransactionClient): Promise<void> {
+  await tx.$executeRaw`
+    DELETE FROM issuer_keys AS keys
+    WHERE NOT EXISTS (SELECT FROM client_trusts AS trusts WHERE trusts.issuer = keys.issuer)`;
 }
 
 function toServiceClient(row: Row): ServiceClient {
@@ -66,7 +140,11 @@ function toServiceClient(row: Row): ServiceClient {
     previousHash: row.previousHash,
     createdAt: row.createdAt.getTime(),
     rotatedAt: row.rotatedAt?.getTime() ?? null,
-    rights: RIGHTS.filter((right) => row.rights.includes(right)),
+    rights: rightsAmong(row.rights),
     audience: row.audience,
+    roles: row.roles,
+    version: row.version,
+    disabledAt: row.disabledAt?.getTime() ?? null,
+    trusts: row.trusts,
   };
 }

@@ -59,17 +59,16 @@ export async function purge(
 
 /**
  * Deletes the rows of deleted accounts without a token row, page by page.
- * @param settledBefore milliseconds since 1970: the fast store has forgotten a change before, even if no replica was
- * running to confirm it.
+ * @param deletedBefore milliseconds since 1970: by now, fast store and feed need the row no more.
  * @throws AuthError `unavailable`
  */
-export async function purgeDeletedUsers(prisma: PrismaClient, settledBefore: number): Promise<void> {
+export async function purgeDeletedUsers(prisma: PrismaClient, deletedBefore: number): Promise<void> {
   for (let deleted = PAGE; deleted === PAGE;) {
     deleted = await mapDatabaseErrors(
       () => prisma.$executeRaw`
         DELETE FROM users WHERE id IN (
           SELECT id FROM users
-          WHERE deleted_at IS NOT NULL AND (NOT pending OR changed_at < ${new Date(settledBefore)})
+          WHERE deleted_at < ${new Date(deletedBefore)}
             AND NOT EXISTS (SELECT FROM tokens WHERE tokens.user_id = users.id)
           ORDER BY id LIMIT ${PAGE} FOR UPDATE SKIP LOCKED)`,
     );

@@ -5,6 +5,12 @@ import { mapDatabaseErrors } from './errors.ts';
 /** Tokens per transaction. */
 const PAGE = 1000;
 
+/**
+ * By how much versions of services rise: more than operators have ended tokens since the backup. A service that reads the
+ * feed keeps the highest version that it has seen. It would refuse the new tokens of a lower one.
+ */
+const LOST_VERSIONS = 1_000_000;
+
 /** One number for each of the two id sequences. */
 export interface Ids {
   users: number;
@@ -57,6 +63,13 @@ export async function withoutRecord(prisma: PrismaClient, tokens: readonly Token
       LEFT JOIN tokens USING (id, user_id) WHERE tokens.id IS NULL`,
   );
   return rows.map(({ id, user_id: userId }) => ({ tokenId: Number(id), userId: Number(userId) }));
+}
+
+/** Ends the service tokens of every client: after the backup, an operator may have ended those of some. */
+export async function endServiceTokens(prisma: PrismaClient): Promise<void> {
+  await mapDatabaseErrors(() =>
+    prisma.serviceClient.updateMany({ data: { version: { increment: LOST_VERSIONS } } }),
+  );
 }
 
 /** Ends every session and long-lived token in the record. The service sets their tombstones. @returns how many. */

@@ -18,6 +18,7 @@ export const USER_COLUMNS = {
   createdAt: 'created_at',
   passwordVersion: 'password_version',
   disabledAt: 'disabled_at',
+  enabledAt: 'enabled_at',
   roles: 'roles',
   emailVerifiedAt: 'email_verified_at',
   version: 'version',
@@ -53,7 +54,8 @@ export const TOKEN_COLUMNS = {
 const SERVED = {
   ...{ id: true, username: true, name: true, createdAt: true, disabledAt: true, roles: true, version: true },
   ...{ skeleton: false, email: false, passwordHash: false, importedHash: false, importedCost: false },
-  ...{ passwordVersion: false, emailVerifiedAt: false, changedAt: false, pending: false, deletedAt: false },
+  ...{ passwordVersion: false, emailVerifiedAt: false, enabledAt: false, changedAt: false },
+  ...{ pending: false, deletedAt: false },
 } as const satisfies Record<keyof UserRow, boolean>;
 
 /** What a TokenRecord holds. The rest is only written, or read by statements of its own. */
@@ -123,6 +125,15 @@ export function assign<Key extends string>(
     return value === null ? [] : [Prisma.sql`${Prisma.raw(columns[key])} = ${value}`];
   });
   return Prisma.join(assignments);
+}
+
+/**
+ * What has become since a time of an account that has changed since then; NULL if only names or roles changed. Only an
+ * account that a command has created has changed without a new version.
+ */
+export function statusSince(time: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`CASE WHEN deleted_at > ${time} THEN 'deleted' WHEN disabled_at > ${time} THEN 'disabled'
+    WHEN disabled_at IS NULL AND enabled_at > ${time} THEN 'enabled' WHEN version = 0 THEN 'created' END`;
 }
 
 /** Converts rows to domain values. Ids and generations stay below 2^53, so numbers can represent them. */

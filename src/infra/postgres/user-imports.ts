@@ -212,7 +212,7 @@ const IMPORTED = {
   disabledAt: Prisma.sql`CASE WHEN disabled THEN now() END`,
   emailVerifiedAt: Prisma.sql`CASE WHEN email_verified THEN now() END`,
   ...{ id: DEFAULT, passwordVersion: DEFAULT, version: DEFAULT, changedAt: DEFAULT, pending: DEFAULT },
-  deletedAt: DEFAULT,
+  ...{ enabledAt: DEFAULT, deletedAt: DEFAULT },
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>

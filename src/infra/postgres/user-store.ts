@@ -1,3 +1,4 @@
+import type { UserStatus } from '../../domain/feed/ports.ts';
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { OwnAccount, UserStore } from '../../domain/users/ports.ts';
@@ -8,7 +9,7 @@ import { changeRow } from './change-user.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { KNOWN_CLIENTS } from './known-devices.ts';
 import { findTaken, requireUnreserved, TAKEN, type ReservedHashes } from './names.ts';
-import { SERVED_COLUMNS, toUser, type ServedRow } from './rows.ts';
+import { SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
 
@@ -64,15 +65,16 @@ export function makeUserStore(
 
     changedSince: (ago, limit, after = 0) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<(ServedRow & { isStandby: boolean })[]>`
-          SELECT ${IS_STANDBY}, ${SERVED_COLUMNS}
+        const since = Prisma.sql`statement_timestamp() - ${ago} * interval '1 millisecond'`;
+        const rows = await prisma.$queryRaw<
+          (ServedRow & { isStandby: boolean; status: UserStatus | null })[]
+        >`
+          SELECT ${IS_STANDBY}, ${SERVED_COLUMNS}, ${statusSince(since)} AS status
           FROM (SELECT) AS one LEFT JOIN (
-            SELECT * FROM users
-            WHERE changed_at > statement_timestamp() - ${ago} * interval '1 millisecond' AND id > ${after}
-            ORDER BY id LIMIT ${limit}
+            SELECT * FROM users WHERE changed_at > ${since} AND id > ${after} ORDER BY id LIMIT ${limit}
           ) AS found ON true ORDER BY id`;
         return refuseStandby(rows).flatMap((row) =>
-          (row.id as bigint | null) === null ? [] : [toUser(row)],
+          (row.id as bigint | null) === null ? [] : [{ user: toUser(row), status: row.status }],
         );
       }),
 

@@ -1,6 +1,11 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import { randomUUID } from 'node:crypto';
-import type { FeedEvent, RevocationFeed } from '../../domain/feed/ports.ts';
+import {
+  eventTypesOf,
+  type FeedEvent,
+  type RevocationFeed,
+  type UserEventType,
+} from '../../domain/feed/ports.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import { makeAsk, type AskOptions } from './ask.ts';
 import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
@@ -24,7 +29,8 @@ const MARGIN = 10;
 /** Events per script call. */
 const BATCH = 1000;
 
-type Item = [kind: 'token' | 'theft' | 'user' | 'covered' | 'changed', userId: number, number: number];
+type Kind = 'token' | 'theft' | 'user' | 'covered' | UserEventType;
+type Item = [kind: Kind, userId: number, number: number];
 
 /** The feed as a stream in Redis. All replicas run the same script (lua/feed.lua). */
 export function makeRedisRevocationFeed(
@@ -54,7 +60,12 @@ export function makeRedisRevocationFeed(
     publishUnrecorded: (keys) => add(itemsOf('theft', keys)),
     publishUser: ({ userId, before }, keys) => add([['user', userId, before], ...itemsOf('covered', keys)]),
 
-    publishChanged: (users) => add(users.map(({ id, version = 0 }): Item => ['changed', id, version])),
+    publishChanges: (changes) =>
+      add(
+        changes.flatMap(({ user: { id, version = 0 }, status }) =>
+          eventTypesOf(status).map((type): Item => [type, id, version]),
+        ),
+      ),
 
     async renewed(from, to) {
       const range = [Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000)];
@@ -70,7 +81,7 @@ export function makeRedisRevocationFeed(
 function readEntry([id, [kind, text]]: FeedReply[4][number]): FeedEvent {
   const seq = Number.parseInt(id);
   const [userId = NaN, number = NaN] = text.split(':').map(Number);
-  if (kind === 'changed') return { seq, type: 'user_changed', userId, version: number };
   if (kind === 'user') return { seq, type: 'user_revoked', userId, before: number };
-  return { seq, type: 'revoked', tokenId: number, userId };
+  if (kind === 'token' || kind === 'theft') return { seq, type: 'revoked', tokenId: number, userId };
+  return { seq, type: kind as UserEventType, userId, version: number };
 }

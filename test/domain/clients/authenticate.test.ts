@@ -5,6 +5,8 @@ import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/rights.t
 import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 
+const CLOCK = { now: () => 1_795_000_000_000, isTrusted: () => true };
+
 function aDirectory(...secrets: [clientId: string, secret: string][]) {
   const clients = new Map<string, ServiceClient>();
   const add = (clientId: string, secret: string, rights: readonly Right[] = DEFAULT_RIGHTS) =>
@@ -17,6 +19,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
       rotatedAt: null,
       rights,
       audience: null,
+      ...{ roles: [], version: 1, disabledAt: null, trusts: [] },
     });
   for (const [clientId, secret] of secrets) add(clientId, secret);
   let refreshes = 0;
@@ -24,6 +27,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
     add,
     refreshes: () => refreshes,
     find: (clientId: string) => clients.get(clientId),
+    findTrusting: () => undefined,
     hasAudience: (audience: string) => [...clients.values()].some((client) => client.audience === audience),
     refresh: () => {
       refreshes++;
@@ -34,36 +38,35 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
 
 test('a known client is admitted without a query of the record', async (t) => {
   const directory = aDirectory(['a', 'secret']);
-  const clients = makeServiceClients(directory);
-  const secretHash = hashSecret('secret');
+  const clients = makeServiceClients(directory, CLOCK);
+  const proof = { by: 'secret', secretHash: hashSecret('secret') } as const;
   t.same(await clients.authenticate('a', 'secret', 'revoke'), {
     clientId: 'a',
     name: 'name of a',
-    secretHash,
+    proof,
     audience: null,
   });
   t.equal(directory.refreshes(), 0);
-  t.equal(clients.refusalOf({ clientId: 'a', name: '', secretHash, audience: null }, 'revoke'), null);
-  t.equal(clients.refusalOf({ clientId: 'b', name: '', secretHash, audience: null }, 'revoke'), 'unknown');
-  t.equal(
-    clients.refusalOf(
-      { clientId: 'a', name: '', secretHash: hashSecret('another'), audience: null },
-      'revoke',
-    ),
-    'secret',
-  );
+  const refusal = (clientId: string, secretHash = proof.secretHash) =>
+    clients.refusalOf({ clientId, name: '', audience: null, proof: { by: 'secret', secretHash } }, 'revoke');
+  t.equal(refusal('a'), null);
+  t.match(refusal('b'), { code: 'invalid_client', reason: 'unknown' });
+  t.match(refusal('a', hashSecret('another')), { code: 'invalid_client', reason: 'secret' });
 });
 
 test('no client is refused before the record is queried, for an unknown id or a wrong secret', async (t) => {
   const directory = aDirectory(['a', 'old']);
-  const clients = makeServiceClients({
-    ...directory,
-    refresh: () => {
-      directory.add('a', 'new');
-      directory.add('b', 'secret');
-      return directory.refresh();
+  const clients = makeServiceClients(
+    {
+      ...directory,
+      refresh: () => {
+        directory.add('a', 'new');
+        directory.add('b', 'secret');
+        return directory.refresh();
+      },
     },
-  });
+    CLOCK,
+  );
   t.match(await clients.authenticate('a', 'new', 'revoke'), { clientId: 'a' });
   t.match(await clients.authenticate('b', 'secret', 'revoke'), { clientId: 'b' });
   t.equal(directory.refreshes(), 1, 'the first query loaded the second client too');
@@ -81,7 +84,7 @@ test('no client is refused before the record is queried, for an unknown id or a 
 test('an outage is not a refusal', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const clients = makeServiceClients({ ...directory, refresh });
+  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
   t.match(await clients.authenticate('a', 'secret', 'revoke'), { clientId: 'a' });
   await t.rejects(clients.authenticate('a', 'wrong', 'revoke'), { code: 'unavailable' });
   await t.rejects(clients.authenticate('b', 'secret', 'revoke'), { code: 'unavailable' });
@@ -91,7 +94,7 @@ test('a right is checked in memory, and a missing one is looked up before it is 
   for (const right of RIGHTS) {
     const directory = aDirectory();
     directory.add('a', 'secret', [right]);
-    const clients = makeServiceClients(directory);
+    const clients = makeServiceClients(directory, CLOCK);
     t.match(await clients.authenticate('a', 'secret', right), { clientId: 'a' });
     t.equal(directory.refreshes(), 0);
     for (const other of RIGHTS.filter((each) => each !== right))
@@ -106,18 +109,18 @@ test('a right that was just given counts at once, and one that was taken away as
     directory.add('a', 'secret', ['users.read']);
     return Promise.resolve();
   };
-  const clients = makeServiceClients({ ...directory, refresh });
+  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
   const identity = await clients.authenticate('a', 'secret', 'users.read');
   t.equal(clients.refusalOf(identity, 'users.read'), null);
-  t.equal(clients.refusalOf(identity, 'introspect'), 'right_missing');
+  t.match(clients.refusalOf(identity, 'introspect'), { code: 'right_missing' });
   directory.add('a', 'secret', []);
-  t.equal(clients.refusalOf(identity, 'users.read'), 'right_missing');
+  t.match(clients.refusalOf(identity, 'users.read'), { code: 'right_missing' });
 });
 
 test('a missing right is not refused while the database is down', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const clients = makeServiceClients({ ...directory, refresh });
+  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
   await t.rejects(clients.authenticate('a', 'secret', 'users.read'), { code: 'unavailable' });
 });
 
@@ -125,14 +128,17 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
   const directory = aDirectory(['a', 'secret']);
   const audiences = new Set(['orders']);
   const hasAudience = (audience: string) => audiences.has(audience);
-  const clients = makeServiceClients({
-    ...directory,
-    hasAudience,
-    refresh: () => {
-      audiences.add('new');
-      return directory.refresh();
+  const clients = makeServiceClients(
+    {
+      ...directory,
+      hasAudience,
+      refresh: () => {
+        audiences.add('new');
+        return directory.refresh();
+      },
     },
-  });
+    CLOCK,
+  );
   t.equal(await clients.hasAudience('orders'), true);
   t.equal(directory.refreshes(), 0);
   t.equal(await clients.hasAudience('new'), true);
@@ -140,7 +146,7 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
   t.equal(directory.refreshes(), 2);
 
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const away = makeServiceClients({ ...directory, hasAudience, refresh });
+  const away = makeServiceClients({ ...directory, hasAudience, refresh }, CLOCK);
   t.equal(await away.hasAudience('orders'), true);
   await t.rejects(away.hasAudience('unknown'), { code: 'unavailable' });
 });

@@ -15,6 +15,7 @@ function aClient(clientId: string): ServiceClient {
     rotatedAt: null,
     rights: [],
     audience: `audience of ${clientId}`,
+    ...{ roles: [], version: 1, disabledAt: null, trusts: [] },
   };
 }
 
@@ -25,6 +26,7 @@ function aDirectory() {
   const record: ServiceClient[] = [];
   const asked: { answer: () => void; fail: () => void }[] = [];
   const store = {
+    issuers: () => Promise.resolve(new Map<string, null>()),
     list: () =>
       new Promise<ServiceClient[]>((resolve, reject) => {
         const seen = [...record];

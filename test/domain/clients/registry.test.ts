@@ -17,7 +17,7 @@ function aRegistry() {
     return Promise.resolve();
   };
   const directory = makeClientDirectory({ store, clock, sleep });
-  const clients = makeServiceClients(directory);
+  const clients = makeServiceClients(directory, clock);
   /** Whether the replicas admit a service once all of them know it. */
   const isGood = async (clientId: string, secret: string) => {
     await directory.load();

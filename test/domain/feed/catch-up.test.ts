@@ -1,22 +1,23 @@
 import { test } from 'tap';
 import { makeCatchUp, PAGE } from '../../../src/domain/feed/catch-up.ts';
+import type { UserStatusAt } from '../../../src/domain/feed/ports.ts';
 import type { FeedMessage } from '../../../src/domain/feed/reader.ts';
 import { aFeed } from '../../support/feed.ts';
 
 const key = (tokenId: number) => ({ userId: 7, tokenId });
 const keysFrom = (first: number, count: number) => Array.from({ length: count }, (_, i) => key(first + i));
 
-/** A feed, and a record that lists revocations. */
-function aWorld(tokens: () => number[] | Promise<number[]> = () => []) {
+/** A feed, and a record that lists revocations and users. */
+function aWorld(tokens: () => number[] | Promise<number[]> = () => [], statuses: UserStatusAt[] = []) {
   const feed = aFeed();
   const reasons: string[] = [];
   const asked: number[] = [];
   const catchUp = makeCatchUp({
     feed,
-    revoked: {
+    record: {
       within: async (seconds) => {
         asked.push(seconds);
-        return tokens();
+        return { tokens: await tokens(), statuses };
       },
     },
     remember: 905,
@@ -34,7 +35,7 @@ test('a reader without a position gets every relevant revocation, and the positi
   const { epoch } = await feed.read(0, 0);
   const position = { epoch, seq: 1 };
   t.strictSame(await catchUp.step(null, 'new'), {
-    parts: [[{ type: 'snapshot', tokens: [11, 12], users: [], remember: 905, position }]],
+    parts: [[{ type: 'snapshot', tokens: [11, 12], users: [], statuses: [], remember: 905, position }]],
     position,
     isLast: false,
   });
@@ -62,6 +63,25 @@ test('an empty snapshot has one part, a large one has many, and the last part ha
       [...sizes.slice(1).map(() => null), position],
     );
   }
+});
+
+test('a snapshot holds all users with a new status, however few tokens are revoked', async (t) => {
+  const statuses = Array.from({ length: 5001 }, (_, i): UserStatusAt => ({
+    ...{ userId: i + 1, status: 'disabled', version: 1 },
+  }));
+  const { parts, position } = await aWorld(() => [11], statuses).catchUp.step(null, 'new');
+  const snapshots = parts.flat().flatMap((message) => (message.type === 'snapshot' ? [message] : []));
+  t.strictSame(
+    snapshots.flatMap((part) => part.statuses),
+    statuses,
+  );
+  t.strictSame(
+    snapshots.map((part) => [part.tokens, part.position]),
+    [
+      [[11], null],
+      [[], position],
+    ],
+  );
 });
 
 test('a token revoked while the record is read appears in the snapshot or after it', async (t) => {

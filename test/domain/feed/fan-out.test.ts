@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import type { ClientVersions } from '../../../src/domain/clients/directory.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeCatchUp } from '../../../src/domain/feed/catch-up.ts';
 import { makeFanOut } from '../../../src/domain/feed/fan-out.ts';
@@ -25,9 +26,11 @@ function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
   };
   const catchUp = makeCatchUp({
     feed,
-    revoked: {
+    record: {
       within: () =>
-        isRecordAway ? Promise.reject(new AuthError('unavailable')) : Promise.resolve([...recorded]),
+        isRecordAway
+          ? Promise.reject(new AuthError('unavailable'))
+          : Promise.resolve({ tokens: [...recorded], statuses: [] }),
     },
     remember: 905,
     observe: { feedSnapshot: () => undefined },
@@ -40,6 +43,7 @@ function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
     clock,
     wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
     isClient: ({ clientId }) => clients.has(clientId),
+    clientVersions: () => ({ shop: 1 }),
     observe: { feedEnded: (reason) => ends.push(reason) },
     onError: ({ message }) => faults.push(message),
   });
@@ -74,15 +78,20 @@ function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
 /** A reader that notes its messages. */
 function aReader(clientId = 'shop') {
   const told: string[] = [];
+  const versions: ClientVersions[] = [];
   let position: FeedPosition | null = null;
   let isEnded = false;
   let backlog = 0;
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
-    client: { clientId, name: clientId, secretHash: new Uint8Array(32), audience: null },
+    client: {
+      ...{ clientId, name: clientId, audience: null },
+      proof: { by: 'secret', secretHash: new Uint8Array(32) },
+    },
     send: (messages) => {
       for (const message of messages) {
-        if (message.type === 'event') told.push(eventText(message.event));
+        if (message.type === 'clients') versions.push(message.versions);
+        else if (message.type === 'event') told.push(eventText(message.event));
         else told.push(message.type === 'snapshot' ? `snapshot ${message.tokens.join()}` : 'heartbeat');
         position = message.position ?? position;
       }
@@ -96,6 +105,7 @@ function aReader(clientId = 'shop') {
   return {
     reader,
     told,
+    versions,
     position: () => position,
     isEnded: () => isEnded,
     isBehind: (bytes: number) => {

@@ -1,10 +1,11 @@
 import { test } from 'tap';
+import { CLOCK_TOLERANCE } from '../../../src/domain/clock.ts';
 import {
-  CLOCK_TOLERANCE,
   hasExpired,
   longLivedClaims,
   pairClaims,
   readClaims,
+  readServiceClaims,
 } from '../../../src/domain/tokens/claims.ts';
 
 const identity = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
@@ -114,5 +115,27 @@ test('claims of another shape are refused', (t) => {
   ]) {
     t.equal(readClaims({ ...longLived, ...spoiltClaims }, 'llt'), null, JSON.stringify(spoiltClaims));
   }
+  t.end();
+});
+
+test('claims of another shape are no service’s', (t) => {
+  const clientId = `lkc_${'a'.repeat(22)}`;
+  const service: Record<string, unknown> = {
+    ...{ sub: clientId, client_id: clientId, client_version: 3, jti: 'j'.repeat(22), aud: 'orders' },
+    ...{ iat: IAT, exp: IAT + 600 },
+  };
+  const read = { type: 'service', clientId, version: 3, audience: 'orders', expiresAt: IAT + 600 };
+  t.strictSame(readServiceClaims(service), read);
+  const spoilt: Record<string, unknown[]> = {
+    client_version: [undefined, '3', 0, -1, 1.5, null],
+    jti: [undefined, '', '11.5', 11],
+    aud: [undefined, null, ['orders']],
+    ...{ iat: [undefined, '5'], exp: [undefined, '5'], sid: [1], gen: [1] },
+  };
+  for (const [claim, values] of Object.entries(spoilt))
+    for (const value of values) t.equal(readServiceClaims({ ...service, [claim]: value }), null, claim);
+  for (const id of [undefined, 7, '7', 'latchkey', `${clientId}a`])
+    t.equal(readServiceClaims({ ...service, sub: id, client_id: id }), null, String(id));
+  t.equal(readServiceClaims({ ...service, client_id: `lkc_${'b'.repeat(22)}` }), null, 'of two clients');
   t.end();
 });

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import type { UserChange } from '../../../src/domain/feed/ports.ts';
 import type { User } from '../../../src/domain/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
@@ -205,7 +206,11 @@ test('a renewal publishes changed users after it has set them, and a replay publ
   const { revocations } = memoryRecords();
   const steps: string[] = [];
   const users = {
-    changedSince: () => Promise.resolve([aUser({ version: 3 }), aUser({ id: 8, version: 1 })]),
+    changedSince: () =>
+      Promise.resolve([
+        { user: aUser({ version: 3 }), status: 'disabled' as const },
+        { user: aUser({ id: 8, version: 1 }), status: null },
+      ]),
     settleChanges: (page: readonly User[]) => {
       steps.push(`settle ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
       return Promise.resolve();
@@ -220,8 +225,8 @@ test('a renewal publishes changed users after it has set them, and a replay publ
   };
   const feed = {
     ...aFeed(),
-    publishChanged: (page: readonly Pick<User, 'id' | 'version'>[]) => {
-      steps.push(`publish ${page.map(({ id, version }) => `${id}@${version ?? 0}`).join()}`);
+    publishChanges: (page: readonly UserChange[]) => {
+      steps.push(`publish ${page.map(({ user, status }) => `${user.id} ${status ?? 'changed'}`).join()}`);
       return Promise.resolve();
     },
   };
@@ -229,7 +234,7 @@ test('a renewal publishes changed users after it has set them, and a replay publ
   await renewals.renew(7_200_000);
   t.strictSame(steps.splice(0), ['set 7,8', 'settle 7@3,8@1']);
   await renewals.renewRecent();
-  t.strictSame(steps, ['set 7,8', 'publish 7@3,8@1', 'settle 7@3,8@1']);
+  t.strictSame(steps, ['set 7,8', 'publish 7 disabled,8 changed', 'settle 7@3,8@1']);
 });
 
 test('changed users are set again by a replay and by each renewal, page by page', async (t) => {
@@ -242,7 +247,8 @@ test('changed users are set again by a replay and by each renewal, page by page'
   const users = {
     changedSince: (ago: number, limit: number, after = 0) => {
       asked.push([ago, after]);
-      return Promise.resolve(changed.filter(({ id }) => id > after).slice(0, limit));
+      const page = changed.filter(({ id }) => id > after).slice(0, limit);
+      return Promise.resolve(page.map((user) => ({ user, status: null })));
     },
     settleChanges: () => Promise.resolve(),
   };

@@ -14,7 +14,7 @@ test('tells the fast store first, and then the feed', async (t) => {
   };
   await makeFinishUserChange({ tokenStates: { putUser }, feed })(user);
   t.strictSame(known, [user, []]);
-  t.strictSame(await published(feed), ['7@3']);
+  t.strictSame(await published(feed), ['changed 7@3']);
 });
 
 test('fails if either cannot be told, and a repeat is safe', async (t) => {
@@ -23,12 +23,12 @@ test('fails if either cannot be told, and a repeat is safe', async (t) => {
   const works = { putUser: () => Promise.resolve() };
   const parts = [
     { tokenStates: { putUser: away }, feed },
-    { tokenStates: works, feed: { publishChanged: away } },
+    { tokenStates: works, feed: { publishChanges: away } },
   ];
   for (const part of parts) await t.rejects(makeFinishUserChange(part)(user), { code: 'unavailable' });
   t.strictSame(await published(feed), []);
   const finish = makeFinishUserChange({ tokenStates: works, feed });
-  await finish(user);
-  await finish(user);
-  t.strictSame(await published(feed), ['7@3']);
+  await finish(user, 'disabled');
+  await finish(user, 'disabled');
+  t.strictSame(await published(feed), ['changed 7@3', 'disabled 7@3']);
 });

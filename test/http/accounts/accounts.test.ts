@@ -358,7 +358,7 @@ onEachStore('accounts for services', async (t, env) => {
     const account = anAccount();
     await create(account);
     const { access_token: token } = await logIn(target, account.username);
-    refused(t, await call(target, 'GET /api/users', { token }), 401, 'invalid_client');
+    refused(t, await call(target, 'GET /api/users', { token }), 401, 'invalid_token');
   });
 });
 

@@ -50,6 +50,7 @@ onEachStore('verify for an audience names the owner, for any method, path and bo
         'x-auth-roles': '',
         'x-auth-session': String(claimsOf(subject).sid),
         'x-auth-token-type': 'access',
+        'x-auth-client': '',
         'cache-control': 'no-store',
       });
     }

@@ -224,7 +224,6 @@ test('only a registered service may introspect, a user’s token may not', async
   const { access_token: token } = await signUp(target);
   for (const authorization of [
     '',
-    `Bearer ${token}`,
     `Basic ${token}`,
     basic({ clientId: client.secret, secret: client.clientId }).authorization,
     basic({ ...client, secret: '' }).authorization,
@@ -234,6 +233,8 @@ test('only a registered service may introspect, a user’s token may not', async
     const response = await postForm(target, PATH, null, { token }, { authorization });
     refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
   }
+  const byUser = await postForm(target, PATH, null, { token }, { authorization: `Bearer ${token}` });
+  refused(t, byUser, 401, 'invalid_token', undefined, 'invalid_token');
   // RFC 6749, section 2.3.1: credentials in the body are not accepted.
   const { clientId: client_id, secret: client_secret } = client;
   const response = await postForm(target, PATH, null, { token, client_id, client_secret });

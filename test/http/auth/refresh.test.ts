@@ -72,7 +72,9 @@ onEachStore('refresh', async (t, env) => {
     }
     refused(t, await call(target, ROUTE), 401, 'token_missing');
     for (const authorization of ['Basic YTpi', 'Bearer', 'Bearer ', pair.refresh_token]) {
-      refused(t, await call(target, ROUTE, { headers: { authorization } }), 401, 'token_missing');
+      const response = await call(target, ROUTE, { headers: { authorization } });
+      refused(t, response, 401, 'token_missing');
+      t.match(response.json(), { detail: /`Authorization: Bearer TOKEN`\.$/ });
     }
     const twice = `Bearer ${pair.refresh_token} ${pair.refresh_token}`;
     refused(t, await call(target, ROUTE, { headers: { authorization: twice } }), 401, 'invalid_token');

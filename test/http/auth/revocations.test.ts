@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
 import { POLL } from '../../../src/composition/revocation-feed.ts';
@@ -8,13 +8,16 @@ import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
-import { disableAccount } from '../../support/accounts.ts';
+import { aManager, disableAccount } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
+import { aMovedClock } from '../../support/clock.ts';
 import { valueOf } from '../../support/exposition.ts';
-import { aFeedClient, type FeedClient } from '../../support/feed-reader.ts';
+import { aFeedClient, type FeedClient, type ServerSentEvent } from '../../support/feed-reader.ts';
+import { latchkey } from '../../support/latchkey.ts';
 import { withClient } from '../../support/postgres.ts';
 import { recordRoles } from '../../support/roles.ts';
+import { serviceToken } from '../../support/service-tokens.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { claimsOf } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
@@ -67,7 +70,7 @@ onEachStore('the feed tells services about every kind of revocation at once', as
   });
   t.match(reader.events[0], {
     event: 'snapshot',
-    data: { tokens: [], users: [], last: true, remember: 905 },
+    data: { tokens: [], users: [], statuses: [], last: true, remember: 905 },
   });
   const user = first.user.id;
   const told = async (token: number, why: string) => {
@@ -142,6 +145,53 @@ onEachStore('the feed tells services that a user has changed', async (t, env) =>
   t.notOk(names(reader).slice(1).includes('snapshot'));
 });
 
+onEachStore('the feed tells services what becomes of accounts', async (t, env) => {
+  const { target, read } = await aWorld(t, env);
+  const { databaseUrl } = target;
+  const ask = await aManager(databaseUrl, target);
+  const reader = read();
+  await isTold(reader);
+  const told: ServerSentEvent[] = [];
+  const next = async (...expected: [event: string, user: number, version: number][]) => {
+    const fresh = () =>
+      reader.events.filter((each) => /^user_(?!revoked)/.test(each.event) && !told.includes(each));
+    await until(() => fresh().length >= expected.length);
+    const events = fresh();
+    told.push(...events);
+    t.strictSame(
+      events.map(({ event, data }) => [event, data]),
+      expected.map(([event, user, version]) => [event, { user, version }]),
+    );
+  };
+
+  const { user } = await signUp(target);
+  await next(['user_created', user.id, 0]);
+  const other = (await ask('POST /api/users', anAccount())).json<{ id: number }>();
+  await next(['user_created', other.id, 0]);
+  const third = anAccount();
+  const command = ['user', 'create', third.username, '--display-name', third.name, '--email', third.email];
+  t.match(await latchkey([...command, '--json'], { DATABASE_URL: databaseUrl }), { code: 0 });
+  await next(['user_created', other.id + 1, 0]);
+
+  await ask(`PATCH /api/users/${user.id}`, { disabled: true });
+  await next(['user_changed', user.id, 1], ['user_disabled', user.id, 1]);
+  await ask(`PATCH /api/users/${user.id}`, { disabled: false, name: 'Countess' });
+  await next(['user_changed', user.id, 2], ['user_enabled', user.id, 2]);
+  await ask(`DELETE /api/users/${other.id}`);
+  await next(['user_changed', other.id, 1], ['user_deleted', other.id, 1]);
+  // In the record only, as by a command.
+  await disableAccount(databaseUrl, { id: user.id });
+  await next(['user_changed', user.id, 3], ['user_disabled', user.id, 3]);
+
+  const late = read();
+  await isTold(late);
+  const statuses = [
+    { user: user.id, status: 'disabled', version: 3 },
+    { user: other.id, status: 'deleted', version: 1 },
+  ];
+  t.match(late.events[0], { event: 'snapshot', data: { statuses } });
+});
+
 onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const pairs = [await signUp(target), await signUp(target), await signUp(target)];
@@ -158,7 +208,7 @@ onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, e
   const again = read({ lastEventId: reader.lastId() ?? '' });
   await isTold(again);
   t.strictSame(
-    again.events.filter(({ event }) => event !== 'heartbeat').map(({ data }) => data.token),
+    again.events.filter(({ event }) => event === 'revoked').map(({ data }) => data.token),
     [two, three],
   );
   for (const lastEventId of ['', 'x', 'another-epoch.1', `${reader.lastId()}0000`]) {
@@ -168,17 +218,57 @@ onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, e
   }
 });
 
+test('a reader knows the versions of the services that are not disabled', async (t) => {
+  const { registry, read } = await aWorld(t, {});
+  await registry.create('till');
+  const [shop = '', till = ''] = (await registry.list()).map(({ clientId }) => clientId);
+  const lists = ({ events }: FeedClient) => events.filter(({ event }) => event === 'clients');
+  const reader = read();
+  const isListed = (versions: object) =>
+    until(() => isDeepStrictEqual(lists(reader).at(-1)?.data, { versions }));
+  await isListed({ [shop]: 1, [till]: 1 });
+  await registry.disable('till');
+  await isListed({ [shop]: 1 });
+  await registry.endTokens('shop');
+  await isListed({ [shop]: 2 });
+  const late = read();
+  await isTold(late);
+  t.strictSame(lists(late), [{ event: 'clients', data: { versions: { [shop]: 2 } } }], 'when it connects');
+});
+
+test('a feed that a service token has opened ends with its exp', async (t) => {
+  const pass = aMovedClock(t);
+  const ISSUER = 'http://localhost:3000';
+  const { target, registry, read } = await aWorld(t, { SERVICE_TOKEN_TTL: '60' });
+  const client = await registry.create('till');
+  const token = await serviceToken(target, { clientId: '', secret: '', ...client }, ISSUER);
+  const { iat, exp } = claimsOf(token) as { iat: number; exp: number };
+  t.equal(exp - iat, 60, 'SERVICE_TOKEN_TTL');
+  const [reader, bySecret] = [read({ authorization: `Bearer ${token}` }), read()];
+  const passUntil = (seconds: number) => {
+    pass(seconds * 1000 - Date.now());
+  };
+  for (const each of [reader, bySecret]) await isTold(each);
+  passUntil(exp + 1);
+  const heard = reader.events.length;
+  await until(() => reader.events.length > heard);
+  t.equal(reader.isConnected(), true, 'clocks may differ by 5 s');
+  passUntil(exp + 5);
+  await until(() => !reader.isConnected());
+  t.equal(bySecret.isConnected(), true);
+});
+
 onEachStore('only registered services read the feed, and only while registered', async (t, env) => {
   const { target, registry, read, authorization } = await aWorld(t, env);
   const { access_token: token } = await signUp(target);
-  for (const headers of [
-    {},
-    { authorization: `Bearer ${token}` },
-    { authorization: authorization.slice(0, -4) },
-  ]) {
+  for (const [headers, code] of [
+    [{}, 'invalid_client'],
+    [{ authorization: `Bearer ${token}` }, 'invalid_token'],
+    [{ authorization: authorization.slice(0, -4) }, 'invalid_client'],
+  ] as const) {
     const response = await call(target, 'GET /api/auth/revocations', { headers });
     t.equal(response.statusCode, 401);
-    t.match(response.json(), { code: 'invalid_client' });
+    t.match(response.json(), { code });
   }
   const reader = read();
   await isTold(reader);

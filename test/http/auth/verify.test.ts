@@ -30,6 +30,7 @@ onEachStore('verify', async (t, env) => {
         'x-auth-roles': '',
         'x-auth-session': record,
         'x-auth-token-type': type,
+        'x-auth-client': '',
         'cache-control': 'no-store',
       });
     }
@@ -94,6 +95,7 @@ onEachStore('verify', async (t, env) => {
       'content-length',
       'content-type',
       'date',
+      'x-auth-client',
       'x-auth-roles',
       'x-auth-session',
       'x-auth-token-type',

@@ -17,12 +17,12 @@ function aRequest(
   };
 }
 
-function open() {
+function open({ production = true } = {}) {
   const allow = new BlockList();
   allow.addSubnet('198.51.100.0', 25, 'ipv4');
   let warnings = 0;
   const log = { warn: () => warnings++ };
-  const network = makeNetworkOf(allow);
+  const network = makeNetworkOf(allow, { production });
   const networkOf = (request: object) => network({ ...request, log } as unknown as FastifyRequest);
   return { networkOf, warnings: () => warnings };
 }
@@ -70,6 +70,16 @@ test('private addresses have no network and log one warning, an unlisted peer ha
   for (let i = 0; i < 3; i++)
     t.equal(networkOf(aRequest('192.0.2.1', { forwarded: false, header: true })), '192.0.2.0/24');
   t.equal(warnings(), 0, 'the caller’s fingerprint has a warning of its own (client.ts)');
+  for (const here of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
+    const development = open({ production: false });
+    development.networkOf(aRequest(here, { forwarded: false }));
+    t.equal(development.warnings(), 0, 'a developer on this host is no proxy');
+    development.networkOf(aRequest(here, { forwarded: false, header: true }));
+    t.equal(development.warnings(), 1, 'a relay on this host');
+    const { networkOf, warnings } = open();
+    networkOf(aRequest(here, { forwarded: false }));
+    t.equal(warnings(), 1, 'in production');
+  }
   for (const outside of ['172.32.0.1', '100.128.0.1', '11.0.0.1', '128.0.0.1', 'fec0::1', '::2'])
     t.not(networkOf(aRequest(outside)), null, outside);
   t.end();

@@ -138,7 +138,7 @@ function idsIn({ paths, components }: Document): [where: string, schema: JsonSch
           .filter(([name]) => isId(name))
           .map(([name, header]): [string, JsonSchema] => [
             `${where} ${name}`,
-            resolve(document, header).schema,
+            notNull(resolve(document, header).schema),
           ]),
       ),
     ),

@@ -1,9 +1,14 @@
 import fastify from 'fastify';
 import { test } from 'tap';
 import type { ServiceClients } from '../../../src/domain/clients/authenticate.ts';
+import type { ServiceIdentity } from '../../../src/domain/clients/service-client.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { registerErrorHandler } from '../../../src/http/error-handler.ts';
-import { makeClientHooks, serviceClientOf } from '../../../src/http/plugins/authenticate-client.ts';
+import {
+  makeClientCredentials,
+  makeClientHooks,
+  serviceClientOf,
+} from '../../../src/http/plugins/authenticate-client.ts';
 
 /** A route behind the hook that returns the client. `tried` lists the credentials that reached the domain. */
 function aRoute(
@@ -15,14 +20,17 @@ function aRoute(
   registerErrorHandler(app);
   app.decorateRequest('serviceClient', null);
   app.decorateRequest('errorCode', null);
-  const hooks = makeClientHooks({
+  const clients: Pick<ServiceClients, 'authenticate' | 'authenticateToken' | 'refusalOf'> = {
     authenticate: (clientId, secret, right) => {
       tried.push([clientId, secret]);
       return authenticate(clientId, secret, right);
     },
+    authenticateToken: ({ clientId }) => Promise.resolve(identity(clientId)),
     refusalOf,
-    hasAudience: () => Promise.resolve(false),
-  })('users.read');
+  };
+  const codec = { verifyFor: () => Promise.resolve('signature' as const) };
+  const credentials = makeClientCredentials({ clients, codec, issuer: 'https://auth.example' });
+  const hooks = makeClientHooks(credentials, clients)('users.read');
   app.get('/', { ...hooks }, (request) => serviceClientOf(request));
   app.get('/open', (request) => serviceClientOf(request));
   const get = (authorization?: string, url = '/') =>
@@ -30,8 +38,13 @@ function aRoute(
   return { tried, get };
 }
 
-const anyone = (clientId: string) =>
-  Promise.resolve({ clientId, name: 'billing', secretHash: new Uint8Array(), audience: null });
+const identity = (clientId: string): ServiceIdentity => ({
+  ...{ clientId, name: 'billing', audience: null },
+  proof: { by: 'secret', secretHash: new Uint8Array() },
+});
+const anyone = (clientId: string) => Promise.resolve(identity(clientId));
+const BAD_SECRET = new AuthError('invalid_client', { reason: 'secret' });
+const NO_RIGHT = new AuthError('right_missing', { right: 'users.read' });
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
 
 test('id and secret come from Basic, each form-encoded', async (t) => {
@@ -67,7 +80,7 @@ test('the same header is decoded and hashed once, while its secret is good', asy
   t.equal(tried.length, 1);
   await get(basic('lkc_a:lks_c'));
   t.equal(tried.length, 2, 'another secret');
-  for (const reason of ['secret', 'right_missing'] as const) {
+  for (const reason of [BAD_SECRET, NO_RIGHT]) {
     refusal = reason;
     await get(header);
   }
@@ -88,8 +101,8 @@ test('any other header is invalid_client, without a look-up', async (t) => {
     'Basic',
     'Basic ',
     'Basic  ',
-    'Bearer eyJ.eyJ.x',
-    basic('lkc_a:lks_b').replace('Basic', 'Bearer'),
+    'Bearer',
+    'Bearer a b',
     basic('lkc_a:lks_b').replace('Basic ', ''),
     `${basic('lkc_a:lks_b')}, ${basic('lkc_a:lks_b')}`,
     basic('no colon'),
@@ -123,16 +136,15 @@ test('the domain’s refusal is the answer, without the secret', async (t) => {
 });
 
 test('a service deleted while its body arrives is refused', async (t) => {
-  const { get } = aRoute(anyone, () => 'unknown');
+  const { get } = aRoute(anyone, () => new AuthError('invalid_client', { reason: 'unknown' }));
   const response = await get(basic('lkc_a:lks_b'));
   t.equal(response.statusCode, 401);
   t.match(response.json(), { code: 'invalid_client' });
 });
 
 test('a service without the right is refused, which names it, also after its body has arrived', async (t) => {
-  const refusing: ServiceClients['authenticate'] = (_id, _secret, right) =>
-    Promise.reject(new AuthError('right_missing', { right }));
-  for (const { get } of [aRoute(refusing), aRoute(anyone, () => 'right_missing')]) {
+  const refusing = () => Promise.reject(NO_RIGHT);
+  for (const { get } of [aRoute(refusing), aRoute(anyone, () => NO_RIGHT)]) {
     const response = await get(basic('lkc_a:lks_b'));
     t.equal(response.statusCode, 403);
     t.equal(response.headers['www-authenticate'], undefined);

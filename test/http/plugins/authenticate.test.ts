@@ -9,6 +9,7 @@ const PUBLIC = [
   ...['GET', 'HEAD'].flatMap((method) => [
     `${method} /.well-known/jwks.json`,
     `${method} /.well-known/oauth-authorization-server`,
+    `${method} /.well-known/openid-configuration`,
   ]),
   ...['GET /docs', 'GET /docs/json', 'GET /docs/static/*', 'GET /docs/static/index.html'],
   ...[
@@ -35,7 +36,7 @@ const FOR_SERVICES = [
 ];
 
 /** For users and registered services. With a bearer token, only the body says whether it is good. */
-const FOR_EITHER = ['POST /api/auth/exchange'];
+const FOR_EITHER = ['POST /api/auth/token'];
 
 /** For any method. */
 const VERIFY = / \/api\/auth\/(audiences\/:audience\/)?verify(\/\*)?$/;
@@ -81,8 +82,8 @@ test('authentication comes before every other check of a request', async (t) => 
   for (const line of FOR_SERVICES.filter((route) => !route.startsWith('GET'))) {
     for (const [type, payload] of bodies) {
       const response = await call(target, line, { headers: { 'content-type': type }, payload, token: 'x' });
-      const oauth = line.includes('/api/auth/') ? 'invalid_client' : undefined;
-      refused(t, response, 401, 'invalid_client', undefined, oauth);
+      const oauth = line.includes('/api/auth/') ? 'invalid_token' : undefined;
+      refused(t, response, 401, 'invalid_token', undefined, oauth);
     }
   }
 });

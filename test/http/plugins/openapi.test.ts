@@ -30,8 +30,9 @@ test('the page refers to no other host', async (t) => {
   const { body } = await call(target, 'GET /docs');
   const names = [...body.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, name = '']) => name);
   t.ok(names.length >= 5);
+  t.match(body, /<noscript>[^<]*<a href="\/docs\/json">/, 'also without scripts');
   for (const name of names) {
-    t.match(name, /^\/docs\/static\//);
+    t.match(name, /^\/docs\/(static\/|json$)/);
     t.equal((await call(target, `GET ${name}`)).statusCode, 200, name);
   }
 });

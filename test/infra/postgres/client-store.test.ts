@@ -25,16 +25,31 @@ test('an unreachable database is an outage', async (t) => {
   t.teardown(() => postgres.close());
   const store = makeClientStore(postgres.prisma);
   const secretHash = new Uint8Array(32);
-  const client = { clientId: 'a', name: 'a', secretHash, createdAt: 1, rights: [], audience: null };
+  const client = {
+    clientId: 'a',
+    name: 'a',
+    secretHash,
+    createdAt: 1,
+    rights: [],
+    audience: null,
+    roles: [],
+  };
   const calls: Promise<unknown>[] = [
     store.list(),
     store.add(client),
     store.rotate('a', client.secretHash, { at: 1, again: false }),
     store.finishRotation('a'),
     store.allow('a', []),
+    store.setRoles('a', []),
+    store.endTokens('a'),
+    store.disable('a', 1),
+    store.enable('a'),
+    store.trust('a', { issuer: 'i', subject: 's' }, null),
+    store.untrust('a', { issuer: 'i', subject: 's' }),
+    store.issuers(),
     store.remove('a'),
   ];
-  for (const answer of calls) await t.rejects(answer, { code: 'unavailable' });
+  await Promise.all(calls.map((answer) => t.rejects(answer, { code: 'unavailable' })));
 });
 
 test('a client of a later release has the rights that this one knows', async (t) => {

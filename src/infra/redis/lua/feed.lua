@@ -11,7 +11,7 @@
     ARGV[7] read the events after this number, '' for none   ARGV[8] the most events to return
     ARGV[9...] in threes: kind, user, number
       'token' revoked on record   'theft' not on record yet   'user' all tokens up to this number   'covered' needs no event
-      'changed' a user's version
+      'user_…' a user's version: the kind is the event's type
   Output:
     {epoch, last number, added, 1 if no later event is missing else 0, {{id, fields}...}}
     fields: kind, 'USER:NUMBER'

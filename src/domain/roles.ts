@@ -1,4 +1,4 @@
-import type { FieldError } from '../errors.ts';
+import type { FieldError } from './errors.ts';
 
 /** At most so many. */
 const MAX_ROLES = 32;

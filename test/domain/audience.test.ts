@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { isAudience } from '../../../src/domain/clients/audience.ts';
+import { isAudience } from '../../src/domain/audience.ts';
 
 test('an audience can stand in a path, a query and a configuration as it is', (t) => {
   for (const good of ['a', '7', 'orders', 'orders.example.com', 'urn:orders', 'A_b-c', 'x'.repeat(64)]) {

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { parseRoles } from '../../../src/domain/users/roles.ts';
+import { parseRoles } from '../../src/domain/roles.ts';
 
 test('roles are at most 32 different strings of a-z, 0-9, :, _ and -', (t) => {
   const many = Array.from({ length: 33 }, (_, index) => `role-${index}`);

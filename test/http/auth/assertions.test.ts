@@ -1,0 +1,381 @@
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import type { LightMyRequestResponse } from 'fastify';
+import { test, type Test } from 'tap';
+import type { PublicJwks } from '../../../src/domain/clients/assertion.ts';
+import { JWT_BEARER } from '../../../src/http/auth/token.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { exchangeForm } from '../../support/audiences.ts';
+import { makeCertificates } from '../../support/certificates.ts';
+import { bearer, claimsOf, signUp } from '../../support/client.ts';
+import { aMovedClock } from '../../support/clock.ts';
+import { DISCOVERY, fakeIssuer, JWKS, SUBJECT, type Ill } from '../../support/fake-issuer.ts';
+import { testFolder } from '../../support/folder.ts';
+import { logLines } from '../../support/log-lines.ts';
+import { testDatabase } from '../../support/postgres.ts';
+import { refused } from '../../support/problem.ts';
+import { ready, startService } from '../../support/service.ts';
+import { aServiceClient, basic, postForm, withRegistry } from '../../support/service-client.ts';
+import { serviceToken } from '../../support/service-tokens.ts';
+import { forge } from '../../support/tokens.ts';
+import { until } from '../../support/until.ts';
+import '../../support/watch-leaks.ts';
+
+const ISSUER = 'https://auth.example';
+
+/** `orders` has an audience that `shop` may call; the issuer's workload opens `shop`. */
+async function aWorld(t: Test, env = {}) {
+  const pass = aMovedClock(t);
+  const target = await buildTestApp(t, { env: { ISSUER, LOG_REQUESTS: 'all', ...env } });
+  const { databaseUrl } = target;
+  await aServiceClient(databaseUrl, 'orders', [], 'orders');
+  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders', 'exchange']);
+  const issuer = await fakeIssuer(t, { audience: ISSUER });
+  const registry = <Result>(work: Parameters<typeof withRegistry<Result>>[1]) =>
+    withRegistry(databaseUrl, work);
+  const trust = (name: string, by: string, subject = SUBJECT, jwks: PublicJwks | null = null) =>
+    registry((clients) => clients.trust(name, { issuer: by, subject }, jwks));
+  await trust('shop', issuer.url);
+  /** No request waits for its turn to load the clients. */
+  const ask = (assertion: string, other: Record<string, string> = {}, headers = {}) => {
+    pass(1000);
+    return postForm(target, '/api/auth/token', null, formOf(assertion, other), headers);
+  };
+  return { target, shop, issuer, registry, trust, ask, pass };
+}
+
+/** A parameter that is '' is left out. */
+function formOf(assertion: string, other: Record<string, string> = {}): Record<string, string> {
+  const form = {
+    ...{ grant_type: 'client_credentials', audience: 'orders' },
+    ...{ client_assertion_type: JWT_BEARER, client_assertion: assertion },
+    ...other,
+  };
+  return Object.fromEntries(Object.entries(form).filter(([, value]) => value !== ''));
+}
+
+/** The answer tells an attacker nothing: outside production one reason stands for all. */
+function unauthenticated(t: Test, response: LightMyRequestResponse, reason = 'assertion'): void {
+  refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
+  t.equal(response.json<{ reason: string }>().reason, reason);
+}
+
+function invalid(t: Test, response: LightMyRequestResponse, path: string): void {
+  refused(t, response, 400, 'validation_failed', [path], 'invalid_request');
+}
+
+test('a workload gets a token of its client, again and again, and exchanges', async (t) => {
+  const { target, shop, issuer, ask } = await aWorld(t);
+  const assertion = await issuer.sign();
+  for (const other of [{}, { client_id: shop.clientId }]) {
+    const response = await ask(assertion, other);
+    t.equal(response.statusCode, 200);
+    t.match(claimsOf(response.json<{ access_token: string }>().access_token), {
+      ...{ aud: 'orders', sub: shop.clientId, client_id: shop.clientId, client_version: 1 },
+    });
+  }
+  t.equal((await ask(await issuer.sign({ aud: ISSUER }, { typ: 'any' }))).statusCode, 200);
+  t.equal((await ask(assertion, { audience: ISSUER })).statusCode, 200);
+  refused(
+    t,
+    await ask(assertion, { audience: 'stock' }),
+    403,
+    'right_missing',
+    undefined,
+    'unauthorized_client',
+  );
+  t.strictSame(issuer.requests, [`GET ${DISCOVERY}`, `GET ${JWKS}`], 'its keys are known');
+
+  const { access_token: user } = await signUp(target);
+  const acting = await ask(assertion, exchangeForm(user, 'orders'));
+  t.match(claimsOf(acting.json<{ access_token: string }>().access_token), { act: { sub: shop.clientId } });
+});
+
+test('an exchange needs the right also with an assertion', async (t) => {
+  const { target, issuer, registry, ask } = await aWorld(t);
+  await registry((clients) => clients.allow('shop', ['call:orders']));
+  const { access_token: user } = await signUp(target);
+  const response = await ask(await issuer.sign(), exchangeForm(user, 'orders'));
+  refused(t, response, 403, 'right_missing', undefined, 'unauthorized_client');
+});
+
+test('an assertion that is not good for this client opens nothing, and the answer does not say why', async (t) => {
+  const { target, issuer, registry, trust, ask, pass } = await aWorld(t);
+  const other = await aServiceClient(target.databaseUrl, 'other', ['call:orders']);
+  await trust('other', issuer.url, 'another');
+  await aServiceClient(target.databaseUrl, 'former');
+  await trust('former', issuer.url, 'disabled');
+  await registry((clients) => clients.disable('former'));
+  const stranger = await fakeIssuer(t, { audience: ISSUER });
+  const own = await generateKeyPair('ES256');
+  const jwk = await exportJWK((await generateKeyPair('ES256', { extractable: true })).publicKey);
+  const [{ kid = '' } = {}] = issuer.published;
+  const claims = claimsOf(await issuer.sign());
+  const remote = { jku: stranger.url + JWKS, x5u: stranger.url + JWKS };
+  await issuer.addKey('RS256');
+  pass(10_000);
+  t.equal((await ask(await issuer.sign())).statusCode, 200);
+  const now = () => Math.floor(Date.now() / 1000);
+  const rsa = issuer.published[1]?.kid;
+  const cases: [cause: string, assertion: () => Promise<string> | string, client?: string][] = [
+    ['issuer', () => stranger.sign()],
+    ['issuer', () => issuer.sign({ iss: `${issuer.url}/` })],
+    ['subject', () => issuer.sign({ sub: 'unknown' })],
+    ['subject', () => issuer.sign({ sub: SUBJECT.toUpperCase() })],
+    ['client_id', () => issuer.sign(), other.clientId],
+    ['client_id', () => issuer.sign(), 'lkc_unknown'],
+    ['client_id', () => issuer.sign({ sub: 'another' }), 'shop'],
+    ['disabled', () => issuer.sign({ sub: 'disabled' })],
+    ['audience', () => issuer.sign({ aud: 'https://other.example' })],
+    ['audience', () => issuer.sign({ aud: [ISSUER, 'https://other.example'] })],
+    ['audience', () => issuer.sign({ aud: `${ISSUER}/api/auth/token` })],
+    ['audience', () => issuer.sign({ aud: [] })],
+    ['algorithm', () => forge({ alg: 'none', kid }, claims)],
+    ['algorithm', () => forge({ alg: 'HS256', kid }, claims, JSON.stringify(issuer.published[0]))],
+    ['algorithm', () => issuer.sign({}, { alg: 'ES256', kid: rsa }, own.privateKey)],
+    ['unknown_key', () => issuer.sign({}, { kid: 'unknown' })],
+    ['signature', () => issuer.sign({}, { alg: 'ES256', kid }, own.privateKey)],
+    ['signature', () => issuer.sign({}, { alg: 'ES256', kid, jwk, ...remote }, own.privateKey)],
+    ['unknown_key', () => issuer.sign({}, { alg: 'ES256', kid: 'own', jwk, ...remote }, own.privateKey)],
+    ['expired', () => issuer.sign({ exp: now() - 40 })],
+    ['not_yet_valid', () => issuer.sign({ nbf: now() + 60 })],
+    ['not_yet_valid', () => issuer.sign({ iat: now() + 60 })],
+    ['too_long', () => issuer.sign({ exp: now() + 86_500 })],
+    ['malformed', () => issuer.sign({ exp: undefined })],
+    ['malformed', () => 'x'],
+  ];
+  for (const [cause, assertion, client_id = ''] of cases) {
+    const before = await countOf(target, cause);
+    const form = { ...formOf('x', { client_id }), client_assertion: await assertion() };
+    pass(1000);
+    unauthenticated(t, await postForm(target, '/api/auth/token', null, form));
+    t.equal(await countOf(target, cause), before + 1, cause);
+    t.match(lastCause(target), { reason: cause, todo: /\w/ });
+  }
+  t.strictSame(stranger.requests, [], 'no key is fetched from where a token says');
+});
+
+async function countOf(
+  { composition }: Pick<Awaited<ReturnType<typeof buildTestApp>>, 'composition'>,
+  cause: string,
+) {
+  const metrics = await composition.ops.metrics();
+  return Number(new RegExp(`latchkey_client_assertions_total{outcome="${cause}"} (\\d+)`).exec(metrics)?.[1]);
+}
+
+function lastCause({ log }: { log: () => string }): Record<string, unknown> | undefined {
+  return logLines(log()).findLast(({ msg }) => msg === "a client's assertion was refused");
+}
+
+test('clocks may differ by 30 s', async (t) => {
+  const { issuer, ask } = await aWorld(t);
+  const now = Math.floor(Date.now() / 1000);
+  for (const times of [
+    { exp: now - 20 },
+    { nbf: now + 20, iat: now + 20 },
+    { exp: now + 86_400 },
+    { nbf: undefined },
+  ])
+    t.equal((await ask(await issuer.sign(times))).statusCode, 200, JSON.stringify(times));
+});
+
+test('a request authenticates in exactly one way, and is understood', async (t) => {
+  const { target, shop, issuer, ask } = await aWorld(t);
+  const assertion = await issuer.sign();
+  const { access_token: user } = await signUp(target);
+  for (const { secret } of [shop, { secret: 'lks_wrong' }])
+    invalid(t, await ask(assertion, {}, basic({ ...shop, secret })), '/client_assertion');
+  for (const token of [user, await serviceToken(target, shop, ISSUER)])
+    invalid(t, await ask(assertion, {}, bearer(token)), '/client_assertion');
+  invalid(t, await ask(assertion, exchangeForm(user, 'orders'), bearer(user)), '/client_assertion');
+  invalid(t, await ask(assertion, { client_assertion_type: '' }), '/client_assertion_type');
+  const saml = 'urn:ietf:params:oauth:client-assertion-type:saml2-bearer';
+  invalid(t, await ask(assertion, { client_assertion_type: saml }), '/client_assertion_type');
+  invalid(t, await ask(''), '/client_assertion');
+  invalid(t, await ask(assertion, { audience: '' }), '/audience');
+  const text = new URLSearchParams(formOf(assertion)).toString();
+  for (const twice of [
+    'client_assertion=x',
+    `client_assertion_type=${JWT_BEARER}`,
+    'audience=x',
+    'client_id=x&client_id=x',
+  ])
+    invalid(t, await postForm(target, '/api/auth/token', null, `${text}&${twice}`), '');
+  const large = await ask(await issuer.sign({ more: 'x'.repeat(17 * 1024) }));
+  refused(t, large, 413, 'body_too_large', undefined, 'invalid_request');
+});
+
+test('a secret goes by HTTP Basic alone, and with no other client’s id', async (t) => {
+  const { target, shop } = await aWorld(t);
+  const form = { grant_type: 'client_credentials', audience: 'orders' };
+  const post = (by: typeof shop | null, more: Record<string, string>, headers = {}) =>
+    postForm(target, '/api/auth/token', by, { ...form, ...more }, headers);
+  t.equal((await post(shop, { client_id: shop.clientId })).statusCode, 200);
+  unauthenticated(t, await post(shop, { client_id: 'lkc_other' }), 'client_id');
+  const ofOther = { client_id: 'lkc_other', ...exchangeForm((await signUp(target)).access_token, 'orders') };
+  unauthenticated(
+    t,
+    await post(null, ofOther, bearer(await serviceToken(target, shop, ISSUER))),
+    'client_id',
+  );
+  for (const by of [shop, { ...shop, secret: 'lks_wrong' }, null])
+    invalid(t, await post(by, { client_id: shop.clientId, client_secret: shop.secret }), '/client_secret');
+  for (const grant_type of ['password', ''])
+    refused(
+      t,
+      await post(null, { grant_type }, bearer('x')),
+      401,
+      'invalid_token',
+      undefined,
+      'invalid_token',
+    );
+});
+
+test('a disabled client, and one whose trust is taken away', async (t) => {
+  const { target, issuer, registry, trust, ask } = await aWorld(t);
+  target.composition.start();
+  const assertion = await issuer.sign();
+  const status = async () => (await ask(assertion)).statusCode;
+  t.equal(await status(), 200);
+  await registry((clients) => clients.disable('shop'));
+  await until(async () => (await status()) === 401);
+  unauthenticated(t, await ask(assertion));
+  await registry((clients) => clients.enable('shop'));
+  t.equal(await status(), 200, 'an answered change is found at once');
+  await registry((clients) => clients.untrust('shop', { issuer: issuer.url, subject: SUBJECT }));
+  await until(async () => (await status()) === 401);
+  await trust('shop', issuer.url);
+  t.equal(await status(), 200);
+});
+
+test('keys of a file, which a later one replaces: a client’s own key, too', async (t) => {
+  const { target, shop, trust, ask, registry } = await aWorld(t);
+  target.composition.start();
+  const { clientId } = shop;
+  const aKey = async (kid: string) => {
+    const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+    const assertion = new SignJWT({ iss: clientId, sub: clientId, aud: ISSUER })
+      .setProtectedHeader({ alg: 'EdDSA', kid })
+      .setExpirationTime(Math.floor(Date.now() / 1000) + 600);
+    return {
+      jwks: { keys: [{ ...(await exportJWK(publicKey)), kid }] },
+      assertion: await assertion.sign(privateKey),
+    };
+  };
+  const [first, second] = [await aKey('1'), await aKey('2')];
+  await trust('shop', clientId, clientId, first.jwks);
+  t.equal((await ask(first.assertion)).statusCode, 200);
+  unauthenticated(t, await ask(second.assertion));
+  await trust('shop', clientId, clientId, second.jwks);
+  await until(async () => (await ask(second.assertion)).statusCode === 200);
+  unauthenticated(t, await ask(first.assertion));
+  await registry((clients) => clients.untrust('shop', { issuer: clientId, subject: clientId }));
+  await until(async () => (await ask(second.assertion)).statusCode === 401);
+});
+
+test('an unknown key while its issuer is away is 503, and requests with known keys go on', async (t) => {
+  const { target, issuer, trust, ask, pass } = await aWorld(t);
+  const other = await fakeIssuer(t, { audience: ISSUER });
+  await trust('shop', other.url);
+  const known = await issuer.sign({ exp: Math.floor(Date.now() / 1000) + 7200 });
+  t.equal((await ask(known)).statusCode, 200);
+  const away = async (what: string) => {
+    for (const assertion of [await issuer.sign({}, { kid: 'unknown' }), await other.sign()]) {
+      pass(10_000);
+      refused(t, await ask(assertion), 503, 'unavailable', undefined, 'temporarily_unavailable');
+      t.equal((await ask(known)).statusCode, 200, what);
+    }
+  };
+  for (const path of [DISCOVERY, JWKS])
+    for (const ill of ['redirect', '1 MB', 'no JSON', '500'] satisfies Ill[]) {
+      for (const each of [issuer, other]) each.ill.set(path, ill);
+      await away(`${ill} at ${path}`);
+      for (const each of [issuer, other]) each.ill.clear();
+    }
+  t.notOk(
+    [...issuer.requests, ...other.requests].some((line) => line.includes('moved')),
+    'no redirect is followed',
+  );
+  for (const each of [issuer, other]) await each.stop();
+  pass(3_600_000);
+  await away('away for an hour');
+  t.match(
+    await target.composition.ops.metrics(),
+    /latchkey_client_assertions_total{outcome="unavailable"} 18/,
+  );
+
+  for (const each of [issuer, other]) await each.start();
+  await issuer.rotate();
+  pass(10_000);
+  for (const each of [issuer, other]) t.equal((await ask(await each.sign())).statusCode, 200);
+  unauthenticated(t, await ask(known));
+});
+
+test('requests with known keys do not wait for an issuer that is silent', async (t) => {
+  const { issuer, ask, pass } = await aWorld(t);
+  const known = await issuer.sign();
+  t.equal((await ask(known)).statusCode, 200);
+  issuer.ill.set(DISCOVERY, 'silence');
+  pass(10_000);
+  const before = issuer.requests.length;
+  let isAnswered = false;
+  const waiting = ask(await issuer.sign({}, { kid: 'unknown' })).then((response) => {
+    isAnswered = true;
+    return response;
+  });
+  await until(() => issuer.requests.length > before);
+  t.equal((await ask(known)).statusCode, 200);
+  t.notOk(isAnswered);
+  refused(t, await waiting, 503, 'unavailable', undefined, 'temporarily_unavailable');
+});
+
+/** In a process: SIGUSR2 moves its monotonic clock, which spaces the fetches of keys, by an hour. */
+const MOVED_BY_SIGNAL = `const now = performance.now.bind(performance);
+let shift = 0;
+performance.now = () => now() + shift;
+process.on('SIGUSR2', () => (shift += 3_600_000));`;
+
+test('Kubernetes’ issuer over TLS: its keys rotate, it is away, and a replica starts meanwhile', async (t) => {
+  const tls = makeCertificates(testFolder(t), 'issuer');
+  const issuer = await fakeIssuer(t, { audience: ISSUER, tls });
+  const { url: DATABASE_URL } = await testDatabase(t);
+  await aServiceClient(DATABASE_URL, 'shop');
+  await withRegistry(DATABASE_URL, (clients) =>
+    clients.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
+  );
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(MOVED_BY_SIGNAL)}`;
+  const env = { DATABASE_URL, ISSUER, NODE_EXTRA_CA_CERTS: tls.caFile, NODE_OPTIONS };
+  const ask = async (url: string, assertion: string) => {
+    const body = new URLSearchParams(formOf(assertion, { audience: ISSUER }));
+    return (await fetch(`${url}/api/auth/token`, { method: 'POST', body })).status;
+  };
+  const aReplica = async (settings: Record<string, string> = env) => {
+    const service = await startService(t, settings);
+    await ready(service);
+    return service;
+  };
+  const old = await issuer.sign();
+  const first = await aReplica();
+  t.equal(await ask(first.url, old), 200);
+  await issuer.rotate();
+  const next = await issuer.sign();
+  first.process.kill('SIGUSR2');
+  await until(async () => (await ask(first.url, next)) === 200);
+  t.equal(await ask(first.url, old), 401);
+
+  await issuer.stop();
+  const unknown = await issuer.sign({}, { kid: 'unknown' });
+  t.equal(await ask(first.url, unknown), 401, 'the last fetch worked');
+  first.process.kill('SIGUSR2');
+  await until(async () => (await ask(first.url, unknown)) === 503);
+  t.equal(await ask(first.url, next), 200, 'known keys stay');
+  await first.stop();
+
+  const second = await aReplica();
+  t.equal(await ask(second.url, next), 503, 'its keys are not known yet');
+  await issuer.start();
+  second.process.kill('SIGUSR2');
+  await until(async () => (await ask(second.url, next)) === 200);
+  await second.stop();
+  const third = await aReplica({ ...env, NODE_EXTRA_CA_CERTS: '' });
+  t.equal(await ask(third.url, await issuer.sign()), 503, 'without its CA');
+});

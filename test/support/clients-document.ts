@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import prettier from 'prettier';
+import type { Vector } from '../client/run-vector.ts';
+import { readDocument, ROOT } from './documents.ts';
+
+export function readVectors(): readonly Vector[] {
+  return (JSON.parse(readDocument('packages/client/test/vectors.json')) as { rows: Vector[] }).rows;
+}
+
+/** The text of docs/clients.md, with its table written anew. @param text as it is now */
+export async function clientsDocument(text: string): Promise<string> {
+  const rows = readVectors().map(({ id, happened, do: action }) => `| \`${id}\` | ${happened} | ${action} |`);
+  const table = ['| row | what happened | what to do |', '| --- | --- | --- |', ...rows].join('\n');
+  const parts = /^([^]*<!-- the rows of vectors\.json -->\n)[^]*(\n<!-- end of the rows -->[^]*)$/.exec(text);
+  if (!parts) throw new Error('docs/clients.md has no marks around its table');
+  const path = join(ROOT, 'docs/clients.md');
+  const style = await prettier.resolveConfig(path);
+  return prettier.format([parts[1], table, parts[2]].join('\n'), { ...style, filepath: path });
+}
