@@ -1,0 +1,110 @@
+/* global document, FormData, localStorage */
+import { createClient, LatchkeyError } from '/client/main.js';
+
+const client = createClient({ storage: localStorage });
+const byId = (id) => document.getElementById(id);
+const [message, tokens, created, again] = ['message', 'tokens', 'created', 'again'].map(byId);
+/** The request for the list that counts: the last one. */
+let listing = null;
+
+onSubmit(byId('login'), client.login);
+onSubmit(byId('signup'), client.signup);
+onSubmit(byId('login-again'), client.login);
+onSubmit(byId('logout'), () => client.logout(), 'You are signed out here, but the session may go on: ');
+onSubmit(
+  byId('everywhere'),
+  () => client.logout({ everywhere: true }),
+  'You are signed out here, but the other sessions may go on: ',
+);
+onSubmit(byId('list'), list);
+onSubmit(byId('create'), async (fields) => {
+  const { session } = client;
+  const create = () => client.request('POST', '/api/auth/llt', fields);
+  const token = await create().catch(async (error) => {
+    if (error.code !== 'login_too_old') throw error;
+    return (await logInAgain(session)) ? create() : null;
+  });
+  if (!token) return;
+  await list();
+  created.textContent = `It is not shown again: ${token.longlived_token}`;
+});
+client.onChange(show);
+show();
+
+/** Also after a login or a logout in another tab. Until storage was read, it shows neither. */
+function show() {
+  const { session } = client;
+  byId('signed-out').hidden = session !== null;
+  byId('signed-in').hidden = !session;
+  byId('user').textContent = session?.user.name ?? '';
+  created.textContent = '';
+  listing = null;
+  tokens.replaceChildren();
+  again.close();
+  for (const form of document.forms) form.reset();
+  // A logout in another tab refuses it too.
+  if (session) list().catch((error) => (client.session ? tell(message, error) : null));
+}
+
+async function list() {
+  const asked = (listing = client.request('GET', '/api/user/tokens'));
+  const answer = await asked;
+  // Meanwhile another user may have signed in.
+  if (asked === listing) tokens.replaceChildren(...answer.tokens.map(itemOf));
+}
+
+function itemOf({ id, type, name, current }) {
+  const item = document.createElement('li');
+  // As text, never as HTML: a thief who logs in chooses the name of a device.
+  item.append(type === 'llt' ? 'Long-lived token: ' : 'Session: ', name, ' ');
+  if (current) item.append('(this one)');
+  else item.append(endForm(id, name));
+  return item;
+}
+
+function endForm(id, name) {
+  const form = document.createElement('form');
+  const button = document.createElement('button');
+  button.append('End');
+  button.ariaLabel = `End ${name}`;
+  form.append(button);
+  onSubmit(form, async () => {
+    await client.request('DELETE', `/api/auth?id=${id}`);
+    await list();
+  });
+  return form;
+}
+
+/** Asks for the password. @returns whether the user has logged in again, here or in another tab */
+async function logInAgain({ id, user }) {
+  const form = byId('login-again');
+  form.elements.password.value = '';
+  form.elements.username.value = user.username;
+  again.showModal();
+  await new Promise((resolve) => again.addEventListener('close', resolve, { once: true }));
+  return client.session?.user.id === user.id && client.session.id !== id;
+}
+
+/** Does the work with the fields of the form, once at a time, and shows its error. */
+function onSubmit(form, work, prefix = '') {
+  const button = form.querySelector('button');
+  const alert = form.querySelector('[role=alert]') ?? message;
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    alert.textContent = '';
+    button.disabled = true;
+    try {
+      await work(Object.fromEntries(new FormData(form)));
+    } catch (error) {
+      tell(alert, error, prefix);
+    }
+    button.disabled = false;
+  });
+}
+
+function tell(alert, error, prefix = '') {
+  if (!(error instanceof LatchkeyError)) throw error;
+  const fields = error.errors.map(({ path, message }) => `${path.slice(1)} ${message}`);
+  const wait = error.retryAfter ? [`try again in ${error.retryAfter} s`] : [];
+  alert.textContent = prefix + [error.message, ...fields, ...wait].join('; ');
+}

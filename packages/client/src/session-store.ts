@@ -1,0 +1,117 @@
+import { LatchkeyError } from './latchkey-error.ts';
+import { readPair, writePair, type Pair, type User } from './pair.ts';
+
+/** Synchronous or not: `localStorage` and React Native’s AsyncStorage fit as they are. */
+export interface TokenStorage {
+  getItem: (key: string) => string | null | undefined | Promise<string | null | undefined>;
+  setItem: (key: string, value: string) => unknown;
+  removeItem: (key: string) => unknown;
+}
+
+export interface Session {
+  /** The claim `sid`, as in the list of tokens. */
+  readonly id: number;
+  readonly user: Readonly<User>;
+}
+
+/** Milliseconds. */
+const TIMEOUT = 10_000;
+
+export type SessionStore = ReturnType<typeof makeSessionStore>;
+
+/** What storage holds counts: another tab may have changed it. */
+export function makeSessionStore(storage: TokenStorage, key: string) {
+  const listeners = new Set<() => void>();
+  let session: Session | null | undefined;
+  let shown: string | undefined;
+  let queue: Promise<unknown> = Promise.resolve();
+
+  function show(pair: Pair | null): void {
+    const now = JSON.stringify(pair && [pair.session, pair.user]);
+    if (now === shown) return;
+    shown = now;
+    session = pair && sessionOf(pair);
+    // Later, so that a listener may call the client, and its error stays its own.
+    for (const listener of listeners)
+      void Promise.resolve().then(() => {
+        if (listeners.has(listener)) listener();
+      });
+  }
+
+  async function access(decide: (held: Pair | null) => Pair | null | undefined): Promise<Pair | null> {
+    try {
+      let pair = parse(await settled(storage.getItem(key)));
+      const next = decide(pair);
+      if (next === null) await settled(storage.removeItem(key));
+      else if (next) await settled(storage.setItem(key, writePair(next)));
+      if (next !== undefined) pair = next;
+      show(pair);
+      return pair;
+    } catch (cause) {
+      throw new LatchkeyError('storage_failed', 'the storage failed', { cause });
+    }
+  }
+
+  /**
+   * Reads, decides and writes. With a synchronous storage in one task, so that no other tab comes between; with
+   * another storage one at a time.
+   * @param decide the pair to store, null to remove it, undefined to leave it
+   * @returns what storage holds then
+   * @throws LatchkeyError `storage_failed`
+   */
+  function change(decide: (held: Pair | null) => Pair | null | undefined): Promise<Pair | null> {
+    const changed = queue.then(() => access(decide));
+    queue = changed.catch(() => null);
+    return changed;
+  }
+
+  return {
+    change,
+    read: () => change(() => undefined),
+    /** Undefined until storage was read. The same object until it changes. */
+    session: () => session,
+    /** @returns whether it is the first one */
+    listen(listener: () => void): boolean {
+      return listeners.add(listener).size === 1;
+    },
+    /** @returns whether none is left */
+    unlisten(listener: () => void): boolean {
+      return listeners.delete(listener) && listeners.size === 0;
+    },
+  };
+}
+
+export function sessionOf({ session, user }: Pair): Session {
+  return Object.freeze({ id: session, user: Object.freeze({ ...user }) });
+}
+
+export function inMemory(): TokenStorage {
+  const items = new Map<string, string>();
+  return {
+    getItem: (key) => items.get(key),
+    setItem: (key, value) => items.set(key, value),
+    removeItem: (key) => items.delete(key),
+  };
+}
+
+/** Rejects if a storage does not answer, so that it does not hold up every later call. */
+function settled<Value>(value: Value | Promise<Value>): Value | Promise<Value> {
+  if (!(value instanceof Promise)) return value;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error('the storage did not answer within 10 s'));
+    }, TIMEOUT);
+  });
+  return Promise.race([value, late]).finally(() => {
+    clearTimeout(timer);
+  });
+}
+
+function parse(text: string | null | undefined): Pair | null {
+  try {
+    return readPair(JSON.parse(text ?? ''));
+  } catch {
+    return null;
+  }
+}
