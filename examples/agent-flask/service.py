@@ -1,0 +1,35 @@
+"""A service in Flask that lets the agent check its requests' tokens."""
+import http.client
+
+from flask import Flask, g, request
+
+app = Flask(__name__)
+
+
+@app.before_request
+def check_token():
+    status, headers, body = ask_agent(request.headers.get("Authorization"))
+    if status == 401:
+        return body, 401, {name: headers[name] for name in ("WWW-Authenticate", "Content-Type")}
+    # Nothing is known about the token. A 401 would sign the user out.
+    if status != 200:
+        return {"code": "unavailable"}, 503, {"Retry-After": headers.get("Retry-After", "1")}
+    g.user = headers["X-Auth-User"]
+    g.roles = headers["X-Auth-Roles"].split(",")
+
+
+def ask_agent(authorization):
+    connection = http.client.HTTPConnection("127.0.0.1:4181", timeout=5)
+    try:
+        connection.request("GET", "/verify", headers={"Authorization": authorization or ""})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    except (OSError, http.client.HTTPException):
+        return 503, {}, b""
+    finally:
+        connection.close()
+
+
+@app.get("/orders")
+def orders():
+    return f"user {g.user}, roles {','.join(g.roles)}\n"

@@ -1,0 +1,109 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import {
+  authOf,
+  verifierMiddleware,
+  VerifierError,
+  type TokenType,
+  type VerifiedToken,
+  type Verifier,
+} from '@latchkey/verifier';
+import { answerProblem } from './problems.ts';
+
+interface Parts {
+  verifier: Pick<Verifier<TokenType>, 'verify' | 'accept'>;
+  audience: string;
+  /** Called after each check, with null if the token is good. */
+  checked: (refusal: VerifierError | null) => void;
+  /** Called with the error of a check that ended in neither. */
+  failed: (error: unknown) => unknown;
+}
+
+/** Bytes, as at Latchkey. */
+const MAX_BODY = 16_384;
+const FORM = 'application/x-www-form-urlencoded';
+
+/** Answers `/verify`, for any method and any path below, and `POST /introspect` (RFC 7662). */
+export function makeCheckTokens({ verifier, audience, checked, failed }: Parts): RequestListener {
+  const guard = verifierMiddleware(verifier, { onRefused: checked });
+
+  function verify(request: IncomingMessage, response: ServerResponse): void {
+    guard(request, response, (error) => {
+      if (error !== undefined) return fail(response, error);
+      checked(null);
+      return response.writeHead(200, headersOf(authOf(request, verifier))).end();
+    });
+  }
+
+  async function introspect(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    if (request.method !== 'POST') return answerProblem(response, 'method_not_allowed', { allow: 'POST' });
+    if ((request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() !== FORM)
+      return answerProblem(response, 'unsupported_media_type');
+    const body = await bodyOf(request);
+    if (body === null) return answerProblem(response, 'body_too_large', { connection: 'close' });
+    const [token, ...others] = new URLSearchParams(body).getAll('token');
+    if (!token || others.length > 0) return answerProblem(response, 'validation_failed');
+    const answer = JSON.stringify(await introspection(token));
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(answer),
+      'cache-control': 'no-store',
+      'x-latchkey-audience': encodeURI(audience),
+    };
+    return response.writeHead(200, headers).end(answer);
+  }
+
+  async function introspection(token: string): Promise<object> {
+    try {
+      const { claims, tokenType, roles } = await verifier.verify(token);
+      checked(null);
+      return { ...claims, active: true, token_type: 'Bearer', token_use: tokenType, roles };
+    } catch (error) {
+      if (!(error instanceof VerifierError)) throw error;
+      checked(error);
+      if (error.code === 'unavailable') throw error;
+      return { active: false };
+    }
+  }
+
+  function fail(response: ServerResponse, error: unknown): unknown {
+    if (response.headersSent || response.destroyed) return null;
+    if (error instanceof VerifierError) return answerProblem(response, 'unavailable');
+    failed(error);
+    return answerProblem(response, 'internal_error');
+  }
+
+  return (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?');
+    if (path === '/verify' || path.startsWith('/verify/')) verify(request, response);
+    else if (path === '/introspect')
+      introspect(request, response).catch((error: unknown) => void fail(response, error));
+    else answerProblem(response, 'not_found');
+  };
+}
+
+/** Every header is always sent: a proxy overwrites with it what its client sent. Tokens hold no name. */
+function headersOf(token: VerifiedToken<TokenType>) {
+  const isService = token.tokenType === 'service';
+  return {
+    'x-auth-user': isService ? '' : token.userId,
+    'x-auth-username': '',
+    'x-auth-roles': token.roles.join(','),
+    'x-auth-session': isService ? '' : token.sid,
+    'x-auth-token-type': token.tokenType,
+    'x-auth-client': isService ? token.clientId : (token.act?.sub ?? ''),
+    'cache-control': 'no-store',
+    'content-length': 0,
+  };
+}
+
+/** @returns null if it is too large. */
+async function bodyOf(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
