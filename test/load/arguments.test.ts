@@ -1,6 +1,14 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'tap';
-import { readArguments } from './arguments.ts';
-import { SCENARIO_NAMES } from './scenarios.ts';
+import { readArguments as read } from '../../packages/load/src/arguments.ts';
+import { SCENARIO_NAMES } from '../../packages/load/src/scenarios.ts';
+import { testFolder } from '../support/folder.ts';
+import { readSeedArguments } from './run-seed.ts';
+import { listSeeded } from './seeded-accounts.ts';
+
+/** As in the repository. */
+const readArguments = (words: string[], env: Record<string, string>) => read(words, env, listSeeded);
 
 const THEIRS = [
   'https://auth.example.com',
@@ -33,7 +41,7 @@ test('a target is an origin', (t) => {
 test('every scenario has defaults; variables change them, and options come first', (t) => {
   for (const scenario of SCENARIO_NAMES) {
     const usual = readArguments([scenario], {});
-    t.match(usual, { command: 'run', scenario, url: null, lost: 0.02 });
+    t.match(usual, { scenario, url: null, lost: 0.02 });
     t.match(usual, { connections: scenario === 'herd' ? 10_000 : 256 });
     const env = { LOAD_USERS: '7', LOAD_SECONDS: '3', LOAD_RATE: '5', LOAD_LOST: '0', LOAD_CONNECTIONS: '9' };
     const changed = { users: 7, seconds: 3, lost: 0, connections: 9 };
@@ -54,13 +62,74 @@ test('figures that make no sense are refused by name', (t) => {
     t.throws(() => readArguments(['mixed-day', `${option}=${value}`], {}), new RegExp(option));
   t.throws(() => readArguments(['mixed-day'], { LOAD_LOST: '1' }), /LOAD_LOST/);
   t.throws(() => readArguments(['mixed-day', '--users', '20000000'], {}), /--users: .* maximum/);
-  t.throws(() => readArguments(['seed'], {}), /--users/);
-  t.throws(() => readArguments(['seed', '--users', '5', '--url', 'http://localhost'], {}), /--url/);
+  t.throws(() => readSeedArguments([]), /--users/);
+  t.throws(() => readSeedArguments(['--users', '5', '--url', 'http://localhost']), /--url/);
   t.throws(() => readArguments(['mixed-day', 'verify-heavy'], {}), /one scenario/);
   t.end();
 });
 
 test('herd accepts no URL: it makes an outage', (t) => {
   t.throws(() => readArguments(['herd', '--url', 'http://127.0.0.1:3000'], {}), /service of its own/);
+  t.end();
+});
+
+const URL = ['--url', 'http://127.0.0.1:3000'];
+const ID = { LATCHKEY_CLIENT_ID: 'lkc_1' };
+
+test('the package alone needs a service, and accounts there', (t) => {
+  t.throws(() => read(['mixed-day'], {}), /^--url is missing/);
+  t.throws(() => read(['herd', ...URL], {}), /name one scenario: (?!.*herd)/);
+  t.throws(() => read(['mixed-day', ...URL], {}), /set LATCHKEY_CLIENT_ID.*--sign-up or --accounts/);
+  t.match(
+    read(['mixed-day', '--sign-up', ...URL], ID),
+    { accounts: { from: 'sign-up' } },
+    'options come first',
+  );
+  t.throws(() => readArguments(['mixed-day', '--sign-up'], {}), /^--url is missing/);
+  t.match(readArguments(['mixed-day', ...URL], {}).accounts, {
+    from: 'list',
+    hint: 'load -- seed --users N',
+  });
+  t.equal(readArguments(['mixed-day'], ID).accounts, null, 'a service of its own');
+  t.end();
+});
+
+test('a client is an id and a secret, from the environment or a file', (t) => {
+  const file = join(testFolder(t), 'secret');
+  writeFileSync(file, 'lks_1\n');
+  const client = { clientId: 'lkc_1', secret: 'lks_1' };
+  for (const secret of [{ LATCHKEY_CLIENT_SECRET: 'lks_1' }, { LATCHKEY_CLIENT_SECRET_FILE: file }])
+    t.match(read(['mixed-day', ...URL], { ...ID, ...secret }), { accounts: { from: 'client', client } });
+  for (const [env, problem] of [
+    [ID, /one of LATCHKEY_CLIENT_SECRET and/],
+    [{ LATCHKEY_CLIENT_SECRET: 'lks_1' }, /set LATCHKEY_CLIENT_ID/],
+    [{ ...ID, LATCHKEY_CLIENT_SECRET: 'lks_1', LATCHKEY_CLIENT_SECRET_FILE: file }, /one of/],
+    [{ ...ID, LATCHKEY_CLIENT_SECRET_FILE: `${file}s` }, /LATCHKEY_CLIENT_SECRET_FILE: cannot read .*ENOENT/],
+  ] as const)
+    t.throws(() => read(['mixed-day', ...URL], env), problem);
+  t.end();
+});
+
+test('a file of accounts has usernames and passwords, in any form that a login takes', (t) => {
+  const file = join(testFolder(t), 'accounts');
+  const ofFile = (text: string, ...words: string[]) => {
+    writeFileSync(file, text);
+    return read(['mixed-day', '--accounts', file, ...URL, ...words], {});
+  };
+  const list = [
+    { username: 'ada', password: 'a,b' },
+    { username: 'bob', password: ' c' },
+  ];
+  t.match(ofFile('Ada,a,b\r\n\nbob, c\n'), { users: 2, accounts: { from: 'list', list } });
+  t.match(ofFile('ada,x\nbob,y\n', '--users', '1'), { users: 1 });
+  t.throws(() => ofFile('ada,x\n', '--users', '2'), /--users: 2, and --accounts has 1/);
+  t.throws(() => ofFile('\n'), /has no line/);
+  for (const wrong of ['secret', 'ada@example.com,secret', ',secret', 'secret,'])
+    t.throws(() => ofFile(`ada,x\n${wrong}\n`), /line 2: give username,password(?!.*secret)/, wrong);
+  t.throws(() => ofFile('ada,x\n', '--sign-up'), /take one/);
+  t.throws(
+    () => read(['mixed-day', ...URL, '--accounts', `${file}s`], {}),
+    /--accounts: cannot read .*ENOENT/,
+  );
   t.end();
 });

@@ -1,8 +1,8 @@
 import { test } from 'tap';
 import { deferred } from '../support/deferred.ts';
-import { makeCrowd, makeDraw } from './crowd.ts';
-import type { Device } from './device.ts';
-import type { Operation } from './scenarios.ts';
+import { makeCrowd, makeDraw } from '../../packages/load/src/crowd.ts';
+import type { Device } from '../../packages/load/src/device.ts';
+import type { Operation } from '../../packages/load/src/scenarios.ts';
 
 /** A device whose operation ends when the test says so. */
 function aDevice(isSignedIn: boolean) {

@@ -1,12 +1,12 @@
 import { test } from 'tap';
 import type { Pair } from '../support/client.ts';
-import type { Call } from '../support/exchange.ts';
-import { seededAccount } from './accounts.ts';
-import { makeDevice } from './device.ts';
-import type { EndedToken } from './ended-tokens.ts';
-import { makeJudge } from './judge.ts';
-import type { Sample } from './samples.ts';
-import type { Reply } from './wire.ts';
+import type { Call } from '../../packages/load/src/exchange.ts';
+import { seededAccount } from './seeded-accounts.ts';
+import { makeDevice } from '../../packages/load/src/device.ts';
+import type { EndedToken } from '../../packages/load/src/ended-tokens.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import type { Sample } from '../../packages/load/src/samples.ts';
+import type { Reply } from '../../packages/load/src/wire.ts';
 
 function aPair(gen: number, exp = 900): Pair {
   const claims = { sid: 1, gen, jti: `1.${gen}`, sub: '1', exp };

@@ -1,9 +1,9 @@
 import { test } from 'tap';
 import { claimsOf } from '../support/client.ts';
-import type { Call } from '../support/exchange.ts';
-import { makeEndedTokens, type EndedToken } from './ended-tokens.ts';
-import { makeJudge } from './judge.ts';
-import { makeSamples } from './samples.ts';
+import type { Call } from '../../packages/load/src/exchange.ts';
+import { makeEndedTokens, type EndedToken } from '../../packages/load/src/ended-tokens.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import { makeSamples } from '../../packages/load/src/samples.ts';
 
 /** Ended tokens at a service that answers each with this status. */
 function tokensAt(status: number) {

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { growsTooFast, GROWTH_LIMIT, growthOf, judgeGrowth } from './growth.ts';
+import { growsTooFast, GROWTH_LIMIT, growthOf, judgeGrowth } from '../../packages/load/src/growth.ts';
 
 const round = (devices: number, all: number | null) => ({ devices, back: { p50: 0, p90: 0, p99: 0, all } });
 /** Rounds of N, 2N and 4N devices that recover in these seconds. */

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { summary } from './herd.ts';
+import { summary } from '../../packages/load/src/herd.ts';
 
 test('a round says when which share was back, and who is missing', (t) => {
   const times = Array.from({ length: 90 }, (_, i) => (i + 1) * 10);

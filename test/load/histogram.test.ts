@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { makeHistogram } from './histogram.ts';
+import { makeHistogram } from '../../packages/load/src/histogram.ts';
 
 test('percentiles are within 5% of the exact ones, and never below', (t) => {
   const histogram = makeHistogram();

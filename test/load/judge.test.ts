@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { Pair } from '../support/client.ts';
-import { makeJudge } from './judge.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
 
 interface Changes {
   jti?: string;

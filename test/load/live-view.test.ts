@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { until } from '../support/until.ts';
-import { makeLiveView } from './live-view.ts';
+import { makeLiveView } from '../../packages/load/src/live-view.ts';
 
 function aScreen(isTTY: boolean) {
   const written: string[] = [];

@@ -6,7 +6,7 @@ import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { makeTokenPairResponse } from '../../src/http/token-pair-response.ts';
 import type { Config } from '../../src/config/config.ts';
 import type { Pair } from '../support/client.ts';
-import { seededAccount } from './accounts.ts';
+import { seededAccount } from './seeded-accounts.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
 
 const BATCH = 5000;

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { test, type Test } from 'tap';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';
-import type { Report } from './report.ts';
+import type { Report } from '../../packages/load/src/report.ts';
 
 const LOAD = new URL('./load.js', import.meta.url).pathname;
 

@@ -9,23 +9,14 @@ import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { startServer } from '../support/measured-server.ts';
-import type { Pair } from '../support/client.ts';
+import type { OwnService } from '../../packages/load/src/load-test.ts';
+import type { OpenedAccount } from '../../packages/load/src/prepare.ts';
 import { bareEnvironment } from '../support/environment.ts';
-import { faultProxy, type FaultProxy } from '../support/fault-proxy.ts';
+import { faultProxy } from '../support/fault-proxy.ts';
 import { silentLogger } from '../support/silent-log.ts';
-import { PASSWORD } from './accounts.ts';
 import { mintSessions } from './mint.ts';
 import { seedUsers } from './seed.ts';
-
-/** The service on the embedded default: embedded PostgreSQL, in-process session store, generated keys. */
-export interface OwnService {
-  url: string;
-  /** Sessions of the first seeded users. */
-  pairs: Pair[];
-  /** Between the service and PostgreSQL. */
-  database: FaultProxy;
-  stop(): Promise<void>;
-}
+import { PASSWORD, seededAccount } from './seeded-accounts.ts';
 
 const SERVER = new URL('../../src/server.js', import.meta.url).pathname;
 
@@ -41,7 +32,8 @@ const WITHOUT_ADDRESS_LIMITS = {
 };
 
 /**
- * Starts it in a temporary folder, with these users. `stop` removes the folder.
+ * Starts the service on the embedded default, with embedded PostgreSQL, in-process session store and generated keys, in a
+ * temporary folder, with these users. `stop` removes the folder.
  * @param say gets a line for each step.
  */
 export async function startOwnService(
@@ -63,7 +55,7 @@ export async function startOwnService(
     const embedded = await openDatabase(config, silentLogger, () => undefined);
     scope.teardown(() => embedded.stop());
     say(`adding ${users} users and ${sessions} sessions`);
-    const pairs = await fill(config, embedded.url, { users, sessions });
+    const opened = await fill(config, embedded.url, { users, sessions });
     const database = await faultProxy(scope, embedded.url);
     say('starting the service');
     const server = await startServer({
@@ -78,7 +70,10 @@ export async function startOwnService(
       logFile: join(folder, 'service.log'),
     });
     scope.teardown(() => server.stop());
-    return { url: server.url, pairs, database, stop };
+    const setOutage = (isOut: boolean) => {
+      database.set(isOut ? 'refuse' : 'pass');
+    };
+    return { url: server.url, users: opened, setOutage, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -89,7 +84,7 @@ async function fill(
   config: Config,
   url: string,
   { users, sessions }: { users: number; sessions: number },
-): Promise<Pair[]> {
+): Promise<OpenedAccount[]> {
   const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
   try {
     const hash = await hashOf(config);
@@ -97,7 +92,8 @@ async function fill(
     // The keys do not change meanwhile.
     const tasks = { every: () => undefined };
     const keyRing = await openKeyRing(config, postgres.prisma, tasks, silentLogger);
-    return await mintSessions(sessions, { pool: postgres.pool, keyRing, config, clock: systemClock });
+    const pairs = await mintSessions(sessions, { pool: postgres.pool, keyRing, config, clock: systemClock });
+    return Array.from({ length: users }, (_, i) => ({ account: seededAccount(i), pair: pairs[i] }));
   } finally {
     await postgres.close();
   }

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { chartPlace, chartScripts, figure } from './charts.ts';
+import { chartPlace, chartScripts, figure } from '../../packages/load/src/charts.ts';
 
 test('figures have three digits that count', (t) => {
   t.strictSame([0, 0.01234, 1.5, 12.34, 1234.5, 1e6].map(figure), [

@@ -1,8 +1,8 @@
 import { test } from 'tap';
-import type { HerdRound, RoundProgress } from './herd.ts';
-import { makeJudge } from './judge.ts';
-import { herdPicture, loadPicture, roundLine, spark } from './pictures.ts';
-import { makeSamples } from './samples.ts';
+import type { HerdRound, RoundProgress } from '../../packages/load/src/herd.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import { herdPicture, loadPicture, roundLine, spark } from '../../packages/load/src/pictures.ts';
+import { makeSamples } from '../../packages/load/src/samples.ts';
 
 const RESULT: HerdRound = {
   ...{ devices: 1000, back: { p50: 2, p90: 4, p99: 5, all: 6 }, missing: 0, tries: 1.6 },

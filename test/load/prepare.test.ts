@@ -1,9 +1,12 @@
 import { test } from 'tap';
-import { claimsOf, type Pair } from '../support/client.ts';
-import { seededAccount } from './accounts.ts';
-import { makeJudge } from './judge.ts';
-import { devicesOf, logInAll } from './prepare.ts';
-import type { Reply } from './wire.ts';
+import { makeRunAccounts } from '../../packages/load/src/accounts.ts';
+import type { Accounts } from '../../packages/load/src/arguments.ts';
+import type { Call } from '../../packages/load/src/exchange.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import { claimsOf, type Pair } from '../../packages/load/src/pair.ts';
+import { deleteAccounts, devicesOf, findService, openAccounts } from '../../packages/load/src/prepare.ts';
+import type { Reply } from '../../packages/load/src/wire.ts';
+import { listSeeded, seededAccount } from './seeded-accounts.ts';
 
 function aPair(sid: number): Pair {
   const payload = Buffer.from(JSON.stringify({ sid, gen: 1, jti: `${sid}.1`, sub: String(sid) })).toString(
@@ -13,29 +16,51 @@ function aPair(sid: number): Pair {
   return { access_token: `.${payload}.`, refresh_token: `.${payload}.`, user };
 }
 
-/** Logs in against a service with these answers; further logins succeed. */
-async function logIn(count: number, replies: Partial<Reply>[], signal = new AbortController().signal) {
-  const seen = { names: [] as string[], pauses: [] as number[], done: [] as number[] };
+const NO_ANSWER: Reply = { status: 0, code: '', retryAfter: 0, user: null, body: null };
+
+/** A service that gives these answers, and then 200. */
+function aService(replies: Partial<Reply>[]) {
+  const seen = { calls: [] as Call[], pauses: [] as number[], done: [] as number[] };
   let sid = 0;
-  const pairs = await logInAll(count, {
+  const at = {
     wire: {
-      send: ({ body }) => {
-        seen.names.push((body as { username: string }).username);
-        const reply = replies.shift() ?? { status: 200, code: 'ok', body: aPair(++sid) };
-        return Promise.resolve({ status: 0, code: '', retryAfter: 0, user: null, body: null, ...reply });
+      send: (call: Call) => {
+        seen.calls.push(call);
+        const body = call.path === '/api/users' ? { id: ++sid } : aPair(++sid);
+        return Promise.resolve({ ...NO_ANSWER, ...(replies.shift() ?? { status: 200, code: 'ok', body }) });
       },
     },
-    pause: (ms) => Promise.resolve(seen.pauses.push(ms)),
-    progress: (done) => seen.done.push(done),
-    signal,
-  });
-  return { pairs, ...seen };
+    pause: (ms: number) => Promise.resolve(seen.pauses.push(ms)),
+    progress: (_: string, done: number) => seen.done.push(done),
+  };
+  return { at, ...seen, names: () => seen.calls.map(({ body }) => (body as { username: string }).username) };
 }
 
-test('each seeded user logs in once, and the progress is told', async (t) => {
-  const { pairs, names, done } = await logIn(20, []);
-  t.equal(pairs.length, 20);
-  t.strictSame(names.sort(), Array.from({ length: 20 }, (_, i) => seededAccount(i).username).sort());
+/** Opens accounts there, each with a session unless `sessions` says otherwise. */
+async function open(
+  accounts: Accounts,
+  users: number,
+  {
+    replies = [] as Partial<Reply>[],
+    sessions = users,
+    signal = new AbortController().signal,
+    service = aService(replies),
+  } = {},
+) {
+  const { at, ...seen } = service;
+  const run = makeRunAccounts();
+  const created: number[] = [];
+  const ports = { ...at, signal, run, created: (id: number) => created.push(id) };
+  return { opened: await openAccounts(accounts, { users, sessions }, ports), ...seen, run, created };
+}
+
+const logIn = (users: number, replies: Partial<Reply>[], signal?: AbortSignal) =>
+  open(listSeeded(users), users, { replies, ...(signal && { signal }) });
+
+test('each listed user logs in once, and the progress is told', async (t) => {
+  const { opened, names, done } = await logIn(20, []);
+  t.equal(opened.filter(({ pair }) => pair).length, 20);
+  t.strictSame(names().sort(), Array.from({ length: 20 }, (_, i) => seededAccount(i).username).sort());
   t.strictSame(
     done,
     Array.from({ length: 20 }, (_, i) => i + 1),
@@ -43,23 +68,25 @@ test('each seeded user logs in once, and the progress is told', async (t) => {
 });
 
 test('an overloaded service is asked again when it says', async (t) => {
-  const { pairs, names, pauses } = await logIn(1, [
+  const { opened, calls, pauses } = await logIn(1, [
     { status: 503, code: '503 overloaded', retryAfter: 3 },
     { status: 503, code: '503 overloaded', retryAfter: 900 },
     { status: 0, code: 'timeout' },
   ]);
-  t.equal(pairs.length, 1);
-  t.equal(names.length, 4);
+  t.equal(opened.length, 1);
+  t.equal(calls.length, 4);
   t.strictSame(pauses, [3000, 5000, 1000]);
 });
 
-test('a user who does not exist means that the database was not seeded', async (t) => {
-  await t.rejects(logIn(1, [{ status: 401, code: '401 invalid_credentials' }]), /load -- seed --users N/);
+test('a listed user who cannot log in ends the run with a hint', async (t) => {
+  const refused = { status: 401, code: '401 invalid_credentials' };
+  await t.rejects(logIn(1, [refused]), /load-0 cannot log in .*load -- seed --users N/);
 });
 
-test('a service that limits logins says which settings to change', async (t) => {
-  const limited = { status: 429, code: '429 rate_limited', retryAfter: 900 };
-  await t.rejects(logIn(3, [limited]), /RATE_LIMIT_LOGIN=0/);
+const LIMITED = { status: 429, code: '429 rate_limited', retryAfter: 900 };
+
+test('a service that limits logins says which setting to change', async (t) => {
+  await t.rejects(logIn(3, [LIMITED]), /RATE_LIMIT_ALLOW/);
 });
 
 test('a service that falls silent is given up, and so is a run that is stopped', async (t) => {
@@ -69,14 +96,72 @@ test('a service that falls silent is given up, and so is a run that is stopped',
   await t.rejects(logIn(1, silence, AbortSignal.abort()), /stopped before the run/);
 });
 
-test('a service that never answers is given up', async (t) => {
-  const silence = Array.from({ length: 100 }, () => ({ status: 0, code: 'no answer (ECONNREFUSED)' }));
-  await t.rejects(logIn(1, silence), /does not answer: no answer \(ECONNREFUSED\)/);
+const client = { clientId: 'lkc_1', secret: 'lks_1' };
+
+test('a client creates the accounts with a secret password, and deletes them', async (t) => {
+  const { opened, calls, created, run } = await open({ from: 'client', client }, 9, { sessions: 3 });
+  const creations = calls.filter(({ path }) => path === '/api/users');
+  t.strictSame(
+    creations.map(({ client: by }) => by),
+    Array.from({ length: 9 }, () => client),
+  );
+  t.equal(calls.length, 12, 'only those who need a session log in');
+  t.equal(opened.filter(({ pair }) => pair).length, 3);
+  t.equal(new Set(created).size, 9);
+  t.ok(opened.every(({ account }) => account.username.startsWith(run.prefix)));
+  t.not(makeRunAccounts().account(0).password, run.account(0).password);
+
+  const { at, calls: deletions } = aService([{ status: 404, code: '404 user_unknown' }]);
+  await deleteAccounts([7, 8], client, at);
+  t.strictSame(
+    deletions.map(({ method, path, client: by }) => [method, path, by]),
+    [7, 8].map((id) => ['DELETE', `/api/users/${id}`, client]),
+  );
 });
 
-test('devices belong to the seeded users in order, and the judge knows their sessions', (t) => {
+test('a creation whose answer was lost counts', async (t) => {
+  const replies = [{}, { status: 400, code: '400 username_taken' }];
+  const { opened, created } = await open({ from: 'client', client }, 1, { replies });
+  t.ok(opened[0]?.pair);
+  t.strictSame(created, []);
+});
+
+test('a client that may not, and one that is unknown, are told apart', async (t) => {
+  for (const [status, hint] of [
+    [401, /LATCHKEY_CLIENT_SECRET/],
+    [403, /client allow NAME users\.write/],
+    [404, /is --url right/],
+  ] as const) {
+    const service = aService([{ status, code: String(status) }]);
+    await t.rejects(open({ from: 'client', client }, 100, { service }), hint);
+    t.ok(service.calls.length < 20, `${service.calls.length} requests: it stops`);
+  }
+});
+
+test('signups go as far as their limits allow', async (t) => {
+  const ok = (sid: number) => ({ status: 200, code: 'ok', body: aPair(sid) });
+  const { opened, calls } = await open({ from: 'sign-up' }, 20, { replies: [ok(1), ok(2), LIMITED] });
+  t.ok(opened.length >= 2 && opened.length < 20 && calls.length < 20, `${opened.length} of 20`);
+  t.ok(opened.every(({ pair }) => pair));
+  await t.rejects(open({ from: 'sign-up' }, 1, { replies: [LIMITED] }), /limits signups.*RATE_LIMIT_ALLOW/);
+  const off = { status: 403, code: '403 signup_disabled' };
+  await t.rejects(
+    open({ from: 'sign-up' }, 1, { replies: [off] }),
+    /allows no signup \(403 signup_disabled\)/,
+  );
+});
+
+test('another server is not taken for the service', async (t) => {
+  const find = (reply: Partial<Reply>) => findService('http://there', aService([reply]).at.wire);
+  await t.resolves(find({ status: 401, code: '401 missing_token' }));
+  await t.rejects(find({ status: 404, code: '404' }), /no Latchkey at http:..there.*Check --url/);
+  await t.rejects(find({ code: 'no answer (ECONNREFUSED)' }), /does not answer: no answer .*Check --url/);
+});
+
+test('devices belong to the users in order, and the judge knows their sessions', (t) => {
   const judge = makeJudge();
-  const devices = devicesOf(3, [aPair(1), aPair(2)], judge);
+  const users = [aPair(1), aPair(2), undefined].map((pair, i) => ({ account: seededAccount(i), pair }));
+  const devices = devicesOf(users, judge);
   t.strictSame(
     devices.map(({ account, pair }) => [account.username, pair && claimsOf(pair.access_token).sid]),
     [

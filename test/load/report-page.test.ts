@@ -4,18 +4,19 @@ import type { Page } from 'playwright-core';
 import { test, type Test } from 'tap';
 import { chromiumMissing, openPage } from '../support/browser.ts';
 import { listen } from '../support/listen.ts';
-import { readArguments, type RunArguments } from './arguments.ts';
-import type { HerdRound } from './herd.ts';
-import { makeJudge } from './judge.ts';
-import { pageOf } from './page.ts';
-import { makeReport, type Ran } from './report.ts';
-import { makeSamples } from './samples.ts';
-import { TIMED_OUT, TIMEOUT } from './wire.ts';
+import { readArguments } from '../../packages/load/src/arguments.ts';
+import type { HerdRound } from '../../packages/load/src/herd.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import { pageOf } from '../../packages/load/src/page.ts';
+import { makeReport, type Ran } from '../../packages/load/src/report.ts';
+import { makeSamples } from '../../packages/load/src/samples.ts';
+import { TIMED_OUT, TIMEOUT } from '../../packages/load/src/wire.ts';
+import { listSeeded } from './seeded-accounts.ts';
 
 const SECONDS = 60;
 
 /** A minute of load in which some requests fail. */
-function aRun(scenario: string, judge = makeJudge()): Ran {
+function aRun(scenario: string, judge = makeJudge(), words: string[] = []): Ran {
   const samples = makeSamples(0, SECONDS);
   for (let i = 0; i < 100 * SECONDS; i++) {
     const due = i * 10;
@@ -25,9 +26,15 @@ function aRun(scenario: string, judge = makeJudge()): Ran {
   }
   samples.record({ operation: 'login', due: 30_000, done: 30_000 + TIMEOUT, code: TIMED_OUT });
   return {
-    options: readArguments([scenario], {}) as RunArguments,
+    options: readArguments([scenario, ...words], {}, listSeeded),
     ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge, samples, seconds: SECONDS },
-    ...{ ok: samples.all().ok, arrivals: 6001, not_begun: 0, generator: { late_p99_ms: 1.2, cpu: 0.3 } },
+    ...{
+      interrupted: false,
+      ok: samples.all().ok,
+      arrivals: 6001,
+      not_begun: 0,
+      generator: { late_p99_ms: 1.2, cpu: 0.3 },
+    },
   };
 }
 

@@ -1,10 +1,11 @@
 import { test } from 'tap';
-import { readArguments, type RunArguments } from './arguments.ts';
-import type { HerdRound } from './herd.ts';
-import { makeJudge } from './judge.ts';
-import { pageOf } from './page.ts';
-import { failuresOf, makeReport } from './report.ts';
-import { makeSamples } from './samples.ts';
+import { readArguments } from '../../packages/load/src/arguments.ts';
+import type { HerdRound } from '../../packages/load/src/herd.ts';
+import { makeJudge } from '../../packages/load/src/judge.ts';
+import { pageOf } from '../../packages/load/src/page.ts';
+import { failuresOf, makeReport } from '../../packages/load/src/report.ts';
+import { makeSamples } from '../../packages/load/src/samples.ts';
+import { listSeeded } from './seeded-accounts.ts';
 
 /** The report of a herd whose rounds took these seconds. */
 function aHerdReport(seconds: readonly number[], missing = 0) {
@@ -16,9 +17,16 @@ function aHerdReport(seconds: readonly number[], missing = 0) {
   const samples = makeSamples(0, 10);
   samples.record({ operation: 'refresh', due: 0, done: 20, code: 'ok' });
   return makeReport({
-    options: readArguments(['herd'], {}) as RunArguments,
+    options: readArguments(['herd'], {}, listSeeded),
     ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples, rounds },
-    ...{ seconds: 10, ok: 1, arrivals: 7000, not_begun: 0, generator: { late_p99_ms: null, cpu: 0.5 } },
+    ...{
+      interrupted: false,
+      seconds: 10,
+      ok: 1,
+      arrivals: 7000,
+      not_begun: 0,
+      generator: { late_p99_ms: null, cpu: 0.5 },
+    },
   });
 }
 

@@ -1,16 +1,31 @@
 import { withDatabase } from '../../src/cli/database.ts';
 import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
-import type { SeedArguments } from './arguments.ts';
-import type { LiveView } from './live-view.ts';
+import { parseWords, readUsers } from '../../packages/load/src/arguments.ts';
+import type { LiveView } from '../../packages/load/src/live-view.ts';
+import { LoadError } from '../../packages/load/src/load-error.ts';
 import { hashOf } from './own-service.ts';
-import { LoadError } from './prepare.ts';
-import { PASSWORD } from './accounts.ts';
 import { seedUsers } from './seed.ts';
-import { isLoopback } from './target.ts';
+import { PASSWORD } from './seeded-accounts.ts';
+import { isLoopback } from '../../packages/load/src/target.ts';
 
 /** Milliseconds; a batch of rows may wait for a checkpoint. */
 const TIMEOUT = 60_000;
+
+export interface SeedArguments {
+  users: number;
+  /** The database may be on another machine. */
+  isOwned: boolean;
+}
+
+/** @throws LoadError with what is wrong */
+export function readSeedArguments(words: readonly string[]): SeedArguments {
+  const { users, 'yes-i-own-this': isOwned, ...others } = parseWords(words).values;
+  if (users === undefined) throw new LoadError('seed: say how many, with --users N');
+  if (others.url !== undefined)
+    throw new LoadError('seed fills the database of DATABASE_URL, not a service: leave out --url');
+  return { users: readUsers(users, 0), isOwned };
+}
 
 /**
  * Fills the service's database: that of DATABASE_URL, or the embedded one in DATA_DIR.
@@ -18,7 +33,7 @@ const TIMEOUT = 60_000;
  * users
  */
 export async function runSeed(
-  { users, isOwned }: Pick<SeedArguments, 'users' | 'isOwned'>,
+  { users, isOwned }: SeedArguments,
   env: Environment,
   view: Pick<LiveView, 'say' | 'progress'>,
 ): Promise<void> {

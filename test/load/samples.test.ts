@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import { makeSamples } from './samples.ts';
-import { LOST, TIMED_OUT, TIMEOUT } from './wire.ts';
+import { makeSamples } from '../../packages/load/src/samples.ts';
+import { LOST, TIMED_OUT, TIMEOUT } from '../../packages/load/src/wire.ts';
 
 test('a request counts where it was due, and its answer where it came', (t) => {
   const samples = makeSamples(1000, 10);

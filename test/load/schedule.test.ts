@@ -1,6 +1,6 @@
 import { test } from 'tap';
-import { SCENARIOS } from './scenarios.ts';
-import { makeSchedule, type Schedule } from './schedule.ts';
+import { SCENARIOS } from '../../packages/load/src/scenarios.ts';
+import { makeSchedule, type Schedule } from '../../packages/load/src/schedule.ts';
 
 /** Arrivals due before this second. */
 function before(schedule: Schedule, second: number): number {

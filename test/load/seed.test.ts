@@ -5,8 +5,8 @@ import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, signUp } from '../support/client.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { PASSWORD, seededAccount } from './accounts.ts';
 import { seedUsers } from './seed.ts';
+import { PASSWORD, seededAccount } from './seeded-accounts.ts';
 
 const HASHER = makeScryptHasher({ logN: 4, r: 8, p: 1 });
 

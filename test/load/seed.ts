@@ -1,7 +1,8 @@
 import type { Pool } from 'pg';
 import { skeletonOf } from '../../src/domain/users/confusables.ts';
-import { EMAIL_DOMAIN, seededAccount } from './accounts.ts';
-import { LoadError } from './prepare.ts';
+import { EMAIL_DOMAIN } from '../../packages/load/src/accounts.ts';
+import { LoadError } from '../../packages/load/src/load-error.ts';
+import { seededAccount } from './seeded-accounts.ts';
 
 /** Rows of one statement. */
 const BATCH = 5000;

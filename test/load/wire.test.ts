@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { test, type Test } from 'tap';
 import { listen } from '../support/listen.ts';
 import { until } from '../support/until.ts';
-import { LOST, makeWire } from './wire.ts';
+import { LOST, makeWire } from '../../packages/load/src/wire.ts';
 
 async function wireTo(t: Test, answer: RequestListener) {
   const wire = makeWire(await listen(t, createServer(answer)), 4);

@@ -9,7 +9,7 @@
 import os from 'node:os';
 import { text } from 'node:stream/consumers';
 import { openConnection, type Answer, type Connection } from './connection.ts';
-import { pace } from './pace.ts';
+import { pace } from '../../../packages/load/src/pace.ts';
 import { nextRefresh } from './requests.ts';
 
 export interface OpenLoopJob {

@@ -1,4 +1,4 @@
-import { claimsOf, type Pair } from '../support/client.ts';
+import { claimsOf, type Pair } from './pair.ts';
 
 /** Broken promises. All must be 0. */
 export interface Correctness {
@@ -29,6 +29,8 @@ export interface Judge {
   correctness(): Correctness;
   /** How much was judged: 0 broken promises of 0 would say nothing. */
   judged(): { pairs_issued: number; refreshes: number; ended_tokens_tried: number };
+  /** The usernames that were seen, by the user's id. */
+  users(): ReadonlyMap<number, string>;
   /** The first broken promises, in words, without tokens. */
   findings(): readonly string[];
 }
@@ -134,6 +136,7 @@ export function makeJudge(): Judge {
     },
     correctness: () => ({ ...broken }),
     judged: () => ({ ...judged }),
+    users: () => names,
     findings: () => findings,
   };
 }

@@ -1,4 +1,4 @@
-import type { Arrivals } from '../support/generator/pace.ts';
+import type { Arrivals } from './pace.ts';
 
 export interface Clock {
   /** Milliseconds since 1970. */

@@ -1,4 +1,4 @@
-import { claimsOf } from '../support/client.ts';
+import { claimsOf } from './pair.ts';
 import type { Judge } from './judge.ts';
 import type { Samples } from './samples.ts';
 import type { Wire } from './wire.ts';

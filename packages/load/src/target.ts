@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import { LoadError } from './prepare.ts';
+import { LoadError } from './load-error.ts';
 
 /**
  * The service's origin. Only loopback is allowed unless the caller says that the target is theirs: this kit is good at

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pace } from '../support/generator/pace.ts';
-import { newAccount } from './accounts.ts';
+import { pace } from './pace.ts';
+import type { Account } from './accounts.ts';
 import { makeCrowd, makeDraw, type Crowd } from './crowd.ts';
 import { makeDevice, type DevicePorts } from './device.ts';
 import { makeEndedTokens } from './ended-tokens.ts';
@@ -21,6 +21,8 @@ export interface RunOptions {
   /** The share of answers that devices lose on purpose. */
   lost: number;
   devices: readonly OpenedDevice[];
+  /** The account of a user who signs up. */
+  newAccount: (i: number) => Account;
   wire: Wire;
   judge: Judge;
   clock: Clock;
@@ -83,11 +85,10 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   };
 
   const devices = options.devices.map(({ name, account, pair }) => makeDevice(ports, name, account, pair));
-  const run = Date.now().toString(36);
   let newcomers = 0;
   const makeNewcomer = () => {
     const i = newcomers++;
-    return makeDevice(ports, `load-newcomer-${i}`, newAccount(run, i));
+    return makeDevice(ports, `load-newcomer-${i}`, options.newAccount(i));
   };
   const crowd = makeCrowd({ devices, makeNewcomer, random, fail: failing.fail });
   options.watch?.({ samples, crowd, elapsed: () => (clock.monotonic() - start) / 1000 });

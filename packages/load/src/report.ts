@@ -1,5 +1,5 @@
 import os from 'node:os';
-import type { RunArguments } from './arguments.ts';
+import type { Accounts, RunArguments } from './arguments.ts';
 import { growsTooFast, judgeGrowth, type Growth } from './growth.ts';
 import { ROUNDS, type HerdRound } from './herd.ts';
 import type { Correctness, Judge } from './judge.ts';
@@ -14,9 +14,11 @@ export interface Report {
   models: string;
   /** RFC 3339. */
   started: string;
-  settings: Omit<RunArguments, 'command' | 'scenario' | 'url' | 'report'> & {
+  settings: Pick<RunArguments, 'users' | 'seconds' | 'rate' | 'lost' | 'connections'> & {
     url: string;
     own_service: boolean;
+    /** How the devices got their accounts. */
+    accounts: Accounts['from'] | 'own service';
     /** Milliseconds until a request without an answer is given up. Timeouts count in the percentiles. */
     timeout_ms: number;
   };
@@ -36,15 +38,29 @@ export interface Report {
   over_time: Interval[];
   /** Failed requests by code. Retries count too. */
   errors: Record<string, number>;
+  /** Whether a signal ended the run before its time. */
+  interrupted: boolean;
   correctness: Correctness;
   judged: ReturnType<Judge['judged']>;
   /** The first broken promises. */
   findings: readonly string[];
+  /** What a client of a service cannot see, in words; empty for a service of the repository's own. */
+  not_seen: readonly string[];
   herd?: { rounds: HerdRound[] } & Growth;
 }
 
+/** Its metrics, its log and its dashboard say these. */
+const NOT_SEEN = [
+  'The times inside the service: each latency here includes the network and the proxies on the way.',
+  'Which replicas answered, how many there are, and whether one of them restarted.',
+  'Processor, memory and queues of the service, of PostgreSQL and of Redis.',
+  'What others asked of it meanwhile, and the tokens of users who were not in this run.',
+  'Whether a row was lost that none of these devices asked for again.',
+];
+
 export interface Ran {
   options: RunArguments;
+  interrupted: boolean;
   url: string;
   started: Date;
   judge: Judge;
@@ -59,7 +75,7 @@ export interface Ran {
 
 export function makeReport(ran: Ran): Report {
   const { options, judge, samples, rounds } = ran;
-  const { scenario, users, seconds, rate, lost, connections } = options;
+  const { scenario, users, seconds, rate, lost, connections, accounts } = options;
   const all = samples.all();
   const { models } = scenario === 'herd' ? HERD : SCENARIOS[scenario];
   const used = OPERATIONS.map((name) => [name, samples.of(name)] as const);
@@ -69,7 +85,7 @@ export function makeReport(ran: Ran): Report {
     started: ran.started.toISOString(),
     settings: {
       ...{ url: ran.url, own_service: options.url === null, users, seconds, rate, lost, connections },
-      timeout_ms: TIMEOUT,
+      ...{ accounts: accounts?.from ?? 'own service', timeout_ms: TIMEOUT },
     },
     machine: {
       cpu: os.cpus()[0]?.model ?? 'unknown',
@@ -89,9 +105,11 @@ export function makeReport(ran: Ran): Report {
     operations: Object.fromEntries(used.filter(([, { requests }]) => requests > 0)),
     over_time: samples.overTime(),
     errors: all.errors,
+    interrupted: ran.interrupted,
     correctness: judge.correctness(),
     judged: judge.judged(),
     findings: judge.findings(),
+    not_seen: options.url === null ? [] : NOT_SEEN,
     ...(rounds && { herd: { rounds, ...judgeGrowth(rounds, ROUNDS.length) } }),
   };
 }

@@ -31,7 +31,7 @@ export function pageOf(report: Report): string {
 <header>
 <h1>${escape(scenario)} <span class="verdict ${failures.length === 0 ? 'good' : 'bad'}">${failures.length === 0 ? 'passed' : 'failed'}</span></h1>
 <p>${escape(models)}</p>
-<p class="about">${escape(started)} against ${escape(where)}</p>
+<p class="about">${escape(started)} against ${escape(where)}${report.interrupted ? ', ended early' : ''}</p>
 </header>
 ${promises(report)}
 ${herd ? charts.map(chartPlace).join('') + herdPart(herd) : ''}
@@ -39,6 +39,7 @@ ${tiles(report)}
 ${herd ? '' : charts.map(chartPlace).join('\n')}
 ${operations(report)}
 ${errors(report)}
+${notSeen(report)}
 ${settingsPart(report)}
 </main>
 ${chartScripts(charts)}
@@ -150,6 +151,12 @@ function errors({ errors: all }: Report): string {
     ['code', 'requests'],
     rows.map(([code, count]) => [code, figure(count)]),
   )}`;
+}
+
+function notSeen({ not_seen: all }: Report): string {
+  if (all.length === 0) return '';
+  const list = all.map((each) => `<li>${escape(each)}</li>`).join('');
+  return `<h2>What this report cannot know</h2><ul class="about">${list}</ul>`;
 }
 
 function settingsPart({ settings, machine, generator }: Report): string {

@@ -1,4 +1,4 @@
-import { LoadError } from './prepare.ts';
+import { LoadError } from './load-error.ts';
 
 /** Ends a run at the first error of a device, which would otherwise stand still unseen. */
 export interface Failing {

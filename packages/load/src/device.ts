@@ -1,5 +1,5 @@
-import { claimsOf, type Pair } from '../support/client.ts';
-import type { Call } from '../support/exchange.ts';
+import { claimsOf, type Pair } from './pair.ts';
+import type { Call } from './exchange.ts';
 import type { Account } from './accounts.ts';
 import type { EndedTokens } from './ended-tokens.ts';
 import { generationOf, type Judge } from './judge.ts';

@@ -7,9 +7,9 @@ export interface Screen {
 
 export interface LiveView {
   /** A line that stays. */
-  say(line: string): void;
+  say: (line: string) => void;
   /** A bar that replaces itself; on a plain output, a line for each quarter. */
-  progress(what: string, done: number, total: number): void;
+  progress: (what: string, done: number, total: number) => void;
   /** Shows the run until the returned function is called. @param look gives what is to be seen now. */
   follow(look: () => Picture): () => void;
 }

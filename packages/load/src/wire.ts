@@ -1,6 +1,6 @@
 import { Agent } from 'undici';
-import type { Pair } from '../support/client.ts';
-import { exchange, type Call } from '../support/exchange.ts';
+import type { Pair } from './pair.ts';
+import { exchange, type Call } from './exchange.ts';
 
 /** The outcome of one request. */
 export interface Reply {

@@ -1,0 +1,162 @@
+import { parseArgs } from 'node:util';
+import { readAccounts, textOf, type Account } from './accounts.ts';
+import type { ServiceClient } from './exchange.ts';
+import { LoadError } from './load-error.ts';
+import { HERD, SCENARIO_NAMES, SCENARIOS, type ScenarioName } from './scenarios.ts';
+import { readTarget } from './target.ts';
+
+/** How the devices get their accounts at a service that the kit did not start. */
+export type Accounts =
+  /** It creates them, and deletes them after the run. */
+  | { from: 'client'; client: ServiceClient }
+  | { from: 'sign-up' }
+  /** `hint` says what to do if one cannot log in. */
+  | { from: 'list'; list: readonly Account[]; hint: string };
+
+/** @returns the accounts that Latchkey's repository seeds. Only there can a run do without a service and accounts. */
+export type ListSeeded = (users: number) => Accounts;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface RunArguments {
+  scenario: ScenarioName;
+  /** null for a service of the repository's own. */
+  url: string | null;
+  /** null for a service of the repository's own. */
+  accounts: Accounts | null;
+  users: number;
+  seconds: number;
+  /** 0 for herd, which has no rate. */
+  rate: number;
+  report: string;
+  lost: number;
+  connections: number;
+}
+
+export const USAGE = `latchkey-load SCENARIO --url URL [--sign-up | --accounts FILE]
+  [--users N] [--seconds N] [--rate N] [--report DIR] [--yes-i-own-this]
+
+Scenarios: ${Object.keys(SCENARIOS).join(', ')}.
+--url URL         the service
+--sign-up         accounts by public signup, as many as its limits allow
+--accounts FILE   accounts that exist: lines of username,password
+--users N         devices, each of its own user (LOAD_USERS)
+--seconds N       length of the run (LOAD_SECONDS)
+--rate N          arrivals a second at the peak (LOAD_RATE)
+--report DIR      where report.html and report.json go (reports/load)
+--yes-i-own-this  the service beyond this machine is yours
+
+Without --sign-up and --accounts, a registered service with the right users.write creates the accounts:
+LATCHKEY_CLIENT_ID, and LATCHKEY_CLIENT_SECRET or LATCHKEY_CLIENT_SECRET_FILE.
+Other settings: LOAD_LOST, the share of answers that devices lose (0.02); LOAD_CONNECTIONS (256).
+`;
+
+/** As many as a proxy keeps open to a service. */
+const CONNECTIONS = 256;
+
+/** @throws LoadError with what is wrong */
+export function readArguments(
+  words: readonly string[],
+  env: Environment,
+  listSeeded?: ListSeeded,
+): RunArguments {
+  const { values, positionals } = parseWords(words);
+  const scenario = scenarioOf(positionals, listSeeded ? SCENARIO_NAMES : DEPLOYED);
+  const usual =
+    scenario === 'herd' ? { ...HERD, rate: 1 } : { ...SCENARIOS[scenario], connections: CONNECTIONS };
+  const url = values.url === undefined ? null : readTarget(values.url, values['yes-i-own-this']);
+  if (url === null && (!listSeeded || values.accounts !== undefined || values['sign-up']))
+    throw new LoadError('--url is missing: give the origin of the service, such as https://auth.example.com');
+  if (scenario === 'herd' && url !== null)
+    throw new LoadError('herd causes an outage, so it needs a service of its own: leave out --url');
+  const accounts = url === null ? null : accountsOf(values, env, listSeeded);
+  const listed = accounts?.from === 'list' ? accounts.list.length : Infinity;
+  const users = readUsers(values.users ?? env.LOAD_USERS, Math.min(usual.users, listed));
+  if (users > listed) throw new LoadError(`--users: ${users}, and --accounts has ${listed}`);
+  return {
+    ...{ scenario, url, users },
+    accounts: accounts ?? (url === null ? null : (listSeeded?.(users) ?? null)),
+    seconds: positive('--seconds', values.seconds ?? env.LOAD_SECONDS, usual.seconds),
+    rate: scenario === 'herd' ? 0 : positive('--rate', values.rate ?? env.LOAD_RATE, usual.rate),
+    report: values.report ?? 'reports/load',
+    lost: shareOf(env.LOAD_LOST),
+    connections: Math.ceil(positive('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 100_000)),
+  };
+}
+
+/** Scenarios for a service that runs already. */
+const DEPLOYED = SCENARIO_NAMES.filter((name) => name !== 'herd');
+
+function scenarioOf([name, ...rest]: readonly string[], known: readonly ScenarioName[]): ScenarioName {
+  const scenario = known.find((each) => each === name);
+  if (!scenario || rest.length > 0) throw new LoadError(`name one scenario: ${known.join(', ')}`);
+  return scenario;
+}
+
+type Values = ReturnType<typeof parseWords>['values'];
+
+/** @returns null for seeded ones. */
+function accountsOf(
+  { accounts: file, 'sign-up': isSignUp }: Values,
+  env: Environment,
+  listSeeded?: ListSeeded,
+): Accounts | null {
+  if (file !== undefined && isSignUp) throw new LoadError('--sign-up or --accounts: take one');
+  if (isSignUp) return { from: 'sign-up' };
+  if (file !== undefined)
+    return { from: 'list', list: readAccounts(file), hint: `its line in ${file} is wrong` };
+  const client = readClient(env);
+  if (client) return { from: 'client', client };
+  if (listSeeded) return null;
+  throw new LoadError(
+    `the devices need accounts: set ${ID}, and ${SECRET} or ${SECRET}_FILE, of a client with the right users.write; or take --sign-up or --accounts FILE`,
+  );
+}
+
+const [ID, SECRET] = ['LATCHKEY_CLIENT_ID', 'LATCHKEY_CLIENT_SECRET'];
+
+function readClient(env: Environment): ServiceClient | null {
+  const { [ID]: clientId = '', [SECRET]: plain = '', [`${SECRET}_FILE`]: file = '' } = env;
+  if (clientId === '' && plain === '' && file === '') return null;
+  const secret = file === '' ? plain : textOf(`${SECRET}_FILE`, file).trim();
+  if (clientId === '' || secret === '' || (plain !== '' && file !== ''))
+    throw new LoadError(`set ${ID}, and one of ${SECRET} and ${SECRET}_FILE, with text in it`);
+  return { clientId, secret };
+}
+
+/** @throws LoadError for an unknown option */
+export function parseWords(words: readonly string[]) {
+  const text = { type: 'string' } as const;
+  const flag = { type: 'boolean', default: false } as const;
+  try {
+    return parseArgs({
+      args: [...words],
+      allowPositionals: true,
+      options: {
+        ...{ url: text, users: text, seconds: text, rate: text, report: text, accounts: text },
+        ...{ 'sign-up': flag, 'yes-i-own-this': flag },
+      },
+    });
+  } catch (error) {
+    throw new LoadError((error as Error).message);
+  }
+}
+
+/** A number of devices. @throws LoadError */
+export function readUsers(given: string | undefined, usual: number): number {
+  return Math.ceil(positive('--users', given, usual, 1e7));
+}
+
+function positive(option: string, given: string | undefined, usual: number, most = Infinity): number {
+  const value = Number(given === undefined || given === '' ? usual : given);
+  if (!(value > 0)) throw new LoadError(`${option}: not a number above 0: ${String(given)}`);
+  if (value > most) throw new LoadError(`${option}: ${value} is above the maximum of ${most}`);
+  return value;
+}
+
+function shareOf(given: string | undefined): number {
+  const share = Number(given === undefined || given === '' ? 0.02 : given);
+  if (!(share >= 0 && share < 1))
+    throw new LoadError(`LOAD_LOST: not a share from 0 to below 1: ${String(given)}`);
+  return share;
+}
