@@ -106,6 +106,8 @@ test('every command in the README exists', { skip }, async (t) => {
   }
 });
 
+const WORKLOAD = ['--issuer', 'https://issuer.example', '--subject', 'system:serviceaccount:shop:shop'];
+
 /** Every command with its arguments, in an order that works, and the text of its result. */
 const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['migrate', [], /^applied /],
@@ -133,6 +135,12 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
   ['client create', ['shop'], /client_secret/],
   ['client list', [], /shop/],
   ['client allow', ['shop', 'introspect'], /introspect/],
+  ['client roles', ['shop', 'billing:read'], /billing:read/],
+  ['client trust', ['shop', ...WORKLOAD], /may authenticate/],
+  ['client untrust', ['shop', ...WORKLOAD], /may not authenticate/],
+  ['client disable', ['shop'], /^disabled/],
+  ['client enable', ['shop'], /^enabled/],
+  ['client end-tokens', ['shop'], /refuse its service tokens/],
   ['client rotate', ['shop'], /client_secret/],
   ['client delete', ['shop'], /shop/],
   ['purge', [], /^purged 0 records/],
@@ -141,7 +149,9 @@ const COMMANDS: [command: string, more: string[], text: RegExp][] = [
 
 test('every command has all that it needs in that pod', { skip: skip || redisMissing }, async (t) => {
   // A pod cannot change the Secret of the keys (test/container/kubernetes.test.ts).
-  const documented = [...USAGE.matchAll(/^ {2}([a-z]+(?: [a-z]+)?)(?= |$)/gm)].map(([, name = '']) => name);
+  const documented = [...USAGE.matchAll(/^ {2}([a-z]+(?: [a-z][a-z-]*)?)(?= |$)/gm)].map(
+    ([, name = '']) => name,
+  );
   const all = new Set(documented.filter((name) => !['keys add', 'keys retire'].includes(name)));
   t.strictSame(COMMANDS.map(([command]) => command).sort(), [...all].sort());
 

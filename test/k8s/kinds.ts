@@ -39,6 +39,8 @@ export interface Container {
   livenessProbe?: Probe;
   resources?: Resources;
   imagePullPolicy?: string;
+  /** Of a native sidecar. */
+  restartPolicy?: string;
   securityContext?: {
     allowPrivilegeEscalation?: boolean;
     privileged?: boolean;
@@ -53,6 +55,7 @@ export interface Volume {
   configMap?: { name: string };
   emptyDir?: object;
   hostPath?: { path: string };
+  projected?: { sources: { serviceAccountToken?: { path: string; audience: string } }[] };
 }
 
 export interface PodSpec {
@@ -64,6 +67,7 @@ export interface PodSpec {
   hostPID?: boolean;
   hostIPC?: boolean;
   restartPolicy?: string;
+  serviceAccountName?: string;
   automountServiceAccountToken?: boolean;
   enableServiceLinks?: boolean;
   terminationGracePeriodSeconds?: number;
@@ -98,7 +102,7 @@ export interface NetworkRule {
 }
 
 export interface NetworkPeer {
-  ipBlock?: { cidr: string };
+  ipBlock?: { cidr: string; except?: string[] };
   podSelector?: Selector;
   namespaceSelector?: Selector;
 }

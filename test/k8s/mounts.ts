@@ -59,6 +59,7 @@ export function variablesIn(
   const { env = [], envFrom = [], volumeMounts = [] } = container ?? {};
   const shared = envFrom.map(({ configMapRef }) => only(manifests, 'ConfigMap', configMapRef?.name).data);
   const own = env.map(({ name, value = '' }): [string, string] => {
+    if (!value.startsWith('/')) return [name, value];
     const mount = volumeMounts.find(({ mountPath }) => `${value}/`.startsWith(`${mountPath}/`));
     const secret = volumes.find((volume) => volume.name === mount?.name)?.secret;
     if (!mount || !secret) throw new Error(`nothing is mounted at ${value}`);

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { FIELDS } from '../../src/config/fields.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { variablesOf, workloadsOf, type Manifest } from './kinds.ts';
 import { isAllowed, type Peer } from './network.ts';
-import { renderWith } from './render.ts';
+import { readManifests, renderWith, ROOT } from './render.ts';
 
 const skip = toolsMissing('kubectl');
 const NAMESPACE = 'latchkey';
@@ -23,6 +25,8 @@ const OTHERS: Record<string, Peer> = {
   'own-postgres': { namespace: '', address: '192.0.2.4' },
   'own-redis': { namespace: '', address: '192.0.2.20' },
   internet: { namespace: '', address: '203.0.113.9' },
+  // Of the cloud.
+  metadata: { namespace: '', address: '169.254.169.254' },
 };
 
 type Way = [from: string, to: string, port: number, allowed: boolean];
@@ -129,6 +133,22 @@ test('the trial stores refuse other pods even without the policies of the servic
     ['neighbour', 'redis', 6379, false],
     ['latchkey', 'internet', 443, true],
   ]);
+  t.end();
+});
+
+test('the rule in a comment opens issuers outside, and nothing else', { skip }, (t) => {
+  const file = readFileSync(join(ROOT, 'k8s/components/network-policy/server.yaml'), 'utf8');
+  const changed = readManifests(file.replaceAll(/^( +)#(?=- | {2})/gm, '$1'));
+  assertWays(
+    t,
+    [...renderWith(t, 'k8s/base', ['network-policy']), ...changed],
+    [
+      ['latchkey', 'internet', 443, true],
+      ['latchkey', 'internet', 80, false],
+      ['latchkey', 'metadata', 443, false],
+      ['latchkey-purge', 'internet', 443, false],
+    ],
+  );
   t.end();
 });
 

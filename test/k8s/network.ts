@@ -52,16 +52,22 @@ function includes(
   peer: Peer,
 ): boolean {
   if (ipBlock) {
-    const [address = '', length] = ipBlock.cidr.split('/');
-    const block = new BlockList();
-    block.addSubnet(address, Number(length));
-    return peer.address !== undefined && block.check(peer.address);
+    const { address } = peer;
+    const { cidr, except = [] } = ipBlock;
+    return address !== undefined && isIn(cidr, address) && !except.some((each) => isIn(each, address));
   }
   if (!peer.labels) return false;
   const isThere = namespaceSelector
     ? selects(namespaceSelector, { ...peer.namespaceLabels, 'kubernetes.io/metadata.name': peer.namespace })
     : peer.namespace === namespace;
   return isThere && selects(podSelector ?? {}, peer.labels);
+}
+
+function isIn(cidr: string, address: string): boolean {
+  const [base = '', length] = cidr.split('/');
+  const block = new BlockList();
+  block.addSubnet(base, Number(length));
+  return block.check(address);
 }
 
 function isPort(

@@ -11,6 +11,7 @@ export const OVERLAYS = ['dev', 'production'];
 export const COMPONENTS = [
   'gateway',
   'gateway-internal',
+  'gitops',
   'ingress',
   'monitoring',
   'network-policy',

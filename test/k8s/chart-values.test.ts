@@ -1,0 +1,151 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { parse } from 'yaml';
+import { FIELDS } from '../../src/config/fields.ts';
+import { readBlocks } from '../support/markdown.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { CHART, helm, valuesFile } from './chart.ts';
+
+const skip = toolsMissing('helm');
+
+interface Schema {
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  patternProperties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  required?: string[];
+  definitions?: Record<string, Schema>;
+  if?: Schema;
+  [keyword: string]: unknown;
+}
+
+const SCHEMA = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Schema;
+const VALUES: unknown = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+
+/** Parts of Kubernetes' objects, which its API validates; and Helm's own. */
+const FREE = [
+  ...['affinity', 'autoscaling.behavior', 'extraEnv[].valueFrom', 'extraObjects[]', 'global'],
+  ...['networkPolicy.extraEgress[]', 'podSecurityContext', 'securityContext', 'tolerations[]'],
+  ...['topologySpreadConstraints[]', 'definitions.parentRefs[]', 'definitions.resources.limits'],
+  ...['definitions.resources.requests', 'definitions.selector.matchExpressions[]'],
+];
+
+test('the schema is closed, but for parts of Kubernetes’ objects', (t) => {
+  t.strictSame(openIn(SCHEMA, '').sort(), [...FREE].sort());
+  t.end();
+});
+
+/** The paths of objects that take any key. */
+function openIn(schema: Schema, path: string): string[] {
+  const paths = [
+    ...Object.entries(schema.properties ?? {}).map(([name, it]) => openIn(it, below(path, name))),
+    ...Object.entries(schema.definitions ?? {}).map(([name, it]) => openIn(it, `definitions.${name}`)),
+    ...(schema.items ? [openIn(schema.items, `${path}[]`)] : []),
+  ].flat();
+  return schema.type === 'object' && schema.additionalProperties === undefined ? [path, ...paths] : paths;
+}
+
+function below(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}
+
+/** What only a parent chart sets. */
+const OF_A_PARENT = ['enabled', 'global'];
+
+test('the schema and values.yaml have the same values', (t) => {
+  const namesIn = (schema: Schema, values: unknown, path = ''): void => {
+    if (schema.properties === undefined || path === 'config') return;
+    const names = Object.keys(schema.properties).filter((name) => path !== '' || !OF_A_PARENT.includes(name));
+    t.strictSame(Object.keys(values as object).sort(), names.sort(), path);
+    for (const name of names)
+      namesIn(schema.properties[name] ?? {}, (values as Record<string, unknown>)[name], below(path, name));
+  };
+  namesIn(SCHEMA, VALUES);
+  t.end();
+});
+
+test('`config` takes every variable of the service that the chart does not set', (t) => {
+  const set =
+    /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET)$/;
+  const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};
+  t.strictSame(
+    Object.keys(properties).sort(),
+    Object.keys(FIELDS)
+      .filter((name) => !set.test(name))
+      .sort(),
+  );
+  t.strictSame(Object.keys(patternProperties), ['^OTEL_'], 'the SDK of OpenTelemetry reads more');
+  t.end();
+});
+
+/** Each with what the error says. */
+const MISTAKES: [set: string, error: RegExp][] = [
+  ['imagee.tag=1.0.0', /Additional property imagee is not allowed/],
+  ['image.tagg=1.0.0', /image: Additional property tagg/],
+  ['image.tag=1', /image\.tag: Invalid type\. Expected: string/],
+  ['image.digest=0000', /image\.digest: Does not match pattern/],
+  ['image.pullPolicy=Sometimes', /image\.pullPolicy/],
+  ['config.ISSUER=auth.example.com', /config\.ISSUER: Does not match pattern/],
+  ['config.ISUER=https://auth.example.com', /config: Additional property ISUER/],
+  ['config.DATABASE_URL=postgres://a:b@c/d', /config: Additional property DATABASE_URL/],
+  ['config.DATABASE_POOL=ten', /config\.DATABASE_POOL: Invalid type/],
+  ['existingSecret.owner=', /existingSecret\.owner: String length/],
+  ['redis.mode=sentinels', /redis\.mode/],
+  ['redis.mode=cluster', /redis\.nodes: Array must have at least 1 items/],
+  ['redis.mode=sentinel,redis.nodes={a:26379}', /redis\.sentinel\.name: String length/],
+  ['redis.nodes={redis}', /redis\.nodes\.0: Does not match pattern/],
+  ['replicaCount=two', /replicaCount: Invalid type/],
+  ['autoscaling.maxReplica=4', /autoscaling: Additional property maxReplica/],
+  ['resources.request.cpu=1', /resources: Additional property request/],
+  ['serviceAccount.create=false', /serviceAccount\.name: String length/],
+  ['migration.mode=hooks', /migration\.mode/],
+  ['httpRoute.enabled=true', /httpRoute\.parentRefs: Array must have at least 1 items/],
+  [
+    'httpRoute.enabled=true,httpRoute.parentRefs[0].name=edge',
+    /httpRoute\.parentRefs\.0: sectionName is required/,
+  ],
+  ['networkPolicy.enabled=true', /networkPolicy\.postgres\.to: Array must have at least 1 items/],
+  ['networkPolicy.clients[0].namespaces=a', /networkPolicy\.clients\.0: Additional property namespaces/],
+  ['metrics.serviceMonitor.interval=15', /metrics\.serviceMonitor\.interval/],
+  ['agent.services[0].namespace=orders', /agent\.services\.0: audience is required/],
+  ['extraEnv[0].nam=A', /extraEnv\.0: Additional property nam/],
+  ['extraObjects[0].kind=ConfigMap', /extraObjects\.0: apiVersion is required/],
+];
+
+interface Example {
+  kind?: string;
+  spec?: { values?: object; source?: { helm?: { valuesObject: object } } };
+}
+
+test('the values in the README are valid', { skip }, (t) => {
+  const examples = readBlocks(readFileSync(join(CHART, 'README.md'), 'utf8'))
+    .filter(({ language }) => language === 'yaml')
+    .map(({ text }) => parse(text) as Example)
+    .map((it) => it.spec?.values ?? it.spec?.source?.helm?.valuesObject ?? it)
+    .filter((it) => !('kind' in it));
+  t.equal(examples.length, 4, 'of installing, Argo CD, Flux and the agent');
+  for (const [i, values] of examples.entries()) {
+    const file = join(t.testdir(), `${i}.json`);
+    writeFileSync(file, JSON.stringify(values));
+    const { status, stderr } = helm(
+      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--values', file],
+    );
+    t.equal(status, 0, stderr);
+  }
+  t.end();
+});
+
+test('a mistake in a value is an error that names the value', { skip }, (t) => {
+  for (const [set, error] of MISTAKES) {
+    const { status, stderr } = helm(
+      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--set', set],
+    );
+    t.not(status, 0, set);
+    t.match(stderr, error, set);
+  }
+  const { stderr } = helm('template', 'latchkey', CHART);
+  t.match(stderr, /config\.ISSUER: Does not match pattern/, 'without values');
+  t.end();
+});
