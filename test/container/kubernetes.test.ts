@@ -1,11 +1,17 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { podmanCluster } from '../k8s/podman.ts';
+import { only, variablesOf } from '../k8s/kinds.ts';
 import { render, ROOT } from '../k8s/render.ts';
 import { secretFolder } from '../k8s/secrets.ts';
-import { headerOf } from '../support/client.ts';
+import { renderWithAgent } from '../k8s/with-agent.ts';
+import { bearer, headerOf } from '../support/client.ts';
 import { buildImage, containers, CONTAINER_TOOLS, type Containers } from '../support/container.ts';
+import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
+import { testFolder } from '../support/folder.ts';
+import { containerReady } from '../support/image.ts';
+import { latchkey } from '../support/latchkey.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -118,6 +124,54 @@ test(
     await t.test('the CronJob purges', async (t) => {
       const job = await ended(engine, await cluster.start('CronJob', 'latchkey-purge'));
       t.match(job, { code: 0, output: 'purged 0 records' });
+    });
+
+    await t.test('the agent of components/agent checks tokens, hardened as in its manifest', async (t) => {
+      const { ISSUER = '' } = variablesOf(render('k8s/overlays/production'));
+      const issuer = await fakeIssuer(t, { audience: ISSUER });
+      const files = testFolder(t);
+      chmodSync(files, 0o755);
+      writeFileSync(join(files, 'token'), await issuer.sign());
+      writeFileSync(join(files, 'keys.json'), JSON.stringify({ keys: issuer.published }));
+      const trust = ['--issuer', issuer.url, '--subject', SUBJECT, '--jwks', join(files, 'keys.json')];
+      for (const words of [
+        ['create', 'orders'],
+        ['trust', 'orders', ...trust],
+      ])
+        t.match(await latchkey(['client', ...words], { DATABASE_URL: database.url }), { code: 0 });
+
+      const [listen, ops] = [`127.0.0.1:${await freePort()}`, await freePort()];
+      const manifests = renderWithAgent(t);
+      const { spec } = only(manifests, 'Deployment').spec.template;
+      // Debian's podman knows neither native sidecars nor projected volumes.
+      spec.containers = spec.initContainers ?? [];
+      spec.initContainers = [];
+      spec.volumes = [{ name: 'latchkey-token', hostPath: { path: files } }];
+      for (const container of spec.containers) {
+        delete container.restartPolicy;
+        for (const variable of container.env ?? [])
+          if (variable.name === 'AGENT_OPS_LISTEN') variable.value = `0.0.0.0:${ops}`;
+      }
+      const beside = podmanCluster(t, engine, {
+        ...{ image: IMAGE, manifests, secrets: {}, prefix: `lk-test-${port}-` },
+        env: { LATCHKEY_URL: url, LATCHKEY_AUDIENCE: 'latchkey', AGENT_LISTEN: listen },
+      });
+      const agent = await beside.start('Deployment', 'orders');
+      await containerReady(engine, agent, ops);
+
+      const { access_token: token } = await signUpOver(url);
+      const verify = async () => (await fetch(`http://${listen}/verify`, { headers: bearer(token) })).status;
+      t.equal(await verify(), 200);
+      t.equal(await logOutOver(url, token), 200);
+      await until(async () => (await verify()) === 401);
+
+      const status = await evaluate(engine, agent, `fs.readFileSync('/proc/1/status', 'utf8')`);
+      t.match(status, /^Uid:\t1000\t1000\t1000\t1000$/m);
+      t.match(status, /^CapEff:\t0+$/m);
+      const write = `try { fs.writeFileSync('/app/x', ''); 'written' } catch ({ code }) { code }`;
+      t.equal((await evaluate(engine, agent, write)).trim(), 'EROFS');
+      await engine.podman('stop', '--time', '40', agent);
+      t.match((await engine.podman('inspect', '--format', '{{.State.ExitCode}}', agent)).output, /^0$/m);
     });
 
     await t.test('the pod ends on SIGTERM', async (t) => {

@@ -1,0 +1,212 @@
+import { spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { buildImage, containers, CONTAINER_TOOLS } from '../support/container.ts';
+import { readDocument, ROOT } from '../support/documents.ts';
+import { testFolder } from '../support/folder.ts';
+import { inspectImage } from '../support/image.ts';
+import { readBlocks } from '../support/markdown.ts';
+import { redisMissing } from '../support/redis.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { followFolder } from './release-folder.ts';
+
+const IMAGE = 'localhost/latchkey:test';
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
+const REPOSITORY = 'https://git.example.com/latchkey';
+
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+const skip = toolsMissing(...CONTAINER_TOOLS, 'bash', 'npm', 'openssl', 'sha256sum', 'tar') || redisMissing;
+
+interface Bom {
+  metadata: { component: { purl: string } };
+  components: { group?: string; name: string; version: string }[];
+}
+
+test('a release', { skip, timeout: 900_000 }, async (t) => {
+  await buildImage(ROOT, IMAGE);
+  const engine = containers(t, IMAGE);
+  const base = (await inspectImage(engine, IMAGE)).Labels['org.opencontainers.image.base.name'] ?? '';
+  const env = environmentOf(t, base);
+  const source = aCheckout(t);
+  const folder = released(t, source, env);
+  const file = (name: string) => readFileSync(join(folder, name), 'utf8');
+  const json = (name: string) => JSON.parse(file(name)) as unknown;
+
+  await t.test('has every artefact, and its sums match', (t) => {
+    const names = ['verifier', 'agent', 'client', 'load'].flatMap((name) => [
+      `latchkey-${name}-${version}.cdx.json`,
+      `latchkey-${name}-${version}.tgz`,
+    ]);
+    const image = [`latchkey-image-${version}.cdx.json`, `latchkey-image-${version}.oci.tar`];
+    const others = [
+      'RELEASE-NOTES.md',
+      'SHA256SUMS',
+      `latchkey-chart-${version}.tgz`,
+      'provenance.intoto.json',
+    ];
+    t.strictSame(readdirSync(folder).sort(), [...names, ...image, ...others].sort());
+    const { subject, predicate } = json('provenance.intoto.json') as {
+      subject: { name: string; digest: { sha256: string } }[];
+      predicate: { buildDefinition: { resolvedDependencies: { digest: Record<string, string> }[] } };
+    };
+    for (const { name, digest } of subject) t.match(file('SHA256SUMS'), `${digest.sha256}  ${name}\n`);
+    const [commit, node] = predicate.buildDefinition.resolvedDependencies.map(({ digest }) => digest);
+    t.equal(commit?.gitCommit, git(source, 'rev-parse', 'HEAD'));
+    t.match(node?.sha256, /^[0-9a-f]{64}$/);
+    t.match(file('RELEASE-NOTES.md'), /^0\.1\.0\n/);
+    t.end();
+  });
+
+  await t.test('is verified by the commands of SECURITY.md, with a key of the maintainer', (t) => {
+    const copy = testFolder(t);
+    cpSync(folder, copy, { recursive: true });
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    writeFileSync(join(copy, 'release.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    writeFileSync(join(copy, 'release.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
+    const sign = /^openssl dgst -sha256 -sign .*$/m.exec(readDocument('docs/releasing.md'))?.[0] ?? '';
+    t.equal(shell(copy, sign.replaceAll('release/1.0.0/', '')).status, 0);
+    const verify =
+      readBlocks(readDocument('SECURITY.md')).find(({ text }) => text.includes('-verify'))?.text ?? '';
+    t.equal(shell(copy, `set -e\n${verify}`).status, 0);
+    for (const name of ['SHA256SUMS', `latchkey-agent-${version}.tgz`]) {
+      const kept = readFileSync(join(copy, name));
+      writeFileSync(join(copy, name), Buffer.concat([kept, Buffer.from('x')]));
+      t.not(shell(copy, `set -e\n${verify}`).status, 0, `${name} was changed`);
+      writeFileSync(join(copy, name), kept);
+    }
+    t.end();
+  });
+
+  await t.test('packages name their sources, and SBOMs what they install', (t) => {
+    const unpacked = testFolder(t);
+    tar('-xzf', join(folder, `latchkey-agent-${version}.tgz`), '-C', unpacked);
+    const manifest = JSON.parse(readFileSync(join(unpacked, 'package/package.json'), 'utf8')) as object;
+    t.match(manifest, { version, repository: { url: `git+${REPOSITORY}.git`, directory: 'packages/agent' } });
+    t.notOk('scripts' in manifest);
+    const bom = json(`latchkey-agent-${version}.cdx.json`) as Bom;
+    t.equal(bom.metadata.component.purl.split('?')[0], `pkg:npm/%40latchkey/agent@${version}`);
+    t.strictSame(bom.components.map(nameOf).sort(), ['@latchkey/verifier', 'jose']);
+    t.end();
+  });
+
+  await t.test('the image has the SBOM, which lists its node_modules, and no npm', async (t) => {
+    const loaded = `localhost/latchkey-release:${version}`;
+    const archive = join(folder, `latchkey-image-${version}.oci.tar`);
+    t.equal(
+      shell(
+        '.',
+        `buildah pull --quiet oci-archive:${archive} && buildah tag localhost/latchkey:${version} ${loaded}`,
+      ).status,
+      0,
+    );
+    const { Labels } = await inspectImage(engine, loaded);
+    t.match(Labels, {
+      'org.opencontainers.image.source': REPOSITORY,
+      'org.opencontainers.image.version': version,
+    });
+    const list = `
+      const fs = require('fs');
+      const names = fs.readdirSync('node_modules').flatMap((name) =>
+        name.startsWith('.') ? [] : name.startsWith('@') ? fs.readdirSync('node_modules/' + name).map((each) => name + '/' + each) : [name]);
+      const bom = fs.readFileSync('sbom.cdx.json', 'utf8');
+      console.log(JSON.stringify({ names, bom, npm: fs.existsSync('/usr/local/bin/npm') }));`;
+    const { output } = await containers(t, loaded).run({}, ['--rm'], ['node', '-e', list]);
+    const inside = JSON.parse(output) as { names: string[]; bom: string; npm: boolean };
+    t.equal(inside.bom, file(`latchkey-image-${version}.cdx.json`));
+    const { components } = JSON.parse(inside.bom) as Bom;
+    t.strictSame(
+      inside.names.filter((name) => !components.some((component) => nameOf(component) === name)),
+      [],
+    );
+    t.notOk(inside.npm);
+  });
+
+  await t.test('is all that a new user needs', (t) => followFolder(t, folder, version));
+
+  await t.test('a second one from another folder has the same bytes', (t) => {
+    const again = released(t, aCheckout(t, source), env);
+    t.equal(readFileSync(join(again, 'SHA256SUMS'), 'utf8'), file('SHA256SUMS'));
+    t.end();
+  });
+
+  await t.test('is refused for a changed tree, another branch, and a version that is not stated', (t) => {
+    writeFileSync(join(source, 'package.json'), readFileSync(join(source, 'package.json'), 'utf8') + '\n');
+    git(source, 'switch', '--quiet', '--create', 'other');
+    const { status, stderr } = release(source, env, '9.9.9');
+    t.equal(status, 1);
+    for (const problem of [
+      /changes that are not committed/,
+      /the branch is not main/,
+      /packages\/agent\/package\.json says 0\.1\.0/,
+      /Chart\.yaml \(appVersion\) says 0\.1\.0/,
+      /CHANGELOG\.md has no section "## 9\.9\.9"/,
+    ])
+      t.match(stderr, problem);
+    t.end();
+  });
+});
+
+function nameOf({ group, name }: { group?: string; name: string }): string {
+  return group === undefined ? name : `${group}/${name}`;
+}
+
+/** What this machine needs besides, as build-image.sh has it. */
+function environmentOf(t: Test, base: string) {
+  const npmrc = join(testFolder(t), 'npmrc');
+  writeFileSync(npmrc, `cafile=${CERTIFICATES}\n`);
+  const volumes = [`${CERTIFICATES}:${CERTIFICATES}:ro`, `${npmrc}:/root/.npmrc:ro`].flatMap((each) => [
+    '--volume',
+    each,
+  ]);
+  const files = shell('.', 'ulimit -Hn').stdout.trim();
+  const options = ['--network', 'host', '--pull-never', '--ulimit', `nofile=${files}`, ...volumes];
+  return [
+    ...[`NODE_IMAGE=${base}`, `REPOSITORY=${REPOSITORY}`],
+    ...[`BUILDAH_OPTIONS=${options.join(' ')}`, 'BUILDAH_ISOLATION=chroot'],
+  ];
+}
+
+/** A clone of main with what `npm ci` installs, and with a changelog that has the section. */
+function aCheckout(t: Test, from?: string): string {
+  const folder = join(testFolder(t), 'checkout');
+  git('.', 'clone', '--quiet', from ?? ROOT, folder);
+  git(folder, 'switch', '--quiet', '--force-create', 'main');
+  // Links, because it is large.
+  shell(folder, `cp -al ${ROOT}node_modules .`);
+  if (from !== undefined) return folder;
+  const changelog = join(folder, 'CHANGELOG.md');
+  writeFileSync(changelog, readFileSync(changelog, 'utf8').replace('## Unreleased', `## ${version}`));
+  const author = ['-c', 'user.name=A maintainer', '-c', 'user.email=maintainer@example.com'];
+  git(folder, ...author, 'commit', '--quiet', '--all', '--message', `Version ${version}`);
+  return folder;
+}
+
+function released(t: Test, source: string, env: readonly string[]): string {
+  const { status, stderr } = release(source, env, version);
+  t.equal(status, 0, stderr.slice(-2000));
+  return join(source, 'release', version);
+}
+
+function release(source: string, env: readonly string[], wanted: string) {
+  const program = [process.execPath, 'scripts/release.mjs', wanted, '--unchecked'];
+  return spawnSync('bash', ['-c', 'exec env "$@"', 'env', ...env, ...program], {
+    cwd: source,
+    encoding: 'utf8',
+  });
+}
+
+function shell(cwd: string, script: string) {
+  return spawnSync('bash', ['-c', script], { cwd, encoding: 'utf8' });
+}
+
+function tar(...words: string[]): void {
+  spawnSync('tar', words);
+}
+
+function git(cwd: string, ...words: string[]): string {
+  const { status, stdout, stderr } = spawnSync('git', words, { cwd, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`git ${words.join(' ')}: ${stderr}`);
+  return stdout.trim();
+}
