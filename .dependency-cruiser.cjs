@@ -5,11 +5,13 @@
 const packages = (...names) => `(^|/)node_modules/(${names.join('|').replaceAll('/', '\\/')})/`;
 const builtins = (...names) => `^(${names.join('|')})$`;
 
-const SOURCES = '^(src|packages/verifier/src)/';
+const SOURCES = '^(src|packages/[^/]+/src)/';
 const DOMAIN = '^src/domain/';
 /** Ports of metrics and traces, for every layer but the domain, which reports in words of its own. */
 const TELEMETRY = '^src/telemetry/';
 const GENERATED = '^src/generated/prisma/';
+/** As services install it. */
+const VERIFIER = '(^|/)packages/verifier/dist/';
 /** Everything of Node but what starts programs or loads code by name. */
 const NODE =
   '^(buffer|crypto|dns|events|fs|http|https|net|os|path|perf_hooks|querystring|readline|stream|string_decoder|timers|tls|url|util|zlib)(/|$)';
@@ -35,6 +37,7 @@ const LAYERS = [
       '^src/infra/postgres/migration-files\\.ts$',
     ],
   },
+  { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
   { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
   { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
   { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY] },
@@ -64,12 +67,23 @@ const LAYERS = [
 
   {
     // What other services install: nothing of ours stands behind it, and nothing of ours imports it. No type of a
-    // framework either, because a service has only one of them.
+    // framework either, because a service has only one of them. Web globals only: it also
+    // runs outside Node.
     name: 'verifier',
     files: '^packages/verifier/src/',
-    may: [builtins('timers/promises'), packages('jose')],
+    may: [packages('jose')],
     mayAsType: [builtins('http')],
   },
+  {
+    // A process of its own beside another service, which installs only the verifier with it.
+    name: 'agent',
+    files: '^packages/agent/src/',
+    may: [NODE, VERIFIER],
+  },
+  // In browsers, React Native and Node: web globals only, and no package.
+  { name: 'client', files: '^packages/client/src/', may: [] },
+  // It knows the service by its published contract alone.
+  { name: 'load', files: '^packages/load/src/', may: [NODE, packages('undici')] },
 
   {
     name: 'http',
@@ -146,7 +160,8 @@ const LAYERS = [
       '^src/config/',
       '^src/domain/access-tokens/',
       '^src/infra/crypto/(key-files|keys)\\.ts$',
-      '^src/infra/postgres/(cause|client|inspect|key-records|migration-error|schema-version)\\.ts$',
+      '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
+      '^src/infra/postgres/(cause|client|client-store|inspect|key-records|migration-error|schema-version)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
@@ -161,6 +176,7 @@ const LAYERS = [
       '^src/infra/audit/',
       '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
+      '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
       '^src/infra/postgres/(account-store|client|client-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|token-store|user-imports)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
@@ -229,7 +245,7 @@ module.exports = {
     { name: 'no-circular', severity: 'error', from: { path: SOURCES }, to: { circular: true } },
     { name: 'resolvable', severity: 'error', from: { path: SOURCES }, to: { couldNotResolve: true } },
     {
-      // Neither the production image nor a service with the verifier installs them.
+      // Neither the production image nor a service with one of our packages installs them.
       name: 'no-dev-dependencies',
       severity: 'error',
       from: { path: SOURCES },
@@ -242,7 +258,7 @@ module.exports = {
   options: {
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    doNotFollow: { path: ['node_modules', '^src/generated/'] },
+    doNotFollow: { path: ['node_modules', '^src/generated/', VERIFIER] },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

@@ -42,6 +42,8 @@ export default tseslint.config(
       'src/cli.ts',
       'src/config/config.ts',
       'src/environment.ts',
+      'packages/agent/src/main.ts',
+      'packages/load/src/main.ts',
       'test/**/*.ts',
       'lab/**/*.ts',
       'prisma.config.ts',

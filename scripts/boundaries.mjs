@@ -1,4 +1,4 @@
-// `npm run boundaries`: checks every import in src/ and packages/verifier/src/ against the table in .dependency-cruiser.cjs.
+// `npm run boundaries`: checks every import in src/ and packages/*/src/ against the table in .dependency-cruiser.cjs.
 // Fails also if it read nothing: a tool that cannot parse this TypeScript finds no modules and no violations.
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,13 @@ const { layers, forbidden, options } = createRequire(import.meta.url)(
   join(process.cwd(), '.dependency-cruiser.cjs'),
 );
 
-const ROOTS = ['src', 'packages/verifier/src'];
+const ROOTS = [
+  'src',
+  'packages/agent/src',
+  'packages/client/src',
+  'packages/load/src',
+  'packages/verifier/src',
+];
 
 const { output } = await cruise(
   ROOTS,

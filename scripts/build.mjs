@@ -1,9 +1,10 @@
 // Builds dist/: the Prisma client, TypeScript, what tsc does not copy (the Lua scripts and the breached passwords), and
 // the revision: that of git, or the environment's REVISION where there is no repository.
-// Builds packages/verifier/dist, which other services install. Skips a step if its inputs have not changed since the last build and its outputs exist.
+// Builds packages/*/dist, which other services install. Skips a step if its inputs have not changed since the last build
+// and its outputs exist.
 // Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
 // types: those of some packages are missing.
-// `--verifier` builds only the package, for `npm pack`. `--lab` builds the laboratory too.
+// `--packages` builds only these, for `npm pack`. `--lab` builds the laboratory too.
 // `--if-missing` builds only if no finished build is newer than its sources.
 // It says on standard error that it builds, and on a terminal which tool runs and for how long.
 import { spawn, spawnSync } from 'node:child_process';
@@ -19,7 +20,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { clearInterval, setInterval } from 'node:timers';
 
@@ -27,17 +28,18 @@ const root = new URL('..', import.meta.url).pathname;
 const stamp = join(root, 'dist/.built');
 /** Folders that the compiled code reads as they are. */
 const COPIED = ['src/infra/redis/lua', 'src/infra/crypto/breached-passwords'];
-/** The package for other services, and what its build reads. */
-const VERIFIER = 'packages/verifier';
-const VERIFIER_SOURCES = ['src', 'package.json', 'tsconfig.json'].map((name) => join(VERIFIER, name));
-const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...VERIFIER_SOURCES];
+/** The packages for other services. A later one imports the earlier ones. */
+const PACKAGED = ['packages/verifier', 'packages/agent', 'packages/client', 'packages/load'];
+/** What the build of a package reads. */
+const sourcesOf = (folder) => ['src', 'package.json', 'tsconfig.json'].map((name) => join(folder, name));
+const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...PACKAGED.flatMap(sourcesOf)];
 
 const PACKAGES = ['package-lock.json', 'tsconfig.json'];
 
-/** Whether this build has said that it takes a while. The package alone takes a few seconds. */
-let isAnnounced = process.argv.includes('--verifier');
+/** Whether this build has said that it takes a while. The packages alone take a few seconds. */
+let isAnnounced = process.argv.includes('--packages');
 
-if (process.argv.includes('--verifier')) await buildVerifier();
+if (process.argv.includes('--packages')) await buildPackages();
 else if (!process.argv.includes('--if-missing') || isStale()) await build();
 
 function isStale() {
@@ -94,10 +96,10 @@ function hasDevelopmentDependencies() {
 }
 
 async function buildAll() {
-  // Before the tests, which import the package. The image's build has only its package.json.
-  if (existsSync(join(root, VERIFIER, 'src'))) await buildVerifier();
+  // Before the tests, which import them.
+  await buildPackages();
   // tsc rewrites its build info whenever it writes output.
-  const sources = [`${VERIFIER}/src`, 'src', 'test', 'prisma.config.ts'];
+  const sources = [...PACKAGED.map((folder) => `${folder}/src`), 'src', 'test', 'prisma.config.ts'];
   await step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
   if (process.argv.includes('--lab'))
     await step('lab', [...PACKAGES, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () =>
@@ -105,11 +107,15 @@ async function buildAll() {
     );
 }
 
-async function buildVerifier() {
-  await step('verifier', [...PACKAGES, ...VERIFIER_SOURCES], `${VERIFIER}/dist/main.js`, () => {
-    rmSync(join(root, VERIFIER, 'dist'), { recursive: true, force: true });
-    return run('tsc', ['-p', VERIFIER]);
-  });
+async function buildPackages() {
+  const inputs = [...PACKAGES];
+  for (const folder of PACKAGED) {
+    inputs.push(...sourcesOf(folder));
+    await step(folder, inputs, `${folder}/dist/main.js`, () => {
+      rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
+      return run('tsc', ['-p', folder]);
+    });
+  }
 }
 
 async function buildService() {
@@ -128,7 +134,7 @@ async function step(name, inputs, output, work) {
   if (!isAnnounced) process.stderr.write('building, about 30 s\n');
   isAnnounced = true;
   await work();
-  mkdirSync(join(root, 'dist/.steps'), { recursive: true });
+  mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, state());
 }
 

@@ -14,16 +14,22 @@ const SUPPORT = ['test/support/', 'scripts/test'];
 export const LONG_SUITES = {
   newcomer: [...START, 'src/infra/embedded/', 'scripts/', 'prisma'],
   again: [...STORES, ...START, 'src/http/plugins/'],
-  e2e: ['src/', 'prisma', 'packages/', 'examples/', 'docs/', 'README.md', ...SUPPORT].concat(
-    ['cli/', 'documents/', 'e2e/', 'http/', 'infra/', 'load/'].map((name) => `test/${name}`),
-  ),
-  browser: ['src/app.ts', 'src/http/', 'test/e2e/', 'test/load/', ...SUPPORT],
+  e2e: [
+    ...['src/', 'prisma', 'packages/', 'examples/', 'docs/', 'README.md', ...SUPPORT],
+    ...['deploy/caddy/', 'deploy/nginx/latchkey/'],
+  ].concat(['cli/', 'documents/', 'e2e/', 'http/', 'infra/', 'load/'].map((name) => `test/${name}`)),
+  browser: [
+    ...['src/app.ts', 'src/http/', 'packages/client/', 'packages/load/', 'examples/spa/'],
+    ...['test/client/', 'test/e2e/', 'test/load/', ...SUPPORT],
+  ],
   deploy: [
+    'charts/',
     'deploy/',
     'k8s/',
     'compose.yaml',
     'Dockerfile',
     'docs/',
+    'packages/agent/src/configuration.ts',
     'test/deploy/',
     'test/k8s/',
     ...SUPPORT,
@@ -41,7 +47,7 @@ export const LONG_SUITES = {
     'docs/installing.md',
     'packages/verifier/src/',
     'test/fault/',
-    'test/load/',
+    'packages/load/src/',
     ...SUPPORT,
   ].concat(
     [
@@ -59,6 +65,7 @@ export const LONG_SUITES = {
     'Dockerfile',
     '.dockerignore',
     'k8s/',
+    'packages/agent/',
     'prisma',
     'src/cli',
     'test/container/',
@@ -66,7 +73,7 @@ export const LONG_SUITES = {
   ],
   stryker: ['stryker.config.json', ...ROTATION, 'test/domain/sessions/', 'test/domain/tokens/'],
   bench: [...ROTATION, ...STORES, ...START, 'src/http/auth/', 'lab/bench/'],
-  load: [...ROTATION, ...STORES, ...START, 'test/load/'],
+  load: [...ROTATION, ...STORES, ...START, 'test/load/', 'packages/load/'],
   scale: [...STORES, 'src/domain/sizing/', 'lab/scale/'],
   lab: ['lab/', 'src/domain/sessions/', 'test/support/'],
 };

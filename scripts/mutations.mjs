@@ -76,6 +76,8 @@ function makeCopy() {
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   symlinkSync(join(root, 'prisma'), join(copy, 'prisma'));
+  symlinkSync(join(root, 'docs'), join(copy, 'docs'));
+  symlinkSync(join(root, 'packages'), join(copy, 'packages'));
   return copy;
 }
 

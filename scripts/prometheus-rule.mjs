@@ -1,5 +1,6 @@
 // `node scripts/prometheus-rule.mjs` writes the PrometheusRule of k8s/ from deploy/prometheus/rules.yaml, because kustomize
-// cannot put a file into a resource. `--print` prints it; a test compares the two.
+// cannot put a file into a resource, and copies the rules into the chart, because helm reads no file outside its folder.
+// `--print` prints the PrometheusRule; tests compare both.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -16,4 +17,7 @@ spec:
 ${rules.replace(/^---\n/, '').replace(/^(?=.)/gm, '  ')}`;
 
 if (process.argv.includes('--print')) process.stdout.write(resource);
-else writeFileSync(join(root, 'k8s/components/monitoring/prometheus-rule.yaml'), resource);
+else {
+  writeFileSync(join(root, 'k8s/components/monitoring/prometheus-rule.yaml'), resource);
+  writeFileSync(join(root, 'charts/latchkey/files/rules.yaml'), rules);
+}

@@ -8,7 +8,14 @@ import { readFileSync } from 'node:fs';
 export const SUITES = {
   fault: ['fault/'],
   container: ['container/'],
-  browser: ['e2e/cors-page', 'e2e/docs-page', 'load/report-page'],
+  browser: [
+    'client/tab',
+    'client/vectors-page',
+    'e2e/cors-page',
+    'e2e/docs-page',
+    'e2e/spa',
+    'load/report-page',
+  ],
   e2e: [
     'e2e/',
     'cli/',

@@ -36,12 +36,11 @@ test('a command loads no package that it does not need: that would take longer t
   for (const line of ['--help', '--version'])
     t.match(await latchkey([line], refusing('')), { code: 0 }, line);
   t.match(await latchkey(['frobnicate'], refusing('')), { code: 2, stderr: /unknown command\n$/ });
-  const audited = refusing('typebox/');
-  for (const line of ['plan --users 1000', 'doctor', 'keys doctor']) {
-    const { stdout, stderr } = await latchkey(line.split(' '), audited);
+  for (const line of ['plan --users 1000', 'doctor', 'keys doctor', 'user list', 'client create a']) {
+    const { stdout, stderr } = await latchkey(line.split(' '), refusing('typebox/'));
     t.notMatch(stdout + stderr, /loads /, line);
   }
-  t.match(await latchkey(['user', 'list'], audited), { stderr: /loads .*typebox/ }, 'the refusal works');
+  t.match(await latchkey(['user', 'list'], refusing('zod/')), { stderr: /loads .*zod/ }, 'the refusal works');
 });
 
 test('--version says what runs, to people and to programs', async (t) => {

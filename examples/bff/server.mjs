@@ -1,5 +1,6 @@
-// A backend-for-frontend: the browser holds a cookie, and the tokens stay here. See docs/integrating.md,
-// "A backend-for-frontend". The sessions are in memory: several replicas need a store that they share.
+// A backend-for-frontend: the browser holds a cookie, and the tokens stay here. See
+// docs/integrating/browsers-and-apps.md. The sessions are in memory: several replicas need a store that they share.
+// A page without a backend of its own keeps the tokens itself: see examples/spa.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import fastify from 'fastify';

@@ -7,8 +7,8 @@
  * Exit code 1 if a figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds
  * the assumption. Shares are compared with the committed ones (docs/benchmarks.json).
  *
- * Arguments: the parts to run, all by default: hello verify refresh scrypt flood login-times memory
- * bytes.
+ * Arguments: the parts to run, all by default: hello verify refresh credentials scrypt flood
+ * login-times memory bytes.
  *
  * --json             one line of JSON with all figures
  * --save             writes docs/benchmarks.json and the tables of docs/benchmarks.md

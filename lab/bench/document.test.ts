@@ -55,7 +55,15 @@ test('a share below its limit fails the run, and one at the limit passes', (t) =
 });
 
 test('every limit of a share applies to its operation, and the others have none', (t) => {
-  const names = ['static document', 'introspection', 'refresh', 'login', 'JWKS', 'logout'] as const;
+  const names = [
+    'static document',
+    'introspection',
+    'refresh',
+    'client_credentials',
+    'login',
+    'JWKS',
+    'logout',
+  ] as const;
   const { limits } = documentOf(...names.map((name) => operation(name, 'verify', [1])));
   t.strictSame(
     limits.map(({ setting, limit }) => [setting, limit]),
@@ -63,6 +71,7 @@ test('every limit of a share applies to its operation, and the others have none'
       ['BENCH_MIN_STATIC', 0.7],
       ['BENCH_MIN_INTROSPECTION', 0.55],
       ['BENCH_MIN_REFRESH', 0.8],
+      ['BENCH_MIN_CREDENTIALS', 0.7],
       ['BENCH_MIN_LOGIN', 0.95],
     ],
   );

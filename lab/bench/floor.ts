@@ -1,6 +1,7 @@
 /**
  * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the same
  * algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks.
+ * `POST /credentials` parses a form, hashes a client's secret and signs a token, without Redis.
  * `GET /hello` is a static document, and `GET /scrypt` one password hash. The service is measured as a share of it
  * (docs/benchmarks.md).
  *
@@ -9,7 +10,8 @@
 import { createSigner, createVerifier } from 'fast-jwt';
 import fastify, { type FastifyRequest, type FastifySchema } from 'fastify';
 import { Redis } from 'ioredis';
-import { generateKeyPairSync, randomBytes, scrypt } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { parse } from 'node:querystring';
 import { promisify } from 'node:util';
 
 interface FloorClaims {
@@ -18,6 +20,8 @@ interface FloorClaims {
   gen: number;
 }
 
+/** Of every client (operations.ts). */
+const BARE_SECRET = 'secret';
 const SECONDS_IN_REDIS = 3600;
 const ISSUER = 'https://floor.example';
 
@@ -35,6 +39,10 @@ const { privateKey, publicKey } = generateKeyPairSync('ec', {
 const secret = randomBytes(32);
 const lifetime = { iss: ISSUER, expiresIn: SECONDS_IN_REDIS * 1000 };
 const signAccess = createSigner<FloorClaims>({ algorithm: 'ES256', key: privateKey, ...lifetime });
+const signService = createSigner<Record<'sub' | 'aud' | 'jti', string>>({
+  ...{ algorithm: 'ES256', key: privateKey },
+  ...lifetime,
+});
 const signRefresh = createSigner<FloorClaims>({ algorithm: 'HS256', key: secret, ...lifetime });
 const checks = { allowedIss: ISSUER };
 const readAccess = createVerifier({ algorithms: ['ES256'], key: publicKey, cache: 10_000, ...checks });
@@ -81,6 +89,21 @@ app.get('/refresh', { schema: answering('access_token', 'refresh_token') }, asyn
   return isReplaced === 1 ? pairOf({ sub, sid, gen: gen + 1 }) : reply.code(401).send({});
 });
 
+const FORM = 'application/x-www-form-urlencoded';
+app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => {
+  done(null, parse(body as string));
+});
+const secretHash = hashOf(BARE_SECRET);
+
+app.post('/credentials', { schema: answering('access_token', 'token_type') }, (request, reply) => {
+  const [id = '', given = ''] = Buffer.from(basicOf(request), 'base64').toString().split(':');
+  const { grant_type, audience } = request.body as Record<string, string | undefined>;
+  const isGood = timingSafeEqual(hashOf(given), secretHash) && grant_type === 'client_credentials';
+  if (!isGood || audience === undefined) return reply.code(401).send({});
+  const claims = { sub: id, aud: audience, jti: randomBytes(16).toString('base64url') };
+  return reply.send({ access_token: signService(claims), token_type: 'Bearer' });
+});
+
 const hash = promisify<string, Buffer, number, object, Buffer>(scrypt);
 const cost = { N: 2 ** Number(env.SCRYPT_LOG_N), r: Number(env.SCRYPT_R), p: Number(env.SCRYPT_P) };
 
@@ -112,6 +135,14 @@ function pairOf(claims: FloorClaims) {
 
 function tokenOf({ headers }: FastifyRequest): string {
   return headers.authorization?.slice('Bearer '.length) ?? '';
+}
+
+function basicOf({ headers }: FastifyRequest): string {
+  return headers.authorization?.slice('Basic '.length) ?? '';
+}
+
+function hashOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }
 
 /** A schema makes Fastify write JSON faster. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { anAccount } from '../../test/support/client.ts';
-import { basic } from '../../test/support/service-client.ts';
+import { basic, type TestClient } from '../../test/support/service-client.ts';
 import { sql } from '../../test/support/sql.ts';
 import type { Caller } from '../../test/support/generator/load.ts';
 import {
@@ -15,7 +15,7 @@ import type { LimitName } from './settings.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
 /** What a bare server does. */
-export type Yardstick = 'hello' | 'verify' | 'refresh' | 'scrypt';
+export type Yardstick = 'hello' | 'verify' | 'refresh' | 'credentials' | 'scrypt';
 
 /** What the service does, what the floor does that comes nearest, and which share it has to reach. */
 export const OPERATIONS = {
@@ -27,17 +27,22 @@ export const OPERATIONS = {
   'GET /api/user': { yardstick: 'verify' },
   refresh: { yardstick: 'refresh', minimum: 'BENCH_MIN_REFRESH' },
   logout: { yardstick: 'refresh' },
+  client_credentials: { yardstick: 'credentials', minimum: 'BENCH_MIN_CREDENTIALS' },
   login: { yardstick: 'scrypt', minimum: 'BENCH_MIN_LOGIN' },
   signup: { yardstick: 'scrypt' },
 } as const satisfies Record<string, { yardstick: Yardstick; minimum?: LimitName }>;
 
 export type Operation = keyof typeof OPERATIONS;
 
-export const YARDSTICKS = ['hello', 'verify', 'refresh', 'scrypt'] as const;
+export const YARDSTICKS = ['hello', 'verify', 'refresh', 'credentials', 'scrypt'] as const;
 
 export function operationsOf(yardstick: Yardstick): Operation[] {
   return (Object.keys(OPERATIONS) as Operation[]).filter((name) => OPERATIONS[name].yardstick === yardstick);
 }
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+/** The floor knows only this secret. */
+const BARE_CLIENT = { clientId: 'bench', secret: 'secret' };
 
 export const CONNECTIONS = 64;
 /** Tokens that the load verifies in turn: more than connections, few enough for every cache. */
@@ -80,8 +85,9 @@ export function bareOpenWorkload(yardstick: Yardstick, tokens: BareTokens): Open
   return { requests: own.map((token) => requestText('GET /refresh', { token })), chained: true };
 }
 
-function bareRequests(yardstick: 'hello' | 'verify', { access }: BareTokens): string[] {
+function bareRequests(yardstick: 'hello' | 'verify' | 'credentials', { access }: BareTokens): string[] {
   if (yardstick === 'hello') return [requestText('GET /hello')];
+  if (yardstick === 'credentials') return [credentialsRequest('POST /credentials', BARE_CLIENT)];
   return access.slice(0, VERIFIED).map((token) => requestText('GET /verify', { token }));
 }
 
@@ -125,6 +131,8 @@ async function repeatable(
       return (await world.createLongLivedMany(await world.sessions(VERIFIED))).map(verifyRequest);
     case 'introspection':
       return introspections(world);
+    case 'client_credentials':
+      return [await credentials(world)];
     case 'GET /api/user':
       return (await accessTokens(world)).map((token) => requestText('GET /api/user', { token }));
   }
@@ -171,10 +179,22 @@ async function accessTokens(world: World): Promise<string[]> {
 
 async function introspections(world: World): Promise<string[]> {
   const client = await world.registerClient();
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded', ...basic(client) };
+  const headers = { ...FORM, ...basic(client) };
   return (await accessTokens(world)).map((token) =>
     requestText('POST /api/auth/introspect', { headers, body: `token=${token}` }),
   );
+}
+
+/** A client and an audience of its own for each part of the run. */
+async function credentials(world: World): Promise<string> {
+  const audience = `bench-${randomBytes(4).toString('hex')}`;
+  const client = await world.registerClient([`call:${audience}`], audience);
+  return credentialsRequest('POST /api/auth/token', client, audience);
+}
+
+function credentialsRequest(operation: string, client: TestClient, audience = 'bench'): string {
+  const headers = { ...FORM, ...basic(client) };
+  return requestText(operation, { headers, body: `grant_type=client_credentials&audience=${audience}` });
 }
 
 /** Logins with the right password, of accounts with a production's hash. */

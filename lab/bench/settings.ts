@@ -26,6 +26,7 @@ const LIMITS = {
   BENCH_MIN_VERIFY: 0.75,
   BENCH_MIN_REFRESH: 0.8,
   BENCH_MIN_INTROSPECTION: 0.55,
+  BENCH_MIN_CREDENTIALS: 0.7,
   BENCH_MIN_STATIC: 0.7,
   BENCH_MIN_LOGIN: 0.95,
   /** The power to find a difference of 5% between failed logins. */

@@ -140,7 +140,11 @@ export function doubtsOf({ speed, flood, logins, memory }: BenchDocument): strin
       if (generatorCpu > SATURATED)
         doubts.push(`${server}, ${name}: the load generator was the bottleneck, so the service looks better`);
       // Hashes run on other threads, and PostgreSQL's time is not the server's.
-      if (['hello', 'verify', 'refresh'].includes(name) && serverCpu > 0 && serverCpu < STARVED)
+      if (
+        ['hello', 'verify', 'refresh', 'credentials'].includes(name) &&
+        serverCpu > 0 &&
+        serverCpu < STARVED
+      )
         doubts.push(
           `${server}, ${name}: the server got ${serverCpu.toFixed(2)} of a core: the machine was busy`,
         );

@@ -6,6 +6,7 @@ import type { Test } from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { compose } from '../../src/composition/compose.ts';
 import { loadConfig, NO_HASHES, type Environment } from '../../src/config/config.ts';
+import type { Right } from '../../src/domain/rights.ts';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
 import { createLongLived, signUp, type Pair, type Target } from '../../test/support/client.ts';
 import { testDatabase } from '../../test/support/postgres.ts';
@@ -44,8 +45,8 @@ export interface World {
   sessions(count: number): Promise<Pair[]>;
   /** Creates long-lived tokens, one in each of these sessions. */
   createLongLivedMany(sessions: readonly Pair[]): Promise<string[]>;
-  /** Registers a service that may introspect. */
-  registerClient(): Promise<TestClient>;
+  /** Registers a service. @param rights by default it may introspect. */
+  registerClient(rights?: readonly Right[], audience?: string): Promise<TestClient>;
   close(): Promise<void>;
 }
 
@@ -95,7 +96,8 @@ export async function makeWorld(changes: Record<string, string> = {}): Promise<W
             tokens.push((await createLongLived(app, access_token)).longlived_token);
           return tokens;
         }),
-      registerClient: () => aServiceClient(env.DATABASE_URL, `bench-${randomBytes(4).toString('hex')}`),
+      registerClient: (rights, audience) =>
+        aServiceClient(env.DATABASE_URL, `bench-${randomBytes(4).toString('hex')}`, rights, audience),
       close,
     };
   } catch (error) {

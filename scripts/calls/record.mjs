@@ -1,13 +1,13 @@
 // `node --import=…/record.mjs` with TEST_COVERAGE=FOLDER: writes to the folder which functions of dist/src and of
-// dist/packages/verifier/src this process, or a thread of it, called, when it exits. NODE_V8_COVERAGE would write every package as well, some megabytes for each of a thousand
-// processes.
+// dist/packages/*/src this process, or a thread of it, called, when it exits. NODE_V8_COVERAGE would write every package as
+// well, some megabytes for each of a thousand processes.
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { threadId } from 'node:worker_threads';
 
-const SOURCES = /^file:.*\/dist\/(?=(?:src|packages\/verifier\/src)\/)/;
+const SOURCES = /^file:.*\/dist\/(?=(?:src|packages\/[^/]+\/src)\/)/;
 
 const session = new Session();
 session.connect();

@@ -25,7 +25,13 @@ for (const line of lines.filter((line) => !isOwn(line))) {
   else define(line);
 }
 
-const files = ['src', 'packages/verifier/src']
+const files = [
+  'src',
+  'packages/agent/src',
+  'packages/client/src',
+  'packages/load/src',
+  'packages/verifier/src',
+]
   .filter((sources) => existsSync(join(build, sources)))
   .flatMap((sources) =>
     readdirSync(join(build, sources), { recursive: true }).map((name) => `${sources}/${name}`),

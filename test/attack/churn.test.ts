@@ -80,7 +80,7 @@ const OPERATIONS: Operation[] = [
     ...{
       name: 'create and delete a long-lived token',
       succeeds: 100,
-      bytes: [165, 0],
+      bytes: [185, 0],
       events: [2, 0],
       rows: 1,
     },
@@ -97,7 +97,7 @@ const OPERATIONS: Operation[] = [
     ...{
       name: 'the same with ten accounts of a network',
       succeeds: 100,
-      bytes: [380, 0],
+      bytes: [400, 0],
       events: [2, 0],
       rows: 1,
     },
@@ -161,7 +161,7 @@ const OPERATIONS: Operation[] = [
         redeem(target, `reset-${i}`, 'an analytical engine', elsewhere()),
   },
   {
-    ...{ name: 'sign up', succeeds: TIMES, bytes: [680, 0], events: [1, 0], rows: 3 },
+    ...{ name: 'sign up', succeeds: TIMES, bytes: [790, 0], events: [1, 0], rows: 3 },
     once:
       ({ target }) =>
       () =>
@@ -190,12 +190,12 @@ const OPERATIONS: Operation[] = [
           audience: 'orders',
         };
         const headers = { authorization: `Bearer ${token}` };
-        const exchanged = await postForm(target, '/api/auth/exchange', null, form, headers);
+        const exchanged = await postForm(target, '/api/auth/token', null, form, headers);
         return exchanged.statusCode === 200 ? verify(target, token) : exchanged;
       },
   },
   {
-    ...{ name: 'log in and out', succeeds: TIMES, bytes: [380, 0], events: [2, 0], rows: 2 },
+    ...{ name: 'log in and out', succeeds: TIMES, bytes: [395, 0], events: [2, 0], rows: 2 },
     once:
       ({ target, account: { username, password } }) =>
       async () => {
@@ -336,9 +336,10 @@ async function assertNotes(
   };
   t.equal(await presented(), 1);
   target.composition.start();
-  await fill(redis, 0.9 * MEMORY);
-  await until(async () => (await call(target, 'POST /api/auth', { payload: login })).statusCode === 503);
-  t.equal(await presented(), 0);
+  await fill(redis, 0.95 * MEMORY);
+  // Each replica looks at the memory now and then.
+  await until(async () => (await presented()) === 0);
+  t.equal((await call(target, 'POST /api/auth', { payload: login })).statusCode, 503);
 }
 
 async function repeat(

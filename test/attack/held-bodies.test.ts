@@ -6,7 +6,7 @@ import { RIGHTS } from '../../src/domain/rights.ts';
 import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { audienceClients, exchangeForm } from '../support/audiences.ts';
-import { call } from '../support/client.ts';
+import { bearer, call } from '../support/client.ts';
 import {
   aShiftedClock,
   aVictim,
@@ -20,6 +20,7 @@ import {
 import { answersIn } from '../support/raw.ts';
 import { routesOf } from '../support/routes.ts';
 import { aServiceClient, basic, withRegistry } from '../support/service-client.ts';
+import { serviceToken } from '../support/service-tokens.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -33,6 +34,9 @@ interface Attack {
   line: (victim: Victim) => string;
   body: object;
 }
+
+/** By default. */
+const ISSUER = 'http://localhost:3000';
 
 /** Every route on which a token's owner changes something. The guard below fails if a route is missing here. */
 const CHANGES: Record<string, Attack> = {
@@ -59,7 +63,7 @@ const OTHERS = [
   'POST /api/auth',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
-  ...['POST /api/auth/introspect', 'POST /api/auth/revoke', 'POST /api/auth/exchange'],
+  ...['POST /api/auth/introspect', 'POST /api/auth/revoke', 'POST /api/auth/token'],
   ...['POST /api/users', 'PATCH /api/users/:id', 'DELETE /api/users/:id'],
   ...['DELETE /api/users/:id/tokens', 'POST /api/users/:id/password-reset'],
 ];
@@ -120,7 +124,7 @@ onEachStore(
         const subject = victim.caller.access_token;
         const authorization = by ? basic(by).authorization : `Bearer ${subject}`;
         const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
-        const hold = () => holdRaw(target, 'POST /api/auth/exchange', authorization, form);
+        const hold = () => holdRaw(target, 'POST /api/auth/token', authorization, form);
         t.equal((await (await hold()).send()).status, 200);
         const held = await hold();
         await end(target, victim, clock);
@@ -138,43 +142,44 @@ test('a service that loses its right while it holds its body back gets no token'
   const { gateway } = await audienceClients(target.databaseUrl);
   const subject = (await aVictim(target)).caller.access_token;
   const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
-  const held = await holdRaw(target, 'POST /api/auth/exchange', basic(gateway).authorization, form);
+  const held = await holdRaw(target, 'POST /api/auth/token', basic(gateway).authorization, form);
   await withRegistry(target.databaseUrl, (registry) => registry.allow('gateway', ['introspect']));
   // An unknown secret makes the directory load again.
   await call(target, 'POST /api/auth/introspect', { headers: basic({ ...gateway, secret: 'lks_unknown' }) });
   t.equal((await held.send()).status, 403);
 });
 
-test('a service that is deleted while it holds its body back ends no token', async (t) => {
-  const { target } = await listening(t, {});
-  const victim = await aVictim(target);
-  const service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
-  const form = new URLSearchParams({ token: victim.caller.access_token }).toString();
-  for (const [line, deleted] of [
-    ['POST /api/auth/introspect', false],
-    ['POST /api/auth/revoke', true],
-    ['POST /api/auth/introspect', true],
-    [`DELETE /api/users/${victim.userId}/tokens`, true],
-    [`DELETE /api/users/${victim.userId}`, true],
-  ] as const) {
-    const body = line.startsWith('POST') ? form : '{}';
-    const type = line.startsWith('POST') ? FORM : 'application/json';
-    const held = await holdRaw(target, line, basic(service).authorization, body, type);
-    if (deleted) {
-      await withRegistry(target.databaseUrl, (registry) => registry.remove('billing'));
-      // An unknown secret makes the directory load again.
-      await call(target, 'POST /api/auth/introspect', {
-        headers: basic({ ...service, secret: 'lks_unknown' }),
-      });
+for (const kind of ['secret', 'service token'] as const) {
+  test(`a service that is deleted while it holds its body back ends no token, by its ${kind}`, async (t) => {
+    const { target } = await listening(t, {});
+    const victim = await aVictim(target);
+    let service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
+    const form = new URLSearchParams({ token: victim.caller.access_token }).toString();
+    for (const [line, deleted] of [
+      ['POST /api/auth/introspect', false],
+      ['POST /api/auth/revoke', true],
+      ['POST /api/auth/introspect', true],
+      [`DELETE /api/users/${victim.userId}/tokens`, true],
+      [`DELETE /api/users/${victim.userId}`, true],
+    ] as const) {
+      const body = line.startsWith('POST') ? form : '{}';
+      const type = line.startsWith('POST') ? FORM : 'application/json';
+      const { authorization } =
+        kind === 'secret' ? basic(service) : bearer(await serviceToken(target, service, ISSUER));
+      const held = await holdRaw(target, line, authorization, body, type);
+      if (deleted) {
+        await withRegistry(target.databaseUrl, (registry) => registry.remove('billing'));
+        // An unknown secret makes the directory load again.
+        await call(target, 'POST /api/auth/introspect', {
+          headers: basic({ ...service, secret: 'lks_unknown' }),
+        });
+      }
+      t.equal((await held.send()).status, deleted ? 401 : 200, line);
+      if (deleted) service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
     }
-    t.equal((await held.send()).status, deleted ? 401 : 200, line);
-    if (deleted)
-      await aServiceClient(target.databaseUrl, 'billing', RIGHTS).then((next) =>
-        Object.assign(service, next),
-      );
-  }
-  t.equal((await liveTokens(target, victim)).includes(victim.callerId), true);
-});
+    t.equal((await liveTokens(target, victim)).includes(victim.callerId), true);
+  });
+}
 
 async function listening(t: Test, env: Environment) {
   const clock = aShiftedClock();

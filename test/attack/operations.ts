@@ -31,10 +31,19 @@ export function attackedOperations(id = 1): Attacked[] {
         path: path.replace(/\{\w+\}/g, String(id)),
         schemes: security.flatMap((each) => Object.keys(each)),
         contentType,
-        body: media ? (exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
+        body: media ? withoutAssertion(exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
       };
     }),
   );
+}
+
+/** An attack brings credentials of its own, and a request authenticates in one way only. */
+function withoutAssertion({
+  client_assertion: _,
+  client_assertion_type: __,
+  ...body
+}: Record<string, unknown>) {
+  return body;
 }
 
 function resolved(schema: JsonSchema): JsonObject {

@@ -28,8 +28,12 @@ test('.ci/run installs exactly the tools that suites start, and the Python modul
     const [, entries = ''] = new RegExp(`^${list}=\\(\\n([^)]+)\\)`, 'm').exec(script) ?? [];
     return entries.trim().split(/\s+/).sort();
   };
-  const tools = Object.entries(TOOLS).map(([name, tool]) => `${name}=${tool.package}`);
+  const tools = Object.entries(TOOLS).flatMap(([name, tool]) =>
+    'package' in tool ? [`${name}=${tool.package}`] : [],
+  );
   t.strictSame(installed('TOOLS'), tools.sort());
+  for (const [name, tool] of Object.entries(TOOLS))
+    if ('npm' in tool) t.match(script, new RegExp(`${tool.npm}@[^]+ ${name}/${name}\\b`), name);
   const modules = Object.entries(PYTHON_MODULES).map(([name, debian]) => `${name}=${debian}`);
   t.strictSame(installed('MODULES'), modules.sort());
   t.end();

@@ -61,6 +61,7 @@ const BAD: Record<string, string[]> = {
   ISSUER: ['x', 'ftp://x', 'https://x/?a=1', 'https://x/#b'],
   ACCESS_TOKEN_TTL: ['0', '15m'],
   REFRESH_TOKEN_TTL: ['0'],
+  SERVICE_TOKEN_TTL: ['59', '3601'],
   SESSION_MAX_AGE: ['-1'],
   REFRESH_RETRY_WINDOW: ['-1', '1.5'],
   SIGNUP_ENABLED: ['yes', '1', 'TRUE'],
@@ -97,6 +98,15 @@ test('a bad value is reported by the name of its variable, and not repeated', (t
       if (value.length > 4 && name.endsWith('URL')) t.notOk(problems[0]?.includes(value));
     }
   }
+  t.end();
+});
+
+test('AUDIENCE may not equal ISSUER, also by its default', (t) => {
+  for (const env of [
+    { ISSUER: 'https://auth.example', AUDIENCE: 'https://auth.example' },
+    { AUDIENCE: loadConfig({}, GIB).ISSUER },
+  ])
+    t.match(problemsOf(env), [/^AUDIENCE must not equal ISSUER/]);
   t.end();
 });
 

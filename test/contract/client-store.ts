@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { TwoSecretsError } from '../../src/domain/clients/service-client.ts';
+import { MAX_TRUSTS, TrustRefusedError, TwoSecretsError } from '../../src/domain/clients/service-client.ts';
 import type { ClientStore } from '../../src/domain/clients/ports.ts';
 
 const CREATED = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
@@ -9,8 +9,9 @@ const aClient = (name: string, byte = 1) => ({
   name,
   secretHash: hash(byte),
   createdAt: CREATED,
-  rights: ['introspect', 'users.read'] as const,
+  rights: ['introspect', 'users.read', 'call:orders'] as const,
   audience: null,
+  roles: ['billing:read'],
 });
 
 /** The contract of every store of registered services. */
@@ -94,6 +95,72 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.same((await store.allow('a', []))?.rights, []);
   });
 
+  void holds(
+    'changes the roles, ends the tokens, disables and enables, each for one client',
+    async (t, store) => {
+      for (const name of ['a', 'b']) await store.add(aClient(name));
+      const now = async () => {
+        const [{ roles, version, disabledAt } = stored('none'), other = null] = await store.list();
+        t.same(plain(other), plain(stored('b')));
+        return { roles, version, disabledAt };
+      };
+      t.match(await store.setRoles('a', ['x', 'y']), { roles: ['x', 'y'], version: 1 });
+      t.match(await store.endTokens('a'), { version: 2, disabledAt: null });
+      t.match(await store.disable('a', CREATED), { version: 3, disabledAt: CREATED });
+      t.match(
+        await store.disable('a', CREATED + 5),
+        { version: 3, disabledAt: CREATED },
+        'a repeat changes nothing',
+      );
+      t.strictSame(await now(), { roles: ['x', 'y'], version: 3, disabledAt: CREATED });
+      t.match(await store.enable('a'), { version: 3, disabledAt: null });
+      t.strictSame(await now(), { roles: ['x', 'y'], version: 3, disabledAt: null });
+    },
+  );
+
+  void holds('a pair of issuer and subject opens one client, of at most 16', async (t, store) => {
+    for (const name of ['a', 'b']) await store.add(aClient(name));
+    const pair = (subject: string, issuer = 'https://issuer.example') => ({ issuer, subject });
+    for (let i = 0; i < 2; i++) t.match(await store.trust('a', pair('s'), null), { trusts: [pair('s')] });
+    await t.rejects(store.trust('b', pair('s'), null), new TrustRefusedError('taken'));
+    t.match(await store.trust('b', pair('s', 'https://other.example'), null), { trusts: { length: 1 } });
+    for (let i = 1; i < MAX_TRUSTS; i++) await store.trust('a', pair(String(i)), null);
+    await t.rejects(store.trust('a', pair('more'), null), new TrustRefusedError('full'));
+    t.match(
+      await store.trust('a', pair('s'), null),
+      { trusts: { length: MAX_TRUSTS } },
+      'a repeat is none more',
+    );
+    t.match(await store.untrust('b', pair('s')), { trusts: { length: 1 } }, 'that of another client stays');
+    t.match(await store.untrust('a', pair('s')), { trusts: { length: MAX_TRUSTS - 1 } });
+    t.match(await store.trust('b', pair('s'), null), { trusts: { length: 2 } });
+    t.equal(await store.trust('none', pair('t'), null), null);
+    t.equal(await store.untrust('none', pair('t')), null);
+  });
+
+  void holds('keeps an issuer’s keys while a client trusts it', async (t, store) => {
+    for (const name of ['a', 'b']) await store.add(aClient(name));
+    const trust = { issuer: 'https://issuer.example', subject: 's' };
+    const issuers = async () => Object.fromEntries(await store.issuers());
+    const jwks = (kid: string) => ({ keys: [{ kty: 'OKP', kid }] });
+    t.strictSame(await issuers(), {});
+    await store.trust('a', trust, null);
+    t.strictSame(await issuers(), { [trust.issuer]: null });
+    await store.trust('a', trust, jwks('1'));
+    await store.trust('b', { ...trust, subject: 't' }, jwks('2'));
+    await store.trust('a', trust, null);
+    t.strictSame(await issuers(), { [trust.issuer]: jwks('2') }, 'the last ones, for every client');
+    await store.untrust('a', trust);
+    t.strictSame(await issuers(), { [trust.issuer]: jwks('2') });
+    await store.remove('b');
+    await store.trust('a', trust, null);
+    t.strictSame(await issuers(), { [trust.issuer]: null }, 'none wait for the next client');
+    await store.trust('a', trust, jwks('3'));
+    await store.untrust('a', trust);
+    await store.trust('a', trust, null);
+    t.strictSame(await issuers(), { [trust.issuer]: null }, 'nor after the last trust');
+  });
+
   void holds('a removed client is gone, and its name is free', async (t, store) => {
     await store.add(aClient('a'));
     t.equal(await store.remove('a'), true);
@@ -106,13 +173,18 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.equal(await store.rotate('a', hash(2), { at: CREATED, again: false }), null);
     t.equal(await store.finishRotation('a'), null);
     t.equal(await store.allow('a', ['revoke']), null);
+    t.equal(await store.setRoles('a', []), null);
+    t.equal(await store.endTokens('a'), null);
+    t.equal(await store.disable('a', CREATED), null);
+    t.equal(await store.enable('a'), null);
   });
 }
 
 type Client = Awaited<ReturnType<ClientStore['list']>>[number];
 
 function stored(name: string): Client {
-  return { ...aClient(name), previousHash: null, rotatedAt: null };
+  const never = { previousHash: null, rotatedAt: null, disabledAt: null };
+  return { ...aClient(name), ...never, version: 1, trusts: [] };
 }
 
 /** Decodes bytes as text. */

@@ -79,19 +79,34 @@ export function revocationFeedContract(
   });
 
   contract('names each version of a user once within two minutes', async (t, { feed, other, pass }) => {
-    await feed.publishChanged([{ id: 7, version: 1 }, { id: 8, version: 1 }, { id: 9 }]);
-    await other.publishChanged([
-      { id: 7, version: 1 },
-      { id: 7, version: 2 },
-    ]);
+    const changed = (id: number, version?: number) => ({
+      user: { id, ...(version && { version }) },
+      status: null,
+    });
+    await feed.publishChanges([changed(7, 1), changed(8, 1), changed(9)]);
+    await other.publishChanges([changed(7, 1), changed(7, 2)]);
     await feed.publish([key(2)]);
-    await feed.publishChanged([]);
-    t.strictSame(await published(other), ['7@1', '8@1', '9@0', '7@2', '7/2']);
+    await feed.publishChanges([]);
+    const told = ['changed 7@1', 'changed 8@1', 'changed 9@0', 'changed 7@2', '7/2'];
+    t.strictSame(await published(other), told);
     const { events } = await feed.read(3, 1);
     t.strictSame(events, [{ seq: 4, type: 'user_changed', userId: 7, version: 2 }]);
     await pass(130);
-    await other.publishChanged([{ id: 7, version: 2 }]);
-    t.strictSame(await published(feed), ['7@1', '8@1', '9@0', '7@2', '7/2', '7@2']);
+    await other.publishChanges([changed(7, 2)]);
+    t.strictSame(await published(feed), [...told, 'changed 7@2']);
+  });
+
+  contract('tells a new status beside the change, each once', async (t, { feed, other }) => {
+    const user = { id: 7, version: 3 };
+    await feed.publishChanges([{ user, status: null }]);
+    for (const status of ['created', 'disabled', 'enabled', 'deleted'] as const)
+      await other.publishChanges([{ user: { id: 8, version: 3 }, status }]);
+    for (let i = 0; i < 2; i++) await other.publishChanges([{ user, status: 'disabled' }]);
+    t.strictSame(await published(feed), [
+      'changed 7@3',
+      ...['created 8@3', 'changed 8@3', 'disabled 8@3', 'enabled 8@3', 'deleted 8@3'],
+      'disabled 7@3',
+    ]);
   });
 
   contract('publishes a theft again once it is recorded', async (t, { feed }) => {

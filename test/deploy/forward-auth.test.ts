@@ -24,6 +24,7 @@ const NAMES = [
   'X-Auth-Session',
   'X-Auth-Token-Type',
   'X-Auth-Roles',
+  'X-Auth-Client',
 ] as const;
 /** Characters that a header's name may contain besides letters, digits and dashes (RFC 9110, section 5.6.2). */
 const ODD = Array.from("!#$%&'*+.^_`|~");
@@ -140,7 +141,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
   t.beforeEach(() => {
     seen.length = 0;
   });
-  const identity = [String(user.id), user.username, String(claimsOf(token).sid), 'access', ''];
+  const identity = [String(user.id), user.username, String(claimsOf(token).sid), 'access', '', ''];
   const started: { proxy: Proxy; url: string }[] = [];
 
   for (const proxy of PROXIES) {
@@ -294,7 +295,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
 test('forward-auth for one audience', async (t) => {
   const DATABASE_URL = (await testDatabase(t)).url;
   await aServiceClient(DATABASE_URL, 'orders', [], 'orders');
-  const gateway = await aServiceClient(DATABASE_URL, 'gateway', ['exchange']);
+  const gateway = await aServiceClient(DATABASE_URL, 'gateway', ['exchange', 'call:orders']);
   const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
   await ready(service);
   opsPort = new URL(service.opsUrl).port;
@@ -304,13 +305,16 @@ test('forward-auth for one audience', async (t) => {
     'http://app:8081': await startApplication(t, seen),
   };
   const { user, access_token: subject } = await signUpOver(service.url, anAccount());
-  const exchanged = async (subject: string, headers: Record<string, string>) => {
-    const body = new URLSearchParams(exchangeForm(subject, 'orders'));
-    const response = await fetch(`${service.url}/api/auth/exchange`, { method: 'POST', headers, body });
+  const issued = async (form: Record<string, string>, headers: Record<string, string>) => {
+    const body = new URLSearchParams(form);
+    const response = await fetch(`${service.url}/api/auth/token`, { method: 'POST', headers, body });
     return ((await response.json()) as { access_token: string }).access_token;
   };
+  const exchanged = (subject: string, headers: Record<string, string>) =>
+    issued(exchangeForm(subject, 'orders'), headers);
   const token = await exchanged(subject, bearer(subject));
-  const identity = [String(user.id), user.username, String(claimsOf(subject).sid), 'access', ''];
+  const ofGateway = await issued({ grant_type: 'client_credentials', audience: 'orders' }, basic(gateway));
+  const identity = [String(user.id), user.username, String(claimsOf(subject).sid), 'access', '', ''];
   // A client may try to choose the audience itself.
   const targets = ['/', '/items/7?page=2', '/items?audience=orders', '/?audience=latchkey', '/?audience='];
 
@@ -334,10 +338,22 @@ test('forward-auth for one audience', async (t) => {
             isIdentity(t, seen[0], identity, title);
           }
 
+      for (const [how, lines] of Object.entries({ not: [], ...FORGED })) {
+        seen.length = 0;
+        const title = `a service, forged ${how}`;
+        const asGateway = [`Authorization: Bearer ${ofGateway}`, ...lines];
+        t.equal(await status(plain.url, 'GET /', asGateway), '401', title);
+        t.equal(seen.length, 0);
+        t.equal(await status(ofAudience.url, 'GET /', asGateway), '201', title);
+        isIdentity(t, seen[0], ['', '', '', 'service', '', gateway.clientId], title);
+      }
+
       const opened = await signUpOver(service.url);
       const ofService = await exchanged(opened.access_token, basic(gateway));
       const asked = () => status(ofAudience.url, 'GET /', [`Authorization: Bearer ${ofService}`]);
+      seen.length = 0;
       t.equal(await asked(), '201', 'a service asked for the token');
+      t.match(seen[0]?.headers, { 'x-auth-user': String(opened.user.id), 'x-auth-client': gateway.clientId });
       const refreshed = await refreshOver(service.url, opened.refresh_token);
       t.equal(refreshed.status, 200);
       const { access_token: newer } = (await refreshed.json()) as { access_token: string };
@@ -366,10 +382,10 @@ test('forward-auth for one audience', async (t) => {
   );
 });
 
-test('the roles in the answer of verify reach the application, and no others', async (t) => {
+test('roles and client in the answer of verify reach the application, and no others', async (t) => {
   let answered: string | null = null;
   const verify = createServer((_request, response) => {
-    const values = ['7', 'ada', '11', 'access', answered];
+    const values = ['7', 'ada', '11', 'access', answered, answered];
     NAMES.forEach((name, i) => {
       const value = values[i];
       if (typeof value === 'string') response.setHeader(name, value);
@@ -392,9 +408,11 @@ test('the roles in the answer of verify reach the application, and no others', a
           seen.length = 0;
           const title = `${roles ?? 'no header'}, forged ${how}`;
           t.equal(await status(url, 'GET /orders', lines), '201', title);
-          // Caddy 2.6 then passes the name of a placeholder on, which is no role.
-          if (roles === null) t.notMatch(seen[0]?.headers['x-auth-roles'] ?? '', /^[a-z0-9:_,-]+$/, title);
-          else isIdentity(t, seen[0], ['7', 'ada', '11', 'access', roles], title);
+          // Caddy 2.6 then passes the name of a placeholder on, which is no role and no client.
+          if (roles !== null) isIdentity(t, seen[0], ['7', 'ada', '11', 'access', roles, roles], title);
+          else
+            for (const name of ['x-auth-roles', 'x-auth-client'])
+              t.notMatch(seen[0]?.headers[name] ?? '', /^[a-z0-9:_,-]+$/, title);
         }
       }
     });

@@ -18,6 +18,7 @@ const AUTH_HEADERS = [
   'x-auth-session',
   'x-auth-token-type',
   'x-auth-roles',
+  'x-auth-client',
 ] as const;
 
 test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, async (t) => {

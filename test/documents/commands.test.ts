@@ -46,14 +46,22 @@ test(
     t.equal(answersIn(session).length, 5);
     t.match(session, /^x-auth-token-type: access\r?$/im);
 
-    const orders = printed.get('docs/integrating.md A service in Node') ?? '';
+    const orders = printed.get('docs/integrating/node.md Step by step') ?? '';
     t.match(orders, /\{"orders":\[\],"of":\d+\}/, 'the Express app accepts a good token');
     t.match(orders, /^401$/m, 'the Express app refuses it after the logout');
-    t.match(answersIn(printed.get('docs/integrating.md Introspection and revocation') ?? ''), [
+    const ofServices = printed.get('docs/api.md Service tokens') ?? '';
+    t.match(ofServices, /^HTTP\/1\.1 200 [^]*^x-auth-token-type: service[^]*^HTTP\/1\.1 401 /m);
+    const asked = printed.get('docs/integrating/any-language.md The agent') ?? '';
+    t.match(
+      asked,
+      /^HTTP\/1\.1 200 OK[^]*^x-auth-user: \d+[^]*^HTTP\/1\.1 401 /m,
+      'the agent refuses it too',
+    );
+    t.match(answersIn(printed.get('docs/integrating/any-language.md Introspection') ?? ''), [
       { active: true, token_use: 'access', username: /^cyd-/ },
       { active: false },
     ]);
-    t.match(printed.get('docs/integrating.md The revocation feed'), /^event: snapshot$/m);
+    t.match(printed.get('docs/integrating/feed.md Read it'), /^event: snapshot$/m);
     t.match(printed.get('docs/keys.md Change the signing key'), /published|unseen/);
     t.match(printed.get('docs/operating.md Doctor'), /^ok/m);
     t.match(printed.get('docs/operating.md Regular work'), /^purged \d+ records$/m);

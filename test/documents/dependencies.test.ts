@@ -20,6 +20,8 @@ const ALLOWED = [
 const SECTIONS = {
   'In the image': ['package.json', 'dependencies'],
   'In `@latchkey/verifier`': ['packages/verifier/package.json', 'dependencies'],
+  'In `@latchkey/agent`': ['packages/agent/package.json', 'dependencies'],
+  'In `@latchkey/load`': ['packages/load/package.json', 'dependencies'],
   Optional: ['package.json', 'optionalDependencies'],
   'For development and tests': ['package.json', 'devDependencies'],
 } as const;

@@ -51,7 +51,7 @@ async function filter(t: Test, { page, complaints }: Watched): Promise<void> {
   const all = await shown.count();
   for (const [text, operations] of [
     ['/api/users', 8],
-    ['discovery', 2],
+    ['discovery', 3],
     ['nothing like it', 0],
     ['', all],
   ] as const) {

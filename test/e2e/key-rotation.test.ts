@@ -60,7 +60,9 @@ async function apache(t: Test, issuer: string): Promise<Verifier> {
   const options = 'verify.exp=required&verify.iat=skip';
   const server = await startApache(
     t,
-    `OAuth2TokenVerify jwks_uri ${issuer}/.well-known/jwks.json ${options}`,
+    `AuthType oauth2
+     OAuth2TokenVerify jwks_uri ${issuer}/.well-known/jwks.json ${options}
+     Require valid-user`,
   );
   t.equal((await fetch(server.url)).status, 401, 'Apache admits no request without a token');
   return async (token) => {

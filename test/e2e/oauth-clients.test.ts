@@ -1,3 +1,5 @@
+import { exportJWK, generateKeyPair } from 'jose';
+import { join } from 'node:path';
 import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
 import { test, type Test } from 'tap';
@@ -8,8 +10,6 @@ import { freePort } from '../support/free-port.ts';
 import { signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
-import { startApache } from '../support/apache.ts';
-import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -123,7 +123,8 @@ test('openid-client introspects and revokes, with both secrets during a rotation
   );
 });
 
-test('openid-client finds the token endpoint and exchanges tokens, and oauth4webapi checks them', async (t) => {
+/** A running service that is found by its ISSUER, and what registers a client there. */
+async function aServiceAtItsIssuer(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
@@ -132,6 +133,68 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
     const { stdout } = await latchkey(['client', 'create', ...args, '--json'], { DATABASE_URL });
     return JSON.parse(stdout) as Registered;
   };
+  return { issuer, registered, DATABASE_URL };
+}
+
+/** RFC 9068: checks an access token at the service of an audience. */
+function validate(server: oauth.AuthorizationServer, token: string, audience: string) {
+  const request = new Request('http://localhost/orders', { headers: bearer(token) });
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+  return oauth.validateJwtAccessToken(server, request, audience, { [oauth.allowInsecureRequests]: true });
+}
+
+test('services get tokens as themselves, with a secret or their own key, by OpenID Connect discovery', async (t) => {
+  const { issuer, registered, DATABASE_URL } = await aServiceAtItsIssuer(t);
+  await registered('orders', '--audience', 'orders');
+  const shop = await registered('shop', '--may', 'call:orders');
+  const { client_id } = shop;
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const folder = t.testdir({
+    'jwks.json': JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'shop' }] }),
+  });
+  const own = ['--issuer', client_id, '--subject', client_id, '--jwks', join(folder, 'jwks.json')];
+  t.equal((await latchkey(['client', 'trust', 'shop', ...own], { DATABASE_URL })).code, 0);
+
+  const key = { key: privateKey, kid: 'shop' };
+  const audience = { audience: 'orders' };
+  for (const by of [openid.ClientSecretBasic(shop.client_secret), openid.PrivateKeyJwt(key)]) {
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+    const options = { execute: [openid.allowInsecureRequests] };
+    const asShop = await openid.discovery(new URL(issuer), client_id, undefined, by, options);
+    const granted = await openid.clientCredentialsGrant(asShop, audience);
+    t.match(granted, { token_type: 'bearer', expires_in: 300 });
+    const server = asShop.serverMetadata();
+    const claims = await validate(server, granted.access_token, 'orders');
+    t.match(claims, { iss: issuer, sub: client_id, client_id, roles: [] });
+    await t.rejects(validate(server, granted.access_token, 'latchkey'));
+    await t.rejects(
+      openid.clientCredentialsGrant(asShop, { audience: 'billing' }),
+      withError('unauthorized_client'),
+    );
+    await t.rejects(openid.clientCredentialsGrant(asShop), withError('invalid_request'));
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
+  const options = { [oauth.allowInsecureRequests]: true };
+  const found = await oauth.discoveryRequest(new URL(issuer), { ...options, algorithm: 'oidc' });
+  const server = await oauth.processDiscoveryResponse(new URL(issuer), found);
+  const who = { client_id };
+  for (const by of [oauth.ClientSecretBasic(shop.client_secret), oauth.PrivateKeyJwt(key)]) {
+    const answer = await oauth.clientCredentialsGrantRequest(server, who, by, audience, options);
+    const granted = await oauth.processClientCredentialsResponse(server, who, answer);
+    t.match(await validate(server, granted.access_token, 'orders'), { sub: client_id });
+  }
+  const { privateKey: another } = await generateKeyPair('ES256');
+  const forged = oauth.PrivateKeyJwt({ key: another, kid: 'shop' });
+  const refused = await oauth.clientCredentialsGrantRequest(server, who, forged, audience, options);
+  await t.rejects(oauth.processClientCredentialsResponse(server, who, refused), {
+    name: 'WWWAuthenticateChallengeError',
+    status: 401,
+  });
+});
+
+test('openid-client finds the token endpoint and exchanges tokens, and oauth4webapi checks them', async (t) => {
+  const { issuer, registered } = await aServiceAtItsIssuer(t);
   const orders = await registered('orders', '--audience', 'orders');
   const gateway = await registered('gateway', '--may', 'exchange,introspect');
   // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
@@ -140,7 +203,10 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
     openid.discovery(new URL(issuer), client_id, undefined, openid.ClientSecretBasic(client_secret), options);
   const asGateway = await discover(gateway);
   const server = asGateway.serverMetadata();
-  t.match(server, { token_endpoint: `${issuer}/api/auth/exchange`, grant_types_supported: [TOKEN_EXCHANGE] });
+  t.match(server, {
+    token_endpoint: `${issuer}/api/auth/token`,
+    grant_types_supported: [TOKEN_EXCHANGE, 'client_credentials'],
+  });
 
   const { access_token: subject } = await signUpOver(issuer);
   const form = (of: string, audience: string) => ({
@@ -168,13 +234,8 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
       client_id: client,
     });
     t.match(await openid.tokenIntrospection(asGateway, token), { active: false });
-    const request = new Request('http://localhost/orders', { headers: bearer(token) });
-    // RFC 9068
-    const checked = (audience: string) =>
-      // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
-      oauth.validateJwtAccessToken(server, request, audience, { [oauth.allowInsecureRequests]: true });
-    t.match(await checked('orders'), { sub: claimsOf(subject).sub, client_id: client });
-    await t.rejects(checked('latchkey'));
+    t.match(await validate(server, token, 'orders'), { sub: claimsOf(subject).sub, client_id: client });
+    await t.rejects(validate(server, token, 'latchkey'));
     await openid.tokenRevocation(asOrders, token);
     t.match(await openid.tokenIntrospection(asOrders, token), { active: true }, 'RFC 7009: without effect');
   }
@@ -193,34 +254,4 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
     openid.genericGrantRequest(asOrders, TOKEN_EXCHANGE, form(subject, 'orders')),
     withError('unauthorized_client'),
   );
-  await t.rejects(openid.clientCredentialsGrant(asGateway), withError('unsupported_grant_type'));
 });
-
-test(
-  'Apache with mod_oauth2 admits holders of a good token',
-  { skip: toolsMissing('apache2', 'bash') },
-  async (t) => {
-    const { url, client } = await aServiceWithClient(t);
-    const auth = `client_id=${client.client_id}&client_secret=${client.client_secret}`;
-    const apache = await startApache(
-      t,
-      `OAuth2TokenVerify introspect ${url}/api/auth/introspect introspect.auth=client_secret_basic&${auth}&expiry=1`,
-    );
-    const get = (token?: string) =>
-      fetch(apache.url, { headers: token === undefined ? {} : { authorization: `Bearer ${token}` } });
-    const pair = await signUpOver(url);
-    const allowed = await get(pair.access_token);
-    t.equal(allowed.status, 200, apache.errors());
-    t.equal(await allowed.text(), 'for holders of a good token');
-    t.equal((await get()).status, 401);
-    t.equal((await get(pair.refresh_token)).status, 401);
-    t.equal((await get(`${pair.access_token}x`)).status, 401);
-
-    await fetch(`${url}/api/auth`, {
-      method: 'DELETE',
-      headers: { authorization: `Bearer ${pair.access_token}` },
-    });
-    // Apache may cache answers for one second.
-    await until(async () => (await get(pair.access_token)).status === 401);
-  },
-);

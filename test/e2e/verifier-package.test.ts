@@ -11,7 +11,7 @@ import { freePort } from '../support/free-port.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { readBlocks } from '../support/markdown.ts';
 import { logOutOver, signUpOver } from '../support/over-http.ts';
-import { packedVerifier, packVerifier } from '../support/packed-verifier.ts';
+import { packedVerifier, packVerifier } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -36,7 +36,7 @@ const noRegistry = () =>
 const skip = toolsMissing('npm', 'tar') || noRegistry();
 
 test('the README’s examples compile strictly and run in an empty folder', { skip }, async (t) => {
-  t.equal(examples.length, 3);
+  t.equal(examples.length, 6);
   const { url, env } = await aLatchkey(t);
   const archive = packVerifier(testFolder(t));
   for (const [name, file, example, packages] of SERVICES) {
@@ -58,6 +58,17 @@ test('the README’s examples compile strictly and run in an empty folder', { sk
       t.equal(await end(), '', 'it wrote no warning');
     });
   }
+  await t.test('the others compile', (t) => {
+    const folder = testFolder(t);
+    installed(t, folder, [archive, '@types/node@20']);
+    const others = examples.filter(({ text }) => !SERVICES.some(([, , example]) => example.test(text)));
+    t.equal(others.length, 3);
+    for (const { text } of others) {
+      writeFileSync(join(folder, 'app.mts'), text);
+      t.equal(compile(folder, 'app.mts'), '');
+    }
+    t.end();
+  });
 });
 
 test(
@@ -83,7 +94,7 @@ test(
     t.teardown(() => verifier.close());
     const { refresh_token: refreshToken } = await signUpOver(url);
     await t.rejects(verifier.verify(refreshToken), {
-      ...{ code: 'invalid_token', reason: 'type', expected: 'at+jwt or llt+jwt', found: 'rt+jwt' },
+      ...{ code: 'invalid_token', reason: 'type', expected: 'access or llt', found: 'rt+jwt' },
     });
     await t.rejects(readyAs({ ...client, secret: 'mistyped' }), {
       ...mistake,

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Verifier, VerifierOptions } from '@latchkey/verifier';
+import type { VerifierOptions } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
 import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
 import { valueOf } from '../support/exposition.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { packedVerifier } from '../support/packed-verifier.ts';
+import { agentIsReady, startAgent } from '../support/agent.ts';
+import { packedAgent, packedVerifier } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
@@ -20,6 +21,7 @@ import { makeRevokedWatch } from './harness/revoked-watch.ts';
 import { startServiceAddress } from './harness/service-address.ts';
 import { lineOf, makeTally } from './harness/tally.ts';
 import {
+  askingAgent,
   decisionOn,
   endAndWatch,
   inParallel,
@@ -27,6 +29,7 @@ import {
   outcomeOf,
   percentiles,
   type Ended,
+  type Reader,
   type Verified,
 } from './harness/verified-sessions.ts';
 
@@ -65,7 +68,11 @@ async function startWorld(t: Test, stores: Environment) {
     t.teardown(() => made.close());
     return made;
   };
-  return { replicas, balancer, tally, verifier };
+  const agentEnv = {
+    ...{ LATCHKEY_URL: url, LATCHKEY_ISSUER: ISSUER, LATCHKEY_AUDIENCE: 'latchkey' },
+    ...{ LATCHKEY_CLIENT_ID: id, LATCHKEY_CLIENT_SECRET: secret },
+  };
+  return { replicas, balancer, tally, verifier, agentEnv };
 }
 
 type World = Awaited<ReturnType<typeof startWorld>>;
@@ -75,12 +82,13 @@ type Strike = readonly [name: string, strike: () => Promise<unknown>];
 async function missNone(
   t: Test,
   { balancer, verifier: make }: World,
-  readers: readonly Verifier[],
+  readers: readonly Reader[],
   count: number,
   strikes: readonly Strike[],
 ): Promise<void> {
   const tokens = await openVerified(balancer, count);
   const witnesses = await openVerified(balancer, 21);
+  const times = (ended: readonly Ended[]) => readers.map((_, i) => percentiles(ended, i)).join('; ');
   const decisions = async (some: readonly Verified[], by = readers) => {
     const each = by.map((reader) => inParallel(some, ({ token }) => decisionOn(reader, token)));
     return new Set((await Promise.all(each)).flat());
@@ -105,7 +113,7 @@ async function missNone(
     }
     await striking;
     all.push(...ended);
-    t.comment(`${name}: ${ended.length} revocations, ${percentiles(ended)} from logout to refusal`);
+    t.comment(`${name}: ${ended.length} revocations, ${times(ended)} from logout to refusal`);
   };
 
   const rounds = Math.max(strikes.length + 1, Math.ceil(count / ROUND));
@@ -119,7 +127,7 @@ async function missNone(
   }
   t.equal(all.length, count);
   t.equal(all.filter(({ isMissed }) => isMissed).length, 0, 'none was missed');
-  t.comment(`all: ${all.length} revocations, ${percentiles(all)}`);
+  t.comment(`all: ${all.length} revocations, ${times(all)}`);
 
   t.strictSame(await decisions(tokens), new Set(['invalid_token']), 'all stay refused');
   await eventually(60, async () => {
@@ -168,6 +176,19 @@ test(
     // Only the feed decides on access tokens.
     const verifier = world.verifier({ whenStale: 'accept' });
     await verifier.ready();
+    const main = packedAgent(t);
+    const env = { ...world.agentEnv, AGENT_WHEN_STALE: 'accept' };
+    const agents = [await startAgent(t, env, main)];
+    const present = () => existing(agents.at(-1));
+    await agentIsReady(present());
+    // A verifier in this process, and the agent that runs.
+    const readers = [verifier, { verify: (token: string) => askingAgent(present()).verify(token) }];
+    const killAgent = async () => {
+      await present().stop('SIGKILL');
+      await sleep(500);
+      agents.push(await startAgent(t, env, main));
+      await agentIsReady(present());
+    };
 
     const killReplica = async (replica: (typeof replicas)[number]) => {
       await replica.stop('SIGKILL');
@@ -182,9 +203,11 @@ test(
       await old.start();
       await allFollow(sentinels.servers, 1);
     };
-    await missNone(t, world, [verifier], REVOCATIONS, [
+    await missNone(t, world, readers, REVOCATIONS, [
+      ['the agent killed', killAgent],
       ['a replica killed', () => killReplica(replicas[0])],
       ['Redis failed over', failOver],
+      ['the agent killed while Redis fails over', () => Promise.all([killAgent(), failOver()])],
       ['the other replica killed', () => killReplica(replicas[1])],
       [
         'Redis failed over while a replica is killed',

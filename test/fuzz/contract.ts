@@ -101,7 +101,8 @@ export function makeContract(document: Document) {
       const { required, schema } = resolve<Header>(document, part);
       const value = answer.headers.get(name.toLowerCase());
       if (value === undefined) return required ? [`${name} is missing`] : [];
-      const isNumber = schema.type === 'integer' && /^\d+$/.test(value);
+      const options = [schema, ...((schema.anyOf ?? []) as JsonSchema[])];
+      const isNumber = options.some(({ type }) => type === 'integer') && /^\d+$/.test(value);
       return validate(schema, isNumber ? Number(value) : value).map((problem) => `${name}: ${problem}`);
     });
   }

@@ -182,7 +182,7 @@ function formOf(
   { operationId }: Operation,
   { access, refresh, stale, longLived }: Session,
 ): URLSearchParams {
-  if (operationId === 'exchange') return new URLSearchParams(exchangeForm(access, 'orders'));
+  if (operationId === 'getToken') return new URLSearchParams(exchangeForm(access, 'orders'));
   const tokens = [access, access, refresh, ...stale, ...longLived.map(({ token }) => token), dice.word(40)];
   const hints = ['access_token', 'refresh_token', 'llt', dice.word(5)];
   return new URLSearchParams({

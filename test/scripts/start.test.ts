@@ -138,6 +138,7 @@ function withoutDevelopmentDependencies(t: Test): string {
   const folder = temporaryFolder(t);
   const parts = [
     'package.json',
+    'packages/agent/package.json',
     'packages/verifier/package.json',
     'prisma',
     'prisma.config.ts',

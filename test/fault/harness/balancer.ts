@@ -1,5 +1,5 @@
 import { Agent } from 'undici';
-import { exchange, type Call } from '../../support/exchange.ts';
+import { exchange, type Call } from '../../../packages/load/src/exchange.ts';
 import type { Tally } from './tally.ts';
 
 /** The balancer's view of a replica. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { anAccount, claimsOf, type Pair } from '../../support/client.ts';
-import type { Call } from '../../support/exchange.ts';
+import type { Call } from '../../../packages/load/src/exchange.ts';
 import type { Answer, Balancer } from './balancer.ts';
 import { makeLongLivedUse } from './long-lived-use.ts';
 import type { RevokedWatch } from './revoked-watch.ts';

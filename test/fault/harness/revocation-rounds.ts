@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
-import type { Call } from '../../support/exchange.ts';
+import type { Call } from '../../../packages/load/src/exchange.ts';
 import { aServiceClient, type TestClient } from '../../support/service-client.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { eventually } from '../../support/until.ts';

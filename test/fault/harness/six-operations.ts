@@ -1,5 +1,5 @@
 import { anAccount, type Pair } from '../../support/client.ts';
-import type { Call } from '../../support/exchange.ts';
+import type { Call } from '../../../packages/load/src/exchange.ts';
 import type { Answer, Backend, Balancer } from './balancer.ts';
 import type { RevokedWatch } from './revoked-watch.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Verifier } from '@latchkey/verifier';
-import { anAccount, type Pair } from '../../support/client.ts';
-import type { Call } from '../../support/exchange.ts';
+import type { UserToken, Verifier } from '@latchkey/verifier';
+import { anAccount, bearer, type Pair } from '../../support/client.ts';
+import type { Call } from '../../../packages/load/src/exchange.ts';
 import type { Answer, Balancer } from './balancer.ts';
 
 /** A token that a service verifies locally, and how to end it. */
@@ -10,10 +10,13 @@ export interface Verified {
   end: Call;
 }
 
+/** Who checks tokens: a verifier in this process, or an agent. @throws with a `code` as the verifier's */
+export type Reader = Pick<Verifier, 'verify'>;
+
 /** The result of ending a token. */
 export interface Ended {
-  /** Milliseconds from the answer to the logout to the last reader's refusal; 0 if that came first. */
-  took: number;
+  /** Of each reader: milliseconds from the answer to the logout to its refusal; 0 if that came first. */
+  took: number[];
   isMissed: boolean;
 }
 
@@ -76,19 +79,19 @@ export async function openVerified(balancer: Balancer, count: number): Promise<V
   );
 }
 
-/** The verifier's reason to refuse the token; `good` if it accepts it. */
-export function outcomeOf(verifier: Verifier, token: string): Promise<string> {
-  return verifier.verify(token).then(
+/** The reader's reason to refuse the token; `good` if it accepts it. */
+export function outcomeOf(reader: Reader, token: string): Promise<string> {
+  return reader.verify(token).then(
     () => 'good',
     (error: unknown) => (error as { code?: string }).code ?? String(error),
   );
 }
 
 /** The same, repeated until there is a decision: for a new long-lived token the verifier may have to ask Latchkey. */
-export async function decisionOn(verifier: Verifier, token: string): Promise<string> {
+export async function decisionOn(reader: Reader, token: string): Promise<string> {
   const since = performance.now();
   for (;;) {
-    const outcome = await outcomeOf(verifier, token);
+    const outcome = await outcomeOf(reader, token);
     if (outcome !== 'unavailable' || performance.now() - since > MISSED) return outcome;
     await sleep(50);
   }
@@ -97,11 +100,11 @@ export async function decisionOn(verifier: Verifier, token: string): Promise<str
 /** Ends the token, and polls the readers until each of them refuses it. */
 export async function endAndWatch(
   balancer: Balancer,
-  readers: readonly Verifier[],
+  readers: readonly Reader[],
   { token, end }: Verified,
 ): Promise<Ended> {
   let answeredAt = 0;
-  const refusedAt = async (reader: Verifier) => {
+  const refusedAt = async (reader: Reader) => {
     while (answeredAt === 0 || performance.now() - answeredAt < MISSED) {
       if ((await outcomeOf(reader, token)) === 'invalid_token') return performance.now();
       await sleep(LOOK);
@@ -111,13 +114,29 @@ export async function endAndWatch(
   const watching = Promise.all(readers.map(refusedAt));
   await insist(balancer, end);
   answeredAt = performance.now();
-  const took = Math.max(...(await watching)) - answeredAt;
-  return { took: Math.max(0, took), isMissed: took === Infinity };
+  const took = (await watching).map((at) => Math.max(0, at - answeredAt));
+  return { took, isMissed: took.includes(Infinity) };
 }
 
-/** `p50 3 ms, p99 40 ms, at most 90 ms`. */
-export function percentiles(ended: readonly Ended[]): string {
-  const sorted = ended.map(({ took }) => took).sort((a, b) => a - b);
+/** `p50 3 ms, p99 40 ms, at most 90 ms`, by the reader with this index. */
+export function percentiles(ended: readonly Ended[], reader: number): string {
+  const sorted = ended.map(({ took }) => took[reader] ?? NaN).sort((a, b) => a - b);
   const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? NaN).toFixed(0)} ms`;
   return `p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)}`;
+}
+
+/** An agent as a reader. */
+export function askingAgent({ url }: { url: string }): Reader {
+  return {
+    async verify(token) {
+      const response = await fetch(`${url}/verify`, { headers: bearer(token) }).catch(() => null);
+      await response?.arrayBuffer();
+      // While it is down, its service answers 503.
+      const { status = 503 } = response ?? {};
+      if (status === 200) return {} as UserToken;
+      throw Object.assign(new Error(`answered ${status}`), {
+        code: { 401: 'invalid_token', 503: 'unavailable' }[status],
+      });
+    },
+  };
 }

@@ -1,0 +1,40 @@
+import { pino } from 'pino';
+import { test } from 'tap';
+import { makeClients } from '../../src/composition/service-clients.ts';
+import { makePostgres } from '../../src/infra/postgres/client.ts';
+import { systemClock } from '../../src/runtime/system-clock.ts';
+import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { aServiceClient, withRegistry } from '../support/service-client.ts';
+import { UNOBSERVED } from '../support/unobserved.ts';
+import { until } from '../support/until.ts';
+
+test('clients are loaded every 2 seconds, and the keys of their issuers every 5 minutes', async (t) => {
+  const { url } = await testDatabase(t);
+  await aServiceClient(url, 'shop');
+  const audience = 'https://auth.example';
+  const issuer = await fakeIssuer(t, { audience });
+  await withRegistry(url, (registry) =>
+    registry.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
+  );
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
+  t.teardown(() => postgres.close());
+  const work = new Map<number, () => unknown>();
+  const { checkAssertion } = makeClients({
+    issuer: audience,
+    ...{
+      prisma: postgres.prisma,
+      clock: systemClock,
+      observe: UNOBSERVED,
+      logger: pino({ level: 'silent' }),
+    },
+    tasks: { every: (ms, _name, task) => work.set(ms, task) },
+  });
+  await work.get(2000)?.();
+  await until(() => issuer.requests.length === 2);
+  await issuer.rotate();
+  await work.get(300_000)?.();
+  t.equal(issuer.requests.length, 4);
+  t.match(await checkAssertion(await issuer.sign(), undefined), { name: 'shop' });
+  t.equal(issuer.requests.length, 4, 'the new key is known');
+});

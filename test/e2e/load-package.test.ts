@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { t as file, test, type Test } from 'tap';
+import type { Report } from '../../packages/load/src/report.ts';
+import type { Right } from '../../src/domain/rights.ts';
+import { startStub } from '../load/stub-service.ts';
+import { anAccount } from '../support/client.ts';
+import { bareEnvironment } from '../support/environment.ts';
+import { testFolder } from '../support/folder.ts';
+import { leakWatch } from '../support/leaks/leak-watch.ts';
+import { listen } from '../support/listen.ts';
+import { signUpOver } from '../support/over-http.ts';
+import { packedLoad } from '../support/packed-packages.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { aServiceClient, basic } from '../support/service-client.ts';
+import { ready, startService } from '../support/service.ts';
+import { toolsMissing } from '../support/tools.ts';
+import { until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
+
+const skip = toolsMissing('npm', 'tar');
+/** The packed kit, alone in a folder. */
+const PROGRAM = skip ? '' : packedLoad(file);
+const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
+
+/** @returns what runs the kit in an empty folder, with `--url` and a small load. */
+function aKit(t: Test) {
+  const folder = testFolder(t);
+  return (url: string, words: string[], env: Record<string, string> = {}) => {
+    const small = ['--users', '20', '--rate', '100', '--seconds', '2', '--url', url];
+    const child = spawn(process.execPath, [PROGRAM, 'mixed-day', ...small, ...words], {
+      env: bareEnvironment(env),
+      cwd: folder,
+    });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    t.teardown(() => child.kill('SIGKILL'));
+    const read = (name: string) => readFileSync(join(folder, 'reports/load', name), 'utf8');
+    const ended = once(child, 'close').then(([code]) => {
+      const watched = leakWatch.watch('the load kit');
+      watched.heard('log', stdout + stderr + (code === 2 ? '' : readOr(read)));
+      watched.check();
+      return {
+        code: code as number,
+        stdout,
+        stderr,
+        report: () => JSON.parse(read('report.json')) as Report,
+      };
+    });
+    return { stdout: () => stdout, interrupt: () => child.kill('SIGINT'), ended, read };
+  };
+}
+
+/** Both forms of the report, as far as there is one. */
+function readOr(read: (name: string) => string): string {
+  try {
+    return read('report.json') + read('report.html');
+  } catch {
+    return '';
+  }
+}
+
+/** A service, and how to register a client there. */
+async function aService(t: Test, env: Record<string, string> = {}) {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL, ...env });
+  await ready(service);
+  const register = async (name: string, rights: Right[]) => {
+    const client = await aServiceClient(DATABASE_URL, name, rights);
+    const { clientId: LATCHKEY_CLIENT_ID, secret: LATCHKEY_CLIENT_SECRET } = client;
+    return { client, env: { LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET } };
+  };
+  return { url: service.url, register };
+}
+
+test(
+  'a client’s secret and a URL are enough for a mixed day, which leaves no account',
+  { skip },
+  async (t) => {
+    const { url, register } = await aService(t);
+    const { client, env } = await register('tester', ['users.read', 'users.write']);
+    const load = aKit(t)(url, [], { ...env, LOAD_LOST: '0.05' });
+    const { code, stdout, stderr, report } = await load.ended;
+    t.equal(code, 0, stderr + stdout);
+    const { correctness, judged, settings, not_seen: notSeen, interrupted } = report();
+    t.strictSame(correctness, CLEAN);
+    for (const count of Object.values(judged)) t.ok(count > 0, 'all was judged');
+    t.match(settings, { accounts: 'client', own_service: false, users: 20 });
+    t.match(notSeen.join('\n'), /Which replicas answered/);
+    t.match(load.read('report.html'), 'What this report cannot know');
+    t.equal(interrupted, false);
+    t.notMatch(stdout + load.read('report.json') + load.read('report.html'), client.secret);
+    const response = await fetch(`${url}/api/users`, { headers: basic(client) });
+    const { users } = (await response.json()) as { users: { username: string }[] };
+    t.strictSame(users, []);
+  },
+);
+
+test('SIGINT ends a run early, with its report', { skip }, async (t) => {
+  const { url, register } = await aService(t);
+  const { env } = await register('tester', ['users.write']);
+  const load = aKit(t)(url, ['--seconds', '600'], env);
+  await until(() => load.stdout().includes(' of 600 s: '));
+  load.interrupt();
+  const { code, stdout, stderr, report } = await load.ended;
+  t.equal(code, 0, stderr + stdout);
+  t.match(report(), { interrupted: true, correctness: CLEAN });
+  t.ok(report().totals.ok > 0 && report().totals.seconds < 600);
+  t.match(load.read('report.html'), 'ended early');
+});
+
+test('public signup is enough, as far as its limits allow', { skip }, async (t) => {
+  const { url } = await aService(t, { RATE_LIMIT_SIGNUP: '5/600' });
+  const { code, stdout, stderr, report } = await aKit(t)(url, ['--sign-up']).ended;
+  t.equal(code, 0, stderr + stdout);
+  t.match(stdout, 'the limits of signups allow 5 accounts');
+  t.match(report(), { correctness: CLEAN, settings: { accounts: 'sign-up', users: 5 } });
+});
+
+test('accounts that exist are enough', { skip }, async (t) => {
+  const { url } = await aService(t);
+  const accounts = [anAccount(), anAccount(), anAccount()];
+  for (const account of accounts) await signUpOver(url, account);
+  const file = join(testFolder(t), 'accounts.csv');
+  writeFileSync(file, accounts.map(({ username, password }) => `${username},${password}\n`).join(''));
+  const words = ['--accounts', file, '--users', '3'];
+  const { code, stdout, stderr, report } = await aKit(t)(url, words).ended;
+  t.equal(code, 0, stderr + stdout);
+  t.match(report(), { correctness: CLEAN, settings: { accounts: 'list', users: 3 } });
+});
+
+test('a service that accepts an ended token fails the run', { skip }, async (t) => {
+  const url = await startStub(t, 'accepts ended tokens');
+  const { code, stderr, report } = await aKit(t)(url, ['--sign-up']).ended;
+  t.equal(code, 1);
+  t.match(stderr, /^failed: revoked_accepted: [1-9]/);
+  t.ok(report().correctness.revoked_accepted > 0);
+  t.match(report().findings[0], /^revoked_accepted: the access token .* was accepted$/);
+});
+
+test('each mistake is one line that says what to do', { skip }, async (t) => {
+  const run = aKit(t);
+  const { url, register } = await aService(t);
+  const { env } = await register('tester', ['users.write']);
+  const reader = await register('reader', ['users.read']);
+  const other = await listen(
+    t,
+    createServer((_, response) => response.writeHead(404).end()),
+  );
+  for (const [to, given, problem] of [
+    ['http://127.0.0.1:1', env, /ECONNREFUSED.*Check --url/],
+    [other, env, /no Latchkey at http.*Check --url/],
+    [url, { ...env, LATCHKEY_CLIENT_SECRET: 'lks_wrong' }, /check LATCHKEY_CLIENT_ID and/],
+    [url, reader.env, /lacks the right users.write.*client allow/],
+  ] as const) {
+    const { code, stderr } = await run(to, [], given).ended;
+    t.equal(code, 1);
+    t.match(stderr, problem);
+    t.match(stderr, /^[^\n]+\n$/, 'one line');
+  }
+});

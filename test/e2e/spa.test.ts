@@ -1,0 +1,165 @@
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Page } from 'playwright-core';
+import { test, type Test } from 'tap';
+import { chromiumMissing, openPage, watch } from '../support/browser.ts';
+import { anAccount, bearer, type Pair } from '../support/client.ts';
+import { ROOT } from '../support/documents.ts';
+import { freePort } from '../support/free-port.ts';
+import { verifyOver } from '../support/over-http.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { answersHttp, startServerProcess } from '../support/server-process.ts';
+import { ready, startService } from '../support/service.ts';
+import { eventually, until } from '../support/until.ts';
+import '../support/watch-leaks.ts';
+
+/** Seconds. Between a login and the action after it, even a busy machine needs less. */
+const LLT_LOGIN_MAX_AGE = '5';
+/** A page that takes it for HTML breaks its own policy. */
+const HTML = '<img src=x onerror=alert(1)>';
+const [OWN, OTHER] = ['Session: Chrome on Linux (this one)', `Session: ${HTML} End`];
+const LLT = 'Long-lived token: Kitchen tablet End';
+
+/** Uses the page of examples/spa in two tabs like a person: by clicking, in a real browser. */
+test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const service = await startService(t, { DATABASE_URL, LLT_LOGIN_MAX_AGE, TRUST_PROXY: 'loopback' });
+  await ready(service);
+  const url = await startExample(t, service.url);
+  const { page, complaints } = await openPage(t, url);
+  const account = anAccount({ name: HTML });
+  const { username, password } = account;
+  const logIn = async () => {
+    const body = JSON.stringify({ username, password, device: HTML });
+    const headers = { 'content-type': 'application/json' };
+    return (await (await fetch(`${service.url}/api/auth`, { method: 'POST', headers, body })).json()) as Pair;
+  };
+  await page.goto(url);
+
+  await t.test('a signup is refused field by field, and then signs in', async (t) => {
+    await submit(page, 'Sign up', { ...account, password: 'x' });
+    await until(async () => /\bpassword\b/.test(await alertOf(page)));
+    t.match(complaints.splice(0), [/400/], 'the browser reports the refusal');
+    await submit(page, 'Sign up', account);
+    await signedIn(page);
+    t.equal(await page.locator('#user').innerText(), HTML, 'a name is text');
+    t.equal(await alertOf(page), '');
+  });
+
+  const second = await watch(await page.context().newPage(), url);
+  await t.test('a second tab is signed in without a login', async (t) => {
+    await second.page.goto(url);
+    await signedIn(second.page);
+    await t.resolves(lists(second.page, OWN));
+  });
+
+  await t.test('the list shows another login, and ends it', async (t) => {
+    const { access_token: other } = await logIn();
+    await page.getByRole('button', { name: 'Update the list' }).click();
+    await t.resolves(lists(page, OWN, OTHER));
+    t.equal(await verifyOver(service.url, other), 200);
+    await page.getByRole('button', { name: `End ${HTML}` }).click();
+    await t.resolves(lists(page, OWN));
+    t.equal(await verifyOver(service.url, other), 401);
+  });
+
+  await t.test('an action asks for a new login if the last one is too old', async (t) => {
+    const { access_token: first } = await storedPair(page);
+    // Latchkey refuses a blank device only after an old login.
+    await until(async () => (await createToken(service.url, first, ' ')) === 403);
+    const dialog = page.getByRole('dialog', { name: 'Log in again to do this' });
+    const create = () => submit(page, 'New long-lived token', { device: 'Kitchen tablet' });
+    await create();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    t.equal((await storedPair(page)).access_token, first);
+
+    await create();
+    await dialog.getByLabel('Password').fill('wrong');
+    await dialog.getByRole('button', { name: 'Log in' }).click();
+    await until(async () => /\S/.test(await dialog.getByRole('alert').innerText()));
+    t.match(complaints.splice(0), [/403/, /403/, /401/]);
+    await dialog.getByLabel('Password').fill(password);
+    await dialog.getByRole('button', { name: 'Log in' }).click();
+    await until(async () => /: eyJ\S+$/.test(await page.locator('#created').innerText()));
+    const llt = (await page.locator('#created').innerText()).split(' ').at(-1) ?? '';
+    t.equal(await verifyOver(service.url, llt), 200, 'the token is shown');
+    await t.resolves(lists(page, OWN, LLT));
+    t.equal(await verifyOver(service.url, first), 401, 'the login has replaced the session');
+    await second.page.getByRole('button', { name: 'Update the list' }).click();
+    await t.resolves(lists(second.page, OWN, LLT));
+  });
+
+  await t.test('a logout in one tab, and a login, are seen in the other', async (t) => {
+    const { access_token: access } = await storedPair(page);
+    await page.getByRole('button', { name: 'Log out', exact: true }).click();
+    for (const each of [page, second.page]) await signedOut(each);
+    await until(async () => (await verifyOver(service.url, access)) === 401);
+    await submit(second.page, 'Log in', { username, password });
+    for (const each of [page, second.page]) await signedIn(each);
+    await t.resolves(lists(page, OWN, LLT));
+  });
+
+  await t.test('a logout everywhere ends the other sessions too', async (t) => {
+    const { access_token: other } = await logIn();
+    await second.page.getByRole('button', { name: 'Log out everywhere' }).click();
+    for (const each of [page, second.page]) await signedOut(each);
+    await until(async () => (await verifyOver(service.url, other)) === 401);
+    t.equal(await storedPair(page), null);
+  });
+
+  await t.test('neither tab complains, and the server gives nothing else', async (t) => {
+    t.strictSame([...complaints, ...second.complaints], []);
+    for (const path of ['/serve.mjs', '/client/..%2fpackage.json', '/client/main.d.ts'])
+      t.equal((await fetch(url + path)).status, 404, path);
+  });
+});
+
+async function startExample(t: Test, latchkeyUrl: string): Promise<string> {
+  const port = String(await freePort());
+  const url = `http://localhost:${port}`;
+  await startServerProcess(t, [process.execPath, join(ROOT, 'examples/spa/serve.mjs')], {
+    answers: () => answersHttp(url),
+    env: { LATCHKEY_URL: latchkeyUrl, PORT: port },
+  });
+  return url;
+}
+
+/** Fills in the form of this name, by the names of its fields, and submits it. */
+async function submit(page: Page, name: string, fields: Record<string, string>): Promise<void> {
+  const form = page.getByRole('form', { name, exact: true });
+  for (const [field, value] of Object.entries(fields)) await form.locator(`[name=${field}]`).fill(value);
+  await form.getByRole('button').click();
+}
+
+function signedIn(page: Page): Promise<void> {
+  return page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+}
+
+function signedOut(page: Page): Promise<void> {
+  return page.getByRole('form', { name: 'Log in', exact: true }).waitFor();
+}
+
+function alertOf(page: Page): Promise<string> {
+  return page.locator('#message').innerText();
+}
+
+/** Waits until the list has these items in any order. @throws Error with what it has */
+function lists(page: Page, ...expected: string[]): Promise<void> {
+  return eventually(60, async () => {
+    const texts = await page.locator('#tokens li').allInnerTexts();
+    const items = texts.map((text) => text.replaceAll(/\s+/g, ' ').trim()).sort();
+    return isDeepStrictEqual(items, expected.sort()) ? null : items.join(', ');
+  });
+}
+
+/** What `@latchkey/client` keeps for all tabs. */
+async function storedPair(page: Page): Promise<Pair> {
+  return JSON.parse(await page.evaluate('localStorage.getItem(localStorage.key(0)) ?? "null"')) as Pair;
+}
+
+async function createToken(url: string, token: string, device: string): Promise<number> {
+  const headers = { ...bearer(token), 'content-type': 'application/json' };
+  const body = JSON.stringify({ device });
+  return (await fetch(`${url}/api/auth/llt`, { method: 'POST', headers, body })).status;
+}
