@@ -71,7 +71,7 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
 CMD ["node", "dist/src/server.js"]
 
 ARG NODE_IMAGE
-ARG VERSION=0.1.0
+ARG VERSION=1.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Latchkey" \
   org.opencontainers.image.description="Authentication and token microservice: accounts, login, logout, refresh, long-lived tokens." \

@@ -47,4 +47,4 @@ buildah() {
 }
 cd "$folder"
 documented=$(grep '^buildah build ' docs/operating.md)
-eval "${documented/latchkey:0.1.0/$image}"
+eval "$(sed "s|latchkey:[^ ]* |$image |" <<<"$documented")"

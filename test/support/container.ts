@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Test } from 'tap';
 import { testFolder } from './folder.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { bareEnvironment } from './environment.ts';
+import type { Launch } from './service.ts';
 
 export interface Ended {
   code: number | null;
@@ -59,16 +61,28 @@ export function podmanEnvironment(t: Test, store?: string): NodeJS.ProcessEnv {
   return bareEnvironment({ CONTAINERS_CONF: config, CONTAINERS_STORAGE_CONF: storage, XDG_RUNTIME_DIR });
 }
 
+/** How a replica is started in an image. It ends by its process, so the test has to stop it. */
+export function launchIn(t: Test, image: string, options: string[]): Launch {
+  const podman = podmanEnvironment(t);
+  return (env) => ({
+    program: 'podman',
+    words: ['run', '--rm', ...HARDENED, ...variablesOf(env), ...options, image],
+    env: podman,
+  });
+}
+
 export function containers(t: Test, image: string, env = podmanEnvironment(t)): Containers {
   const podman = (...args: string[]) =>
     ended(spawn('podman', args, { env, stdio: ['ignore', 'pipe', 'pipe'] }));
   return {
     podman,
-    run: (env, options, command = []) => {
-      const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
-      return podman('run', ...HARDENED, ...variables, ...options, image, ...command);
-    },
+    run: (env, options, command = []) =>
+      podman('run', ...HARDENED, ...variablesOf(env), ...options, image, ...command),
   };
+}
+
+function variablesOf(env: Environment): string[] {
+  return Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
 }
 
 function bash(args: string[]): Promise<Ended> {

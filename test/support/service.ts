@@ -25,31 +25,45 @@ export interface Service {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/**
- * The built service as a separate process on free ports. It ends with the test, even if the test is killed.
- * @param server the built server.js: this version's, or an earlier one's.
- */
-export async function startService(t: Test, env: Environment = {}, server = SERVER): Promise<Service> {
+/** How a process is started that passes SIGTERM on to the service. */
+export type Launch = (env: Environment) => { program: string; words: string[]; env: NodeJS.ProcessEnv };
+
+/** A built server.js in Node. It ends with the test, even if the test is killed. */
+export function launchOf(server: string): Launch {
+  return (env) => ({
+    program: process.execPath,
+    words: ['--import', END_WITH_PARENT, server],
+    env: bareEnvironment(env),
+  });
+}
+
+/** The built service as a separate process on free ports. */
+export async function startService(
+  t: Test,
+  env: Environment = {},
+  launch = launchOf(SERVER),
+): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
   const watched = leakWatch.watch(`an instance of "${t.name}"`);
-  const child = spawn(process.execPath, ['--import', END_WITH_PARENT, server], {
-    env: bareEnvironment({
-      PORT: '0',
-      OPS_PORT: '0',
-      DATA_DIR: dataDir,
-      SCRYPT_LOG_N: '4',
-      RATE_LIMIT_LOGIN: '0',
-      RATE_LIMIT_SIGNUP: '0',
-      RATE_LIMIT_SIGNUP_NETWORK: '0',
-      RATE_LIMIT_LLT: '0',
-      RATE_LIMIT_LLT_NETWORK: '0',
-      RATE_LIMIT_PROFILE: '0',
-      SHED_LAG: '0',
-      DRAIN_DELAY: '0',
-      LOG_REQUESTS: 'all',
-      ...(await spansTo(t, watched)),
-      ...env,
-    }),
+  const launched = launch({
+    PORT: '0',
+    OPS_PORT: '0',
+    DATA_DIR: dataDir,
+    SCRYPT_LOG_N: '4',
+    RATE_LIMIT_LOGIN: '0',
+    RATE_LIMIT_SIGNUP: '0',
+    RATE_LIMIT_SIGNUP_NETWORK: '0',
+    RATE_LIMIT_LLT: '0',
+    RATE_LIMIT_LLT_NETWORK: '0',
+    RATE_LIMIT_PROFILE: '0',
+    SHED_LAG: '0',
+    DRAIN_DELAY: '0',
+    LOG_REQUESTS: 'all',
+    ...(await spansTo(t, watched)),
+    ...env,
+  });
+  const child = spawn(launched.program, launched.words, {
+    env: launched.env,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let output = '';

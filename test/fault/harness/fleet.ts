@@ -3,6 +3,7 @@ import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { testFolder } from '../../support/folder.ts';
 import { startNginx, type Nginx } from '../../support/nginx.ts';
+import type { Launch } from '../../support/service.ts';
 import { eventually } from '../../support/until.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
 import { PATIENCE, startSteadyLoad, type SteadyLoad } from './steady-load.ts';
@@ -12,8 +13,8 @@ export interface Fleet extends SteadyLoad {
   nginx: Nginx;
   /** The running replicas, oldest first. */
   replicas: readonly Replica[];
-  /** Starts a replica, of another version if its server.js is given. Resolves once it gets requests. */
-  add(server?: string): Promise<Replica>;
+  /** Starts a replica, of another version if it is given. Resolves once it gets requests. */
+  add(version?: Launch): Promise<Replica>;
   /** Sends SIGTERM. @returns the exit code. */
   remove(replica: Replica): Promise<number | null>;
 }
@@ -30,20 +31,20 @@ const STEADY = {
   HASH_QUEUE_TIMEOUT: '60',
 };
 
-/** @param versions one entry per replica: a server.js, or undefined for this version's. */
+/** @param versions one entry per replica: undefined for this version's. */
 export async function startFleet(
   t: Test,
   env: Environment,
-  versions: readonly (string | undefined)[],
+  versions: readonly (Launch | undefined)[],
 ): Promise<Fleet> {
   const dataDir = testFolder(t);
   const replicas: Replica[] = [];
-  const start = async (server?: string) => {
-    const replica = await startReplica(t, { ...STEADY, DATA_DIR: dataDir, ...env }, server);
+  const start = async (version?: Launch) => {
+    const replica = await startReplica(t, { ...STEADY, DATA_DIR: dataDir, ...env }, version);
     replicas.push(replica);
     return replica;
   };
-  for (const server of versions) await isReady(await start(server), PATIENCE);
+  for (const version of versions) await isReady(await start(version), PATIENCE);
   const nginx = await startNginx(t, addressesOf(replicas));
   const routed = followReadiness(t, nginx, replicas);
 
@@ -51,8 +52,8 @@ export async function startFleet(
     ...startSteadyLoad(t, nginx.url, replicas),
     nginx,
     replicas,
-    async add(server) {
-      const replica = await start(server);
+    async add(version) {
+      const replica = await start(version);
       const isRouted = () => Promise.resolve(routed().includes(replica.url) ? null : 'not routed');
       await eventually(PATIENCE, isRouted);
       return replica;

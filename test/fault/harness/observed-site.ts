@@ -8,7 +8,7 @@ import { aSecret, KEYS } from '../../support/keys.ts';
 import { startPostgres, type OwnPostgres } from '../../support/own-postgres.ts';
 import { startPrometheus, type Prometheus } from '../../support/prometheus.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
-import { ready, startService, type Service } from '../../support/service.ts';
+import { ready, startService, type Launch, type Service } from '../../support/service.ts';
 import { eventually } from '../../support/until.ts';
 
 /** A replica with its own proxies to the stores, so that a test can cut it off alone. */
@@ -23,7 +23,7 @@ export interface ObservedSite {
   postgres: OwnPostgres;
   redis: RedisServer;
   /** Starts another replica on these stores; it is not scraped yet. */
-  start(env?: Environment, server?: string): Promise<ObservedReplica>;
+  start(env?: Environment, launch?: Launch): Promise<ObservedReplica>;
   /** Sets the replicas that Prometheus scrapes. @param namespace of an installation. */
   scrape(namespace: string, ...replicas: Service[]): void;
   /** Removes all replicas from Prometheus. */
@@ -83,7 +83,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
     postgres,
     redis,
     seen,
-    async start(env = {}, server) {
+    async start(env = {}, launch) {
       const toRedis = await faultProxy(t, redis.url);
       const toDatabase = await faultProxy(t, postgres.url());
       const own = {
@@ -97,7 +97,7 @@ export async function startSite(t: Test): Promise<ObservedSite> {
         RATE_LIMIT_LOGIN: '400/600',
         TRUST_PROXY: 'loopback',
       };
-      const service = await startService(t, { ...own, ...env }, server);
+      const service = await startService(t, { ...own, ...env }, launch);
       await ready(service);
       return { ...service, redis: toRedis, database: toDatabase };
     },

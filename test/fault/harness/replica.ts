@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
-import { startService, type Service } from '../../support/service.ts';
+import { startService, type Launch, type Service } from '../../support/service.ts';
 import type { Backend } from './balancer.ts';
 import { eventually } from '../../support/until.ts';
 
@@ -23,8 +23,8 @@ export interface Replica extends Backend {
 /** No process listens there, so connections are refused. */
 const NOWHERE = 'http://127.0.0.1:1';
 
-/** @param server the built server.js of another version. */
-export async function startReplica(t: Test, env: Environment, server?: string): Promise<Replica> {
+/** @param launch of another version */
+export async function startReplica(t: Test, env: Environment, launch?: Launch): Promise<Replica> {
   const replica: Replica = {
     url: NOWHERE,
     inRotation: true,
@@ -36,7 +36,7 @@ export async function startReplica(t: Test, env: Environment, server?: string): 
       return code;
     },
     async start() {
-      replica.service = await startService(t, env, server);
+      replica.service = await startService(t, env, launch);
       replica.url = replica.service.url;
     },
     async readiness() {

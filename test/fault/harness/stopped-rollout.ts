@@ -4,6 +4,7 @@ import type { Test } from 'tap';
 import { packageRoot } from '../../../src/infra/postgres/migration-files.ts';
 import { testFolder } from '../../support/folder.ts';
 import { aSecret } from '../../support/keys.ts';
+import { launchOf } from '../../support/service.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { today, USUAL } from './observed-site.ts';
 
@@ -13,7 +14,10 @@ export async function oddReplica(
   site: ObservedSite,
   ...others: readonly ObservedReplica[]
 ): Promise<void> {
-  const odd = await site.start({ REFRESH_TOKEN_SECRET: aSecret() }, serverOfRevision(t, '0'.repeat(40)));
+  const odd = await site.start(
+    { REFRESH_TOKEN_SECRET: aSecret() },
+    launchOf(serverOfRevision(t, '0'.repeat(40))),
+  );
   site.scrape(USUAL, ...others, odd);
   await site.fire(USUAL, 'LatchkeyVersionSkew', 'LatchkeyKeysDiffer');
   await odd.stop();

@@ -1,0 +1,80 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { assertNoImpact } from '../fault/harness/assert-no-impact.ts';
+import { startFleet } from '../fault/harness/fleet.ts';
+import { buildImage, containers, launchIn } from '../support/container.ts';
+import { ROOT } from '../support/documents.ts';
+import { testFolder } from '../support/folder.ts';
+import { keyFolder } from '../support/image.ts';
+import { testDatabase } from '../support/postgres.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { sql } from '../support/sql.ts';
+
+/** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
+const PREVIOUS = 'aa0991a8';
+const PREVIOUS_IMAGE = 'localhost/latchkey:previous';
+
+/** docs/migrations.md */
+export async function upgradeTo(t: Test, image: string): Promise<void> {
+  await buildImage(previousSources(t), PREVIOUS_IMAGE);
+  const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
+  const redis = await startRedis(t);
+  const migrate = async (image: string) => {
+    const words = ['node', 'dist/src/cli.js', 'migrate', '--json'];
+    const { code, output } = await containers(t, image).run({ DATABASE_URL }, ['--rm'], words);
+    t.equal(code, 0, output);
+    return (JSON.parse(output) as { applied: string[] }).applied;
+  };
+  await migrate(PREVIOUS_IMAGE);
+  await fill(DATABASE_URL);
+
+  const conf = keyFolder(t);
+  const stores = {
+    ...{ DATABASE_URL, REDIS_URL: redis.url, ISSUER: 'https://auth.example.com' },
+    ...{ SIGNING_KEYS_DIR: '/keys/signing', REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret' },
+  };
+  const [previous, next] = [PREVIOUS_IMAGE, image].map((each) =>
+    launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),
+  );
+  const fleet = await startFleet(t, stores, [previous, previous]);
+  await fleet.renewed(1);
+  const since = performance.now();
+  const applied = await migrate(image);
+  t.comment(`${applied.length} migrations applied in ${Math.round(performance.now() - since)} ms`);
+  await fleet.renewed(2);
+  // Forward, with both versions side by side after the first step; then back in the same way.
+  for (const version of [next, next, previous, previous]) {
+    const [oldest] = fleet.replicas;
+    await fleet.add(version);
+    if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced replica exited with 0');
+    await fleet.renewed(2);
+  }
+  await assertNoImpact(t, `upgraded from ${PREVIOUS}, and rolled back, behind nginx`, fleet);
+}
+
+function previousSources(t: Test): string {
+  const folder = join(testFolder(t), 'previous');
+  for (const words of [
+    ['clone', '--quiet', ROOT, folder],
+    ['-C', folder, 'checkout', '--quiet', PREVIOUS],
+  ]) {
+    const { status, stderr } = spawnSync('git', words, { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`${stderr}Does the history reach back to ${PREVIOUS}?`);
+  }
+  return folder;
+}
+
+/** A million sessions: a migration that reads or rewrites every row holds up the clients. */
+async function fill(databaseUrl: string): Promise<void> {
+  await sql(
+    databaseUrl,
+    `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+     SELECT 'user-' || n, 'user-' || n, n || '@example.com', 'Ada', '' FROM generate_series(1, 100000) AS n`,
+  );
+  await sql(
+    databaseUrl,
+    `INSERT INTO tokens (user_id, type, name, created_at, latest, first)
+     SELECT id, 'session', 'a device', now(), 1, 1 FROM users, generate_series(1, 10)`,
+  );
+}
