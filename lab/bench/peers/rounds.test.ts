@@ -78,6 +78,14 @@ test('each connection follows its own refresh tokens', async (t) => {
     t.ok([...seen].filter((token) => token.startsWith(chain)).length > 2, chain);
 });
 
+test('a refresh token that is not replaced is not sent again', (t) => {
+  const [caller] = rotating('/token', CLIENT, ['one']).callers;
+  t.match(caller?.next(), 'refresh_token=one');
+  caller?.answered?.('{"refresh_token":"one"}');
+  t.notMatch(caller?.next(), 'refresh_token=one');
+  t.end();
+});
+
 test('an answer that is fast and wrong ends the run', async (t) => {
   const server = await peer(t, () => '{"active":false}');
   const workload = introspecting('/introspect', CLIENT, ['a-token']);

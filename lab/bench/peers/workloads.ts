@@ -18,8 +18,8 @@ export function rotating(path: string, headers: Record<string, string>, tokens: 
       next: () => formPost(path, headers, { grant_type: 'refresh_token', refresh_token: token }),
       answered(body: string) {
         const { refresh_token: next } = JSON.parse(body) as { refresh_token?: string };
-        // Without one, the next request fails.
-        token = next ?? '';
+        // Without a new one, the next request fails.
+        token = next === undefined || next === token ? '' : next;
       },
     };
   });
