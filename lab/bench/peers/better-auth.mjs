@@ -1,42 +1,11 @@
-// better-auth with PostgreSQL and Redis, as its documentation sets it up: `pg`'s pool as the database, its own Redis
-// storage for sessions, and the bearer plugin. Prints where it serves, and the tokens of its sessions.
-import { createServer } from 'node:http';
-import { redisStorage } from '@better-auth/redis-storage';
-import { betterAuth } from 'better-auth';
-import { getMigrations } from 'better-auth/db/migration';
-import { toNodeHandler } from 'better-auth/node';
+// better-auth's session check, with the bearer plugin. Prints where it serves, and the tokens of its sessions.
 import { bearer } from 'better-auth/plugins/bearer';
-import { Redis } from 'ioredis';
-import pg from 'pg';
+import { serve } from './better-auth-server.mjs';
 
-const { PEER_DATABASE_URL, PEER_PREFIX, PEER_REDIS_URL, PEER_SECRET, PEER_SESSIONS } = process.env;
-
-const server = createServer((request, response) => handle(request, response));
-await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-const url = `http://127.0.0.1:${server.address().port}`;
-
-const auth = betterAuth({
-  baseURL: url,
-  secret: PEER_SECRET,
-  database: new pg.Pool({ connectionString: PEER_DATABASE_URL }),
-  secondaryStorage: redisStorage({ client: new Redis(PEER_REDIS_URL), keyPrefix: PEER_PREFIX }),
-  emailAndPassword: { enabled: true },
+const { url, signups } = await serve({
   // A cookie cache would answer for a session that has ended.
   session: { cookieCache: { enabled: false } },
-  // On by default in production. It would refuse the load.
-  rateLimit: { enabled: false },
-  telemetry: { enabled: false },
-  logger: { level: 'error' },
   plugins: [bearer()],
 });
-const handle = toNodeHandler(auth);
-
-const { runMigrations } = await getMigrations(auth.options);
-await runMigrations();
-const access = [];
-for (let i = 0; i < Number(PEER_SESSIONS); i++) {
-  const body = { name: `User ${i}`, email: `user${i}@example.com`, password: 'difference engine' };
-  const response = await auth.api.signUpEmail({ body, asResponse: true });
-  access.push(response.headers.get('set-auth-token'));
-}
+const access = signups.map(({ headers }) => headers.get('set-auth-token'));
 console.log(JSON.stringify({ url, access, refresh: [] }));

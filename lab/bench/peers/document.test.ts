@@ -48,7 +48,13 @@ test('a factor is taken within each round, and its median is held against the go
 });
 
 test('each goal names the peer that it is about', (t) => {
-  const peers = ['better-auth', 'oidc-provider', '@fastify/session', 'Glewlwyd'];
+  const peers = [
+    'better-auth',
+    '@better-auth/oauth-provider',
+    'oidc-provider',
+    '@fastify/session',
+    'Glewlwyd',
+  ];
   const entrants = [entrant('Latchkey', [1]), ...peers.map((name) => entrant(name, [1]))];
   const goals = (['verify', 'introspection', 'refresh'] as const).map((operation) =>
     documentOf(operation, entrants).limits.map(({ what, limit }) => [what, limit]),

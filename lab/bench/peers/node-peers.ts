@@ -33,6 +33,25 @@ const NODE_PEERS: readonly NodePeer[] = [
     }),
   },
   {
+    name: '@better-auth/oauth-provider',
+    script: 'better-auth-oauth.mjs',
+    usesPostgres: true,
+    offers: ({ access, refresh }, client) => ({
+      introspection: {
+        request: 'POST /api/auth/oauth2/introspect',
+        signatures: '1 ES256 checked',
+        expected: '"active":true',
+        workload: introspecting('/api/auth/oauth2/introspect', basic(client), access),
+      },
+      refresh: {
+        request: 'POST /api/auth/oauth2/token',
+        signatures: '1 ES256 made',
+        expected: '"refresh_token":',
+        workload: rotating('/api/auth/oauth2/token', basic(client), refresh),
+      },
+    }),
+  },
+  {
     name: '@fastify/session',
     script: 'fastify-session.mjs',
     usesPostgres: false,
