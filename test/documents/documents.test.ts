@@ -131,7 +131,7 @@ test('every command named in a document exists', (t) => {
   };
   for (const path of files) {
     const text = readDocument(path);
-    for (const [, name = ''] of text.matchAll(/npm run ([\w:]+)/g))
+    for (const [, name = ''] of text.matchAll(/npm run ([\w:-]+)/g))
       t.ok(name in scripts, `${path}: npm run ${name}`);
     for (const [, name = '', action = ''] of text.matchAll(/npx latchkey (\w+)(?: ([a-z]+)\b)?/g)) {
       const isGroup = ['client', 'keys', 'user'].includes(name);
