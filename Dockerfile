@@ -58,8 +58,8 @@ COPY --from=build /app/packages/agent/dist dist/agent
 COPY --from=build /app/packages/verifier/package.json node_modules/@latchkey/verifier/
 COPY --from=build /app/packages/verifier/dist node_modules/@latchkey/verifier/dist
 COPY prisma prisma
-# The second, which a release has (npm run release), lists what is in the image.
-COPY package.json sbom.cdx.jso[n] ./
+# The last, which a release has (npm run release), lists what is in the image.
+COPY LICENSE package.json sbom.cdx.jso[n] ./
 ENV PATH=/usr/local/bin NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0
 # As numbers, so that Kubernetes can tell that it is not root.
 USER 1000:1000

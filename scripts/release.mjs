@@ -1,6 +1,7 @@
-// `npm run release -- VERSION [--out FOLDER] [--unchecked]` writes what a release is, into release/VERSION: the image, the
-// chart, the npm packages, their SBOMs, provenance, notes and sums. Uploads and signs nothing (docs/releasing.md).
-// Two runs of one commit on one base image give the same bytes: every time in an archive is that of the commit.
+// `npm run release -- VERSION [--unchecked]` writes what a release is, into release/VERSION: the image, the chart, the npm
+// packages, their SBOMs, the sources, provenance, notes and sums. Uploads and signs nothing (docs/releasing.md).
+// Two runs of one commit on one base image, with the same versions of the tools, give the same bytes: all is built in a
+// clone, with one umask, and every time in an archive is that of the commit.
 // Environment: NODE_IMAGE, the base (default: the Dockerfile's); REPOSITORY, the public URL of the sources, which then
 // stands in the packages and the image; BUILDAH_OPTIONS, words for `buildah build` (a proxy, a certificate).
 import { spawnSync } from 'node:child_process';
@@ -19,78 +20,88 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Not in the image. */
-const ONLY_PACKAGES = ['@latchkey/client', '@latchkey/load'];
+/** The packages of this repository that are in the image. */
+const IN_IMAGE = ['node_modules/@latchkey/agent', 'node_modules/@latchkey/verifier'];
 
+process.umask(0o022);
+delete process.env.TAR_OPTIONS;
 const root = new URL('..', import.meta.url).pathname;
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
-  options: { out: { type: 'string' }, unchecked: { type: 'boolean', default: false } },
+  options: { unchecked: { type: 'boolean', default: false } },
 });
 const [version = ''] = positionals;
 const { NODE_IMAGE, REPOSITORY = '', BUILDAH_OPTIONS = '' } = process.env;
-const packages = JSON.parse(readText('package.json')).workspaces;
-const commit = git('rev-parse', 'HEAD');
-const time = git('log', '-1', '--format=%ct');
-const out = flags.out ?? join(root, 'release', version);
+const folder = join(root, 'release', version);
 const work = mkdtempSync(join(tmpdir(), 'latchkey-release-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+const [source, out] = [join(work, 'source'), join(work, 'out')];
 
 const problems = [...problemsOfTree(), ...problemsOfVersion()];
 if (problems.length > 0) fail(problems.join('\n'));
+if (REPOSITORY === '')
+  process.stderr.write('REPOSITORY is not set: packages and image do not name their sources\n');
+const tools = Object.fromEntries(
+  ['node', 'npm', 'git', 'tar', 'gzip', 'buildah'].map((name) => [name, versionOf(name)]),
+);
 
+mkdirSync(out);
+run('git', ['clone', '--quiet', root, source]);
+const packages = JSON.parse(readText('package.json')).workspaces;
+const commit = git('rev-parse', 'HEAD');
+const time = git('log', '-1', '--format=%ct');
+run('npm', ['ci', '--silent', '--no-audit', '--no-fund']);
 run('npm', ['ci', '--silent', '--omit=optional', '--prefix', 'scripts/release']);
 run('node', ['scripts/build.mjs']);
 if (!flags.unchecked) run('npm', ['run', 'check']);
-rmSync(out, { recursive: true, force: true });
-mkdirSync(out, { recursive: true });
-for (const folder of packages) pack(folder);
+for (const each of packages) pack(each);
 packChart();
-const base = buildImage();
-writeFileSync(join(out, 'RELEASE-NOTES.md'), notes());
+const { base, digest } = buildImage();
+const sources = `latchkey-source-${version}.tar.gz`;
+run('git', ['archive', `--prefix=latchkey-${version}/`, '-o', join(out, sources), 'HEAD']);
+const where = `The documents are in \`${sources}\`. The digest of the image is \`${digest}\`.`;
+writeFileSync(join(out, 'RELEASE-NOTES.md'), `${notes()}\n${where}\n`);
 writeJson('provenance.intoto.json', provenance());
-writeFileSync(
-  join(out, 'SHA256SUMS'),
-  sums()
-    .map(({ name, sha256 }) => `${sha256}  ${name}\n`)
-    .join(''),
-);
-process.stdout.write(`${out}\n`);
+const lines = sums().map(({ name, sha256 }) => `${sha256}  ${name}\n`);
+writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
+cpSync(out, folder, { recursive: true });
+process.stdout.write(`${folder}\n`);
 
 function problemsOfTree() {
   return [
-    ...(git('status', '--porcelain') === '' ? [] : ['the folder has changes that are not committed']),
-    ...(git('rev-parse', '--abbrev-ref', 'HEAD') === 'main' ? [] : ['the branch is not main']),
+    ...(gitHere('status', '--porcelain') === '' ? [] : ['the folder has changes that are not committed']),
+    ...(gitHere('rev-parse', '--abbrev-ref', 'HEAD') === 'main' ? [] : ['the branch is not main']),
+    ...(existsSync(folder) ? [`${folder} exists: remove it first`] : []),
   ];
 }
 
 function problemsOfVersion() {
   if (!/^\d+\.\d+\.\d+(-[0-9a-z.-]+)?$/.test(version)) return ['give a version: npm run release -- 1.2.3'];
-  const stated = ['package.json', ...packages.map((folder) => `${folder}/package.json`)].map((file) => [
-    file,
-    JSON.parse(readText(file)).version,
-  ]);
-  const [, chart] = /^version: (.*)$/m.exec(readText('charts/latchkey/Chart.yaml')) ?? [];
-  const [, app] = /^appVersion: "?([^"\n]*)/m.exec(readText('charts/latchkey/Chart.yaml')) ?? [];
-  const [, label] = /^ARG VERSION=(.*)$/m.exec(readText('Dockerfile')) ?? [];
-  stated.push(
-    ['charts/latchkey/Chart.yaml (version)', chart],
-    ['charts/latchkey/Chart.yaml (appVersion)', app],
-  );
-  stated.push(['Dockerfile (VERSION)', label]);
+  const manifests = gitHere('ls-files', 'package.json', 'packages/*/package.json').split('\n');
+  const stated = [
+    ...manifests.map((file) => [file, /^ {2}"version": "(.*)"/m]),
+    ['charts/latchkey/Chart.yaml', /^version: (.*)$/m],
+    ['charts/latchkey/Chart.yaml', /^appVersion: (.*)$/m],
+    ['Dockerfile', /^ARG VERSION=(.*)$/m],
+  ].map(([file, pattern]) => [file, pattern.exec(readText(file, root))?.[1]]);
   const wrong = stated.filter(([, found]) => found !== version);
   return [
-    ...wrong.map(([file, found]) => `${file} says ${found}: commit the version ${version} first`),
-    ...(notes() === '' ? [`CHANGELOG.md has no section "## ${version}"`] : []),
+    ...wrong.map(([file, found]) => `${file} says ${found}: npm run set-version -- ${version}, and commit`),
+    ...(notes(root) === '' ? [`CHANGELOG.md has no section "## ${version}"`] : []),
   ];
 }
 
-/** A copy, because npm writes into no tree that is being released, and REPOSITORY stands in no commit. */
+/** @throws if the tool is missing */
+function versionOf(tool) {
+  return output(tool, ['--version'], root).split('\n')[0];
+}
+
+/** A copy, because REPOSITORY stands in no commit. */
 function pack(folder) {
   const copy = join(work, folder);
   const manifest = JSON.parse(readText(`${folder}/package.json`));
   for (const name of [...manifest.files, 'README.md', 'LICENSE'])
-    cpSync(join(root, folder, name), join(copy, name), { recursive: true });
+    cpSync(join(source, folder, name), join(copy, name), { recursive: true });
   delete manifest.scripts;
   if (REPOSITORY !== '') {
     const page = REPOSITORY.replace(/\.git$/, '');
@@ -113,24 +124,18 @@ function pack(folder) {
 function packChart() {
   archive(
     join(out, `latchkey-chart-${version}.tgz`),
-    join(root, 'charts'),
+    join(source, 'charts'),
     ['latchkey'],
     ['--use-compress-program', 'gzip -n'],
   );
 }
 
-/** @returns the base image, with its digest */
+/** @returns the base image with its digest, and the digest of the image */
 function buildImage() {
   const [, documented] = /^ARG NODE_IMAGE=(.*)$/m.exec(readText('Dockerfile')) ?? [];
   const name = NODE_IMAGE ?? documented;
-  const context = join(work, 'context');
-  run('git', ['clone', '--quiet', root, context]);
-  const bom = sbomOf([]);
-  bom.components = bom.components.filter(
-    ({ purl }) => !ONLY_PACKAGES.some((name) => purl.startsWith(purlOf({ name }))),
-  );
-  writeJson(`latchkey-image-${version}.cdx.json`, bom);
-  cpSync(join(out, `latchkey-image-${version}.cdx.json`), join(context, 'sbom.cdx.json'));
+  writeJson(`latchkey-image-${version}.cdx.json`, imageBom(name));
+  cpSync(join(out, `latchkey-image-${version}.cdx.json`), join(source, 'sbom.cdx.json'));
   const tag = `localhost/latchkey:${version}`;
   const labels = REPOSITORY === '' ? [] : ['--label', `org.opencontainers.image.source=${REPOSITORY}`];
   run('buildah', [
@@ -144,25 +149,53 @@ function buildImage() {
       `REVISION=${commit}`,
     ],
     ...BUILDAH_OPTIONS.split(' ').filter(Boolean),
-    context,
+    source,
   ]);
   const layout = join(work, 'image');
   run('buildah', ['push', '--quiet', tag, `oci:${layout}:${tag}`]);
   archive(join(out, `latchkey-image-${version}.oci.tar`), layout, readdirSync(layout).sort());
-  const digest = output('buildah', ['inspect', '--type', 'image', '--format', '{{.FromImageDigest}}', name]);
-  return { name, digest };
+  const inspect = ['inspect', '--type', 'image', '--format', '{{.FromImageDigest}}', name];
+  const [manifest] = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests;
+  return { base: { name, digest: output('buildah', inspect) }, digest: manifest.digest };
 }
 
+/** Node, and what the Dockerfile installs. The tool lists peers as well, which nothing in the image needs. */
+function imageBom(base) {
+  const installed = join(work, 'installed');
+  for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+    cpSync(join(source, name), join(installed, name));
+  const omit = ['dev', 'optional', 'peer'].flatMap((kind) => ['--omit', kind]);
+  run('npm', ['ci', '--silent', '--ignore-scripts', '--workspaces=false', ...omit, '--prefix', installed]);
+  const bom = sbomOf([]);
+  const isThere = (component) => {
+    const { value } = component.properties.find(({ name }) => name === 'cdx:npm:package:path');
+    return IN_IMAGE.includes(value) || existsSync(join(installed, value));
+  };
+  const [, node] = /node[^:]*:(\d+\.\d+\.\d+)/.exec(base) ?? [];
+  if (!node) fail(`NODE_IMAGE must name the version of Node: ${base}`);
+  const cpe = `cpe:2.3:a:nodejs:node.js:${node}:*:*:*:*:*:*:*`;
+  const runtime = { ...{ type: 'platform', name: 'node', version: node }, 'bom-ref': 'node', cpe };
+  bom.components = [runtime, ...bom.components.filter(isThere)];
+  const refs = new Set([bom.metadata.component, ...bom.components].map((component) => component['bom-ref']));
+  bom.dependencies = bom.dependencies
+    .filter(({ ref }) => refs.has(ref))
+    .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter((each) => refs.has(each)) }));
+  return bom;
+}
+
+/** Without the machine's npm among the tools. */
 function sbomOf(options) {
   const omit = ['dev', 'optional', 'peer'].flatMap((kind) => ['--omit', kind]);
-  return JSON.parse(
-    output(tool('cyclonedx-npm'), [...options, ...omit, '--output-reproducible', '--output-file', '-']),
-  );
+  const words = [...options, ...omit, '--output-reproducible', '--output-file', '-'];
+  const bom = JSON.parse(output(tool('cyclonedx-npm'), words));
+  const { tools } = bom.metadata;
+  tools.components = tools.components.filter(({ name }) => name !== 'npm');
+  return bom;
 }
 
 /** Of scripts/release. */
 function tool(name) {
-  return join(root, 'scripts/release/node_modules/.bin', name);
+  return join(source, 'scripts/release/node_modules/.bin', name);
 }
 
 function purlOf({ name }) {
@@ -170,8 +203,8 @@ function purlOf({ name }) {
 }
 
 /** The section of the changelog. */
-function notes() {
-  const [, ...sections] = readText('CHANGELOG.md').split(/^## /m);
+function notes(from = source) {
+  const [, ...sections] = readText('CHANGELOG.md', from).split(/^## /m);
   return (
     sections.find((section) => section.startsWith(`${version}\n`) || section.startsWith(`${version} `)) ?? ''
   );
@@ -187,8 +220,13 @@ function provenance() {
       buildDefinition: {
         buildType: 'urn:latchkey:release:v1',
         externalParameters: { version, repository: REPOSITORY },
+        internalParameters: { tools },
         resolvedDependencies: [
-          { uri: REPOSITORY === '' ? 'git' : `git+${REPOSITORY}`, digest: { gitCommit: commit } },
+          {
+            name: 'sources',
+            ...(REPOSITORY !== '' && { uri: `git+${REPOSITORY}` }),
+            digest: { gitCommit: commit },
+          },
           { uri: base.name, digest: { sha256: base.digest.replace('sha256:', '') } },
         ],
       },
@@ -211,6 +249,7 @@ function sums() {
 /** One order, one owner and the commit’s time, so that the same files are the same bytes. */
 function archive(file, folder, names, options = []) {
   const same = [
+    '--format=gnu',
     '--sort=name',
     `--mtime=@${time}`,
     '--owner=0',
@@ -221,8 +260,8 @@ function archive(file, folder, names, options = []) {
   run('tar', [...same, ...options, '-cf', file, '-C', folder, ...names]);
 }
 
-function readText(path) {
-  return existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : '';
+function readText(path, from = source) {
+  return existsSync(join(from, path)) ? readFileSync(join(from, path), 'utf8') : '';
 }
 
 function writeJson(name, value) {
@@ -233,9 +272,13 @@ function git(...words) {
   return output('git', words);
 }
 
-function output(program, words) {
+function gitHere(...words) {
+  return output('git', words, root);
+}
+
+function output(program, words, cwd = source) {
   const { status, stdout, stderr, error } = spawnSync(program, words, {
-    cwd: root,
+    cwd,
     encoding: 'utf8',
     maxBuffer: 1e8,
   });
@@ -244,10 +287,7 @@ function output(program, words) {
 }
 
 function run(program, words) {
-  const { status, error } = spawnSync(program, words, {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-  });
+  const { status, error } = spawnSync(program, words, { cwd: source, stdio: ['ignore', 2, 2] });
   if (status !== 0) fail(`${program} ${words.join(' ')} failed${error ? `: ${error.message}` : ''}`);
 }
 

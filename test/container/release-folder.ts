@@ -117,10 +117,12 @@ function documented(conf: string, version: string): string {
   const { text = '' } = blocks.find(({ section }) => section === 'From a release') ?? {};
   return text
     .replaceAll('1.0.0', version)
+    .replace(/^useradd .*$/m, '')
+    .replace('"$(id -u latchkey):$(id -g latchkey)"', '1000:1000')
     .replaceAll('--volume /etc/latchkey:', `--network host --volume ${conf}:`)
     .replaceAll('--env-file /etc/latchkey', `--env-file ${conf}`)
-    .replaceAll('--publish "$host:3000:3000"', '--env "HOST=$host"')
-    .replaceAll('--publish "$host:9464:9464"', '--env "OPS_HOST=$host"');
+    .replace('--publish "127.0.0.$1:3000:3000"', '--env "HOST=127.0.0.$1"')
+    .replace('--publish "127.0.0.$1:9464:9464"', '--env "OPS_HOST=127.0.0.$1"');
 }
 
 /** A proxy that sends each request to the next replica. */

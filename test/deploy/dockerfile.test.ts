@@ -48,6 +48,7 @@ test('the rules find planted mistakes', (t) => {
     [/ARG VERSION=.*/, 'ARG VERSION=0.0.9', 'version'],
     ['org.opencontainers.image.licenses', 'licenses', 'licenses'],
     ['COPY prisma prisma', 'ADD prisma prisma', 'ADD'],
+    ['COPY LICENSE ', 'COPY ', 'LICENSE'],
     ['ENV PATH', 'ENV REFRESH_TOKEN_SECRET=x PATH', 'secret'],
   ] as const;
   for (const [text, mistake, word] of mistakes) {
@@ -107,6 +108,7 @@ function problemsOf(text: string): string[] {
     ),
     ...expect(named('RUN', last).length === 0, 'RUN in the last stage'),
     ...expect(named('ADD').length === 0, 'ADD instead of COPY'),
+    ...expect(named('COPY', last).flatMap(words).includes('LICENSE'), 'no LICENSE'),
     ...expect(
       !given.some((text) => /SECRET|PASSWORD|TOKEN|_URL/.test(text)),
       'a secret would stay in the image',
