@@ -26,10 +26,11 @@ const VALUES: unknown = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
 
 /** Parts of Kubernetes' objects, which its API validates; and Helm's own. */
 const FREE = [
-  ...['affinity', 'autoscaling.behavior', 'extraEnv[].valueFrom', 'extraObjects[]', 'global'],
-  ...['networkPolicy.extraEgress[]', 'podSecurityContext', 'securityContext', 'tolerations[]'],
-  ...['topologySpreadConstraints[]', 'definitions.parentRefs[]', 'definitions.resources.limits'],
-  ...['definitions.resources.requests', 'definitions.selector.matchExpressions[]'],
+  ...['affinity', 'autoscaling.behavior', 'extraEnv[].valueFrom', 'extraInitContainers[]'],
+  ...['extraObjects[]', 'global', 'networkPolicy.extraEgress[]', 'podSecurityContext', 'securityContext'],
+  ...['tolerations[]', 'topologySpreadConstraints[]', 'definitions.parentRefs[]'],
+  ...['definitions.resources.limits', 'definitions.resources.requests'],
+  ...['definitions.selector.matchExpressions[]'],
 ];
 
 test('the schema is closed, but for parts of Kubernetes’ objects', (t) => {
@@ -66,14 +67,16 @@ test('the schema and values.yaml have the same values', (t) => {
   t.end();
 });
 
+/** Variables that the chart or the image sets. */
+const SET =
+  /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET)$/;
+
 test('`config` takes every variable of the service that the chart does not set', (t) => {
-  const set =
-    /^(NODE_ENV|HOST|PORT|OPS_HOST|OPS_PORT|DATA_DIR|DATABASE_(URL|CA)|REDIS_(URL|CA|MODE|NODES|SENTINEL_\w+)|SIGNING_KEYS_DIR|REFRESH_TOKEN_SECRET)$/;
   const { properties = {}, patternProperties = {} } = SCHEMA.properties?.config ?? {};
   t.strictSame(
     Object.keys(properties).sort(),
     Object.keys(FIELDS)
-      .filter((name) => !set.test(name))
+      .filter((name) => !SET.test(name))
       .sort(),
   );
   t.strictSame(Object.keys(patternProperties), ['^OTEL_'], 'the SDK of OpenTelemetry reads more');
@@ -83,20 +86,28 @@ test('`config` takes every variable of the service that the chart does not set',
 /** Each with what the error says. */
 const MISTAKES: [set: string, error: RegExp][] = [
   ['imagee.tag=1.0.0', /Additional property imagee is not allowed/],
+  ['image.repository=', /set image\.repository to the image in your registry/],
   ['image.tagg=1.0.0', /image: Additional property tagg/],
   ['image.tag=1', /image\.tag: Invalid type\. Expected: string/],
   ['image.digest=0000', /image\.digest: Does not match pattern/],
   ['image.pullPolicy=Sometimes', /image\.pullPolicy/],
   ['config.ISSUER=auth.example.com', /config\.ISSUER: Does not match pattern/],
+  ['config.ISSUER=https://auth.example.com a', /config\.ISSUER: Does not match pattern/],
+  ['config.SHUTDOWN_TIMEOUT=34', /set terminationGracePeriodSeconds above 40: preStop/],
+  ['terminationGracePeriodSeconds=31', /set terminationGracePeriodSeconds above 31: preStop/],
   ['config.ISUER=https://auth.example.com', /config: Additional property ISUER/],
   ['config.DATABASE_URL=postgres://a:b@c/d', /config: Additional property DATABASE_URL/],
-  ['config.DATABASE_POOL=ten', /config\.DATABASE_POOL: Invalid type/],
+  ['config.DATABASE_POOL=ten', /config\.DATABASE_POOL: Does not match pattern/],
+  ['config.DATABASE_POOL=0', /config\.DATABASE_POOL: Must be greater/],
+  ['fullnameOverride=My_Name.', /fullnameOverride: Does not match pattern/],
   ['existingSecret.owner=', /existingSecret\.owner: String length/],
   ['redis.mode=sentinels', /redis\.mode/],
   ['redis.mode=cluster', /redis\.nodes: Array must have at least 1 items/],
   ['redis.mode=sentinel,redis.nodes={a:26379}', /redis\.sentinel\.name: String length/],
   ['redis.nodes={redis}', /redis\.nodes\.0: Does not match pattern/],
   ['replicaCount=two', /replicaCount: Invalid type/],
+  ['replicaCount=0', /replicaCount: Must be greater/],
+  ['autoscaling.minReplicas=7', /set autoscaling\.maxReplicas to at least autoscaling\.minReplicas \(7\)/],
   ['autoscaling.maxReplica=4', /autoscaling: Additional property maxReplica/],
   ['resources.request.cpu=1', /resources: Additional property request/],
   ['serviceAccount.create=false', /serviceAccount\.name: String length/],
@@ -111,6 +122,10 @@ const MISTAKES: [set: string, error: RegExp][] = [
   ['metrics.serviceMonitor.interval=15', /metrics\.serviceMonitor\.interval/],
   ['agent.services[0].namespace=orders', /agent\.services\.0: audience is required/],
   ['extraEnv[0].nam=A', /extraEnv\.0: Additional property nam/],
+  ['extraEnv[0].name=DATABASE_URL', /remove DATABASE_URL from extraEnv/],
+  ['extraEnv[0].name=AUDIENCE_FILE', /remove AUDIENCE_FILE from extraEnv/],
+  ['extraEnv[0].name=SHUTDOWN_TIMEOUT', /remove SHUTDOWN_TIMEOUT from extraEnv/],
+  ['extraInitContainers[0].name=proxy', /extraInitContainers\.0: image is required/],
   ['extraObjects[0].kind=ConfigMap', /extraObjects\.0: apiVersion is required/],
 ];
 
@@ -147,5 +162,34 @@ test('a mistake in a value is an error that names the value', { skip }, (t) => {
   }
   const { stderr } = helm('template', 'latchkey', CHART);
   t.match(stderr, /config\.ISSUER: Does not match pattern/, 'without values');
+  t.end();
+});
+
+test('extraEnv takes no variable that the chart sets, and any other', { skip }, (t) => {
+  const run = (name: string) =>
+    helm(
+      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal')],
+      ...['--set', `extraEnv[0].name=${name},extraEnv[0].value=x`],
+    );
+  for (const name of Object.keys(FIELDS).filter((name) => SET.test(name)))
+    for (const variable of [name, `${name}_FILE`])
+      t.match(run(variable).stderr, `remove ${variable} from extraEnv`, variable);
+  for (const name of ['NODE_OPTIONS', 'OTEL_EXPORTER_OTLP_HEADERS']) t.equal(run(name).status, 0, name);
+  t.end();
+});
+
+test('`null` for a part of the values is an error that names it', { skip }, (t) => {
+  const parts = (schema: Schema, path: string): string[] =>
+    Object.entries(schema.properties ?? {}).flatMap(([name, it]) =>
+      it.properties ? [below(path, name), ...parts(it, below(path, name))] : [],
+    );
+  const all = parts(SCHEMA, '');
+  t.ok(all.includes('metrics.serviceMonitor'));
+  for (const path of all) {
+    const { stderr } = helm(
+      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--set', `${path}=null`],
+    );
+    t.match(stderr, new RegExp(`: ${path.split('.').at(-1) ?? ''} is required`), path);
+  }
   t.end();
 });

@@ -24,6 +24,8 @@ const skip = toolsMissing('helm', 'kubectl', 'bash', 'openssl');
 /** Rules that a case breaks on purpose. */
 const INTENDED: Record<string, RegExp> = {
   openshift: /: runs as no root$|: is for any controller$/,
+  // The example of a sidecar is short.
+  'no-network-policy': /sql-proxy: is probed$/,
   // Its digest says which.
   argocd: /: has a tag that says which$/,
 };
@@ -159,6 +161,23 @@ test('a Job of the release has a name for each image, a hook always the same', {
   t.equal(nameFor('job', '1.0.0'), nameFor('job', '1.0.0'));
   t.not(nameFor('job', '1.0.0'), nameFor('job', '1.0.1'));
   t.equal(nameFor('hook', '1.0.0'), nameFor('hook', '1.0.1'));
+  // helm renders another revision only with a cluster.
+  const nameAt = (Revision: number) => {
+    const at = `dict "Release" (dict "Revision" ${Revision})`;
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'name' } };
+    const data = { name: `{{ include "latchkey.migrationName" (merge (${at}) .) }}` };
+    const json = JSON.stringify([{ ...object, data }]);
+    const manifests = template(
+      'minimal',
+      '--set',
+      'migration.mode=job',
+      '--set-json',
+      `extraObjects=${json}`,
+    );
+    return only(manifests, 'ConfigMap', 'name').data.name;
+  };
+  t.equal(nameAt(1), only(template('minimal', '--set', 'migration.mode=job'), 'Job').metadata.name);
+  t.not(nameAt(2), nameAt(1), 'an upgrade repeats a migration that has failed');
   t.strictSame(allOf(template('minimal', '--set', 'migration.mode=none'), 'Job'), []);
   const { metadata, spec } = only(template('argocd'), 'Job');
   t.match(metadata.name, /-migrate-[0-9a-f]{10}$/);
@@ -208,6 +227,7 @@ test('every pod gets what operators add to pods', { skip }, (t) => {
     const own: Record<string, unknown> = { ...pod.spec };
     for (const field of fields) t.strictSame(own[field], values[field], `${name}: ${field}`);
     const [{ env } = {}] = pod.spec.containers;
+    t.strictSame(own.initContainers, values.extraInitContainers, name);
     if (name !== 'latchkey-test') t.match(env?.at(-1), (values.extraEnv as object[])[0] ?? {}, name);
     t.equal(
       pod.metadata.labels['sidecar.istio.io/inject'],
@@ -216,6 +236,8 @@ test('every pod gets what operators add to pods', { skip }, (t) => {
     );
   }
   for (const { kind, metadata } of manifests) t.equal(metadata.labels?.team, 'identity', kind);
+  const { annotations } = values.deployment as { annotations: Labels };
+  t.strictSame(only(manifests, 'Deployment').metadata.annotations, annotations);
   t.end();
 });
 
@@ -281,8 +303,55 @@ test('objects of two releases in one namespace have different names and pods', {
   t.end();
 });
 
+test('names and hosts that look like numbers or booleans stay strings', { skip }, async (t) => {
+  const words = { service: '1', owner: '2', signingKeys: '3' };
+  const existingSecret = Object.entries(words).map(([name, word]) => `existingSecret.${name}=${word}`);
+  const others = ['fullnameOverride=true', 'serviceAccount.name=4', 'ingress.host=5', 'ingress.className=6'];
+  const more = ['ingress.tlsSecret=7', 'httpRoute.hostname=8', 'httpRoute.internal.hostname=9'];
+  const agent = ['agent.services[0].namespace=10', 'agent.services[0].audience=11'];
+  const set = [...existingSecret, ...others, ...more, ...agent].join(',');
+  const { stdout, stderr } = helm(
+    ...['template', '123', CHART, '--values', valuesFile('everything'), '--set-string', set],
+  );
+  const manifests = readManifests(stdout);
+  t.ok(manifests.length > 20, stderr);
+  for (const [i, problems] of (await strictly(t, manifests)).entries())
+    t.strictSame(problems, [], manifests[i]?.kind ?? '');
+  t.equal(only(manifests, 'Deployment', 'true').metadata.labels?.['app.kubernetes.io/instance'], '123');
+});
+
+test('a release’s name makes valid names of objects, or is refused', { skip }, (t) => {
+  const run = (release: string) => helm('template', release, CHART, '--values', valuesFile('minimal'));
+  t.match(only(readManifests(run('my.rel').stdout), 'Deployment').metadata.name, /^my-rel-latchkey$/);
+  const longest = 'a'.repeat(31);
+  t.equal(run(longest).status, 0);
+  for (const release of ['123', `${longest}a`])
+    t.match(run(release).stderr, `no Service can be ${release}-latchkey: set fullnameOverride`);
+  t.end();
+});
+
+test('every pod that reads a database URL reaches PgBouncer in networkPolicy.postgres', { skip }, (t) => {
+  const json = JSON.stringify([{ podSelector: { matchLabels: { app: 'pgbouncer' } } }]);
+  const more = [
+    '--set',
+    'networkPolicy.postgres.ports={6432}',
+    '--set-json',
+    `networkPolicy.postgres.to=${json}`,
+  ];
+  const manifests = template('everything', ...more);
+  const pgbouncer = { namespace: 'latchkey', labels: { app: 'pgbouncer' } };
+  const pods = workloadsOf(manifests).map(({ name, template: { metadata } }) => ({
+    name,
+    isAllowed: isAllowed(manifests, 'latchkey', { namespace: 'latchkey', ...metadata }, pgbouncer, 6432),
+  }));
+  t.equal(pods.length, 4);
+  for (const { name, isAllowed } of pods) t.ok(isAllowed, name);
+  t.end();
+});
+
 test('a parent chart’s condition and global values are no mistakes', { skip }, (t) => {
   t.doesNotThrow(() => template('minimal', '--set', 'enabled=true,global.imageRegistry=x'));
+  t.doesNotThrow(() => template('minimal', '--set-string', 'config.DATABASE_POOL=10'), 'as all of `config`');
   t.end();
 });
 
@@ -297,6 +366,8 @@ test('NOTES.txt names the Secrets, the connections and what is open', { skip }, 
     const { stdout } = helm('template', 'latchkey', copy, '--values', valuesFile(name));
     return only(readManifests(stdout), 'ConfigMap', 'notes').data.text;
   };
+  t.match(notes('argocd'), /^registry\.example\.com\/latchkey@sha256:0{64} for https:/);
+  t.match(notes('minimal'), 'exec deployment/latchkey -- node dist/src/cli.js doctor');
   t.match(notes('tls'), /latchkey: database-url, redis-url, refresh-token-secret, database-ca, redis-ca\n/);
   // k8s/README.md, "Connections", computes 91 for production. A laptop has one replica, one new pod and one that ends.
   t.match(notes('minimal'), 'PostgreSQL must accept 91 connections');

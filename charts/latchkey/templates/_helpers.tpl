@@ -1,18 +1,42 @@
-{{/* `latchkey` for a release of that name, else RELEASE-latchkey. 40 leave room for a Job's suffixes. */}}
+{{/* `latchkey` for a release of that name, else RELEASE-latchkey. Not cut: two releases could share the rest. */}}
 {{- define "latchkey.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
-{{- else if contains "latchkey" .Release.Name -}}
-{{ .Release.Name | trunc 40 | trimSuffix "-" }}
-{{- else -}}
-{{ printf "%s-latchkey" .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- $name := contains "latchkey" .Release.Name | ternary .Release.Name (printf "%s-latchkey" .Release.Name) }}
+{{- .Values.fullnameOverride | default ($name | replace "." "-") -}}
 {{- end -}}
+
+{{/* What the schema cannot say. */}}
+{{- define "latchkey.check" -}}
+{{- $name := include "latchkey.fullname" . }}
+{{- /* A Service's name begins with a letter. 40 leave room for the suffixes of Jobs. */}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]{0,39}$" $name) }}
+{{- fail (printf "no Service can be %s: set fullnameOverride to at most 40 letters, digits and hyphens, a letter first" $name) }}
+{{- end }}
+{{- $shutdown := .Values.config.SHUTDOWN_TIMEOUT | default 25 | int }}
+{{- $least := add 5 $shutdown 1 | int }}
+{{- if le (int .Values.terminationGracePeriodSeconds) $least }}
+{{- fail (printf "set terminationGracePeriodSeconds above %d: preStop (5 s), config.SHUTDOWN_TIMEOUT (%d s) and a second" $least $shutdown) }}
+{{- end }}
+{{- with .Values.autoscaling }}
+{{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}
+{{- fail (printf "set autoscaling.maxReplicas to at least autoscaling.minReplicas (%d)" (int .minReplicas)) }}
+{{- end }}
+{{- end }}
+{{- /* Of the chart and the image. `config` is a ConfigMap, whose variables `env` would overrule. */}}
+{{- $own := list "NODE_ENV" "HOST" "PORT" "OPS_HOST" "OPS_PORT" "DATA_DIR" "DATABASE_URL" "DATABASE_CA" "REDIS_URL" "REDIS_CA"
+  "REDIS_MODE" "REDIS_NODES" "REDIS_SENTINEL_NAME" "REDIS_SENTINEL_USERNAME" "REDIS_SENTINEL_PASSWORD" "SIGNING_KEYS_DIR"
+  "REFRESH_TOKEN_SECRET" "SHUTDOWN_TIMEOUT" }}
+{{- range .Values.extraEnv }}
+{{- $variable := trimSuffix "_FILE" .name }}
+{{- if or (has $variable $own) (hasKey $.Values.config $variable) }}
+{{- fail (printf "remove %s from extraEnv: %s is set by the chart, or belongs in `config`" .name $variable) }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* The name is fixed: it becomes `job="latchkey"`, which the alerts and the dashboard select. */}}
 {{- define "latchkey.selectorLabels" -}}
 app.kubernetes.io/name: latchkey
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "latchkey.labels" -}}
@@ -39,8 +63,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "latchkey.image" -}}
+{{- $todo := "set image.repository to the image in your registry, such as registry.example.com/latchkey" -}}
 {{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{ required $todo .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end -}}
 {{- end -}}
 
@@ -55,11 +80,15 @@ securityContext:
 {{ dict $field . | toYaml }}
 {{- end }}
 {{- end }}
+{{- with .Values.extraInitContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* Of every container. Configuration errors go to stderr. */}}
 {{- define "latchkey.container" -}}
-image: {{ include "latchkey.image" . }}
+image: {{ include "latchkey.image" . | quote }}
 {{- with .Values.image.pullPolicy }}
 imagePullPolicy: {{ . }}
 {{- end }}
@@ -111,7 +140,7 @@ securityContext:
 {{- define "latchkey.secretVolume" -}}
 - name: {{ .name }}
   secret:
-    secretName: {{ .secret }}
+    secretName: {{ .secret | quote }}
     defaultMode: 288 # 0440
 {{- end -}}
 
