@@ -47,7 +47,8 @@ export const LONG_SUITES = {
     'docs/installing.md',
     'packages/verifier/src/',
     'test/fault/',
-    'packages/load/src/',
+    'packages/load/src/exchange.ts',
+    'packages/load/src/pace.ts',
     ...SUPPORT,
   ].concat(
     [
