@@ -33,8 +33,11 @@ test('a target is an origin', (t) => {
     'ftp://localhost',
     'http://localhost/api',
     'http://me:secret@localhost',
+    'http://:secret@localhost',
+    'htp://me:secret@localhost',
+    'http://me:secret@localhost:99999',
   ])
-    t.throws(() => readArguments(['mixed-day', '--url', url], {}), /--url/, url);
+    t.throws(() => readArguments(['mixed-day', '--url', url], {}), /--url(?!.*secret)/, url);
   t.end();
 });
 
@@ -60,6 +63,12 @@ test('figures that make no sense are refused by name', (t) => {
     ['--rate', 'fast'],
   ] as const)
     t.throws(() => readArguments(['mixed-day', `${option}=${value}`], {}), new RegExp(option));
+  for (const [words, problem] of [
+    [['--rate', '-1'], /^--rate: its value may not begin with a dash$/],
+    [['--rates', '1'], /^Unknown option '--rates'$/],
+    [['--rate'], /^Option '--rate <value>' argument missing$/],
+  ] as const)
+    t.throws(() => readArguments(['mixed-day', ...words], {}), { message: problem });
   t.throws(() => readArguments(['mixed-day'], { LOAD_LOST: '1' }), /LOAD_LOST/);
   t.throws(() => readArguments(['mixed-day', '--users', '20000000'], {}), /--users: .* maximum/);
   t.throws(() => readSeedArguments([]), /--users/);

@@ -20,7 +20,8 @@ const NO_ANSWER: Reply = { status: 0, code: '', retryAfter: 0, user: null, body:
 
 /** A service that gives these answers, and then 200. */
 function aService(replies: Partial<Reply>[]) {
-  const seen = { calls: [] as Call[], pauses: [] as number[], done: [] as number[] };
+  const seen = { calls: [] as Call[], pauses: [] as number[], done: [] as number[], said: [] as string[] };
+  let now = 0;
   let sid = 0;
   const at = {
     wire: {
@@ -30,7 +31,9 @@ function aService(replies: Partial<Reply>[]) {
         return Promise.resolve({ ...NO_ANSWER, ...(replies.shift() ?? { status: 200, code: 'ok', body }) });
       },
     },
-    pause: (ms: number) => Promise.resolve(seen.pauses.push(ms)),
+    pause: (ms: number) => Promise.resolve([(now += ms), seen.pauses.push(ms)]),
+    say: (line: string) => void seen.said.push(line),
+    clock: { monotonic: () => now },
     progress: (_: string, done: number) => seen.done.push(done),
   };
   return { at, ...seen, names: () => seen.calls.map(({ body }) => (body as { username: string }).username) };
@@ -89,11 +92,34 @@ test('a service that limits logins says which setting to change', async (t) => {
   await t.rejects(logIn(3, [LIMITED]), /RATE_LIMIT_ALLOW/);
 });
 
-test('a service that falls silent is given up, and so is a run that is stopped', async (t) => {
-  const silence = Array.from({ length: 100 }, () => ({ status: 0, code: 'timeout' }));
+const always = (reply: Partial<Reply>) => Array.from({ length: 200 }, () => reply);
+
+test('a service that fails without end is given up, and the terminal says what is waited for', async (t) => {
+  for (const [status, code] of [
+    [0, 'timeout'],
+    [500, '500'],
+    [429, '429'],
+  ] as const) {
+    const ok = { status: 200, code: 'ok', body: aPair(1) };
+    const service = aService([ok, ...always({ status, code })]);
+    const problem = `no success for 60 s: POST /api/auth: ${code}`;
+    await t.rejects(open(listSeeded(20), 20, { service }), { message: problem });
+    t.strictSame(service.said, [`waiting for the service, at most 60 s: POST /api/auth: ${code}`]);
+  }
+  const { at, calls } = aService(always({ status: 503, code: '503 unavailable' }));
+  await t.rejects(deleteAccounts([7], client, at), /no success for 60 s: DELETE \/api\/users\/7: 503 /);
+  t.ok(calls.length < 100);
+});
+
+test('a service that succeeds now and then is not given up', async (t) => {
   const ok = { status: 200, code: 'ok', body: aPair(1) };
-  await t.rejects(logIn(20, [ok, ...silence]), /does not answer: timeout/);
-  await t.rejects(logIn(1, silence, AbortSignal.abort()), /stopped before the run/);
+  const replies = Array.from({ length: 150 }, (_, i) => (i % 50 === 49 ? ok : { status: 503, code: '503' }));
+  t.equal((await logIn(1, replies)).opened.length, 1);
+  t.equal((await logIn(5, [...replies])).opened.length, 5);
+});
+
+test('a run that is stopped before it begins says so', async (t) => {
+  await t.rejects(logIn(1, [], AbortSignal.abort()), /stopped before the run/);
 });
 
 const client = { clientId: 'lkc_1', secret: 'lks_1' };

@@ -45,6 +45,7 @@ Scenarios: ${Object.keys(SCENARIOS).join(', ')}.
 --rate N          arrivals a second at the peak (LOAD_RATE)
 --report DIR      where report.html and report.json go (reports/load)
 --yes-i-own-this  the service beyond this machine is yours
+--help, --version
 
 Without --sign-up and --accounts, a registered service with the right users.write creates the accounts:
 LATCHKEY_CLIENT_ID, and LATCHKEY_CLIENT_SECRET or LATCHKEY_CLIENT_SECRET_FILE.
@@ -124,7 +125,7 @@ function readClient(env: Environment): ServiceClient | null {
   return { clientId, secret };
 }
 
-/** @throws LoadError for an unknown option */
+/** @throws LoadError for an unknown option, and for one without its value */
 export function parseWords(words: readonly string[]) {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean', default: false } as const;
@@ -138,7 +139,9 @@ export function parseWords(words: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new LoadError((error as Error).message);
+    const [line = ''] = (error as Error).message.split(/\.\s|\n/);
+    const [, option] = /^Option '(--[a-z]+).*' argument is ambiguous/.exec(line) ?? [];
+    throw new LoadError(option === undefined ? line : `${option}: its value may not begin with a dash`);
   }
 }
 

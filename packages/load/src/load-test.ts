@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeRunAccounts, type RunAccounts } from './accounts.ts';
@@ -21,6 +21,7 @@ import {
 import { failuresOf, makeReport, type Ran } from './report.ts';
 import { runScenario } from './run.ts';
 import { SCENARIOS } from './scenarios.ts';
+import { isReadable } from './target.ts';
 import type { Clock } from './schedule.ts';
 import { makeWire, type Wire } from './wire.ts';
 
@@ -65,6 +66,7 @@ export async function runLoadTest(
   options: RunArguments,
   { view, signal, startOwn }: { view: LiveView; signal: AbortSignal; startOwn?: StartOwnService | undefined },
 ): Promise<string[]> {
+  makeFolder(options.report);
   const isHerd = options.scenario === 'herd';
   const users = options.users * (isHerd ? HERD_SHARES : 1);
   const signedIn = options.scenario === 'herd' ? 1 : SCENARIOS[options.scenario].signedIn;
@@ -87,17 +89,34 @@ export async function runLoadTest(
   }
 }
 
+/** @throws LoadError before the run, whose report would be lost */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new LoadError(
+      `--report: cannot write to ${folder}: ${(error as NodeJS.ErrnoException).code ?? 'error'}`,
+    );
+  }
+}
+
 async function open(
   { options: { accounts, scenario }, url, run, view, wire, signal }: Site,
   { users, sessions }: { users: number; sessions: number },
   created: Set<number>,
 ): Promise<OpenedAccount[]> {
   if (!accounts) throw new Error('a service at a URL needs accounts');
+  if (isReadable(url))
+    view.say(
+      `${url} is not encrypted: others on the way can read secrets and tokens. Use https unless the network is yours alone`,
+    );
   await findService(url, wire);
+  view.say(`accounts that this run adds are named ${run.prefix}…`);
   // One at least: it shows that the accounts are good.
   const size = { users, sessions: scenario === 'signup-burst' ? sessions : Math.max(1, sessions) };
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
-  const at = { wire, pause, progress: view.progress, signal };
+  const at = { wire, pause, progress: view.progress, say: view.say, clock, signal };
   const opened = await openAccounts(accounts, size, { ...at, run, created: (id) => created.add(id) });
   if (opened.length < users)
     view.say(`the limits of signups allow ${opened.length} accounts: the run has so many devices`);
@@ -111,7 +130,7 @@ async function cleanUp(
 ): Promise<void> {
   if (accounts?.from !== 'client') return;
   for (const [id, username] of judge.users()) if (username.startsWith(prefix)) created.add(id);
-  const at = { wire, pause: sleep, progress: view.progress };
+  const at = { wire, pause: sleep, progress: view.progress, say: view.say, clock };
   await deleteAccounts([...created], accounts.client, at).catch((error: unknown) => {
     if (!(error instanceof LoadError)) throw error;
     view.say(`accounts named ${prefix}… are left: ${error.message}`);
@@ -169,7 +188,6 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
 function write(ran: Ran, view: LiveView): string[] {
   const report = makeReport(ran);
   const { totals, correctness, herd: outage } = report;
-  mkdirSync(ran.options.report, { recursive: true });
   writeFileSync(join(ran.options.report, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(join(ran.options.report, 'report.html'), pageOf(report));
   view.say(

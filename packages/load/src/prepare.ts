@@ -4,6 +4,7 @@ import type { Call, ServiceClient } from './exchange.ts';
 import type { Judge } from './judge.ts';
 import { LoadError } from './load-error.ts';
 import type { Pair } from './pair.ts';
+import type { Clock } from './schedule.ts';
 import type { Reply, Wire } from './wire.ts';
 
 /** A user before the run: signed in with a pair. */
@@ -22,6 +23,8 @@ export interface Preparing {
   /** Waits so many milliseconds. */
   pause: (ms: number) => Promise<unknown>;
   progress: (what: string, done: number, total: number) => void;
+  say: (line: string) => void;
+  clock: Pick<Clock, 'monotonic'>;
   signal: AbortSignal;
 }
 
@@ -51,19 +54,20 @@ export async function findService(url: string, wire: Pick<Wire, 'send'>): Promis
 /** Requests in flight; a service hashes a few passwords at once, and the rest would only wait. */
 const AT_ONCE = 8;
 const LONGEST_WAIT = 5;
-/** Requests without an answer between two that succeed. */
-const MAX_SILENT = 30;
+/** Seconds without success after which the terminal names the refused request, and after which it is given up. */
+const SAY_AFTER = 5;
+const PATIENCE = 60;
 const LIMITED = '429 rate_limited';
 
 /** Does `work` for 0 to `count`, several at once. @throws LoadError if the service refuses, or does not answer */
 async function forEach<Result>(
   what: string,
   count: number,
-  { wire, pause, progress, signal }: Preparing,
+  { wire, pause, progress, say, clock, signal }: Preparing,
   work: (i: number, send: Send) => Promise<Result>,
 ): Promise<Result[]> {
   const results: Result[] = [];
-  let [next, done, silent] = [0, 0, 0];
+  let [next, done, success, isSaid] = [0, 0, clock.monotonic(), false];
   const failures: Error[] = [];
   const send: Send = async (call, refused) => {
     for (;;) {
@@ -71,15 +75,18 @@ async function forEach<Result>(
       if (signal.aborted) throw new LoadError('stopped before the run');
       const reply = await wire.send(call);
       const { status, code, retryAfter } = reply;
-      if (status === 200) silent = 0;
-      if (status === 200) return reply;
       // A proxy may answer 429 too.
-      if (code === LIMITED || (status >= 400 && status < 500 && status !== 429)) {
-        const why = refused(reply);
-        if (why === null) return reply;
-        throw new LoadError(why);
+      if (status === 200 || code === LIMITED || (status >= 400 && status < 500 && status !== 429)) {
+        const why = status === 200 ? null : refused(reply);
+        if (why !== null) throw new LoadError(why);
+        [success, isSaid] = [clock.monotonic(), false];
+        return reply;
       }
-      if (status === 0 && ++silent > MAX_SILENT) throw new LoadError(`the service does not answer: ${code}`);
+      const failing = (clock.monotonic() - success) / 1000;
+      const last = `${call.method} ${call.path}: ${code}`;
+      if (failing > PATIENCE) throw new LoadError(`no success for ${PATIENCE} s: ${last}`);
+      if (failing > SAY_AFTER && !isSaid) say(`waiting for the service, at most ${PATIENCE} s: ${last}`);
+      isSaid ||= failing > SAY_AFTER;
       await pause(Math.min(LONGEST_WAIT, Math.max(1, retryAfter)) * 1000);
     }
   };
@@ -144,7 +151,7 @@ async function logIn(i: number, account: Account, accounts: Accounts, send: Send
   const { username, password } = account;
   const call = { method: 'POST', path: '/api/auth', body: { username, password } } as const;
   const { body } = await send({ ...call, userAgent: `load-device-${i}` }, ({ code }) => {
-    if (code === LIMITED) return `the service limits logins: ${ALLOW}, or take fewer --users`;
+    if (code === LIMITED) return `the service limits logins: ${ALLOW}`;
     return `${username} cannot log in (${code})${accounts.from === 'list' ? `: ${accounts.hint}` : ''}`;
   });
   return body as Pair;

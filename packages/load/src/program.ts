@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readArguments, USAGE, type ListSeeded, type RunArguments } from './arguments.ts';
 import { makeLiveView } from './live-view.ts';
 import { LoadError } from './load-error.ts';
@@ -20,6 +21,13 @@ export function runProgram(
   repository?: Repository,
 ): Promise<number> {
   return withMessages(async () => {
+    const shown = words.includes('--help')
+      ? `${repository?.usage ?? ''}${USAGE}`
+      : words.includes('--version') && `${versionOf()}\n`;
+    if (shown) {
+      process.stdout.write(shown);
+      return 0;
+    }
     const options = optionsOrUsage(words, env, repository);
     if (!options) return 2;
     const stopping = new AbortController();
@@ -33,6 +41,11 @@ export function runProgram(
     for (const failure of failures) process.stderr.write(`failed: ${failure}\n`);
     return failures.length > 0 ? 1 : 0;
   });
+}
+
+function versionOf(): string {
+  const file = new URL(import.meta.resolve('@latchkey/load/package.json'));
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
 function optionsOrUsage(

@@ -8,14 +8,23 @@ import { LoadError } from './load-error.ts';
  */
 export function readTarget(url: string, isOwned: boolean): string {
   const target = parse(url);
-  if (!target || !/^https?:$/.test(target.protocol)) throw new LoadError(`--url: not a URL: ${url}`);
-  if (target.pathname !== '/' || target.search !== '' || target.username !== '')
+  // The text may hold a password.
+  if (!target || !/^https?:$/.test(target.protocol))
+    throw new LoadError('--url: give a URL that begins with http:// or https://');
+  const { pathname, search, username, password } = target;
+  if (pathname !== '/' || search !== '' || username !== '' || password !== '')
     throw new LoadError('--url: give the origin only, such as https://auth.example.com');
   if (!isLoopback(target.hostname) && !isOwned)
     throw new LoadError(
       `${target.hostname} is not this machine. If the service is yours, add --yes-i-own-this; else stop here`,
     );
   return target.origin;
+}
+
+/** Whether others on the way can read what is sent there. */
+export function isReadable(origin: string): boolean {
+  const { protocol, hostname } = new URL(origin);
+  return protocol === 'http:' && !isLoopback(hostname);
 }
 
 /** @param hostname as in a URL; empty for a socket in the file system. */
