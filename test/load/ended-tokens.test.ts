@@ -24,6 +24,8 @@ function tokensAt(status: number) {
   return { ended, judge, samples, calls };
 }
 
+const { signal: GOES_ON } = new AbortController();
+
 /** A token with this id. */
 const tokenOf = (jti: string) => `.${Buffer.from(JSON.stringify({ jti })).toString('base64url')}.`;
 const idOf = ({ token = '' }: Call) => String(claimsOf(token).jti);
@@ -55,7 +57,7 @@ test('an outage says nothing of a token', async (t) => {
 test('access tokens go to verify, refresh tokens to refresh', async (t) => {
   const { ended, calls } = tokensAt(401);
   ended.add(access('a'), { token: tokenOf('r'), type: 'refresh', why: 'logged out' });
-  await ended.tryAll();
+  await ended.tryAll(GOES_ON);
   t.strictSame(calls.map((call) => [call.path, idOf(call)]).sort(), [
     ['/api/auth/refresh', 'r'],
     ['/api/auth/verify', 'a'],
@@ -72,7 +74,7 @@ test('the newest comes first, and then all again and again', async (t) => {
 test('the newest thousand are remembered', async (t) => {
   const { ended, calls } = tokensAt(401);
   for (let i = 0; i < 1500; i++) ended.add(access(String(i)));
-  await ended.tryAll();
+  await ended.tryAll(GOES_ON);
   t.equal(calls.length, 1000);
   t.ok(calls.every((call) => Number(idOf(call)) >= 500));
 });
@@ -80,6 +82,6 @@ test('the newest thousand are remembered', async (t) => {
 test('without an ended token nothing is sent', async (t) => {
   const { ended, calls } = tokensAt(401);
   await ended.tryOne();
-  await ended.tryAll();
+  await ended.tryAll(GOES_ON);
   t.strictSame(calls, []);
 });

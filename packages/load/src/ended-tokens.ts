@@ -16,8 +16,8 @@ export interface EndedTokens {
   add(...tokens: EndedToken[]): void;
   /** Presents one, the newest first: a service that forgets a revocation may do so at once. */
   tryOne(): Promise<void>;
-  /** Presents every remembered one once more, after the run: the samples leave these out. */
-  tryAll(): Promise<void>;
+  /** Presents every remembered one once more, after the run: the samples leave these out. @param signal ends it early. */
+  tryAll(signal: AbortSignal): Promise<void>;
 }
 
 /** Enough to notice; later ones replace the oldest. */
@@ -64,10 +64,11 @@ export function makeEndedTokens(ports: {
       const token = fresh.pop() ?? seen[next++ % Math.max(1, seen.length)];
       if (token) await present(token);
     },
-    async tryAll() {
+    async tryAll(signal) {
       const left = [...seen];
       const work = async () => {
-        for (let token = left.pop(); token; token = left.pop()) await present(token, false);
+        for (let token = left.pop(); token && !signal.aborted; token = left.pop())
+          await present(token, false);
       };
       await Promise.all(Array.from({ length: AT_ONCE }, work));
     },

@@ -140,7 +140,7 @@ async function runRound(
   await Promise.all(running);
   clearTimeout(patience);
   failing.check();
-  await ended.tryAll();
+  await ended.tryAll(signal);
 
   const requests = sent.reduce((sum, each) => sum + each, 0);
   return {

@@ -114,7 +114,7 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   over.abort();
   await Promise.all([crowd.finish(), trying]);
   failing.check();
-  await ended.tryAll();
+  await ended.tryAll(options.signal);
   return {
     samples,
     seconds: took,
