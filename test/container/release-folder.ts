@@ -70,7 +70,7 @@ export async function followFolder(t: Test, folder: string, version: string): Pr
 
     const good = await run(await startFront(t, urls));
     t.equal(good.code, 0, good.output);
-    t.strictSame(Object.values(good.report().correctness), [0, 0, 0, 0]);
+    t.strictSame(Object.values(good.report().correctness), [0, 0, 0, 0, 0]);
     for (const count of Object.values(good.report().judged)) t.ok(count > 0, 'all was judged');
 
     const bad = await run(await startFront(t, urls, { acceptsEnded: true }));

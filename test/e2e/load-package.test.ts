@@ -24,7 +24,7 @@ import '../support/watch-leaks.ts';
 const skip = toolsMissing('npm', 'tar');
 /** The packed kit, alone in a folder. */
 const PROGRAM = skip ? '' : packedLoad(file);
-const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
+const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 };
 
 /** @returns what runs the kit in an empty folder, with `--url` and a small load. */
 function aKit(t: Test) {
@@ -147,6 +147,7 @@ test('each mistake is one line that says what to do', { skip }, async (t) => {
   const { url, register } = await aService(t);
   const { env } = await register('tester', ['users.write']);
   const reader = await register('reader', ['users.read']);
+  t.match((await run(url, ['--version']).ended).stdout, /^\d+\.\d+\.\d+\n$/);
   const other = await listen(
     t,
     createServer((_, response) => response.writeHead(404).end()),

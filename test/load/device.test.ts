@@ -9,7 +9,7 @@ import type { Sample } from '../../packages/load/src/samples.ts';
 import type { Reply } from '../../packages/load/src/wire.ts';
 
 function aPair(gen: number, exp = 900): Pair {
-  const claims = { sid: 1, gen, jti: `1.${gen}`, sub: '1', exp };
+  const claims = { sid: 1, gen, jti: `1.${gen}`, sub: '1', iat: 0, exp };
   const token = (type: string) =>
     `${type}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${gen}`;
   const user = { id: 1, username: 'load-0', name: 'Load 0', created_at: '' };
@@ -144,6 +144,27 @@ test('a refused or expired access token makes it refresh first', async (t) => {
   for (const { calls, judge } of [refused, expired]) {
     t.equal(calls.at(-1)?.path, '/api/auth/refresh');
     t.equal(judge.correctness().sign_outs, 0);
+  }
+});
+
+test('a refused verify breaks a promise only if nothing else may have ended the token', async (t) => {
+  const fresh = [ok(aPair(11))];
+  for (const [what, replies, operations, tried, refused] of [
+    ['the newest token', [...fresh, refusal(401)], ['refresh', 'verify'], 1, 1],
+    ['a proxy refuses it', [...fresh, refusal(403)], ['refresh', 'verify'], 1, 1],
+    ['it is accepted', [...fresh, ok()], ['refresh', 'verify'], 1, 0],
+    ['an outage', [...fresh, refusal(503), ok()], ['refresh', 'verify'], 1, 0],
+    ['another refusal', [...fresh, refusal(404)], ['refresh', 'verify'], 0, 0],
+    ['of unknown age', [refusal(401)], ['verify'], 0, 0],
+    ['a retried refresh', [NO_ANSWER, ...fresh, refusal(401)], ['refresh', 'verify'], 0, 0],
+    ['an unclear refresh', [...fresh, refusal(404), refusal(401)], ['refresh', 'refresh', 'verify'], 0, 0],
+    ['an unclear logout', [...fresh, refusal(404), refusal(401)], ['refresh', 'logout', 'verify'], 0, 0],
+    ['a late answer', [...fresh, refusal(503, 900), refusal(401)], ['refresh', 'verify'], 0, 0],
+  ] as const) {
+    const { device, judge } = aDevice([...replies], { pair: aPair(10) });
+    for (const operation of operations) await device.run(operation, 0);
+    t.equal(judge.judged().good_tokens_tried, tried, what);
+    t.equal(judge.correctness().good_refused, refused, what);
   }
 });
 

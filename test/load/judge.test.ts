@@ -25,7 +25,7 @@ function aPair(sid: number, gen: number, changes: Changes = {}): Pair {
 
 const NAMES = ['', 'ada', 'bob'];
 
-const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
+const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 };
 
 test('logins, refreshes and retries that get the same pair again are in order', (t) => {
   const judge = makeJudge();
@@ -38,8 +38,14 @@ test('logins, refreshes and retries that get the same pair again are in order', 
   judge.signedUp(1);
   judge.signedUp(2);
   judge.triedEnded('a token', false);
+  judge.triedGood('a token', null);
   t.strictSame(judge.correctness(), CLEAN);
-  t.strictSame(judge.judged(), { pairs_issued: 5, refreshes: 3, ended_tokens_tried: 1 });
+  t.strictSame(judge.judged(), {
+    pairs_issued: 5,
+    refreshes: 3,
+    ended_tokens_tried: 1,
+    good_tokens_tried: 1,
+  });
   t.strictSame(judge.findings(), []);
   t.end();
 });
@@ -177,6 +183,16 @@ test('a refused refresh is a sign-out, and an accepted ended token is counted', 
   t.strictSame(judge.findings(), [
     'sign_outs: a was signed out: 401 token_reused',
     'revoked_accepted: an access token that was logged out was accepted',
+  ]);
+  t.end();
+});
+
+test('a good token that is refused is counted', (t) => {
+  const judge = makeJudge();
+  judge.triedGood('the newest access token of a', '401 token_invalid');
+  t.strictSame(judge.correctness(), { ...CLEAN, good_refused: 1 });
+  t.strictSame(judge.findings(), [
+    'good_refused: the newest access token of a was refused: 401 token_invalid',
   ]);
   t.end();
 });

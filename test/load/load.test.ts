@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type Test } from 'tap';
@@ -35,7 +35,7 @@ test('a service that keeps its promises passes, although devices lose answers', 
   const { code, stdout, stderr, report, page } = await runAgainst(t, 'none');
   t.equal(stderr, '');
   t.equal(code, 0, stdout);
-  t.strictSame(report.correctness, { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 });
+  t.strictSame(Object.values(report.correctness), [0, 0, 0, 0, 0]);
   for (const count of Object.values(report.judged)) t.ok(count > 0, 'all was judged');
   t.ok(report.totals.lost_on_purpose > 0);
   t.equal(report.settings.users, 20);
@@ -48,6 +48,7 @@ test('a service that keeps its promises passes, although devices lose answers', 
 
 const FAULTS = [
   ['accepts ended tokens', 'revoked_accepted'],
+  ['refuses good tokens', 'good_refused'],
   ['repeats session ids', 'duplicate_ids'],
   ['repeats pairs', 'duplicate_ids'],
   ['signs out', 'sign_outs'],
@@ -66,6 +67,13 @@ for (const [fault, count] of FAULTS)
     t.ok(report.findings.some((each) => each.startsWith(count)));
     t.match(page, 'class="verdict bad"');
   });
+
+test('an operation that never succeeds fails the run', async (t) => {
+  const { code, stderr, page } = await runAgainst(t, 'fails at logouts');
+  t.equal(code, 1);
+  t.match(stderr, /^failed: logout never succeeded: \d+ × 500\n$/);
+  t.match(page, 'logout never succeeded');
+});
 
 test('a device that cannot go on ends the run with a message', async (t) => {
   const url = await startStub(t, 'sends tokens that are none');
@@ -89,6 +97,30 @@ test('wrong arguments are exit code 2, with the usage', async (t) => {
     t.equal(code, 2, words.join(' '));
     t.match(stderr, 'npm run load -- SCENARIO');
   }
+});
+
+test('help and version are asked for, not mistakes', async (t) => {
+  const help = await load(['--help']);
+  t.match(help, { code: 0, stderr: '' });
+  t.match(help.stdout, /npm run load -- SCENARIO[^]*--yes-i-own-this/);
+  const { version } = JSON.parse(readFileSync('packages/load/package.json', 'utf8')) as { version: string };
+  t.strictSame(await load(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test('a folder that cannot hold the report is refused before the run', async (t) => {
+  const file = join(testFolder(t), 'file');
+  writeFileSync(file, '');
+  const url = await startStub(t, 'none');
+  const { code, stdout, stderr } = await load(['mixed-day', '--url', url, '--report', join(file, 'reports')]);
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' });
+  t.match(stderr, /^--report: cannot write to .*file\/reports: ENOTDIR\n$/);
+});
+
+test('plain http beyond this machine is warned of', async (t) => {
+  const words = ['mixed-day', '--report', testFolder(t), '--yes-i-own-this', '--url'];
+  t.match((await load([...words, 'http://0.0.0.0:1'])).stdout, /0\.0\.0\.0:1 is not encrypted: .*https/);
+  for (const url of ['http://127.0.0.1:1', 'https://0.0.0.0:1'])
+    t.equal((await load([...words, url])).stdout, '', url);
 });
 
 test('a service beyond this machine is refused without the caller’s word', async (t) => {

@@ -24,7 +24,7 @@ async function runOwn(t: Test, words: string[]) {
   return JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')) as Report;
 }
 
-const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
+const CLEAN = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 };
 
 test('mixed-day runs on the embedded default', async (t) => {
   const report = await runOwn(t, ['mixed-day', '--users', '100', '--rate', '60', '--seconds', '4']);

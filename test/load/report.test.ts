@@ -4,7 +4,8 @@ import type { HerdRound } from '../../packages/load/src/herd.ts';
 import { makeJudge } from '../../packages/load/src/judge.ts';
 import { pageOf } from '../../packages/load/src/page.ts';
 import { failuresOf, makeReport } from '../../packages/load/src/report.ts';
-import { makeSamples } from '../../packages/load/src/samples.ts';
+import { makeSamples, type Samples } from '../../packages/load/src/samples.ts';
+import { LOST } from '../../packages/load/src/wire.ts';
 import { listSeeded } from './seeded-accounts.ts';
 
 /** The report of a herd whose rounds took these seconds. */
@@ -16,9 +17,14 @@ function aHerdReport(seconds: readonly number[], missing = 0) {
   }));
   const samples = makeSamples(0, 10);
   samples.record({ operation: 'refresh', due: 0, done: 20, code: 'ok' });
+  return aReport(samples, rounds);
+}
+
+function aReport(samples: Samples, rounds?: HerdRound[]) {
   return makeReport({
-    options: readArguments(['herd'], {}, listSeeded),
-    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples, rounds },
+    options: readArguments([rounds ? 'herd' : 'mixed-day'], {}, listSeeded),
+    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples },
+    ...(rounds && { rounds }),
     ...{
       interrupted: false,
       seconds: 10,
@@ -42,6 +48,19 @@ test('a recovery that grows faster than the devices fails the run, and the page 
   const report = aHerdReport([5, 20, 80]);
   t.strictSame(failuresOf(report), ['recovery grows faster than the devices: growth 2, at most 1.15']);
   t.match(pageOf(report), /class="verdict bad".*Growth: 2, worse than linear/s);
+  t.end();
+});
+
+test('an operation without any success fails the run, unless its limit or a retry explains that', (t) => {
+  const failures = (codes: string[]) => {
+    const samples = makeSamples(0, 10);
+    samples.record({ operation: 'verify', due: 0, done: 1, code: 'ok' });
+    for (const code of codes) samples.record({ operation: 'signup', due: 0, done: 1, code });
+    return failuresOf(aReport(samples));
+  };
+  t.strictSame(failures(['500', '500', 'timeout']), ['signup never succeeded: 2 × 500, 1 × timeout']);
+  for (const codes of [['500', 'ok'], ['429 rate_limited'], [LOST], [LOST, '400 username_taken'], []])
+    t.strictSame(failures(codes), [], codes.join());
   t.end();
 });
 

@@ -6,6 +6,8 @@ import { listen } from '../support/listen.ts';
 /** What the stub does wrong. */
 export type PlantedFault =
   | 'accepts ended tokens'
+  | 'refuses good tokens'
+  | 'fails at logouts'
   | 'repeats session ids'
   | 'repeats pairs'
   | 'signs out'
@@ -36,7 +38,7 @@ interface Presented {
 export function startStub(t: Test, fault: PlantedFault): Promise<string> {
   const sessions = new Map<number, Session>();
   const users = new Map<string, number>();
-  let [nextSession, nextGeneration, opened, refreshes] = [1, 1, 0, 0];
+  let [nextSession, nextGeneration, opened, refreshes, verifies] = [1, 1, 0, 0, 0];
 
   /** @param subject whom the tokens name. */
   function pairOf(sid: number, gen: number, username: string, subject = username) {
@@ -78,6 +80,7 @@ export function startStub(t: Test, fault: PlantedFault): Promise<string> {
 
   function isGood({ sid, gen }: Presented): boolean {
     const session = sessions.get(sid);
+    if (fault === 'refuses good tokens' && ++verifies % 5 === 0) return false;
     return fault === 'accepts ended tokens' || (session?.isOver === false && gen >= session.latest);
   }
 
@@ -95,7 +98,8 @@ export function startStub(t: Test, fault: PlantedFault): Promise<string> {
       const { sub } = presented;
       response.setHeader('x-auth-user', fault === 'verifies as another user' ? `${sub}1` : sub);
       send(response, isGood(presented) ? 200 : 401);
-    } else {
+    } else if (fault === 'fails at logouts') send(response, 500);
+    else {
       const session = sessions.get(presented.sid);
       if (session) session.isOver = true;
       send(response, 200, { msg: 'logged out' });
@@ -120,7 +124,8 @@ function claimsOf({ headers }: IncomingMessage): Presented | null {
 }
 
 function pair(ids: { sid: number; gen: number; sub: string }, user: { id: number; username: string }) {
-  const claims = { ...ids, jti: `${ids.sid}.${ids.gen}`, exp: Math.floor(Date.now() / 1000) + 900 };
+  const iat = Math.floor(Date.now() / 1000);
+  const claims = { ...ids, jti: `${ids.sid}.${ids.gen}`, iat, exp: iat + 900 };
   const token = (typ: string) =>
     [{ typ }, claims, {}].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
   return {

@@ -52,6 +52,12 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
   let held = pair ?? null;
   /** The access token was refused: a refresh decides. */
   let isStale = false;
+  /**
+   * Until then the access token is surely good, by the monotonic clock. A token from before the run has an unknown age.
+   * In doubt: a try whose answer was lost may take effect later.
+   */
+  let goodUntil = 0;
+  let isInDoubt = false;
 
   /** @returns null if the run ended before a final answer. */
   async function insist(operation: Operation, due: number, call: () => Call): Promise<Final | null> {
@@ -73,17 +79,26 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
     return most * (0.5 + random() / 2);
   }
 
-  function open(opened: Pair): void {
+  function open(opened: Pair, sent: number, tries: number): void {
     judge.opened(name, account.username, opened);
-    held = opened;
+    isInDoubt = false;
+    hold(opened, sent, tries);
+  }
+
+  /** @param sent when its request was sent first: it was issued later. */
+  function hold(next: Pair, sent: number, tries: number): void {
+    held = next;
     isStale = false;
+    isInDoubt ||= tries > 1;
+    const { iat, exp } = claimsOf(next.access_token);
+    goodUntil = sent + (Number(exp) - Number(iat) - MARGIN) * 1000;
   }
 
   async function logIn(due: number): Promise<void> {
     const { username, password } = account;
     const body = { username, password, device: name };
     const answer = await insist('login', due, () => ({ method: 'POST', path: '/api/auth', body }));
-    if (answer?.status === 200) open(answer.body as Pair);
+    if (answer?.status === 200) open(answer.body as Pair, due, answer.tries);
   }
 
   async function signUp(due: number): Promise<void> {
@@ -91,7 +106,7 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
     const answer = await insist('signup', due, () => ({ method: 'POST', path: '/api/auth/signup', body }));
     if (answer?.status === 200) {
       judge.signedUp((answer.body as Pair).user.id);
-      open(answer.body as Pair);
+      open(answer.body as Pair, due, answer.tries);
       // An earlier try succeeded and its answer was lost: the account exists.
     } else if (answer?.status === 400 && answer.tries > 1) await logIn(clock.monotonic());
   }
@@ -103,23 +118,26 @@ export function makeDevice(ports: DevicePorts, name: string, account: Account, p
       const next = answer.body as Pair;
       judge.refreshed(name, before, next);
       if (generationOf(next) <= generationOf(before)) return;
-      held = next;
-      isStale = false;
+      hold(next, due, answer.tries);
       ended.add({ token: before.access_token, type: 'access', why: 'superseded' });
     } else if (answer && isRefused(answer)) {
       judge.signedOut(name, answer.code);
       held = null;
-    }
+    } else isInDoubt = true;
   }
 
   async function verify({ access_token: token, user }: Pair, due: number): Promise<void> {
     const answer = await insist('verify', due, () => ({ method: 'GET', path: '/api/auth/verify', token }));
-    if (answer?.status === 200) judge.verified(name, user.id, answer.user);
-    else if (answer && isRefused(answer)) isStale = true;
+    if (!answer) return;
+    if (answer.status === 200) judge.verified(name, user.id, answer.user);
+    if (isRefused(answer)) isStale = true;
+    if (!isInDoubt && clock.monotonic() < goodUntil && (isStale || answer.status === 200))
+      judge.triedGood(`the newest access token of ${name}`, isStale ? answer.code : null);
   }
 
   async function logOut(before: Pair, due: number): Promise<void> {
     const token = before.access_token;
+    isInDoubt = true;
     const answer = await insist('logout', due, () => ({ method: 'DELETE', path: '/api/auth', token }));
     if (answer?.status === 200) {
       held = null;

@@ -8,6 +8,8 @@ export interface Correctness {
   duplicate_ids: number;
   /** Ended tokens that were answered 200: logged out, or an access token older than the newest pair. */
   revoked_accepted: number;
+  /** Good tokens that a verify refused: the newest access token of a session, long before its expiry. */
+  good_refused: number;
   /** Answers about another user: a pair's `user`, a token's `sub`, or X-Auth-User of a verify. */
   wrong_user: number;
 }
@@ -26,13 +28,22 @@ export interface Judge {
   signedOut(device: string, code: string): void;
   /** An ended token was presented again. */
   triedEnded(what: string, isAccepted: boolean): void;
+  /** A verify has answered a token that is surely good. */
+  triedGood(what: string, refusal: string | null): void;
   correctness(): Correctness;
   /** How much was judged: 0 broken promises of 0 would say nothing. */
-  judged(): { pairs_issued: number; refreshes: number; ended_tokens_tried: number };
+  judged(): Judged;
   /** The usernames that were seen, by the user's id. */
   users(): ReadonlyMap<number, string>;
   /** The first broken promises, in words, without tokens. */
   findings(): readonly string[];
+}
+
+export interface Judged {
+  pairs_issued: number;
+  refreshes: number;
+  ended_tokens_tried: number;
+  good_tokens_tried: number;
 }
 
 interface Issued {
@@ -52,8 +63,10 @@ export function makeJudge(): Judge {
   /** Names by id. A name has one id, and an id one name. */
   const names = new Map<number, string>();
   const ids = new Map<string, number>();
-  const broken: Correctness = { sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, wrong_user: 0 };
-  const judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0 };
+  const broken: Correctness = {
+    ...{ sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 },
+  };
+  const judged: Judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0, good_tokens_tried: 0 };
   const findings: string[] = [];
   const find = (kind: keyof Correctness, text: string) => {
     broken[kind]++;
@@ -133,6 +146,10 @@ export function makeJudge(): Judge {
     triedEnded(what, isAccepted) {
       judged.ended_tokens_tried++;
       if (isAccepted) find('revoked_accepted', `${what} was accepted`);
+    },
+    triedGood(what, refusal) {
+      judged.good_tokens_tried++;
+      if (refusal !== null) find('good_refused', `${what} was refused: ${refusal}`);
     },
     correctness: () => ({ ...broken }),
     judged: () => ({ ...judged }),

@@ -1,6 +1,6 @@
 import { chartPlace, chartScripts, escape, figure, type Chart } from './charts.ts';
 import { growthText } from './growth.ts';
-import { failuresOf, type Report } from './report.ts';
+import { deadOperations, failuresOf, type Report } from './report.ts';
 import { STYLE } from './style.ts';
 import { TIMEOUT } from './wire.ts';
 
@@ -8,6 +8,7 @@ const PROMISES = {
   sign_outs: ['Sign-outs', 'Devices that kept the rules and were signed out'],
   duplicate_ids: ['Duplicate ids', 'Users, sessions or pairs that were issued twice'],
   revoked_accepted: ['Ended tokens accepted', 'Answers of 200 to a token that had ended'],
+  good_refused: ['Good tokens refused', 'Verifies that refused the newest access token'],
   wrong_user: ['Wrong users', 'Answers about another user'],
 } as const;
 
@@ -47,17 +48,17 @@ ${chartScripts(charts)}
 `;
 }
 
-function promises({ correctness, judged, findings }: Report): string {
+function promises(report: Report): string {
+  const { correctness, judged, findings } = report;
   const cards = Object.entries(PROMISES).map(([key, [name, meaning]]) => {
     const count = correctness[key as keyof typeof PROMISES];
     return `<div class="card ${count === 0 ? 'good' : 'bad'}"><b>${count}</b><span>${name}</span><small>${meaning}</small></div>`;
   });
-  const list = findings
-    .slice(0, SHOWN)
+  const list = [...findings.slice(0, SHOWN), ...deadOperations(report)]
     .map((each) => `<li>${escape(each)}</li>`)
     .join('');
   return `<section class="cards">${cards.join('')}</section>
-<p class="about">Judged: ${figure(judged.pairs_issued)} pairs issued, ${figure(judged.refreshes)} refreshes, ${figure(judged.ended_tokens_tried)} tries with ended tokens.</p>
+<p class="about">Judged: ${figure(judged.pairs_issued)} pairs issued, ${figure(judged.refreshes)} refreshes, tries with ${figure(judged.ended_tokens_tried)} ended and ${figure(judged.good_tokens_tried)} good tokens.</p>
 ${list && `<ul class="findings">${list}</ul>`}
 ${findings.length > SHOWN ? '<p class="about">report.json lists more.</p>' : ''}`;
 }

@@ -88,9 +88,10 @@ function brokenLine(judge: Judge): string {
     sign_outs: out,
     duplicate_ids: twice,
     revoked_accepted: accepted,
+    good_refused: refused,
     wrong_user: wrong,
   } = judge.correctness();
-  return `sign-outs ${out}, duplicate ids ${twice}, ended tokens accepted ${accepted}, wrong users ${wrong}`;
+  return `sign-outs ${out}, duplicate ids ${twice}, ended tokens accepted ${accepted}, good tokens refused ${refused}, wrong users ${wrong}`;
 }
 
 /** One character a value, by its height. */

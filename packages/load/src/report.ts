@@ -114,13 +114,29 @@ export function makeReport(ran: Ran): Report {
   };
 }
 
+/** Refusals of a service that works: its limit of a minute, and a signup again whose answer was lost. */
+const IN_ORDER = ['429 rate_limited', '400 username_taken'];
+
+/** Operations that were tried and never succeeded, in words. */
+export function deadOperations({ operations }: Report): string[] {
+  const dead = Object.entries(operations).filter(
+    ([, { ok, errors }]) => ok === 0 && Object.keys(errors).some((code) => !IN_ORDER.includes(code)),
+  );
+  return dead.map(([name, { errors }]) => {
+    const codes = Object.entries(errors).map(([code, count]) => `${count} × ${code}`);
+    return `${name} never succeeded: ${codes.join(', ')}`;
+  });
+}
+
 /** Why the run failed, in words; empty if it did not. */
-export function failuresOf({ correctness, totals, herd }: Report): string[] {
+export function failuresOf(report: Report): string[] {
+  const { correctness, totals, herd } = report;
   const broken = Object.entries(correctness).filter(([, count]) => count > 0);
   const missing = herd?.rounds.reduce((sum, round) => sum + round.missing, 0) ?? 0;
   return [
     ...broken.map(([name, count]) => `${name}: ${count}`),
     ...(totals.ok === 0 ? ['no request was answered 200, so nothing was shown'] : []),
+    ...deadOperations(report),
     ...(missing > 0 ? [`${missing} devices did not come back after the outage`] : []),
     ...(herd && growsTooFast(herd)
       ? [`recovery grows faster than the devices: growth ${herd.growth}, at most ${herd.limit}`]

@@ -23,7 +23,7 @@ p { margin: 0 0 8px; }
   padding: 2px 12px; vertical-align: middle; }
 .verdict.good, .card.good b { color: var(--good); }
 .verdict.bad, .card.bad b { color: var(--bad); }
-.cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px; margin: 20px 0 12px; }
+.cards { display: grid; grid-template-columns: repeat(5, 1fr); gap: 12px; margin: 20px 0 12px; }
 .card { background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px;
   display: flex; flex-direction: column; }
 .card.bad { border-color: var(--bad); }
