@@ -45,7 +45,7 @@ const tools = Object.fromEntries(
   ['node', 'npm', 'git', 'tar', 'gzip', 'buildah'].map((name) => [name, versionOf(name)]),
 );
 
-mkdirSync(out);
+for (const each of [source, out]) mkdirSync(each);
 run('git', ['clone', '--quiet', root, source]);
 const packages = JSON.parse(readText('package.json')).workspaces;
 const commit = git('rev-parse', 'HEAD');
