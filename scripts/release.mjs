@@ -52,7 +52,7 @@ const commit = git('rev-parse', 'HEAD');
 const time = git('log', '-1', '--format=%ct');
 run('npm', ['ci', '--silent', '--no-audit', '--no-fund']);
 run('npm', ['ci', '--silent', '--omit=optional', '--prefix', 'scripts/release']);
-run('node', ['scripts/build.mjs']);
+for (const each of packages) run('node_modules/.bin/tsc', ['-p', each]);
 if (!flags.unchecked) run('npm', ['run', 'check']);
 for (const each of packages) pack(each);
 packChart();
