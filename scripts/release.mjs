@@ -186,7 +186,7 @@ function imageBom(base) {
 /** Without the machine's npm among the tools. */
 function sbomOf(options) {
   const omit = ['dev', 'optional', 'peer'].flatMap((kind) => ['--omit', kind]);
-  const words = [...options, ...omit, '--output-reproducible', '--output-file', '-'];
+  const words = [...options, ...omit, '--flatten-components', '--output-reproducible', '--output-file', '-'];
   const bom = JSON.parse(output(tool('cyclonedx-npm'), words));
   const { tools } = bom.metadata;
   tools.components = tools.components.filter(({ name }) => name !== 'npm');

@@ -24,8 +24,8 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
     const words = ['node', 'dist/src/cli.js', 'migrate', '--json'];
     const { code, output } = await containers(t, image).run({ DATABASE_URL }, ['--rm'], words);
     t.equal(code, 0, output);
-    // A line of the audit trail follows.
-    const [report = ''] = output.split('\n');
+    // The other line is the audit trail's.
+    const report = output.split('\n').find((line) => line.includes('"applied"')) ?? '';
     return (JSON.parse(report) as { applied: string[] }).applied;
   };
   await migrate(PREVIOUS_IMAGE);

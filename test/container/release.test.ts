@@ -120,7 +120,9 @@ test('a release', { skip, timeout: 900_000 }, async (t) => {
     const { components } = JSON.parse(inside.bom) as Bom;
     const [node, ...listed] = components.map((each) => `${nameOf(each)}@${each.version}`);
     t.match(node, /^node@\d+\.\d+\.\d+$/);
-    t.strictSame(new Set(listed), new Set(inside.packages));
+    // In dist/agent.
+    const agent = `@latchkey/agent@${version}`;
+    t.strictSame(new Set(listed), new Set([...inside.packages, agent]));
     t.notOk(inside.npm);
     const { manifests } = JSON.parse(shell(folder, `tar -xOf ${archive} index.json`).stdout) as {
       manifests: { digest: string }[];
