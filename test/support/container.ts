@@ -64,11 +64,8 @@ export function podmanEnvironment(t: Test, store?: string): NodeJS.ProcessEnv {
 /** How a replica is started in an image. It ends by its process, so the test has to stop it. */
 export function launchIn(t: Test, image: string, options: string[]): Launch {
   const podman = podmanEnvironment(t);
-  return (env) => ({
-    program: 'podman',
-    words: ['run', '--rm', ...HARDENED, ...variablesOf(env), ...options, image],
-    env: podman,
-  });
+  return (env) =>
+    spawn('podman', ['run', '--rm', ...HARDENED, ...variablesOf(env), ...options, image], { env: podman });
 }
 
 export function containers(t: Test, image: string, env = podmanEnvironment(t)): Containers {

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,16 +25,13 @@ export interface Service {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** How a process is started that passes SIGTERM on to the service. */
-export type Launch = (env: Environment) => { program: string; words: string[]; env: NodeJS.ProcessEnv };
+/** Starts a process that passes SIGTERM on to the service. */
+export type Launch = (env: Environment) => ChildProcessWithoutNullStreams;
 
 /** A built server.js in Node. It ends with the test, even if the test is killed. */
 export function launchOf(server: string): Launch {
-  return (env) => ({
-    program: process.execPath,
-    words: ['--import', END_WITH_PARENT, server],
-    env: bareEnvironment(env),
-  });
+  return (env) =>
+    spawn(process.execPath, ['--import', END_WITH_PARENT, server], { env: bareEnvironment(env) });
 }
 
 /** The built service as a separate process on free ports. */
@@ -45,7 +42,7 @@ export async function startService(
 ): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-e2e-'));
   const watched = leakWatch.watch(`an instance of "${t.name}"`);
-  const launched = launch({
+  const child = launch({
     PORT: '0',
     OPS_PORT: '0',
     DATA_DIR: dataDir,
@@ -61,10 +58,6 @@ export async function startService(
     LOG_REQUESTS: 'all',
     ...(await spansTo(t, watched)),
     ...env,
-  });
-  const child = spawn(launched.program, launched.words, {
-    env: launched.env,
-    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let output = '';
   let opsUrl = '';
