@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'tap';
 import { readDocument, ROOT } from '../support/documents.ts';
 import { codeOf, readTable } from '../support/markdown.ts';
@@ -68,6 +69,18 @@ test('a licence with conditions on the product is refused', (t) => {
   for (const licence of ['GPL-3.0', 'AGPL-3.0-only', 'MIT OR GPL-2.0', 'none'])
     t.notOk(isAllowed(`x: ${licence}`));
   t.ok(isAllowed('x: MIT'));
+  t.end();
+});
+
+test('each lock file has an .npmrc beside it, so that no install runs a dependency’s scripts', (t) => {
+  const list = ['ls-files', '--cached', '--others', '--exclude-standard', '*package-lock.json'];
+  const locks = execFileSync('git', list, { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
+  t.ok(locks.includes('package-lock.json') && locks.length > 1, locks.join());
+  // npm reads the .npmrc of the folder that it installs into, and of none above it.
+  for (const lock of locks) {
+    const npmrc = join(ROOT, dirname(lock), '.npmrc');
+    t.match(existsSync(npmrc) && readFileSync(npmrc, 'utf8'), /^ignore-scripts=true$/m, npmrc);
+  }
   t.end();
 });
 

@@ -21,9 +21,8 @@ export interface InstalledPeers {
  */
 export function installPeers(): InstalledPeers {
   mkdirSync(FOLDER, { recursive: true });
-  const files = readdirSync(SOURCE).filter((name) => /\.mjs$|^package(-lock)?\.json$/.test(name));
+  const files = readdirSync(SOURCE).filter((name) => /\.mjs$|^package(-lock)?\.json$|^\.npmrc$/.test(name));
   for (const name of files) cpSync(join(SOURCE, name), join(FOLDER, name));
-  cpSync(join(ROOT, '.npmrc'), join(FOLDER, '.npmrc'));
   const digest = createHash('sha256')
     .update(readFileSync(join(FOLDER, 'package-lock.json')))
     .digest('hex');
