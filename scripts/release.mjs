@@ -46,17 +46,29 @@ const tools = Object.fromEntries(
 );
 
 for (const each of [source, out]) mkdirSync(each);
+step('cloning the commit');
 run('git', ['clone', '--quiet', root, source]);
 const packages = JSON.parse(readText('package.json')).workspaces;
 const commit = git('rev-parse', 'HEAD');
 const time = git('log', '-1', '--format=%ct');
+step('installing the dependencies, and the tools of scripts/release');
 run('npm', ['ci', '--silent', '--no-audit', '--no-fund']);
 run('npm', ['ci', '--silent', '--omit=optional', '--prefix', 'scripts/release']);
+step('compiling the packages');
 for (const each of packages) run('node_modules/.bin/tsc', ['-p', each]);
-if (!flags.unchecked) run('npm', ['run', 'check']);
-for (const each of packages) pack(each);
+if (!flags.unchecked) {
+  step('npm run check');
+  run('npm', ['run', 'check']);
+}
+for (const each of packages) {
+  step(`packing ${each} and listing its parts`);
+  pack(each);
+}
+step('packing the chart');
 packChart();
+step('building the image, and listing its parts');
 const { base, digest } = buildImage();
+step('archiving the sources, writing the notes, the provenance and the sums');
 const sources = `latchkey-source-${version}.tar.gz`;
 run('git', ['archive', `--prefix=latchkey-${version}/`, '-o', join(out, sources), 'HEAD']);
 const where = `The documents are in \`${sources}\`. The digest of the image is \`${digest}\`.`;
@@ -65,6 +77,7 @@ writeJson('provenance.intoto.json', provenance());
 const lines = sums().map(({ name, sha256 }) => `${sha256}  ${name}\n`);
 writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
 cpSync(out, folder, { recursive: true });
+step('done');
 process.stdout.write(`${folder}\n`);
 
 function problemsOfTree() {
@@ -289,6 +302,11 @@ function output(program, words, cwd = source) {
 function run(program, words) {
   const { status, error } = spawnSync(program, words, { cwd: source, stdio: ['ignore', 2, 2] });
   if (status !== 0) fail(`${program} ${words.join(' ')} failed${error ? `: ${error.message}` : ''}`);
+}
+
+/** Says what begins now, and how long the release has taken so far: most commands below print nothing. */
+function step(what) {
+  process.stderr.write(`${String(Math.round(performance.now() / 1000)).padStart(4)} s  ${what}\n`);
 }
 
 function fail(message) {

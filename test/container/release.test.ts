@@ -198,6 +198,8 @@ function aCheckout(t: Test, from?: string): string {
 function released(t: Test, source: string, env: readonly string[], umask = '022'): string {
   const { status, stderr } = release(source, env, version, umask);
   t.equal(status, 0, stderr.slice(-2000));
+  for (const step of ['cloning', 'installing', 'packing packages/verifier', 'building the image', 'done'])
+    t.match(stderr, new RegExp(`^ *\\d+ s  ${step}`, 'm'), 'it says what it does');
   return join(source, 'release', version);
 }
 
