@@ -116,6 +116,26 @@ test('docs/runbook.md has an entry for each alert, and no others', (t) => {
   t.end();
 });
 
+/** Alerts whose entry speaks of 500 or 503 at other operations, or of one that the objective does not count. */
+const OTHER_FAILURES = [
+  'LatchkeyErrorBudgetFast',
+  'LatchkeyFeedLags',
+  'LatchkeyLoginsShed',
+  'LatchkeyRefreshesHeld',
+  'LatchkeyRevocationsStuck',
+];
+
+test('the entry of LatchkeyErrorBudgetFast names each alert that means 5xx at refresh or verify', (t) => {
+  const entries = readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').split(/^### /m);
+  const nameOf = (entry: string) => entry.split('\n')[0] ?? '';
+  const budget = entries.find((entry) => nameOf(entry) === 'LatchkeyErrorBudgetFast') ?? '';
+  const failing = entries.filter((entry) => /^- \*\*Means\*\*[^]*?\b50[03]\b[^]*?^- \*\*Look/m.test(entry));
+  const causes = failing.map(nameOf).filter((name) => !OTHER_FAILURES.includes(name));
+  t.ok(causes.includes('LatchkeyClockSkew') && causes.length > 5, causes.join());
+  for (const name of causes) t.match(budget, name);
+  t.end();
+});
+
 /** Multiplies the threshold of each comparison. A threshold of 1 is a count and is never raised; 0 stays 0. */
 function scaled(expr: string, by: number): string {
   return expr.replaceAll(/(?<=[><]=? )[\d.]+/g, (number) =>

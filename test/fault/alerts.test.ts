@@ -14,6 +14,7 @@ import {
   crowdedReplica,
   fullReplica,
   lateReplica,
+  logLost,
   skewedReplica,
   trailLost,
   unreadyReplica,
@@ -29,7 +30,7 @@ const { alerts, recordings } = readRules();
 /** Causes with stores of their own. */
 const SEPARATE = [
   ...[crowdedReplica, lateReplica, fullReplica, crammedRedis, expiringCertificate],
-  ...[unreadyReplica, trailLost],
+  ...[unreadyReplica, trailLost, logLost],
 ];
 
 test('every alert fires on its cause', { skip: prometheusMissing || redisServersMissing }, async (t) => {

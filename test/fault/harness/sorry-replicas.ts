@@ -145,3 +145,22 @@ export async function trailLost(t: Test, site: ObservedSite): Promise<void> {
   stopping.abort();
   await failures;
 }
+
+/** What reads its standard output has ended. */
+export async function logLost(t: Test, site: ObservedSite): Promise<void> {
+  const service = await startService(t, await ownStores(t));
+  await ready(service);
+  site.scrape('unread', service);
+  service.process.stdout?.destroy();
+  const stopping = new AbortController();
+  // A counter has to rise between two scrapes.
+  const lines = (async () => {
+    while (!stopping.signal.aborted) {
+      await (await fetch(`${service.url}/nowhere`)).body?.cancel();
+      await sleep(500);
+    }
+  })();
+  await site.fire('unread', 'LatchkeyLogLost');
+  stopping.abort();
+  await lines;
+}
