@@ -54,6 +54,22 @@ export function thisMachine(): Machine {
   return { cores: cpus.length, cpu: cpus[0]?.model.trim() ?? 'unknown CPU', node: process.version };
 }
 
+/** Beside more than this, a run on few cores measures the other work as well. */
+export const MAX_LOAD = 2;
+
+/**
+ * The load average of the last minute. Call it before the run, which is load itself.
+ * @throws Error if the figures are to be saved and the machine is not quiet
+ */
+export function loadBefore(isSaved: boolean): number {
+  const load = os.loadavg()[0] ?? NaN;
+  if (isSaved && load > MAX_LOAD)
+    throw new Error(
+      `--save: the load average is ${load.toFixed(1)}, and docs/ holds figures of at most ${MAX_LOAD}: wait for a quiet machine`,
+    );
+  return load;
+}
+
 /** Prints the result of a command. */
 export async function print(isJson: boolean, result: unknown, text: string): Promise<void> {
   const shown = isJson ? `${JSON.stringify(result)}\n` : await formatted(join(DOCS, 'report.md'), text);

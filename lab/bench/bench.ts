@@ -19,7 +19,7 @@
  * --peers            compares with other products instead (peers/); takes --json, --save and --smoke
  */
 import { parseArgs } from 'node:util';
-import { print, save } from '../table.ts';
+import { loadBefore, print, save } from '../table.ts';
 import { measureBytes } from './bytes.ts';
 import { changesBetween, hasFailed, makeDocument } from './document.ts';
 import { measureFlood } from './flood.ts';
@@ -56,6 +56,7 @@ const isMeasured = !flags.smoke && flags.floor === FLOOR;
 if (flags.save && !(isMeasured && positionals.length === 0))
   throw new Error('--save needs all parts, the usual floor, and no --smoke');
 if (flags.peers && positionals.length > 0) throw new Error('--peers has no parts');
+const load = loadBefore(flags.save);
 
 const wants = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
 const set = (name: Amount) => amount(name, flags.smoke);
@@ -67,7 +68,7 @@ process.once('SIGINT', () => undefined);
 // A short queue empties sooner.
 const world = await makeWorld(flags.smoke ? { HASH_QUEUE_TIMEOUT: '1' } : {});
 try {
-  process.exitCode = flags.peers ? await benchPeers(world, flags) : await benchParts();
+  process.exitCode = flags.peers ? await benchPeers(world, flags, load) : await benchParts();
 } finally {
   await world.close();
 }

@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs';
-import os from 'node:os';
 import { thisMachine, type Machine } from '../table.ts';
 import type { UserFigure } from './big-user.ts';
 import type { Figure, IdleFigure } from './measure.ts';
@@ -34,13 +33,13 @@ export interface ScaleDocument {
 }
 
 interface LoadedMachine extends Machine {
-  /** The mean number of runnable threads in the last five minutes, the load generator's included. */
+  /** The load average before the run. Documents of 1.0.0 hold that of the run itself, the load generator's included. */
   load: number;
   at: string;
 }
 
-export function machineNow(): LoadedMachine {
-  return { ...thisMachine(), load: os.loadavg()[1] ?? NaN, at: new Date().toISOString().slice(0, 10) };
+export function machineNow(load: number): LoadedMachine {
+  return { ...thisMachine(), load, at: new Date().toISOString().slice(0, 10) };
 }
 
 /** In docs/. */

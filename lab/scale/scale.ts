@@ -12,7 +12,7 @@
  */
 import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
-import { print, save } from '../table.ts';
+import { loadBefore, print, save } from '../table.ts';
 import { measureBigUser } from './big-user.ts';
 import { measuredCosts, writeCosts } from './costs.ts';
 import { measure, type Bench } from './measure.ts';
@@ -65,6 +65,7 @@ async function showCosts(): Promise<void> {
 }
 
 async function measureParts(): Promise<void> {
+  const load = loadBefore(flags.save);
   const world = await makeWorld();
   const meter = await openStoreMeter(world);
   const bench: Bench = {
@@ -74,7 +75,7 @@ async function measureParts(): Promise<void> {
     reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),
   };
   try {
-    const document = await measureAll(bench);
+    const document = await measureAll(bench, load);
     await print(flags.json, document, scaleText(document));
     const result = { ...committedFigures(), ...document };
     if (flags.save) await save('scaling.md', figuresOf(result), { name: FIGURES, result });
@@ -84,7 +85,7 @@ async function measureParts(): Promise<void> {
   }
 }
 
-async function measureAll(bench: Bench): Promise<ScaleDocument> {
+async function measureAll(bench: Bench, load: number): Promise<ScaleDocument> {
   const { world, meter } = bench;
   const document: ScaleDocument = {};
   const note = async <Name extends Part>(part: Name, work: () => Promise<ScaleDocument[Name]>) => {
@@ -92,7 +93,7 @@ async function measureAll(bench: Bench): Promise<ScaleDocument> {
     process.stderr.write(`${part} …\n`);
     document[part] = await work();
   };
-  const machine = () => machineNow();
+  const machine = () => machineNow(load);
   const operations = ['verify', 'refresh'] as const;
   await note('replicas', async () => {
     const setUp = { replicas: lists('SCALE_REPLICAS'), connections: [64] };

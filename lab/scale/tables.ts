@@ -2,16 +2,22 @@ import type { Sample } from '../bench/statistics.ts';
 import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
-import { count, mib, percent, reportText, sourceText, type Figures, type Table } from '../table.ts';
+import { count, MAX_LOAD, mib, percent, reportText, sourceText, type Figures, type Table } from '../table.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
 import { OPERATIONS } from './workloads.ts';
 import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 
-/** For docs/scaling.md: each part by the command that measures it. @param costs of the plan, which `mixed` checks. */
+/**
+ * For docs/scaling.md: each part by the command that measures it; null if its run was not on a quiet machine.
+ * @param costs of the plan, which `mixed` checks.
+ */
 export function figuresOf(document: ScaleDocument, costs = COSTS): Figures {
-  const texts = PARTS.map((part) => [`npm run scale -- ${part} --save`, partText(part, document, costs)]);
+  const texts = PARTS.map((part) => {
+    const isQuiet = (document[part]?.machine.load ?? 0) <= MAX_LOAD;
+    return [`npm run scale -- ${part} --save`, isQuiet ? partText(part, document, costs) : null];
+  });
   return Object.fromEntries(texts) as Figures;
 }
 

@@ -9,7 +9,16 @@
  */
 import { parseArgs } from 'node:util';
 import type { Operation } from '../operations.ts';
-import { fixed, print, reportText, save, sourceText, thisMachine, type Table } from '../../table.ts';
+import {
+  fixed,
+  loadBefore,
+  print,
+  reportText,
+  save,
+  sourceText,
+  thisMachine,
+  type Table,
+} from '../../table.ts';
 import { PAGE } from '../report.ts';
 import { makeWorld } from '../world.ts';
 import { measureBudget } from './measure.ts';
@@ -38,6 +47,7 @@ const rounds = {
   seconds: Number(process.env.BENCH_BUDGET_SECONDS ?? 1),
 };
 
+loadBefore(flags.save);
 const world = await makeWorld();
 const columns: Column[] = [];
 try {

@@ -1,4 +1,3 @@
-import os from 'node:os';
 import { Redis } from 'ioredis';
 import { sql } from '../../../test/support/sql.ts';
 import { print, save } from '../../table.ts';
@@ -22,20 +21,21 @@ const COUNTED_SECONDS = 1;
 
 /**
  * `npm run bench -- --peers`: the service beside what people would pick instead, in turns.
+ * @param loadBefore the load average before the run
  * @returns the exit code: 1 if a goal is missed (settings.ts).
  */
 export async function benchPeers(
   world: World,
   flags: { json: boolean; save: boolean; smoke: boolean },
+  loadBefore: number,
 ): Promise<number> {
-  const document = await measurePeers(world, flags.smoke);
+  const document = await measurePeers(world, flags.smoke, loadBefore);
   await print(flags.json, document, peersText(document));
   if (flags.save) await save(PAGE, peerFigures(document), { name: FIGURES, result: document });
   return document.limits.every(({ isMet }) => isMet) ? 0 : 1;
 }
 
-async function measurePeers(world: World, isSmoke: boolean): Promise<PeersDocument> {
-  const loadBefore = os.loadavg()[0] ?? NaN;
+async function measurePeers(world: World, isSmoke: boolean, loadBefore: number): Promise<PeersDocument> {
   const settings = {
     connections: CONNECTIONS,
     rounds: amount('BENCH_PEER_ROUNDS', isSmoke),
