@@ -306,7 +306,7 @@ function run(program, words) {
 
 /** Says what begins now, and how long the release has taken so far: most commands below print nothing. */
 function step(what) {
-  process.stderr.write(`${String(Math.round(performance.now() / 1000)).padStart(4)} s  ${what}\n`);
+  process.stderr.write(`${String(Math.round(process.uptime())).padStart(4)} s  ${what}\n`);
 }
 
 function fail(message) {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { readArguments as read } from '../../packages/load/src/arguments.ts';
+import { readArguments as read, readMergeArguments } from '../../packages/load/src/arguments.ts';
 import { SCENARIO_NAMES } from '../../packages/load/src/scenarios.ts';
 import { testFolder } from '../support/folder.ts';
 import { readSeedArguments } from './run-seed.ts';
@@ -74,6 +74,29 @@ test('figures that make no sense are refused by name', (t) => {
   t.throws(() => readSeedArguments([]), /--users/);
   t.throws(() => readSeedArguments(['--users', '5', '--url', 'http://localhost']), /--url/);
   t.throws(() => readArguments(['mixed-day', 'verify-heavy'], {}), /one scenario/);
+  t.end();
+});
+
+test('thresholds are milliseconds and a share; a merge takes them too', (t) => {
+  const none = { max_p99_ms: null, max_errors: null, max_late_ms: null };
+  t.strictSame(readArguments(['mixed-day'], {}).thresholds, none);
+  const words = ['--max-p99', '250', '--max-errors=0', '--max-late', '0.5'];
+  const thresholds = { max_p99_ms: 250, max_errors: 0, max_late_ms: 0.5 };
+  t.strictSame(readArguments(['mixed-day', ...words], {}).thresholds, thresholds);
+  t.strictSame(readMergeArguments(['a', 'b/report.json', ...words]), {
+    ...{ reports: ['a', 'b/report.json'], thresholds, report: 'reports/merged' },
+  });
+  for (const [option, value, problem] of [
+    ['--max-p99', 'fast', /^--max-p99: give milliseconds, not "fast"$/],
+    ['--max-errors', '5', /^--max-errors: give a share from 0 to 1, not "5"$/],
+    ['--max-late', '', /^--max-late: give milliseconds/],
+    ['--max-p99', '-1', /^--max-p99: give milliseconds/],
+  ] as const)
+    t.throws(() => readArguments(['mixed-day', `${option}=${value}`], {}), problem);
+  t.throws(() => readArguments(['mixed-day', '--max-p99', '-1'], {}), /^--max-p99: its value may not begin/);
+  t.throws(() => readArguments(['herd', '--max-late', '5'], {}), /^--max-late: the herd/);
+  t.throws(() => readMergeArguments([]), /^merge: name the reports/);
+  t.throws(() => readMergeArguments(['a', '--url', 'http://127.0.0.1']), /^Unknown option '--url'$/);
   t.end();
 });
 

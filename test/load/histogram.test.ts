@@ -33,6 +33,21 @@ test('two histograms add up', (t) => {
   t.end();
 });
 
+test('the counts of a report are the same histogram, in order', (t) => {
+  const [original, copy] = [makeHistogram(), makeHistogram()];
+  for (let i = 0; i < 900; i++) original.add(0.005 * 1.02 ** i);
+  const counts = original.toCounts();
+  const ends = Object.keys(counts).map(Number);
+  t.strictSame(
+    ends,
+    [...ends].sort((a, b) => a - b),
+  );
+  copy.addCounts(JSON.parse(JSON.stringify(counts)) as typeof counts, original.max() ?? 0);
+  t.strictSame(copy.buckets, original.buckets);
+  for (const share of [0.1, 0.5, 0.99, 1]) t.equal(copy.percentile(share), original.percentile(share));
+  t.end();
+});
+
 test('durations beyond both ends count in the last buckets', (t) => {
   const histogram = makeHistogram();
   histogram.add(0);

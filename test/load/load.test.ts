@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type Test } from 'tap';
@@ -22,10 +22,10 @@ async function load(words: string[], env: Record<string, string> = {}) {
 }
 
 /** A short run against a service with this fault, in which devices lose many answers. */
-async function runAgainst(t: Test, fault: PlantedFault) {
+async function runAgainst(t: Test, fault: PlantedFault, scenario = 'mixed-day') {
   const folder = testFolder(t);
   const url = await startStub(t, fault);
-  const words = ['mixed-day', '--url', url, '--users', '20', '--rate', '300', '--seconds', '1'];
+  const words = [scenario, '--url', url, '--users', '20', '--rate', '300', '--seconds', '1'];
   const ran = await load([...words, '--report', folder], { LOAD_LOST: '0.1' });
   const read = (name: string) => readFileSync(join(folder, name), 'utf8');
   return { ...ran, report: JSON.parse(read('report.json')) as Report, page: read('report.html') };
@@ -64,15 +64,47 @@ for (const [fault, count] of FAULTS)
     t.equal(code, 1);
     t.ok(report.correctness[count] > 0, JSON.stringify(report.correctness));
     t.match(stderr, `failed: ${count}: `);
-    t.ok(report.findings.some((each) => each.startsWith(count)));
+    t.ok(report.findings.some(({ promise }) => promise === count));
     t.match(page, 'class="verdict bad"');
   });
 
 test('an operation that never succeeds fails the run', async (t) => {
-  const { code, stderr, page } = await runAgainst(t, 'fails at logouts');
+  // A short mixed day may draw no logout.
+  const { code, stderr, page } = await runAgainst(t, 'fails at logouts', 'login-storm');
   t.equal(code, 1);
   t.match(stderr, /^failed: logout never succeeded: \d+ × 500\n$/);
   t.match(page, 'logout never succeeded');
+});
+
+test('thresholds decide the exit code, of a run and of the merge of several', async (t) => {
+  const folder = testFolder(t);
+  const url = await startStub(t, 'none');
+  const reports = [join(folder, 'a'), join(folder, 'b')] as const;
+  const words = ['mixed-day', '--url', url, '--users', '20', '--rate', '300', '--seconds', '1'];
+  const { code, stderr } = await load([...words, '--report', reports[0], '--max-p99', '0']);
+  t.equal(code, 1);
+  t.match(stderr, /^failed: the p99 is [\d.]+ ms, above --max-p99 0\n$/);
+  const one = JSON.parse(readFileSync(join(reports[0], 'report.json'), 'utf8')) as Report;
+  // Another generator of the same moment.
+  mkdirSync(reports[1]);
+  const machine = { ...one.machine, cpu: 'another' };
+  writeFileSync(join(reports[1], 'report.json'), JSON.stringify({ ...one, machine }));
+
+  const merged = join(folder, 'merged');
+  t.match(await load(['merge', ...reports, '--report', merged]), { code: 1, stderr: /--max-p99 0\n$/ });
+  t.match(await load(['merge', ...reports, '--report', merged, '--max-p99', '9999']), {
+    code: 0,
+    stderr: '',
+  });
+  const read = (name: string) => readFileSync(join(merged, name), 'utf8');
+  const all = JSON.parse(read('report.json')) as Report;
+  t.equal(all.totals.requests, 2 * one.totals.requests);
+  t.match(all, { generators: 2, settings: { users: 40, rate: 600 } });
+  t.match(read('report.html'), 'class="verdict good"');
+  const [head, first] = read('operations.csv').split('\n');
+  t.match(head, /^operation,requests,.*,p95_ms,p99_ms,p99\.9_ms,max_ms$/);
+  t.ok(first?.startsWith(`all,${all.totals.requests},`));
+  t.equal(read('over-time.csv').trim().split('\n').length, 1 + all.over_time.length);
 });
 
 test('a device that cannot go on ends the run with a message', async (t) => {

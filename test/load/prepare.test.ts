@@ -152,13 +152,17 @@ test('a creation whose answer was lost counts', async (t) => {
   t.strictSame(created, []);
 });
 
-test('a client that may not, and one that is unknown, are told apart', async (t) => {
-  for (const [status, hint] of [
-    [401, /LATCHKEY_CLIENT_SECRET/],
-    [403, /client allow NAME users\.write/],
-    [404, /is --url right/],
+test('a client that may not, one that is unknown, and an edge that is closed are told apart', async (t) => {
+  const closed = /^POST \/api\/users is 40\d.* an edge leaves it closed.*--sign-up or --accounts.*inside/;
+  for (const [code, hint] of [
+    ['401 invalid_client', /LATCHKEY_CLIENT_SECRET/],
+    ['403 right_missing', /client allow NAME users\.write/],
+    // nginx, Caddy's forward auth, and a mesh.
+    ['404', closed],
+    ['401 token_missing', closed],
+    ['403', closed],
   ] as const) {
-    const service = aService([{ status, code: String(status) }]);
+    const service = aService([{ status: Number(code.slice(0, 3)), code }]);
     await t.rejects(open({ from: 'client', client }, 100, { service }), hint);
     t.ok(service.calls.length < 20, `${service.calls.length} requests: it stops`);
   }

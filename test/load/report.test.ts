@@ -20,9 +20,9 @@ function aHerdReport(seconds: readonly number[], missing = 0) {
   return aReport(samples, rounds);
 }
 
-function aReport(samples: Samples, rounds?: HerdRound[]) {
+function aReport(samples: Samples, rounds?: HerdRound[], words: string[] = []) {
   return makeReport({
-    options: readArguments([rounds ? 'herd' : 'mixed-day'], {}, listSeeded),
+    options: readArguments([rounds ? 'herd' : 'mixed-day', ...words], {}, listSeeded),
     ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples },
     ...(rounds && { rounds }),
     ...{
@@ -31,7 +31,7 @@ function aReport(samples: Samples, rounds?: HerdRound[]) {
       ok: 1,
       arrivals: 7000,
       not_begun: 0,
-      generator: { late_p99_ms: null, cpu: 0.5 },
+      generator: { late_p99_ms: rounds ? null : 4, cpu: 0.5 },
     },
   });
 }
@@ -61,6 +61,25 @@ test('an operation without any success fails the run, unless its limit or a retr
   t.strictSame(failures(['500', '500', 'timeout']), ['signup never succeeded: 2 × 500, 1 × timeout']);
   for (const codes of [['500', 'ok'], ['429 rate_limited'], [LOST], [LOST, '400 username_taken'], []])
     t.strictSame(failures(codes), [], codes.join());
+  t.end();
+});
+
+test('a run beyond a threshold fails, and the page says which', (t) => {
+  const samples = makeSamples(0, 10);
+  for (let i = 0; i < 97; i++) samples.record({ operation: 'verify', due: 0, done: 5, code: 'ok' });
+  samples.record({ operation: 'verify', due: 0, done: 3300, code: '503 unavailable' });
+  for (let i = 0; i < 2; i++) samples.record({ operation: 'verify', due: 0, done: 3300, code: 'ok' });
+  const failures = (...words: string[]) => failuresOf(aReport(samples, undefined, words));
+  t.strictSame(failures(), []);
+  t.strictSame(failures('--max-p99', '3300', '--max-errors', '0.01', '--max-late', '4'), []);
+  const p99 = ['the p99 is 3300 ms, above --max-p99 3299'];
+  t.strictSame(failures('--max-p99', '3299'), p99);
+  t.strictSame(failures('--max-errors', '0.009'), ['1% of the requests failed, above --max-errors 0.009']);
+  t.strictSame(failures('--max-late', '3.9'), [
+    'a generator sent 1% of its requests 4 ms late, above --max-late 3.9',
+  ]);
+  const page = pageOf(aReport(samples, undefined, ['--max-p99', '3299']));
+  t.match(page, /class="verdict bad"[^]*<li>the p99 is 3300 ms/);
   t.end();
 });
 

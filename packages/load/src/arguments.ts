@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { readAccounts, textOf, type Account } from './accounts.ts';
 import type { ServiceClient } from './exchange.ts';
 import { LoadError } from './load-error.ts';
@@ -18,6 +18,24 @@ export type ListSeeded = (users: number) => Accounts;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What a run must keep, beside the promises. Each is null if the run need not. */
+export interface Thresholds {
+  /** The p99 of all operations, in milliseconds. */
+  max_p99_ms: number | null;
+  /** The share of failed requests. */
+  max_errors: number | null;
+  /** The p99 of how late the generator sent its requests, in milliseconds. */
+  max_late_ms: number | null;
+}
+
+/** The words of `merge`. */
+export interface MergeArguments {
+  /** Files, or folders that hold a `report.json`. */
+  reports: readonly string[];
+  thresholds: Thresholds;
+  report: string;
+}
+
 export interface RunArguments {
   scenario: ScenarioName;
   /** null for a service of the repository's own. */
@@ -28,6 +46,7 @@ export interface RunArguments {
   seconds: number;
   /** 0 for herd, which has no rate. */
   rate: number;
+  thresholds: Thresholds;
   report: string;
   lost: number;
   connections: number;
@@ -35,6 +54,8 @@ export interface RunArguments {
 
 export const USAGE = `latchkey-load SCENARIO --url URL [--sign-up | --accounts FILE]
   [--users N] [--seconds N] [--rate N] [--report DIR] [--yes-i-own-this]
+  [--max-p99 MS] [--max-errors SHARE] [--max-late MS]
+latchkey-load merge REPORT... [--report DIR] [--max-p99 MS] ...   reports of several generators as one
 
 Scenarios: ${Object.keys(SCENARIOS).join(', ')}.
 --url URL         the service
@@ -43,7 +64,10 @@ Scenarios: ${Object.keys(SCENARIOS).join(', ')}.
 --users N         devices, each of its own user (LOAD_USERS)
 --seconds N       length of the run (LOAD_SECONDS)
 --rate N          arrivals a second at the peak (LOAD_RATE)
---report DIR      where report.html and report.json go (reports/load)
+--report DIR      where the report goes (reports/load; of a merge, reports/merged)
+--max-p99 MS      fails if 1% of the requests took longer
+--max-errors SHARE  fails if more requests failed: 0.01 is one of a hundred
+--max-late MS     fails if the generator itself sent 1% of its requests later: the figures are its own then
 --yes-i-own-this  the service beyond this machine is yours
 --help, --version
 
@@ -79,10 +103,42 @@ export function readArguments(
     accounts: accounts ?? (url === null ? null : (listSeeded?.(users) ?? null)),
     seconds: positive('--seconds', values.seconds ?? env.LOAD_SECONDS, usual.seconds),
     rate: scenario === 'herd' ? 0 : positive('--rate', values.rate ?? env.LOAD_RATE, usual.rate),
+    thresholds: thresholdsOf(values, scenario),
     report: values.report ?? 'reports/load',
     lost: shareOf(env.LOAD_LOST),
     connections: Math.ceil(positive('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 100_000)),
   };
+}
+
+/** @param words after `merge`. @throws LoadError with what is wrong */
+export function readMergeArguments(words: readonly string[]): MergeArguments {
+  const { values, positionals: reports } = parsed(words, { report: TEXT, ...LIMITS });
+  if (reports.length === 0) throw new LoadError('merge: name the reports, or their folders');
+  return { reports, thresholds: thresholdsOf(values), report: values.report ?? 'reports/merged' };
+}
+
+function thresholdsOf(
+  values: Partial<Record<keyof typeof LIMITS, string | undefined>>,
+  scenario?: ScenarioName,
+): Thresholds {
+  const { 'max-p99': p99, 'max-errors': errors, 'max-late': late } = values;
+  if (scenario === 'herd' && late !== undefined)
+    throw new LoadError('--max-late: the herd has no schedule to be late for');
+  return {
+    max_p99_ms: limitOf('--max-p99', p99),
+    max_errors: limitOf('--max-errors', errors, 1),
+    max_late_ms: limitOf('--max-late', late),
+  };
+}
+
+function limitOf(option: string, given: string | undefined, most = Infinity): number | null {
+  if (given === undefined) return null;
+  const value = Number(given);
+  if (given.trim() === '' || !(value >= 0 && value <= most))
+    throw new LoadError(
+      `${option}: give ${most === 1 ? 'a share from 0 to 1' : 'milliseconds'}, not "${given}"`,
+    );
+  return value;
 }
 
 /** Scenarios for a service that runs already. */
@@ -125,22 +181,28 @@ function readClient(env: Environment): ServiceClient | null {
   return { clientId, secret };
 }
 
+const TEXT = { type: 'string' } as const;
+const FLAG = { type: 'boolean', default: false } as const;
+const LIMITS = { 'max-p99': TEXT, 'max-errors': TEXT, 'max-late': TEXT } as const;
+
 /** @throws LoadError for an unknown option, and for one without its value */
 export function parseWords(words: readonly string[]) {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean', default: false } as const;
+  return parsed(words, {
+    ...{ url: TEXT, users: TEXT, seconds: TEXT, rate: TEXT, report: TEXT, accounts: TEXT },
+    ...{ 'sign-up': FLAG, 'yes-i-own-this': FLAG },
+    ...LIMITS,
+  });
+}
+
+function parsed<Options extends NonNullable<ParseArgsConfig['options']>>(
+  words: readonly string[],
+  options: Options,
+) {
   try {
-    return parseArgs({
-      args: [...words],
-      allowPositionals: true,
-      options: {
-        ...{ url: text, users: text, seconds: text, rate: text, report: text, accounts: text },
-        ...{ 'sign-up': flag, 'yes-i-own-this': flag },
-      },
-    });
+    return parseArgs({ args: [...words], allowPositionals: true, options });
   } catch (error) {
     const [line = ''] = (error as Error).message.split(/\.\s|\n/);
-    const [, option] = /^Option '(--[a-z]+).*' argument is ambiguous/.exec(line) ?? [];
+    const [, option] = /^Option '(--[a-z\d-]+).*' argument is ambiguous/.exec(line) ?? [];
     throw new LoadError(option === undefined ? line : `${option}: its value may not begin with a dash`);
   }
 }

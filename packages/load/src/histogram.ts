@@ -9,7 +9,14 @@ export interface Histogram {
   max(): number | null;
   /** For `addAll`. */
   buckets: Uint32Array;
+  /** The buckets that are not empty, for a report. */
+  toCounts(): BucketCounts;
+  /** Adds the buckets of a report. @param most the longest duration of them, in milliseconds */
+  addCounts(counts: BucketCounts, most: number): void;
 }
+
+/** How many durations each bucket holds, by its upper end in milliseconds, in ascending order. */
+export type BucketCounts = Record<string, number>;
 
 /** Microseconds of the first bucket; anything shorter counts as this. */
 const LEAST = 10;
@@ -46,11 +53,39 @@ export function makeHistogram(): Histogram {
       return Math.min(upperEnd(at), max);
     },
     max: () => (count === 0 ? null : max),
+    toCounts: () =>
+      Object.fromEntries(
+        [...buckets.entries()].flatMap(([at, each]) => (each > 0 ? [[nameOf(at), each]] : [])),
+      ),
+    addCounts(counts, most) {
+      for (const [name, more] of Object.entries(counts)) {
+        const at = atName(name);
+        buckets[at] = (buckets[at] ?? 0) + more;
+        count += more;
+      }
+      max = Math.max(max, most);
+    },
   };
 }
 
 function bucketOf(ms: number): number {
-  const at = Math.ceil(Math.log2((ms * 1000) / LEAST) * PER_DOUBLING);
+  return inRange(Math.ceil(exactBucketOf(ms)));
+}
+
+/** The index of a bucket by its upper end, which a report rounds. */
+function atName(name: string): number {
+  return inRange(Math.round(exactBucketOf(Number(name))));
+}
+
+function nameOf(at: number): string {
+  return String(Number(upperEnd(at).toPrecision(8)));
+}
+
+function exactBucketOf(ms: number): number {
+  return Math.log2((ms * 1000) / LEAST) * PER_DOUBLING;
+}
+
+function inRange(at: number): number {
   return Math.min(BUCKETS - 1, Math.max(0, at));
 }
 

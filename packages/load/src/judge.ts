@@ -35,8 +35,21 @@ export interface Judge {
   judged(): Judged;
   /** The usernames that were seen, by the user's id. */
   users(): ReadonlyMap<number, string>;
-  /** The first broken promises, in words, without tokens. */
-  findings(): readonly string[];
+  /** The first broken promises. */
+  findings(): readonly Finding[];
+}
+
+export interface Finding {
+  /** When this process noticed it, RFC 3339: the service's log of that moment says more. */
+  at: string;
+  promise: keyof Correctness;
+  /** In words, without tokens. */
+  text: string;
+}
+
+/** One line. */
+export function findingText({ at, promise, text }: Finding): string {
+  return `${at} ${promise}: ${text}`;
 }
 
 export interface Judged {
@@ -56,7 +69,8 @@ interface Issued {
 
 const MAX_FINDINGS = 50;
 
-export function makeJudge(): Judge {
+/** @param now milliseconds since 1970 */
+export function makeJudge(now: () => number = Date.now): Judge {
   // One entry for each session: the service promises that generations of a session only grow.
   const sessions = new Map<number, Issued>();
   const created = new Set<number>();
@@ -67,10 +81,10 @@ export function makeJudge(): Judge {
     ...{ sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 },
   };
   const judged: Judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0, good_tokens_tried: 0 };
-  const findings: string[] = [];
-  const find = (kind: keyof Correctness, text: string) => {
-    broken[kind]++;
-    if (findings.length < MAX_FINDINGS) findings.push(`${kind}: ${text}`);
+  const findings: Finding[] = [];
+  const find = (promise: keyof Correctness, text: string) => {
+    broken[promise]++;
+    if (findings.length < MAX_FINDINGS) findings.push({ at: new Date(now()).toISOString(), promise, text });
   };
 
   /** An id of a token names its session and generation, so unique sessions and generations make it unique. */

@@ -1,15 +1,11 @@
-import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeRunAccounts, type RunAccounts } from './accounts.ts';
 import type { RunArguments } from './arguments.ts';
-import { growthText } from './growth.ts';
 import { ROUNDS, runHerd } from './herd.ts';
-import { herdPicture, loadPicture, roundLine } from './pictures.ts';
+import { herdPicture, loadPicture } from './pictures.ts';
 import { makeJudge, type Judge } from './judge.ts';
 import type { LiveView } from './live-view.ts';
 import { LoadError } from './load-error.ts';
-import { pageOf } from './page.ts';
 import {
   deleteAccounts,
   devicesOf,
@@ -18,12 +14,13 @@ import {
   type OpenedAccount,
   type OpenedDevice,
 } from './prepare.ts';
-import { failuresOf, makeReport, type Ran } from './report.ts';
+import { makeReport, type Ran } from './report.ts';
 import { runScenario } from './run.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { isReadable } from './target.ts';
 import type { Clock } from './schedule.ts';
 import { makeWire, type Wire } from './wire.ts';
+import { makeFolder, writeReport } from './write-report.ts';
 
 /** A service that the repository starts for a run. */
 export interface OwnService {
@@ -81,23 +78,11 @@ export async function runLoadTest(
     const devices = devicesOf(own?.users ?? (await open(site, size, created)), judge);
     site.options = { ...options, users: isHerd ? options.users : devices.length };
     const ran = isHerd ? await herd(site, devices) : await openLoop(site, devices);
-    return write(ran, view);
+    return writeReport(makeReport(ran), options.report, view);
   } finally {
     await cleanUp(site, created);
     await wire.close();
     await own?.stop();
-  }
-}
-
-/** @throws LoadError before the run, whose report would be lost */
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true });
-    accessSync(folder, constants.W_OK);
-  } catch (error) {
-    throw new LoadError(
-      `--report: cannot write to ${folder}: ${(error as NodeJS.ErrnoException).code ?? 'error'}`,
-    );
   }
 }
 
@@ -183,23 +168,4 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
     not_begun: 0,
     generator: { late_p99_ms: null, cpu: (user + system) / 1e6 / seconds },
   };
-}
-
-function write(ran: Ran, view: LiveView): string[] {
-  const report = makeReport(ran);
-  const { totals, correctness, herd: outage } = report;
-  writeFileSync(join(ran.options.report, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
-  writeFileSync(join(ran.options.report, 'report.html'), pageOf(report));
-  view.say(
-    `${report.scenario}: ${totals.requests} requests in ${totals.seconds} s, ${totals.ok_per_second} answers with 200 a second; ` +
-      `median ${totals.p50 ?? 'none'} ms, p99 ${totals.p99 ?? 'none'} ms`,
-  );
-  for (const [code, count] of Object.entries(report.errors)) view.say(`  ${count} × ${code}`);
-  for (const round of outage?.rounds ?? []) view.say(`  ${roundLine(round)}`);
-  if (outage) view.say(growthText(outage));
-  if (report.interrupted) view.say('ended early');
-  view.say(`correctness: ${JSON.stringify(correctness)}`);
-  for (const finding of report.findings) view.say(`  ${finding}`);
-  view.say(join(ran.options.report, 'report.html'));
-  return failuresOf(report);
 }

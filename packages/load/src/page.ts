@@ -1,6 +1,7 @@
 import { chartPlace, chartScripts, escape, figure, type Chart } from './charts.ts';
 import { growthText } from './growth.ts';
-import { deadOperations, failuresOf, type Report } from './report.ts';
+import { findingText } from './judge.ts';
+import { failedShare, failuresOf, otherFailures, type Report } from './report.ts';
 import { STYLE } from './style.ts';
 import { TIMEOUT } from './wire.ts';
 
@@ -54,7 +55,7 @@ function promises(report: Report): string {
     const count = correctness[key as keyof typeof PROMISES];
     return `<div class="card ${count === 0 ? 'good' : 'bad'}"><b>${count}</b><span>${name}</span><small>${meaning}</small></div>`;
   });
-  const list = [...findings.slice(0, SHOWN), ...deadOperations(report)]
+  const list = [...findings.slice(0, SHOWN).map(findingText), ...otherFailures(report)]
     .map((each) => `<li>${escape(each)}</li>`)
     .join('');
   return `<section class="cards">${cards.join('')}</section>
@@ -64,13 +65,11 @@ ${findings.length > SHOWN ? '<p class="about">report.json lists more.</p>' : ''}
 }
 
 function tiles({ totals, generator }: Report): string {
-  const share =
-    totals.requests === 0 ? 0 : (1 - (totals.ok + totals.lost_on_purpose) / totals.requests) * 100;
   const all: [string, string][] = [
     [figure(totals.ok_per_second), 'answers with 200 a second'],
     [ms(totals.p50), 'median from the due time'],
     [ms(totals.p99), '99th percentile'],
-    [`${figure(share)}%`, 'of requests failed'],
+    [`${figure(failedShare(totals) * 100)}%`, 'of requests failed'],
     [figure(totals.not_begun), 'arrivals not begun in time'],
     [`${figure(generator.cpu * 100)}%`, 'of a core for the generator'],
   ];
@@ -137,10 +136,10 @@ function operations({ operations: all }: Report): string {
   const rows = Object.entries(all).map(([name, each]) => [
     name,
     ...[each.requests, each.ok, each.lost_on_purpose, each.timeouts].map(figure),
-    ...[each.p50, each.p90, each.p99, each.p999, each.max].map(ms),
+    ...[each.p50, each.p90, each.p95, each.p99, each.p999, each.max].map(ms),
   ]);
   return `<h2>By operation</h2>${table(
-    ['', 'requests', 'ok', 'lost', 'timeouts', 'median', 'p90', 'p99', 'p99.9', 'longest'],
+    ['', 'requests', 'ok', 'lost', 'timeouts', 'median', 'p90', 'p95', 'p99', 'p99.9', 'longest'],
     rows,
   )}<p class="about"><code>ended</code> presents tokens that have ended; there, a refusal is ok. Lost: answers that a device lost on purpose. Latencies include timeouts, each as ${TIMEOUT / 1000} s or more.</p>`;
 }
@@ -160,8 +159,9 @@ function notSeen({ not_seen: all }: Report): string {
   return `<h2>What this report cannot know</h2><ul class="about">${list}</ul>`;
 }
 
-function settingsPart({ settings, machine, generator }: Report): string {
-  const rows = Object.entries({ ...settings, ...machine, late_p99_ms: generator.late_p99_ms });
+function settingsPart({ settings, thresholds, generators, machine, generator }: Report): string {
+  const all = { ...settings, ...thresholds, generators, ...machine, late_p99_ms: generator.late_p99_ms };
+  const rows = Object.entries(all);
   return `<h2>Settings and machine</h2>${table(
     ['', ''],
     rows.map(([name, value]) => [name.replaceAll('_', ' '), String(value ?? 'none')]),

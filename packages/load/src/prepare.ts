@@ -137,14 +137,17 @@ export async function openAccounts(
   }
 }
 
-function refusedCreation({ status, code }: Reply): string | null {
+function refusedCreation({ code }: Reply): string | null {
   // An earlier try succeeded, and its answer was lost: no other account has such a name.
   if (code === '400 username_taken') return null;
-  if (status === 401)
+  if (code === '401 invalid_client')
     return 'the service does not know the client: check LATCHKEY_CLIENT_ID and LATCHKEY_CLIENT_SECRET or LATCHKEY_CLIENT_SECRET_FILE';
-  if (status === 403)
+  if (code === '403 right_missing')
     return 'the client lacks the right users.write: `latchkey client allow NAME users.write` sets it';
-  return `the service creates no account (${code}): is --url right?`;
+  return (
+    `POST /api/users is ${code} at --url: an edge leaves it closed, because it manages every account. ` +
+    'Take --sign-up or --accounts FILE to go through the edge, or give --url an address inside it, where services reach Latchkey'
+  );
 }
 
 async function logIn(i: number, account: Account, accounts: Accounts, send: Send): Promise<Pair> {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { readArguments, USAGE, type ListSeeded, type RunArguments } from './arguments.ts';
+import { readArguments, readMergeArguments, USAGE, type ListSeeded } from './arguments.ts';
 import { makeLiveView } from './live-view.ts';
 import { LoadError } from './load-error.ts';
 import { runLoadTest, type StartOwnService } from './load-test.ts';
+import { mergeReports, readReports } from './merge.ts';
+import { makeFolder, writeReport } from './write-report.ts';
 
 /** What Latchkey's repository can besides. */
 export interface Repository {
@@ -12,7 +14,7 @@ export interface Repository {
 }
 
 /**
- * Runs the scenario that the words name. The first SIGINT or SIGTERM ends it early, with its report.
+ * Runs the scenario that the words name, or merges reports. The first SIGINT or SIGTERM ends a run early, with its report.
  * @returns the exit code: 1 if a promise was broken or nothing was shown, 2 if the words are wrong.
  */
 export function runProgram(
@@ -28,19 +30,31 @@ export function runProgram(
       process.stdout.write(shown);
       return 0;
     }
-    const options = optionsOrUsage(words, env, repository);
+    const view = makeLiveView(process.stdout);
+    if (words[0] === 'merge') {
+      const options = argumentsOrUsage(() => readMergeArguments(words.slice(1)), repository);
+      if (!options) return 2;
+      const { reports, thresholds, report } = options;
+      const merged = mergeReports(readReports(reports), thresholds);
+      makeFolder(report);
+      return codeOf(writeReport(merged, report, view));
+    }
+    const options = argumentsOrUsage(() => readArguments(words, env, repository?.listSeeded), repository);
     if (!options) return 2;
     const stopping = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM'])
       process.once(signal, () => {
         stopping.abort();
       });
-    const view = makeLiveView(process.stdout);
     const { signal } = stopping;
-    const failures = await runLoadTest(options, { view, signal, startOwn: repository?.startOwn });
-    for (const failure of failures) process.stderr.write(`failed: ${failure}\n`);
-    return failures.length > 0 ? 1 : 0;
+    return codeOf(await runLoadTest(options, { view, signal, startOwn: repository?.startOwn }));
   });
+}
+
+/** Says why a run failed. @returns the exit code */
+function codeOf(failures: readonly string[]): number {
+  for (const failure of failures) process.stderr.write(`failed: ${failure}\n`);
+  return failures.length > 0 ? 1 : 0;
 }
 
 function versionOf(): string {
@@ -48,13 +62,9 @@ function versionOf(): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-function optionsOrUsage(
-  words: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-  repository?: Repository,
-): RunArguments | null {
+function argumentsOrUsage<Arguments>(read: () => Arguments, repository?: Repository): Arguments | null {
   try {
-    return readArguments(words, env, repository?.listSeeded);
+    return read();
   } catch (error) {
     if (!(error instanceof LoadError)) throw error;
     process.stderr.write(`${error.message}\n\n${repository?.usage ?? ''}${USAGE}`);

@@ -1,8 +1,8 @@
 import os from 'node:os';
-import type { Accounts, RunArguments } from './arguments.ts';
+import type { Accounts, RunArguments, Thresholds } from './arguments.ts';
 import { growsTooFast, judgeGrowth, type Growth } from './growth.ts';
 import { ROUNDS, type HerdRound } from './herd.ts';
-import type { Correctness, Judge } from './judge.ts';
+import type { Correctness, Finding, Judge } from './judge.ts';
 import type { RunResult } from './run.ts';
 import type { Figures, Interval, SampledOperation, Samples } from './samples.ts';
 import { HERD, OPERATIONS, SCENARIOS } from './scenarios.ts';
@@ -22,6 +22,10 @@ export interface Report {
     /** Milliseconds until a request without an answer is given up. Timeouts count in the percentiles. */
     timeout_ms: number;
   };
+  /** What the run must keep besides; null if nothing was asked. */
+  thresholds: Thresholds;
+  /** Processes that sent the load: more than 1 after a merge. */
+  generators: number;
   machine: { cpu: string; cores: number; memory_gib: number; node: string; platform: string };
   totals: {
     /** From the first arrival to the end of the schedule. */
@@ -32,7 +36,7 @@ export interface Report {
     /** Answers with 200 in that time, a second. */
     ok_per_second: number;
   } & Figures;
-  /** How late this process sent requests, and its share of one core. Near 1, it is the bottleneck. */
+  /** How late this process sent requests, and its share of one core. Near 1, it is the bottleneck. In a merge, the worst. */
   generator: RunResult['generator'];
   operations: Partial<Record<SampledOperation, Figures>>;
   over_time: Interval[];
@@ -43,7 +47,7 @@ export interface Report {
   correctness: Correctness;
   judged: ReturnType<Judge['judged']>;
   /** The first broken promises. */
-  findings: readonly string[];
+  findings: readonly Finding[];
   /** What a client of a service cannot see, in words; empty for a service of the repository's own. */
   not_seen: readonly string[];
   herd?: { rounds: HerdRound[] } & Growth;
@@ -87,6 +91,8 @@ export function makeReport(ran: Ran): Report {
       ...{ url: ran.url, own_service: options.url === null, users, seconds, rate, lost, connections },
       ...{ accounts: accounts?.from ?? 'own service', timeout_ms: TIMEOUT },
     },
+    thresholds: options.thresholds,
+    generators: 1,
     machine: {
       cpu: os.cpus()[0]?.model ?? 'unknown',
       cores: os.availableParallelism(),
@@ -118,7 +124,7 @@ export function makeReport(ran: Ran): Report {
 const IN_ORDER = ['429 rate_limited', '400 username_taken'];
 
 /** Operations that were tried and never succeeded, in words. */
-export function deadOperations({ operations }: Report): string[] {
+function deadOperations({ operations }: Report): string[] {
   const dead = Object.entries(operations).filter(
     ([, { ok, errors }]) => ok === 0 && Object.keys(errors).some((code) => !IN_ORDER.includes(code)),
   );
@@ -130,18 +136,48 @@ export function deadOperations({ operations }: Report): string[] {
 
 /** Why the run failed, in words; empty if it did not. */
 export function failuresOf(report: Report): string[] {
-  const { correctness, totals, herd } = report;
-  const broken = Object.entries(correctness).filter(([, count]) => count > 0);
+  const broken = Object.entries(report.correctness).filter(([, count]) => count > 0);
+  return [...broken.map(([name, count]) => `${name}: ${count}`), ...otherFailures(report)];
+}
+
+/** Why it failed, besides broken promises. */
+export function otherFailures(report: Report): string[] {
+  const { totals, herd } = report;
   const missing = herd?.rounds.reduce((sum, round) => sum + round.missing, 0) ?? 0;
   return [
-    ...broken.map(([name, count]) => `${name}: ${count}`),
     ...(totals.ok === 0 ? ['no request was answered 200, so nothing was shown'] : []),
     ...deadOperations(report),
     ...(missing > 0 ? [`${missing} devices did not come back after the outage`] : []),
     ...(herd && growsTooFast(herd)
       ? [`recovery grows faster than the devices: growth ${herd.growth}, at most ${herd.limit}`]
       : []),
+    ...overThresholds(report),
   ];
+}
+
+function overThresholds({ totals, generator, thresholds }: Report): string[] {
+  const { max_p99_ms: p99, max_errors: errors, max_late_ms: late } = thresholds;
+  const share = failedShare(totals);
+  return [
+    ...(isAbove(totals.p99, p99) ? [`the p99 is ${totals.p99} ms, above --max-p99 ${p99}`] : []),
+    ...(isAbove(share, errors)
+      ? [`${rounded(share * 100)}% of the requests failed, above --max-errors ${errors}`]
+      : []),
+    ...(isAbove(generator.late_p99_ms, late)
+      ? [
+          `a generator sent 1% of its requests ${rounded(generator.late_p99_ms)} ms late, above --max-late ${late}`,
+        ]
+      : []),
+  ];
+}
+
+function isAbove(value: number | null, most: number | null): value is number {
+  return value !== null && most !== null && value > most;
+}
+
+/** The share of requests that failed; what was lost on purpose did not. */
+export function failedShare({ requests, ok, lost_on_purpose: lost }: Figures): number {
+  return requests === 0 ? 0 : (requests - ok - lost) / requests;
 }
 
 function rounded(value: number): number {

@@ -1,4 +1,4 @@
-import { makeHistogram, type Histogram } from './histogram.ts';
+import { makeHistogram, type BucketCounts, type Histogram } from './histogram.ts';
 import { OPERATIONS } from './scenarios.ts';
 import { LOST, TIMED_OUT, TIMEOUT } from './wire.ts';
 
@@ -27,9 +27,12 @@ export interface Figures {
    */
   p50: number | null;
   p90: number | null;
+  p95: number | null;
   p99: number | null;
   p999: number | null;
   max: number | null;
+  /** The same latencies in buckets, from which a merge computes its percentiles. */
+  histogram: BucketCounts;
   errors: Record<string, number>;
 }
 
@@ -42,6 +45,7 @@ export interface Interval {
   p50: number | null;
   p90: number | null;
   p99: number | null;
+  histogram: BucketCounts;
   /** Requests due in it that failed, by code. */
   errors: Record<string, number>;
 }
@@ -63,9 +67,14 @@ interface Counts {
 /** Points on a chart; more cannot be told apart. */
 const MAX_INTERVALS = 240;
 
+/** Seconds of an interval of a run that takes so many. */
+export function intervalOf(seconds: number): number {
+  return Math.max(1, Math.ceil(seconds / MAX_INTERVALS));
+}
+
 /** @param start of the run by the clock of the samples. @param seconds how long it takes, roughly. */
 export function makeSamples(start: number, seconds: number): Samples {
-  const length = Math.max(1, Math.ceil(seconds / MAX_INTERVALS));
+  const length = intervalOf(seconds);
   const operations = new Map(OPERATIONS.map((name) => [name, makeCounts()]));
   const due: Counts[] = [];
   const done: number[] = [];
@@ -85,9 +94,10 @@ export function makeSamples(start: number, seconds: number): Samples {
     of: (operation) => figuresOf([operations.get(operation) ?? makeCounts()]),
     overTime: () =>
       Array.from({ length: Math.max(due.length, done.length) }, (_, at) => {
-        const { requests, p50, p90, p99, errors } = figuresOf([due[at] ?? makeCounts()]);
+        const { requests, p50, p90, p99, histogram, errors } = figuresOf([due[at] ?? makeCounts()]);
         const answered = (done[at] ?? 0) / length;
-        return { second: at * length, offered: requests / length, answered, p50, p90, p99, errors };
+        const rates = { second: at * length, offered: requests / length, answered };
+        return { ...rates, p50, p90, p99, histogram, errors };
       }),
   };
 }
@@ -107,6 +117,17 @@ function isAnswer(code: string): boolean {
   return code === 'ok' || /^\d/.test(code);
 }
 
+/** The figures of several generators as one's: counts add up, and percentiles come from the buckets of all. */
+export function sumOf(figures: readonly Figures[]): Figures {
+  return figuresOf(
+    figures.map(({ ok, lost_on_purpose: lost, max, histogram, errors }) => {
+      const took = makeHistogram();
+      took.addCounts(histogram, max ?? 0);
+      return { codes: new Map([['ok', ok], [LOST, lost], ...Object.entries(errors)]), took };
+    }),
+  );
+}
+
 function figuresOf(parts: readonly Counts[]): Figures {
   const took = makeHistogram();
   const codes: Record<string, number> = {};
@@ -121,7 +142,9 @@ function figuresOf(parts: readonly Counts[]): Figures {
     ok,
     lost_on_purpose: lost,
     timeouts: errors[TIMED_OUT] ?? 0,
-    ...{ p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: rounded(took.max()) },
+    ...{ p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999) },
+    max: rounded(took.max()),
+    histogram: took.toCounts(),
     errors,
   };
 }
