@@ -265,11 +265,15 @@ export const mutations = [
       'deriveKey(foreign, password,',
       'deriveKey(foreign, normalisePassword(password),',
     ],
-    ['what bcrypt did not read is hashed anew', '!isCut && ', ''],
+    [
+      'what bcrypt did not read is hashed anew',
+      'if (foreign && opensForOthers(foreign, Buffer.from(password))) return false;',
+      '',
+    ],
     [
       'imported hashes stay',
-      '(!isOwnHash(stored) || own.isOutdated(stored))',
-      'isOwnHash(stored) && own.isOutdated(stored)',
+      'return !isOwnHash(stored) || own.isOutdated(stored);',
+      'return isOwnHash(stored) && own.isOutdated(stored);',
     ],
   ),
   ...inFile(

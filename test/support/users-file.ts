@@ -15,6 +15,10 @@ export interface UserLine {
 
 export const IMPORTED_PASSWORD = 'correct horse battery staple';
 
+/** The bytes of this password's SHA-1 are the text of the other one. */
+export const LONG_TWIN = 'plnlrtfpijpuhqylxbgqiiyipieyxvfsavzgxbbcfusqkozwpngsyejqlmjsytrmd';
+export const SHORT_TWIN = "eBkXQTfuBqp'cTcar&g*";
+
 const SALT = Buffer.from('0123456789abcdef');
 
 /** Cheap hashes of a password, by the library that also verifies them; imported-hashes.test.ts has those of others. */

@@ -1,13 +1,10 @@
 import { pbkdf2, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { memoryOfRecipe, type Recipe } from './foreign-hash.ts';
+import { BCRYPT_LENGTH, memoryOfRecipe, type Recipe } from './foreign-hash.ts';
 
 const pbkdf2Async = promisify(pbkdf2);
 const scryptAsync = promisify<string, Uint8Array, number, object, Buffer>(scrypt);
-
-/** bcrypt reads no more bytes of a password, and neither does any system that stores its hashes. */
-export const BCRYPT_LENGTH = 72;
 
 /** What the worker computes. */
 export interface WorkerTask {

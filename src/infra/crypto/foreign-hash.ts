@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import type { HashCost } from '../../domain/passwords/ports.ts';
 import { hashMemory, isScryptCost } from './scrypt-hasher.ts';
 
@@ -15,6 +17,12 @@ export type Digest = 'sha1' | 'sha256' | 'sha512';
 export type ForeignHash = Recipe & { key: Uint8Array };
 
 const DIGEST_BYTES: Readonly<Record<Digest, number>> = { sha1: 20, sha256: 32, sha512: 64 };
+
+/** Bytes of a password that HMAC takes as they are (RFC 2104, section 2). */
+const BLOCK_BYTES: Readonly<Record<Digest, number>> = { sha1: 64, sha256: 64, sha512: 128 };
+
+/** bcrypt reads no more bytes of a password, and neither does any system that stores its hashes. */
+export const BCRYPT_LENGTH = 72;
 
 const MIB = 1024 ** 2;
 
@@ -184,6 +192,29 @@ export function costOfForeign(hash: ForeignHash): HashCost {
       return `pbkdf2-${hash.digest} ${workOf(hash)}`;
     case 'scrypt':
       return `scrypt ${hash.logN}/${hash.r}/${hash.p}`;
+  }
+}
+
+/**
+ * Whether a hash that this password opens also opens for other passwords, which one of ours would refuse. Then it has to
+ * stay, because the owner may use another of them next time (docs/adr/0038).
+ * @param password as it was sent, in UTF-8.
+ */
+export function opensForOthers(recipe: Recipe, password: Uint8Array): boolean {
+  switch (recipe.kind) {
+    case 'bcrypt':
+      // It repeats the password and a NUL until it has 72 bytes: the repetition is a password too.
+      return password.length >= BCRYPT_LENGTH || password.includes(0);
+    case 'pbkdf2':
+      // HMAC takes the digest of a longer password for it. That is a password too if it is text.
+      return (
+        password.length > BLOCK_BYTES[recipe.digest] &&
+        isUtf8(createHash(recipe.digest).update(password).digest())
+      );
+    // scrypt begins with HMAC-SHA-256, as ours does: ours opens for the same passwords. argon2 tells all apart.
+    case 'scrypt':
+    case 'argon2':
+      return false;
   }
 }
 

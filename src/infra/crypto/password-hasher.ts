@@ -1,10 +1,11 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { normalisePassword } from '../../domain/passwords/policy.ts';
 import type { HashCost, PasswordHasher } from '../../domain/passwords/ports.ts';
-import { BCRYPT_LENGTH, deriveKey } from './derive-key.ts';
+import { deriveKey } from './derive-key.ts';
 import {
   costOfForeign,
   limitProblem,
+  opensForOthers,
   parseForeignHash,
   type Argon2,
   type Digest,
@@ -52,9 +53,9 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
     },
 
     isOutdated(stored, password) {
-      // The rest of this password was never compared, so a new hash of it could lock the owner out.
-      const isCut = readForeign(stored)?.kind === 'bcrypt' && Buffer.byteLength(password) > BCRYPT_LENGTH;
-      return !isCut && (!isOwnHash(stored) || own.isOutdated(stored));
+      const foreign = readForeign(stored);
+      if (foreign && opensForOthers(foreign, Buffer.from(password))) return false;
+      return !isOwnHash(stored) || own.isOutdated(stored);
     },
   };
 }

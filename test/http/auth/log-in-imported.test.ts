@@ -1,3 +1,4 @@
+import { pbkdf2Sync } from 'node:crypto';
 import { test, type Test } from 'tap';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
@@ -10,15 +11,28 @@ import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
 import { disableUser, sql } from '../../support/sql.ts';
-import { cheapHashes, IMPORTED_PASSWORD, usersFile } from '../../support/users-file.ts';
+import {
+  cheapHashes,
+  IMPORTED_PASSWORD,
+  LONG_TWIN,
+  SHORT_TWIN,
+  usersFile,
+} from '../../support/users-file.ts';
 
 const ENV = { HASH_MEMORY: '21' };
 const COST = { logN: 4, r: 8, p: 1 };
 
 /** A database with the accounts `bcrypt`, `argon2` and `pbkdf2` of another system. */
 async function imported(t: Test): Promise<string> {
+  return importedFrom(t, {
+    ...(await cheapHashes()),
+    pbkdf2: '$pbkdf2-sha256$1000$c2FsdA$' + 'A'.repeat(43),
+  });
+}
+
+/** @param hashes by username. */
+async function importedFrom(t: Test, hashes: Record<string, string>): Promise<string> {
   const { url: DATABASE_URL } = await testDatabase(t);
-  const hashes = { ...(await cheapHashes()), pbkdf2: '$pbkdf2-sha256$1000$c2FsdA$' + 'A'.repeat(43) };
   const file = usersFile(
     t,
     Object.entries(hashes).map(([username, password_hash]) => ({
@@ -62,6 +76,20 @@ test('an imported account logs in with its old password, and then has a hash of 
     refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
     t.strictSame((await rowOf(databaseUrl, username)).password_hash, row.password_hash, 'hashed anew once');
   }
+});
+
+test('a login with one of the passwords that an imported hash accepts leaves the others good', async (t) => {
+  const at72 = 'x'.repeat(72);
+  const key = pbkdf2Sync(LONG_TWIN, 'salt', 1000, 20, 'sha1').toString('base64').replace('=', '');
+  const hashes = {
+    bcrypt: (await cheapHashes(at72)).bcrypt,
+    pbkdf2: `$pbkdf2$1000$c2FsdA$${key.replaceAll('+', '.')}`,
+  };
+  const target = await buildTestApp(t, { databaseUrl: await importedFrom(t, hashes), env: ENV });
+  for (const password of [at72, `${at72}, which bcrypt does not read`, at72])
+    t.equal((await logIn(target, 'bcrypt', password)).user.username, 'bcrypt');
+  for (const password of [LONG_TWIN, SHORT_TWIN])
+    t.equal((await logIn(target, 'pbkdf2', password)).user.username, 'pbkdf2');
 });
 
 test('a failed login does the same work for imported accounts, own ones, disabled ones and unknown names', async (t) => {

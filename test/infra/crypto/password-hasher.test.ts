@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, pbkdf2Sync } from 'node:crypto';
 import hashWasm from 'hash-wasm';
 import { test, type Test } from 'tap';
 import { IMITATED_LENGTH, makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
 import { hashThatNothingOpens } from '../../../src/infra/crypto/scrypt-hasher.ts';
+import { LONG_TWIN, SHORT_TWIN } from '../../support/users-file.ts';
 
 const COST = { logN: 4, r: 8, p: 1 };
 const hasher = makePasswordHasher(COST, 28 * 1024 ** 2);
@@ -94,15 +95,32 @@ test('what is imitated has the cost that was asked for', async (t) => {
   await t.rejects(hasher.imitate('bcrypt 3', 'x'), /Cost factor/, 'an impossible one reaches the library');
 });
 
-test('a password that bcrypt did not read whole is not hashed anew', async (t) => {
-  const long = 'x'.repeat(73);
-  const hash = Buffer.from(await bcryptHash(Buffer.from(long).subarray(0, 72)));
-  t.equal(await hasher.verify(hash, long), true);
-  t.equal(await hasher.verify(hash, `${long.slice(0, 72)} and a typo`), true, 'as in the other system');
-  t.equal(hasher.isOutdated(hash, long), false);
-  t.equal(hasher.isOutdated(hash, long.slice(1)), true);
-  t.equal(hasher.isOutdated(Buffer.from(await argon2Hash(long)), long), true);
-  t.equal(hasher.isOutdated(hashThatNothingOpens(COST), long), false);
+test('a hash that opens for other passwords too is not replaced by one that does not', async (t) => {
+  const pbkdf2 = (digest: 'sha1' | 'sha256' | 'sha512', password: string) => {
+    const key = pbkdf2Sync(password, salt, 1, 20, digest).toString('base64').replace(/=+$/, '');
+    const text = salt.toString('base64').replace(/=+$/, '');
+    return `$pbkdf2${digest === 'sha1' ? '' : `-${digest}`}$1$${text}$${key.replaceAll('+', '.')}`;
+  };
+  const [at71, at72] = ['x'.repeat(71), 'x'.repeat(72)];
+  const cases: [hash: string, password: string, other: string | null][] = [
+    [await bcryptHash(at71), at71, null],
+    [await bcryptHash(at72), at72, `${at72} with more`],
+    [await bcryptHash(at72), `${at72} and a typo`, at72],
+    [await bcryptHash('\u00e4'.repeat(36)), '\u00e4'.repeat(36), '\u00e4'.repeat(37)],
+    [await bcryptHash('ab'), 'ab\0ab', 'ab'],
+    [pbkdf2('sha1', LONG_TWIN), LONG_TWIN, SHORT_TWIN],
+    [pbkdf2('sha1', at72), at72, null],
+    [pbkdf2('sha256', LONG_TWIN), LONG_TWIN, null],
+    [pbkdf2('sha512', LONG_TWIN), LONG_TWIN, null],
+    [await argon2Hash(at72), at72, null],
+  ];
+  for (const [text, password, other] of cases) {
+    const stored = Buffer.from(text);
+    t.equal(await hasher.verify(stored, password), true, text);
+    if (other !== null) t.equal(await hasher.verify(stored, other), true, 'the other password opens it too');
+    t.equal(hasher.isOutdated(stored, password), other === null, `${text} for ${password}`);
+  }
+  t.equal(hasher.isOutdated(hashThatNothingOpens(COST), at72), false);
   t.equal(hasher.isOutdated(hashThatNothingOpens({ ...COST, p: 2 }), 'x'), true);
 });
 
