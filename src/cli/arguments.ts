@@ -17,7 +17,10 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   purge                               delete records of sessions and tokens that ended long ago
   recover [--yes]                     after a restore from a backup: end newer tokens, while no replica serves;
                                       --yes: do not ask
+                                      ends with code 1 if sessions that ended after the backup could be good again,
+                                      as with one older than two SESSION_CACHE_TTL; then choose:
   recover --end-all                   end every session and long-lived token as well
+  recover --keep-sessions             let those be good again whose end is not known any more
   recover --skip-ids NUMBER           leave out this many ids that may have been assigned since (20000000)
   user disable NAME                   refuse the user's logins, and end all their tokens
   user enable NAME                    let the user log in again
@@ -116,7 +119,12 @@ const COMMANDS = {
   'keys retire': { force: flag },
   'keys doctor': {},
   purge: {},
-  recover: { yes: flag, 'end-all': flag, 'skip-ids': { ...text, default: '20000000' } },
+  recover: {
+    yes: flag,
+    'end-all': flag,
+    'keep-sessions': flag,
+    'skip-ids': { ...text, default: '20000000' },
+  },
   'user disable': { id: text },
   'user enable': { id: text },
   'user reset': { id: text },

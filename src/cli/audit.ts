@@ -89,7 +89,8 @@ function reasonOf(error: unknown): string {
 /** The event of a command, by its words; null if it changes nothing. */
 function eventOf([name, action, which, list]: readonly string[], values: Values): Begun | null {
   if (name === 'migrate' || name === 'purge' || name === 'explain') return { event: name };
-  if (name === 'recover') return { event: name, endAll: values['end-all'] };
+  if (name === 'recover')
+    return { event: name, endAll: values['end-all'], keepSessions: values['keep-sessions'] };
   if (name === 'user') return userEvent(action, values);
   if (name === 'client') return clientEvent([action, which, list], values);
   if (name === 'keys' && action === 'add') return { event: 'keys.add' };

@@ -78,7 +78,7 @@ function knownOf(values: Values): Usage['known'] {
 
 type Name = Exclude<
   keyof Values,
-  'json' | 'help' | 'version' | 'force' | 'end-all' | 'yes' | 'again' | 'finish'
+  'json' | 'help' | 'version' | 'force' | 'end-all' | 'keep-sessions' | 'yes' | 'again' | 'finish'
 >;
 
 function number(values: Values, name: Name, least: number, most: number): number {

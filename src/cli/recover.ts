@@ -2,24 +2,36 @@ import { ConfigError, loadConfig, NO_HASHES, type Config, type Environment } fro
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { voidAllResets } from '../infra/postgres/password-resets.ts';
 import {
+  databaseTime,
   endAgain,
   endAll,
   endServiceTokens,
   lastIds,
   skipIds,
+  surveyTokens,
   withoutRecord,
 } from '../infra/postgres/recover.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { makeHeartbeat, type Heartbeat } from '../infra/redis/heartbeat.ts';
+import { mastersOf, redisNow } from '../infra/redis/inspect.ts';
 import { highestIds, visitTokens } from '../infra/redis/recover.ts';
 import { makeTokenKeys } from '../infra/redis/token-states.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
-import type { Values } from './arguments.ts';
+import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Command } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
-import { describePlan, planRecovery, readSkipIds, type RecoveryPlan } from './recovery-plan.ts';
+import {
+  describePlan,
+  planRecovery,
+  readSkipIds,
+  requireKnownEnds,
+  timeOf,
+  type KnownEnds,
+  type RecoveryPlan,
+} from './recovery-plan.ts';
+import { tokenLifetimes } from './token-lifetimes.ts';
 
 /** Milliseconds. */
 const CONNECT_TIMEOUT = 10_000;
@@ -45,10 +57,13 @@ interface Stores {
 /**
  * `latchkey recover`: makes a database that was restored from a backup safe to use. Never reuses ids assigned after the
  * backup, revokes in the record the tokens that Redis knows as revoked, and ends in Redis the tokens without a record.
- * Service tokens and reset tokens end too. May be repeated.
+ * Service tokens and reset tokens end too. If Redis may have forgotten what has ended since the backup, the operator has
+ * to choose what becomes of it. May be repeated.
  */
 export const run: Command = async ({ env, values }) => {
   const skip = readSkipIds(values['skip-ids']);
+  const { 'end-all': all, 'keep-sessions': keep } = values;
+  if (all && keep) throw new UsageError('give --end-all or --keep-sessions, not both');
   requireConfirmation('recover', values.yes);
   return withStores(env, async (stores) => {
     await refuseWhileServing(stores.heartbeat, 'Nothing has changed');
@@ -57,23 +72,40 @@ export const run: Command = async ({ env, values }) => {
       await highestIds(stores.redis, stores.config.REDIS_PREFIX),
       skip,
     );
-    await agree(ids, values);
+    const now = await latestTime(stores);
+    const ends: KnownEnds = {
+      ...(await surveyTokens(stores.prisma, now, tokenLifetimes(env))),
+      limit: 2000 * stores.config.SESSION_CACHE_TTL,
+      hasTokens: ids.tokens.redis > 0,
+    };
+    const guard = async (state: string) => {
+      await refuseWhileServing(stores.heartbeat, state);
+      if (!all && !keep) requireKnownEnds(ends, await latestTime(stores), state);
+    };
+    await guard('Nothing has changed');
+    await agree(ids, describePlan(ids, ends, now, all), values);
     // The answer may have taken long.
-    await refuseWhileServing(stores.heartbeat, 'Nothing has changed');
-    const recovered = await recover(stores, ids, values['end-all']);
-    await refuseWhileServing(stores.heartbeat, 'It has started meanwhile, so the recovery is not complete');
+    await guard('Nothing has changed');
+    const recovered = await recover(stores, ids, all);
+    await guard('The recovery is not complete');
     return {
-      result: { ids, ...recovered },
-      text: describe(recovered, values['end-all']),
+      result: { ids, newest: timeOf(ends.newest), ...recovered },
+      text: describe(recovered, all),
       audited: { ...recovered },
     };
   });
 };
 
 /** @throws CommandError if the operator does not agree. */
-async function agree(ids: RecoveryPlan, { yes, json, 'end-all': all }: Values): Promise<void> {
-  if (!yes || !json) process.stderr.write(`${describePlan(ids, all)}\n`);
+async function agree(ids: RecoveryPlan, plan: string, { yes, json }: Values): Promise<void> {
+  if (!yes || !json) process.stderr.write(`${plan}\n`);
   if (!yes && !(await confirm('Continue?'))) throw new CommandError('Nothing has changed', { ids });
+}
+
+/** By the clock that is furthest ahead, so that one that is behind does not make a backup look newer. Milliseconds. */
+async function latestTime({ prisma, redis }: Stores): Promise<number> {
+  const times = [databaseTime(prisma), ...mastersOf(redis).map((server) => orUnavailable(redisNow(server)))];
+  return Math.max(Date.now(), ...(await Promise.all(times)));
 }
 
 /** @throws CommandError: a replica would assign ids and write records meanwhile. */
@@ -112,9 +144,6 @@ function describe({ tokens, revoked, lost, ended }: Recovered, all: boolean): st
     `${revoked} were revoked after the backup, and are revoked in the database again`,
     `${lost} were created after the backup, and have ended`,
     ...(all ? [`${ended} others have been ended`] : []),
-    ...(tokens === 0 && !all
-      ? ['If Redis has lost its data too, newer revocations are unknown: run it again with --end-all']
-      : []),
   ];
   return lines.join('\n');
 }

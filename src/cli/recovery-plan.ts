@@ -1,4 +1,4 @@
-import type { Ids } from '../infra/postgres/recover.ts';
+import type { Ids, TokenSurvey } from '../infra/postgres/recover.ts';
 import { CommandError } from './command.ts';
 import { UsageError } from './arguments.ts';
 
@@ -38,10 +38,65 @@ Redis knows ids that would be assigned again: give --skip-ids ${missing + skip}.
   return plan;
 }
 
+/** What the stores remember of the sessions and long-lived tokens that have ended since the backup. */
+export interface KnownEnds extends TokenSurvey {
+  /** For how long Redis remembers an end: twice SESSION_CACHE_TTL, in milliseconds. */
+  limit: number;
+  /** Whether Redis holds any token. */
+  hasTokens: boolean;
+}
+
+/**
+ * Redis alone knows what has ended since the backup, and forgets it. What it has forgotten would be good again.
+ * @param now milliseconds since 1970.
+ * @param state of the stores, for the message.
+ * @throws CommandError if it may have forgotten something.
+ */
+export function requireKnownEnds(ends: KnownEnds, now: number, state: string): void {
+  const { newest, sessions, longLived, limit, hasTokens } = ends;
+  if (sessions + longLived === 0 || (hasTokens && now - newest <= limit)) return;
+  const lines = [
+    `Ended sessions could be good again: recover cannot tell which of the ${sessions} sessions and ${longLived} long-lived \
+tokens in the database have ended since the backup.`,
+    newestLine(newest, now),
+    hasTokens
+      ? `Redis remembers for ${span(limit)} what has ended (twice SESSION_CACHE_TTL).`
+      : 'Redis holds no token: it has lost its data, or none was used lately.',
+    'Give --end-all to end them all, so that every user logs in again, or --keep-sessions to let them all be good.',
+    'If the service was idle, the backup may be newer than that use, and --keep-sessions right.',
+    state,
+  ];
+  const message = lines.join('\n');
+  throw new CommandError(message, {
+    newest: timeOf(newest),
+    limit: limit / 1000,
+    sessions,
+    long_lived: longLived,
+  });
+}
+
+/** The newest use of a token on record. @returns null if there is none. */
+export function timeOf(newest: number): string | null {
+  return newest === 0 ? null : new Date(newest).toISOString();
+}
+
+function newestLine(newest: number, now: number): string {
+  const time = timeOf(newest);
+  if (time === null) return 'There is no record of a session or token that was used before now.';
+  return `The newest use of a session or token on record was at ${time}, ${span(now - newest)} ago.`;
+}
+
+/** @param length milliseconds. */
+function span(length: number): string {
+  const minutes = Math.floor(length / 60_000);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** For the operator, before the question. */
-export function describePlan(plan: RecoveryPlan, all: boolean): string {
+export function describePlan(plan: RecoveryPlan, { newest }: KnownEnds, now: number, all: boolean): string {
   const lines = [
     ...idLines(plan),
+    newestLine(newest, now),
     'recover will change both stores, and cannot be undone:',
     `- ids go on after ${plan.users.after} (users) and ${plan.tokens.after} (tokens)`,
     '- tokens that Redis knows as revoked are revoked in the database again',

@@ -25,6 +25,7 @@ test('after wrong arguments, the usage is that of the command', (t) => {
   t.strictSame(usage('recover --skip-ids'), [
     'Usage: latchkey recover [--yes]',
     '       latchkey recover --end-all',
+    '       latchkey recover --keep-sessions',
     '       latchkey recover --skip-ids NUMBER',
   ]);
   t.match(usage('keys frobnicate'), [/keys list$/, /keys add /, /keys retire /, /keys doctor$/]);

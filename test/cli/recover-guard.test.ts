@@ -40,10 +40,11 @@ test(
   },
 );
 
-test('recover refuses to begin without a confirmation, or with a wrong number of ids', async (t) => {
-  for (const args of [['--json'], ['--yes', '--skip-ids', '0']]) {
-    const { code, stderr } = await latchkey(['recover', ...args]);
-    t.equal(code, 2, args.join(' '));
-    t.match(stderr, args.includes('--yes') ? /--skip-ids takes/ : /give --yes/);
-  }
+test('recover refuses to begin without a confirmation, with a wrong number of ids, or with both choices', async (t) => {
+  for (const [line, message] of [
+    ['--json', /give --yes/],
+    ['--yes --skip-ids 0', /--skip-ids takes/],
+    ['--yes --end-all --keep-sessions', /not both/],
+  ] as const)
+    t.match(await latchkey(['recover', ...line.split(' ')]), { code: 2, stderr: message }, line);
 });

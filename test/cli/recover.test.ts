@@ -21,6 +21,7 @@ import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { aServiceClient, withRegistry } from '../support/service-client.ts';
 import { postAsService, serviceToken } from '../support/service-tokens.ts';
+import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 
 /** A service on a database that can be reset to an earlier point; its Redis is not reset. */
@@ -67,6 +68,11 @@ async function aRestorableService(t: Test) {
     backUp: () => copy(name, `${name}_backup`),
     restore: () => copy(`${name}_backup`, name),
     recover: (...args: string[]) => latchkey(['recover', '--yes', '--json', ...args], cli),
+    /** As if its tombstone had expired. */
+    forget: ({ access_token: token }: { access_token: string }) => {
+      const { sub, sid } = claimsOf(token) as { sub: string; sid: number };
+      return inRedis((client) => client.del(`${cli.REDIS_PREFIX}{${sub}}:t:${sid}`));
+    },
     emptyRedis: () => inRedis((client) => deleteKeys(client, redis.prefix)),
     cli,
   };
@@ -88,14 +94,15 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
     return { kept, session: await logIn(target, username), user: await signUp(target) };
   });
   await restore();
-
   const tooFew = await recover('--skip-ids', '1');
   t.equal(tooFew.code, 1, 'Redis knows an id that would be assigned again');
   t.match(JSON.parse(tooFew.stderr), { error: /--skip-ids 3\. Nothing has changed$/ });
 
   const { code, stdout, stderr } = await recover();
   t.equal(code, 0, stderr);
-  t.strictSame(JSON.parse(stdout), {
+  const { newest, ...done } = JSON.parse(stdout) as { newest: string };
+  t.match(newest, /^\d{4}-.+Z$/);
+  t.strictSame(done, {
     ids: {
       users: { postgres: 1, redis: 2, after: 20_000_001 },
       tokens: { postgres: 3, redis: 5, after: 20_000_003 },
@@ -190,7 +197,7 @@ test('recover after the loss of Redis as well', { skip: redisMissing }, async (t
   await restore();
   await emptyRedis();
 
-  t.match((await latchkey(['recover', '--yes'], cli)).stdout, /with --end-all/);
+  t.match(await latchkey(['recover', '--yes'], cli), { code: 1, stderr: /^Redis holds no token: .+/m });
   t.match(JSON.parse((await recover('--end-all')).stdout), { tokens: 0, ended: 2 });
   await serve(async (target) => {
     for (const token of [before.access_token, before.llt.longlived_token, lost.access_token])
@@ -200,6 +207,64 @@ test('recover after the loss of Redis as well', { skip: redisMissing }, async (t
     t.equal((await verify(target, token)).statusCode, 200);
   });
 });
+
+/** Makes the record that many hours older. */
+async function age(databaseUrl: string, hours: number) {
+  await sql(
+    databaseUrl,
+    `UPDATE tokens SET created_at = created_at - $1 * interval '1 hour', latest = latest - $1 * 3600000000,
+       last_used_at = last_used_at - $1 * interval '1 hour'`,
+    [hours],
+  );
+}
+
+test(
+  'what ended after an older backup comes back only if the operator says so',
+  { skip: redisMissing },
+  async (t) => {
+    const { serve, backUp, restore, recover, forget, cli } = await aRestorableService(t);
+    const { pair, ended } = await serve(async (target) => {
+      const first = await signUp(target);
+      await createLongLived(target, first.access_token);
+      return { pair: first, ended: await logIn(target, first.user.username) };
+    });
+    await age(cli.DATABASE_URL, 2);
+    await backUp();
+    const lost = await serve(async (target) => {
+      t.equal((await call(target, 'DELETE /api/auth', { token: ended.access_token })).statusCode, 200);
+      // Live traffic: Redis holds tokens.
+      return logIn(target, pair.user.username);
+    });
+    await forget(ended);
+    await restore();
+    // What a command writes after the restore does not make the backup newer, and neither does a wrong clock.
+    await sql(cli.DATABASE_URL, 'UPDATE users SET changed_at = now(), enabled_at = now()');
+    await sql(
+      cli.DATABASE_URL,
+      "UPDATE tokens SET last_used_at = now() + interval '1 day' WHERE type = 'llt'",
+    );
+
+    const { code, stderr } = await recover();
+    t.equal(code, 1);
+    const refusal = JSON.parse(stderr) as { newest: string };
+    t.match(refusal, { limit: 7200, sessions: 2, long_lived: 1 });
+    t.match(refusal, { error: /of the 2 sessions and 1 long.+, 2 h \d min ago.+Nothing has changed$/is });
+    t.ok(Date.now() - Date.parse(refusal.newest) > 7_200_000);
+    t.match(await latchkey(['recover', '--yes'], { ...cli, SESSION_CACHE_TTL: '3660' }), { code: 0 });
+    t.match(await latchkey(['recover', '--yes'], { ...cli, SESSION_CACHE_TTL: '3540' }), { code: 1 });
+    await sql(cli.DATABASE_URL, "UPDATE tokens SET latest = 0, created_at = now() + interval '1 day'");
+    t.match(JSON.parse((await recover()).stderr), { newest: null }, 'no time that can be believed');
+    await restore();
+
+    t.equal((await recover('--keep-sessions')).code, 0);
+    await serve(async (target) => {
+      t.equal((await refresh(target, ended.refresh_token)).statusCode, 200, 'as the operator has chosen');
+      refused(t, await verify(target, lost.access_token), 401, 'invalid_token');
+    });
+    t.match(JSON.parse((await recover('--end-all')).stdout), { ended: 3 });
+    t.equal((await recover()).code, 0, 'nothing is left that could come back');
+  },
+);
 
 test('recover ends every good token, in Redis as well', { skip: redisMissing }, async (t) => {
   const { serve, recover } = await aRestorableService(t);

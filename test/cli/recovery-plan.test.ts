@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { planRecovery, readSkipIds } from '../../src/cli/recovery-plan.ts';
+import { planRecovery, readSkipIds, requireKnownEnds } from '../../src/cli/recovery-plan.ts';
 
 test('the next id is above every id that either store knows', (t) => {
   const skip = 20;
@@ -15,6 +15,26 @@ test('the next id is above every id that either store knows', (t) => {
       message: /--skip-ids 41\. Nothing/,
       facts: { ids: { users: { redis: redis.users } } },
     });
+  t.end();
+});
+
+test('ended sessions could be good again if Redis may have forgotten an end, and there is one to come back', (t) => {
+  const now = Date.parse('2026-11-26T12:00:00Z');
+  const ends = { newest: now - 7_200_000, sessions: 1, longLived: 0, limit: 7_200_000, hasTokens: true };
+  requireKnownEnds(ends, now, 'state');
+  requireKnownEnds({ ...ends, newest: 0, sessions: 0, hasTokens: false }, now, 'state');
+  t.throws(() => requireKnownEnds(ends, now + 1, 'state'), {
+    message:
+      /of the 1 sessions and 0 .+ at 2026-11-26T10:00:00\.000Z, 2 h 0 min ago.+ for 2 h 0 min .+state$/s,
+    facts: { newest: '2026-11-26T10:00:00.000Z', limit: 7200, sessions: 1, long_lived: 0 },
+  });
+  t.throws(() => requireKnownEnds({ ...ends, newest: now, hasTokens: false }, now, 'state'), {
+    message: /Redis holds no token/,
+  });
+  t.throws(() => requireKnownEnds({ ...ends, newest: 0, sessions: 0, longLived: 1 }, now, 'state'), {
+    message: /no record of a session/,
+    facts: { newest: null },
+  });
   t.end();
 });
 

@@ -200,6 +200,7 @@ export const EVENTS = {
   purge: command('`latchkey purge`', { purged: Type.Optional(Count('Records that it deleted', 120)) }),
   recover: command('`latchkey recover`', {
     endAll: Flag('With `--end-all`'),
+    keepSessions: Flag('With `--keep-sessions`'),
     tokens: Type.Optional(Count('Tokens in Redis', 900)),
     revoked: Type.Optional(Count('Tokens that it revoked in the record again', 3)),
     lost: Type.Optional(Count('Tokens without a record that it ended', 2)),

@@ -1,9 +1,13 @@
 import type { TokenKey } from '../../domain/principal.ts';
+import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** Tokens per transaction. */
 const PAGE = 1000;
+
+/** Tokens per statement that only reads. */
+const SURVEY_PAGE = 20_000;
 
 /**
  * By how much versions of services rise: more than operators have ended tokens since the backup. A service that reads the
@@ -25,6 +29,63 @@ export async function lastIds(prisma: PrismaClient): Promise<Ids> {
              coalesce(pg_sequence_last_value(pg_get_serial_sequence('tokens', 'id')::regclass), 0) AS tokens`,
   );
   return { users: Number(row?.users), tokens: Number(row?.tokens) };
+}
+
+/** What the record says about its tokens. */
+export interface TokenSurvey {
+  /** When a token on record was last created or used, in milliseconds since 1970; 0 if there is none. */
+  newest: number;
+  /** Sessions that are good by the record. */
+  sessions: number;
+  /** Long-lived tokens that are good by the record. */
+  longLived: number;
+}
+
+/**
+ * Reads every token record. The newest use tells the age of a backup, because only a replica writes it. Other changes, such
+ * as a disabled account, may also be those of a command that ran after the restore, and of `recover` itself.
+ * @param now milliseconds since 1970. A later time on record is a wrong clock's, and does not count.
+ */
+export async function surveyTokens(
+  prisma: PrismaClient,
+  now: number,
+  { refreshToken, session }: Lifetimes,
+): Promise<TokenSurvey> {
+  const survey: TokenSurvey = { newest: 0, sessions: 0, longLived: 0 };
+  const time = new Date(now);
+  const micros = BigInt(Math.floor(now * 1000));
+  const usedSince = micros - BigInt(refreshToken) * 1_000_000n;
+  const createdSince = new Date(session === 0 ? 0 : now - session * 1000);
+  for (let after = 0; ;) {
+    const [page] = await mapDatabaseErrors(
+      () => prisma.$queryRaw<(TokenSurvey & { last: number | null })[]>`
+        SELECT max(id)::float8 AS last,
+          coalesce(extract(epoch FROM greatest(
+            max(created_at) FILTER (WHERE created_at <= ${time}::timestamptz),
+            max(last_used_at) FILTER (WHERE last_used_at <= ${time}::timestamptz),
+            to_timestamp(max(latest) FILTER (WHERE latest <= ${micros}::bigint) / 1e6)
+          )) * 1000, 0)::float8 AS newest,
+          count(*) FILTER (WHERE type = 'session' AND revoked_at IS NULL
+            AND latest > ${usedSince}::bigint AND created_at > ${createdSince}::timestamptz)::float8 AS sessions,
+          count(*) FILTER (WHERE type = 'llt' AND revoked_at IS NULL
+            AND coalesce(expires_at > ${time}::timestamptz, true))::float8 AS "longLived"
+        FROM (SELECT * FROM tokens WHERE id > ${BigInt(after)}::bigint ORDER BY id LIMIT ${SURVEY_PAGE}) AS page`,
+    );
+    if (!page || page.last === null) return survey;
+    survey.newest = Math.max(survey.newest, page.newest);
+    survey.sessions += page.sessions;
+    survey.longLived += page.longLived;
+    after = page.last;
+  }
+}
+
+/** PostgreSQL's clock, in milliseconds since 1970. */
+export async function databaseTime(prisma: PrismaClient): Promise<number> {
+  const [row] = await mapDatabaseErrors(
+    () => prisma.$queryRaw<{ now: number }[]>`
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
+  );
+  return Number(row?.now);
 }
 
 /** Makes the next ids greater than these, and never lowers them. */
