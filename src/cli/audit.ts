@@ -5,6 +5,7 @@ import { NO_REQUEST } from '../domain/audit/source.ts';
 import { toEntry } from '../domain/audit/to-entry.ts';
 import { isAudience } from '../domain/audience.ts';
 import { parseRights } from '../domain/rights.ts';
+import { truncate } from '../domain/truncate.ts';
 import { commandOutput, operator } from '../infra/audit/command-trail.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Facts, type Outcome } from './command.ts';
@@ -81,7 +82,7 @@ export function openCommandTrail(words: readonly string[], values: Values, env: 
 
 /** Our own refusals say why. Other messages may quote a row or a URL, so only their name and code count. */
 function reasonOf(error: unknown): string {
-  if (error instanceof CommandError) return error.message.slice(0, 512);
+  if (error instanceof CommandError) return truncate(error.message, 512);
   const { name, code } = error as NodeJS.ErrnoException;
   return [name, code].filter((part) => part !== undefined).join(' ');
 }
@@ -127,7 +128,7 @@ function isUserCommand(event: string): event is UserCommand {
 }
 
 function clientEvent([action, given, list]: readonly (string | undefined)[], values: Values): Begun | null {
-  const clientName = withoutAddresses(given ?? '').slice(0, 64);
+  const clientName = truncate(withoutAddresses(given ?? ''), 64);
   if (action === 'create') {
     const { may, audience = '' } = values;
     const named = isAudience(audience) ? { audience } : {};
@@ -147,7 +148,7 @@ function clientEvent([action, given, list]: readonly (string | undefined)[], val
 
 /** Never an e-mail address, even if an operator has named a service so, or a platform its workloads. */
 function withoutAddresses(text: string): string {
-  return text.replace(/\S*@\S*/g, '[removed]').slice(0, 512);
+  return truncate(text.replace(/\S*@\S*/g, '[removed]'), 512);
 }
 
 /** Those whose event says no more than the client. */

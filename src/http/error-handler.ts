@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
+import { truncate } from '../domain/truncate.ts';
 import { relayHint, type WarnOfRelay } from './caller/relay.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
 import { MAX_FIELD_ERRORS, PROBLEMS, problemHeaders, problemOf } from './problem.ts';
@@ -112,7 +113,7 @@ function fieldErrors({ validation, validationContext }: FastifyError): FieldErro
         ? ''
         : validationContext.replace('querystring', 'query');
     const property = params.missingProperty ?? params.additionalProperty;
-    const path = `${instancePath}${typeof property === 'string' ? `/${property.slice(0, 64)}` : ''}`;
+    const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
     if (keyword === 'additionalProperties') return { path: where + path, message: 'is not a known property' };
     if (keyword === 'required') return { path: where + path, message: 'is required' };
     return { path: where + path, message: message ?? 'is not valid' };

@@ -4,6 +4,7 @@ import type { LogIn } from '../../domain/sessions/log-in.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';
+import { userAgentTextOf } from '../caller/user-agent.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
@@ -59,7 +60,7 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   ];
   app.post('/api/auth', { schema, onRequest }, async (request) => {
     const { username, password } = request.body;
-    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const caller = {
       client: callerFingerprint(request),
       turn: callerTurn(request),

@@ -6,6 +6,7 @@ import type { Bearer } from '../../domain/principal.ts';
 import type { CreateLongLived } from '../../domain/long-lived-tokens/create.ts';
 import type { EndToken, LogOut } from '../../domain/tokens/end-token.ts';
 import { deviceNameOf } from '../caller/device.ts';
+import { userAgentTextOf } from '../caller/user-agent.ts';
 import type { NetworkOf } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
 import { bearerOf, callerOf } from '../plugins/authenticate.ts';
@@ -80,7 +81,7 @@ export const longLivedTokenRoutes: FastifyPluginCallbackTypebox<LongLivedTokensR
   app.post('/api/auth/llt', { schema: createSchema, onRequest, preValidation }, async (request) => {
     // The record and the token name the same key, even if the keys change meanwhile.
     const signer = codec.signer('llt');
-    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const origin = { from: request, network: networkOf(request) };
     const granted = await createLongLived(callerOf(request), device, signer.kid, origin);
     const { userId, tokenId, createdAt, expiresAt } = granted;

@@ -4,6 +4,7 @@ import type { SignUp } from '../../domain/sessions/sign-up.ts';
 import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf } from '../caller/device.ts';
+import { userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
 import type { TokenPairResponse } from '../token-pair-response.ts';
 import type { Settings } from '../settings.ts';
@@ -53,7 +54,7 @@ export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, opti
     app.refuseWhenFull('signup'),
   ];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
-    const device = deviceNameOf(request.body.device, request.headers['user-agent']);
+    const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const caller = {
       client: callerFingerprint(request),
       turn: callerTurn(request),

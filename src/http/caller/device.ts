@@ -1,4 +1,5 @@
 import Bowser from 'bowser';
+import { truncate } from '../../domain/truncate.ts';
 import { isInvisibleDevice, parseDevice, UNKNOWN_DEVICE } from '../../domain/users/device-name.ts';
 
 /** The name of a session or token: the given one, unless it is missing or invisible. */
@@ -12,7 +13,7 @@ export function deviceOf(userAgent: string | undefined): string {
   const { browser, os } = Bowser.parse(userAgent);
   const [product = ''] = userAgent.split(' ', 1);
   const isBrowser = userAgent.startsWith('Mozilla/') && Boolean(browser.name);
-  const name = isBrowser ? [browser.name, os.name].filter(Boolean).join(' on ') : product.slice(0, 64);
+  const name = isBrowser ? [browser.name, os.name].filter(Boolean).join(' on ') : truncate(product, 64);
   const label = parseDevice(name);
   return label.ok ? label.value : UNKNOWN_DEVICE;
 }

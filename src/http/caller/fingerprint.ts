@@ -40,6 +40,7 @@ export function makeCallerFingerprints(hashes: Pick<CallerHashes, 'each'>) {
 
 export type CallerFingerprints = ReturnType<typeof makeCallerFingerprints>;
 
+/** Not decoded (user-agent.ts): a hash must stay the same for the session that it was stored for. */
 function userAgentOf({ headers }: FastifyRequest): string {
   return headers['user-agent'] ?? '';
 }

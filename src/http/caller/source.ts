@@ -1,6 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Source } from '../../domain/audit/source.ts';
+import { truncate } from '../../domain/truncate.ts';
 import { addressOf } from './address.ts';
+import { userAgentTextOf } from './user-agent.ts';
 
 const MAX_USER_AGENT = 256;
 /** What is looked at. The rest of a header of up to 16 KiB only costs time. */
@@ -16,7 +18,7 @@ const PRIVATE = /[@＠]|%40|eyJ[\w.-]{8}|lks_/i;
 export function sourceOf(request: FastifyRequest): Source {
   return {
     address: addressOf(request)?.text ?? null,
-    userAgent: cleanUserAgent(request.headers['user-agent']),
+    userAgent: cleanUserAgent(userAgentTextOf(request)),
     requestId: request.id,
     clientId: request.serviceClient?.clientId ?? null,
   };
@@ -25,12 +27,10 @@ export function sourceOf(request: FastifyRequest): Source {
 /** A client may send any text as its User-Agent. */
 export function cleanUserAgent(given: string | undefined): string | null {
   if (given === undefined) return null;
-  return given
-    .slice(0, MAX_READ)
+  const words = truncate(given, MAX_READ)
     .replace(UNPRINTABLE, ' ')
     .replace(CREDENTIALS, '[removed]')
     .split(' ')
-    .map((word) => (PRIVATE.test(word) ? '[removed]' : word))
-    .join(' ')
-    .slice(0, MAX_USER_AGENT);
+    .map((word) => (PRIVATE.test(word) ? '[removed]' : word));
+  return truncate(words.join(' '), MAX_USER_AGENT);
 }

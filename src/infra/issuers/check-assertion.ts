@@ -7,6 +7,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../domain/metrics/observe.ts';
 import type { AssertionRefusal } from '../../domain/refusal-reasons.ts';
+import { truncate } from '../../domain/truncate.ts';
 import { makeCalmLog, type LogLine } from './calm-log.ts';
 import type { IssuerKeys, WantedKey } from './issuer-keys.ts';
 
@@ -106,7 +107,7 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
     if (failure) return failure;
     const refusal = claimsRefusal(claims, { audience, now: clock.now() });
     if (typeof claims.sub !== 'string') return 'malformed';
-    seen.subject = claims.sub.slice(0, SHOWN);
+    seen.subject = truncate(claims.sub, SHOWN);
     if (refusal) return refusal;
     return open({ issuer: claims.iss, subject: claims.sub }, clientId);
   }

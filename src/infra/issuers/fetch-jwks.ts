@@ -1,4 +1,5 @@
 import type { PublicJwks } from '../../domain/clients/assertion.ts';
+import { truncate } from '../../domain/truncate.ts';
 import { networkCause, type Cause } from '../../telemetry/store-cause.ts';
 import { discoveryUrl, keysUrl } from './issuer-url.ts';
 import { readJwks } from './jwks.ts';
@@ -119,5 +120,5 @@ function nameOf({ origin, pathname }: URL): string {
 }
 
 function show(value: unknown): string {
-  return value === undefined ? 'missing' : JSON.stringify(value).slice(0, SHOWN);
+  return value === undefined ? 'missing' : truncate(JSON.stringify(value), SHOWN);
 }
