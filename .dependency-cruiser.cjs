@@ -110,6 +110,7 @@ const LAYERS = [
       NODE,
       '^src/domain/identifiers\\.ts$',
       '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],
     mayAsType: [TELEMETRY],

@@ -104,7 +104,7 @@ async function readyWithin(ms: number, readiness: () => Promise<Readiness>): Pro
 async function openTelemetry(config: Config) {
   const tracing = await openTracing(
     config.tracing && {
-      protocol: config.tracing,
+      ...config.tracing,
       onError: (error) => {
         log.logger.warn({ reason: error.name }, 'spans cannot be sent');
       },

@@ -3,7 +3,7 @@ import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { User } from '../../src/domain/user.ts';
 import { makeRedisClient } from '../../src/infra/redis/connection/open-redis.ts';
 import { makeRedisTokenStates, makeTokenKeys } from '../../src/infra/redis/token-states.ts';
-import { openGate } from '../../test/support/redis.ts';
+import { openGate, redisServer } from '../../test/support/redis.ts';
 import { startRedis } from '../../test/support/redis-server.ts';
 import { toolsMissing } from '../../test/support/tools.ts';
 import { aSession, aUser } from '../../test/support/token.ts';
@@ -48,7 +48,7 @@ export async function measureRedisBytes(
   const missing = toolsMissing('bash', 'redis-server');
   if (missing) throw new Error(missing);
   const server = await startRedis(t as Test);
-  const redis = makeRedisClient({ url: server.url, timeout: 10_000 });
+  const redis = makeRedisClient({ server: redisServer(server.url), timeout: 10_000 });
   await redis.connect();
   try {
     const tokenStates = makeRedisTokenStates(redis, {

@@ -7,7 +7,7 @@ import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { makeRedisClient } from '../../src/infra/redis/connection/open-redis.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
-import { openGate } from '../../test/support/redis.ts';
+import { openGate, redisServer } from '../../test/support/redis.ts';
 import { silentLogger, silentOutput } from '../../test/support/silent-log.ts';
 import { sql } from '../../test/support/sql.ts';
 import { aSession, aUser } from '../../test/support/token.ts';
@@ -108,7 +108,7 @@ async function fillRedis(
   sessions: number,
   identityOf: (session: number) => { userId: number; tokenId: number; generation: number },
 ): Promise<void> {
-  const redis = makeRedisClient({ url: world.env.REDIS_URL ?? '', timeout: 30_000 });
+  const redis = makeRedisClient({ server: redisServer(world.env.REDIS_URL ?? ''), timeout: 30_000 });
   await redis.connect();
   try {
     const prefix = world.env.REDIS_PREFIX ?? '';

@@ -2,9 +2,10 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { KeyError, parseRefreshSecrets } from '../infra/crypto/keys.ts';
 import { hashMemory } from '../infra/crypto/scrypt-hasher.ts';
+import { connectionProblem } from '../infra/postgres/connection.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import { proxyWarnings } from './networks.ts';
-import { tracingOf, type TracingProtocol } from './tracing.ts';
+import { tracingOf, type TracingTarget } from './tracing.ts';
 import { ConfigError } from './config-error.ts';
 import { FIELDS, type Values } from './fields.ts';
 import type { Description } from './field-kinds.ts';
@@ -22,7 +23,7 @@ export interface Config extends Values {
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
   readRefreshSecrets: (() => string) | null;
   /** How spans are sent; null if tracing is off. */
-  tracing: TracingProtocol | null;
+  tracing: TracingTarget | null;
   /** Log lines about settings that are missing and replaced by an embedded default. */
   embedded: string[];
   /** Log lines about settings that are allowed but risky. */
@@ -158,6 +159,10 @@ function isMissing(env: Environment, name: string): boolean {
 export function databaseProblems({ DATABASE_URL: url, DATABASE_CA: ca }: Partial<Values>): string[] {
   const query = url === undefined ? new URLSearchParams() : new URL(url).searchParams;
   const problems = DATABASE_FILES.flatMap((name) => missingFile(name, query.get(name)));
+  if (url !== undefined && problems.length === 0) {
+    const problem = connectionProblem(url, ca);
+    if (problem !== null) problems.push(`DATABASE_URL ${problem}`);
+  }
   if (ca === undefined) return problems;
   if (query.get('sslmode') !== 'verify-full')
     problems.push('DATABASE_CA needs a DATABASE_URL with sslmode=verify-full');
@@ -179,9 +184,8 @@ function missingFile(name: string, path: string | null): string[] {
 
 /** Problems of the REDIS_ variables in combination. Each was parsed before; an invalid one is undefined. */
 function redisProblems(values: Partial<Values>): string[] {
-  const { REDIS_URL: url, REDIS_MODE: mode, REDIS_NODES: nodes, REDIS_SENTINEL_NAME: name } = values;
+  const { REDIS_URL: server, REDIS_MODE: mode, REDIS_NODES: nodes, REDIS_SENTINEL_NAME: name } = values;
   const { REDIS_SENTINEL_USERNAME: username, REDIS_SENTINEL_PASSWORD: password, REDIS_CA: ca } = values;
-  const { protocol, pathname, search } = url === undefined ? {} : new URL(url);
   const problems: string[] = [];
   const refuse = (isWrong: boolean, problem: string) => {
     if (isWrong) problems.push(problem);
@@ -189,7 +193,7 @@ function redisProblems(values: Partial<Values>): string[] {
   const isCluster = mode === 'cluster';
   const isSentinel = mode === 'sentinel';
 
-  refuse((isCluster || isSentinel) && url === undefined, `REDIS_URL is required with REDIS_MODE=${mode}`);
+  refuse((isCluster || isSentinel) && server === undefined, `REDIS_URL is required with REDIS_MODE=${mode}`);
   refuse((isCluster || isSentinel) && nodes?.length === 0, `REDIS_NODES is required with REDIS_MODE=${mode}`);
   refuse(mode === 'single' && (nodes?.length ?? 0) > 0, 'REDIS_NODES needs REDIS_MODE=sentinel or cluster');
   refuse(isSentinel && name === undefined, 'REDIS_SENTINEL_NAME is required with REDIS_MODE=sentinel');
@@ -200,16 +204,11 @@ function redisProblems(values: Partial<Values>): string[] {
   })) {
     refuse(!isSentinel && mode !== undefined && value !== undefined, `${variable} needs REDIS_MODE=sentinel`);
   }
-  refuse(ca !== undefined && protocol !== 'rediss:', 'REDIS_CA needs a REDIS_URL that begins with rediss://');
+  refuse(ca !== undefined && !server?.hasTls, 'REDIS_CA needs a REDIS_URL that begins with rediss://');
   refuse(
-    pathname !== undefined && !/^\/?\d{0,5}$/.test(pathname),
-    'REDIS_URL must end after the database number',
-  );
-  refuse(
-    isCluster && /[1-9]/.test(pathname ?? ''),
+    isCluster && server !== undefined && server.database > 0,
     'REDIS_URL must not name a database: a cluster has only 0',
   );
-  refuse((search ?? '') !== '', 'REDIS_URL must not have a query');
   return problems;
 }
 
@@ -259,7 +258,9 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
         `= ${mib(needed)}, but the memory limit is ${mib(memoryLimit)}`,
     );
   }
-  const threads = Number(env.UV_THREADPOOL_SIZE ?? 4);
+  // As libuv reads it: an empty one counts as missing, and what is no number would be one thread.
+  const threads = Number(env.UV_THREADPOOL_SIZE || 4);
+  if (!Number.isInteger(threads)) problems.push('UV_THREADPOOL_SIZE must be a whole number');
   if (concurrency >= threads) {
     problems.push(
       `HASH_CONCURRENCY ${concurrency} takes all ${threads} threads that DNS look-ups share: ` +

@@ -1,5 +1,7 @@
+import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { parseUsername } from '../domain/identifiers.ts';
+import { holdsCertificates } from '../infra/tls/certificates.ts';
 import { listOf } from './networks.ts';
 
 /**
@@ -86,12 +88,19 @@ export function url(protocols: string[]) {
     .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), message);
 }
 
+/** For `transform`: a reader that returns a text if it refuses the value. */
+export function orIssue<Value extends object>(read: (text: string) => Value | string) {
+  return (text: string, context: z.RefinementCtx): Value => {
+    const value = read(text);
+    if (typeof value !== 'string') return value;
+    context.addIssue({ code: 'custom', message: value });
+    return z.NEVER;
+  };
+}
+
 /** PEM certificates, usually given as a file. @param name of the variable. */
 export function certificates(name: string): Field<string | undefined> {
-  const schema = z
-    .string()
-    .regex(/-----BEGIN CERTIFICATE-----/, 'must be certificates in PEM')
-    .optional();
+  const schema = z.string().refine(holdsCertificates, 'must be certificates in PEM').optional();
   return field(schema, {
     type: 'PEM certificates',
     defaultText: "Node's list",
@@ -99,9 +108,14 @@ export function certificates(name: string): Field<string | undefined> {
   });
 }
 
-/** RFC 8414, section 2. */
-export function issuer() {
-  return url(['http:', 'https:']).refine((value) => !/[?#]/.test(value), 'must hold no query or fragment');
+/** A URL that is compared as text, or that later code appends a path to (an issuer: RFC 8414, section 2). */
+export function plainUrl() {
+  return (
+    url(['http:', 'https:'])
+      .refine((value) => !/[?#]/.test(value), 'must hold no query or fragment')
+      // URL drops some of it.
+      .refine((value) => !/[\s\p{Cc}]/u.test(value), 'must hold no whitespace')
+  );
 }
 
 /** `count/seconds`; `0` means off and is read as null. */
@@ -139,10 +153,14 @@ export function usernames(
   return field(schema, { type: 'list of usernames, or `none`', ...description });
 }
 
+function isPort(value: number): boolean {
+  return value >= 1 && value <= 65_535;
+}
+
 /** Addresses with ports, separated by commas. */
 export function readNodes(value: string, context: z.RefinementCtx): { host: string; port: number }[] {
   const nodes = listOf(value).map((entry) => /^(?:\[([\da-f:]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(entry));
-  if (nodes.every((match) => match && Number(match[3]) <= 65_535)) {
+  if (nodes.every((match) => match && isPort(Number(match[3])) && isIPv6(match[1] ?? '::'))) {
     return nodes.map((match) => ({ host: match?.[1] ?? match?.[2] ?? '', port: Number(match?.[3]) }));
   }
   context.addIssue({ code: 'custom', message: 'must be HOST:PORT, separated by commas' });

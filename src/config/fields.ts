@@ -5,9 +5,10 @@ import {
   type Field,
   field,
   integer,
-  issuer,
   onByDefault,
   onOutsideProduction,
+  orIssue,
+  plainUrl,
   rate,
   readNodes,
   url,
@@ -15,6 +16,7 @@ import {
   wholeNumber,
 } from './field-kinds.ts';
 import { readNetworks, readProxies } from './networks.ts';
+import { readRedisUrl } from '../infra/redis/connection/redis-url.ts';
 import { readOrigins } from './origins.ts';
 import { readRequestLog } from './request-log.ts';
 import { TRACING_FIELDS } from './tracing.ts';
@@ -96,7 +98,7 @@ const POSTGRES_FIELDS = {
 };
 
 const REDIS_FIELDS = {
-  REDIS_URL: field(url(['redis:', 'rediss:']).optional(), {
+  REDIS_URL: field(z.string().transform(orIssue(readRedisUrl)).optional(), {
     type: 'URL',
     defaultText: 'in-process store',
     meaning: 'user, password, database, and TLS (`rediss://`); Sentinel and Cluster ignore its host',
@@ -145,7 +147,7 @@ const REDIS_FIELDS = {
 
 const TOKEN_FIELDS = {
   /** Without DATABASE_URL the port follows PORT (config.ts). */
-  ISSUER: field(issuer().default('http://localhost:3000'), {
+  ISSUER: field(plainUrl().default('http://localhost:3000'), {
     type: 'URL',
     defaultText: 'http://localhost:3000',
     meaning: '`iss` of every token; the same on all replicas. The embedded default follows `PORT`',

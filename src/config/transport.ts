@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { serverOf } from '../infra/postgres/connection.ts';
 import type { Config } from './config.ts';
 
 /** A connection in production that others on the network can read. */
@@ -12,7 +13,7 @@ export interface TransportWarning {
 
 type Settings = Pick<
   Config,
-  'production' | 'REDIS_URL' | 'REDIS_MODE' | 'REDIS_NODES' | 'DATABASE_URL' | 'ISSUER'
+  'production' | 'REDIS_URL' | 'REDIS_MODE' | 'REDIS_NODES' | 'DATABASE_URL' | 'DATABASE_CA' | 'ISSUER'
 >;
 
 /** Connections that production makes without TLS. Connections within the host do not count. */
@@ -26,13 +27,14 @@ export function transportWarnings(config: Settings): TransportWarning[] {
       todo: 'use rediss:// and, for a CA of your own, REDIS_CA',
     });
   }
-  if (isDatabasePlain(config)) {
+  const database = databaseTls(config);
+  if (database === 'none') {
     warnings.push({
       variable: 'DATABASE_URL',
       found: 'no TLS to another host: password hashes and e-mail addresses are sent unencrypted',
       todo: 'add sslmode=verify-full to its query and, for a CA of your own, DATABASE_CA',
     });
-  } else if (isDatabaseUnchecked(config)) {
+  } else if (database === 'unchecked') {
     warnings.push({
       variable: 'DATABASE_URL',
       found: 'TLS with any certificate: another server could pose as PostgreSQL',
@@ -50,40 +52,16 @@ export function transportWarnings(config: Settings): TransportWarning[] {
 }
 
 /** Sentinel and Cluster ignore the host of the URL. */
-function isRedisPlain({ REDIS_URL: url, REDIS_MODE: mode, REDIS_NODES: nodes }: Settings): boolean {
-  if (url === undefined) return false;
-  const { protocol, hostname } = new URL(url);
-  const hosts = mode === 'single' ? [hostname] : nodes.map(({ host }) => host);
-  return protocol === 'redis:' && !hosts.every(isThisHost);
+function isRedisPlain({ REDIS_URL: server, REDIS_MODE: mode, REDIS_NODES: nodes }: Settings): boolean {
+  if (server === undefined) return false;
+  const reached = mode === 'single' ? [server] : nodes;
+  return !server.hasTls && !reached.every(({ host }) => isThisHost(host));
 }
 
-/** Reads the query as pg does: without an `ssl…` parameter, or with one that disables it, there is no TLS. */
-function isDatabasePlain({ DATABASE_URL: url }: Settings): boolean {
-  if (url === undefined || isLocal(url)) return false;
-  const { searchParams: query } = new URL(url);
-  const mode = query.get('sslmode');
-  if (mode !== null) return mode === 'disable' || mode === '';
-  const isOn =
-    ['true', '1', 'no-verify'].includes(query.get('ssl') ?? '') ||
-    query.get('sslnegotiation') === 'direct' ||
-    ['sslcert', 'sslkey', 'sslrootcert'].some((name) => query.has(name));
-  return !isOn;
-}
-
-function isLocal(url: string): boolean {
-  const { hostname, searchParams: query } = new URL(url);
-  const host = query.get('host') ?? decodeURIComponent(hostname);
-  return host.startsWith('/') || isThisHost(host);
-}
-
-/** Whether pg accepts any certificate. */
-function isDatabaseUnchecked({ DATABASE_URL: url }: Settings): boolean {
-  if (url === undefined || isLocal(url)) return false;
-  const query = new URL(url).searchParams;
-  const mode = query.get('sslmode') ?? '';
-  if (mode === 'no-verify' || query.get('ssl') === 'no-verify') return true;
-  const isLibpq = query.get('uselibpqcompat') === 'true';
-  return isLibpq && (mode === 'prefer' || (mode === 'require' && !query.has('sslrootcert')));
+/** As pg reads it. Null for a connection within the host. */
+function databaseTls({ DATABASE_URL: url, DATABASE_CA: ca }: Settings) {
+  const server = url === undefined ? null : serverOf(url, ca);
+  return server === null || server.host.startsWith('/') || isThisHost(server.host) ? null : server.tls;
 }
 
 const LOOPBACK = new BlockList();

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { test } from 'tap';
 import { databaseProblems } from '../../src/config/config.ts';
 import { connectionOf } from '../../src/infra/postgres/connection.ts';
 import { testFolder } from '../support/folder.ts';
 
 const URL_WITH_TLS = 'postgres://latchkey:secret@db.internal/latchkey?sslmode=verify-full';
-const CA = '-----BEGIN CERTIFICATE-----';
+const [CA] = rootCertificates;
 
 test('a missing file of DATABASE_URL is said to be missing', (t) => {
   const problems = databaseProblems({ DATABASE_URL: `${URL_WITH_TLS}&sslrootcert=/nowhere/ca.pem` });

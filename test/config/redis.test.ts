@@ -1,3 +1,4 @@
+import { rootCertificates } from 'node:tls';
 import { test } from 'tap';
 import { ConfigError, loadConfig, type Environment } from '../../src/config/config.ts';
 
@@ -11,7 +12,7 @@ function problemsOf(env: Environment): readonly string[] {
   }
 }
 
-const CA = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+const [CA] = rootCertificates;
 
 test('Redis can be one server, a master behind Sentinels, or a cluster', (t) => {
   const secret = 'user:pass@';
@@ -46,7 +47,7 @@ test('all contradictory settings are reported together', (t) => {
   ]);
   t.match(
     problemsOf({
-      REDIS_URL: 'redis://localhost/x?family=6',
+      REDIS_URL: 'redis://localhost',
       REDIS_NODES: 'a:1',
       REDIS_SENTINEL_USERNAME: 'u',
       REDIS_SENTINEL_PASSWORD: 'p',
@@ -57,8 +58,6 @@ test('all contradictory settings are reported together', (t) => {
       /^REDIS_SENTINEL_USERNAME needs/,
       /^REDIS_SENTINEL_PASSWORD needs/,
       /^REDIS_CA needs/,
-      /^REDIS_URL must end after the database number/,
-      /^REDIS_URL must not have a query/,
     ],
   );
   for (const nodes of ['a', 'a:', ':1', 'a:99999', 'a:1;b:2', 'redis://a:1', 'a:1,b']) {

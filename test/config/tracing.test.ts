@@ -25,7 +25,8 @@ const CASES: [Environment, string | null][] = [
 ];
 
 test('spans go to the endpoint in the OpenTelemetry variables', (t) => {
-  for (const [env, protocol] of CASES) t.equal(loadConfig(env).tracing, protocol, JSON.stringify(env));
+  for (const [env, protocol] of CASES)
+    t.equal(loadConfig(env).tracing?.protocol ?? null, protocol, JSON.stringify(env));
   t.end();
 });
 

@@ -1,12 +1,14 @@
 import { test } from 'tap';
 import { transportWarnings } from '../../src/config/transport.ts';
+import { redisServer } from '../support/redis.ts';
 
 const SAFE = {
   production: true,
   REDIS_MODE: 'single' as const,
   REDIS_NODES: [] as { host: string; port: number }[],
-  REDIS_URL: 'rediss://latchkey:hunter2@redis.internal:6380',
+  REDIS_URL: redisServer('rediss://latchkey:hunter2@redis.internal:6380'),
   DATABASE_URL: 'postgres://latchkey:hunter2@db.internal/latchkey?sslmode=verify-full',
+  DATABASE_CA: undefined,
   ISSUER: 'https://auth.example.com',
 };
 
@@ -20,7 +22,7 @@ test('TLS on every connection gives no warning', (t) => {
 
 test('each connection to another host without TLS gives a warning, without the value', (t) => {
   const plain = {
-    REDIS_URL: 'redis://latchkey:hunter2@redis.internal',
+    REDIS_URL: redisServer('redis://latchkey:hunter2@redis.internal'),
     DATABASE_URL: 'postgres://latchkey:hunter2@db.internal/latchkey',
     ISSUER: 'http://auth.example.com',
   };
@@ -36,17 +38,17 @@ test('each connection to another host without TLS gives a warning, without the v
 
 test('Redis: a local connection needs no TLS, and the nodes take precedence over the URL', (t) => {
   for (const host of ['localhost', 'redis.localhost', '127.0.0.1', '127.1.2.3', '[::1]', ''])
-    t.strictSame(variables({ REDIS_URL: `redis://${host}` }), [], host);
+    t.strictSame(variables({ REDIS_URL: redisServer(`redis://${host}`) }), [], host);
   for (const host of ['127.example.com', '10.0.0.1', '[fd00::1]', 'localhost.example.com'])
-    t.strictSame(variables({ REDIS_URL: `redis://${host}` }), ['REDIS_URL'], host);
+    t.strictSame(variables({ REDIS_URL: redisServer(`redis://${host}`) }), ['REDIS_URL'], host);
   const cluster = (...hosts: string[]) => ({
-    REDIS_URL: 'redis://cluster',
+    REDIS_URL: redisServer('redis://cluster'),
     REDIS_MODE: 'cluster',
     REDIS_NODES: hosts.map((host) => ({ host, port: 1 })),
   });
   t.strictSame(variables(cluster('127.0.0.1', '::1')), []);
   t.strictSame(variables(cluster('127.0.0.1', '10.0.0.1')), ['REDIS_URL']);
-  t.strictSame(variables({ ...cluster('10.0.0.1'), REDIS_URL: 'rediss://cluster' }), []);
+  t.strictSame(variables({ ...cluster('10.0.0.1'), REDIS_URL: redisServer('rediss://cluster') }), []);
   t.end();
 });
 
@@ -60,7 +62,7 @@ test('PostgreSQL: the query decides about TLS, and sockets need none', (t) => {
     ['DATABASE_URL'],
     'the host in the query decides',
   );
-  for (const query of ['?sslmode=require', '?ssl=true', '?sslrootcert=ca.pem'])
+  for (const query of ['?sslmode=require', '?ssl=true', '?sslrootcert=/dev/null'])
     t.strictSame(variables(url('db.internal', query)), [], query);
   for (const query of [
     '',

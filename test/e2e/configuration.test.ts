@@ -37,11 +37,17 @@ test('a bad configuration ends the start with every problem, exit code 1 and no 
   t.notMatch(stderr, 'hunter2', 'no secret');
 });
 
-test('an impossible network ends the start in one line', async (t) => {
-  for (const network of ['10.0.0.0/99', '::/129']) {
-    const { code, stderr } = await failedStart(t, { TRUST_PROXY: network });
-    t.equal(code, 1);
-    t.match(stderr, /^The configuration cannot be used:\n {2}- TRUST_PROXY must be [^\n]*\n$/);
+test('a value that only later code would read ends the start in one line', async (t) => {
+  for (const [name, value] of [
+    ['TRUST_PROXY', '10.0.0.0/99'],
+    ['RATE_LIMIT_ALLOW', 'fe80::1%eth0'],
+    ['REDIS_URL', 'redis://app:p%zz@127.0.0.1'],
+    ['DATABASE_URL', 'postgres://127.0.0.1/%ff'],
+    ['OTEL_EXPORTER_OTLP_HEADERS', 'api-key'],
+  ] as const) {
+    const { code, stderr } = await failedStart(t, { [name]: value });
+    t.equal(code, 1, name);
+    t.match(stderr, new RegExp(`^The configuration cannot be used:\n {2}- ${name} must [^\n]*\n$`));
   }
 });
 

@@ -16,7 +16,7 @@ If \`NODE_ENV\` is \`production\`, the service refuses to start without the vari
 required. Elsewhere the embedded defaults replace them. Lists are comma-separated.
 `;
 
-const CLOSING = `The SDK of OpenTelemetry also reads its other variables, such as \`OTEL_EXPORTER_OTLP_HEADERS\`,
+const CLOSING = `The SDK of OpenTelemetry also reads its other variables, such as
 \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_TRACES_SAMPLER\` and \`OTEL_BSP_*\`.
 `;
 

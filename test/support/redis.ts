@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import type { Test } from 'tap';
 import { makeRedisClient, type RedisOptions } from '../../src/infra/redis/connection/open-redis.ts';
+import { readRedisUrl, type RedisServer } from '../../src/infra/redis/connection/redis-url.ts';
 import type { ScriptedRedis } from '../../src/infra/redis/connection/scripts.ts';
 import { skipReason } from './environment.ts';
 
@@ -59,9 +60,17 @@ async function answers(): Promise<boolean> {
   }
 }
 
+export function redisServer(given: string): RedisServer {
+  const server = readRedisUrl(given);
+  if (typeof server === 'string') throw new Error(`REDIS_URL ${server}`);
+  return server;
+}
+
+type ClientOptions = Omit<RedisOptions, 'server'> & { url: string };
+
 /** The service's client. Its connection errors are expected, and every operation reports them too. */
-export function quietRedisClient(options: RedisOptions): ScriptedRedis {
-  const redis = makeRedisClient(options);
+export function quietRedisClient({ url: given, ...options }: ClientOptions): ScriptedRedis {
+  const redis = makeRedisClient({ ...options, server: redisServer(given) });
   redis.on('error', () => undefined);
   return redis;
 }

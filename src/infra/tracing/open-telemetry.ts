@@ -23,6 +23,8 @@ import type { RequestSpan, Span, Tracer } from '../../telemetry/tracer.ts';
 
 export interface TracingOptions {
   protocol: 'http/protobuf' | 'http/json';
+  url: string;
+  headers: Readonly<Record<string, string>>;
   /** Called at most once a minute if spans cannot be sent. */
   onError: (error: Error) => void;
 }
@@ -38,11 +40,12 @@ const REPORT_INTERVAL = 60_000;
 
 const NO_SPAN: Span = { end: () => undefined };
 
-/** OpenTelemetry's SDK reads endpoint, headers, sampler and batch sizes from its own OTEL_ variables. */
-export function openOpenTelemetry({ protocol, onError }: TracingOptions): Tracing {
+/** OpenTelemetry's SDK reads sampler, resource and batch sizes from its own OTEL_ variables. */
+export function openOpenTelemetry({ protocol, url, headers, onError }: TracingOptions): Tracing {
   const report = limitReports(onError);
   setGlobalErrorHandler(report);
-  const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  const target = { url, headers };
+  const exporter = protocol === 'http/json' ? new JsonExporter(target) : new ProtobufExporter(target);
   const provider = new BasicTracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'latchkey' }))

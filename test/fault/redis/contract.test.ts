@@ -6,7 +6,7 @@ import { makeConnections } from '../../../src/infra/redis/connection/connections
 import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';
 import { TEST_ENVIRONMENT } from '../../support/app.ts';
-import { age, openGate, aPrefix } from '../../support/redis.ts';
+import { age, openGate, aPrefix, redisServer } from '../../support/redis.ts';
 import { startCluster } from '../../support/redis-cluster.ts';
 import { redisServersMissing } from '../../support/redis-server.ts';
 import { startSentinels } from '../../support/redis-sentinel.ts';
@@ -24,7 +24,10 @@ for (const env of environments) {
 
 async function open(t: Test, env: Environment) {
   const prefix = aPrefix();
-  const redis = openRedis({ ...loadConfig({ ...TEST_ENVIRONMENT, ...env }), REDIS_URL: env.REDIS_URL ?? '' });
+  const redis = openRedis({
+    ...loadConfig({ ...TEST_ENVIRONMENT, ...env }),
+    REDIS_URL: redisServer(env.REDIS_URL ?? ''),
+  });
   redis.on('error', () => undefined);
   t.teardown(() => {
     redis.disconnect();

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { Environment } from '../../../src/config/config.ts';
+import { loadConfig, type Environment } from '../../../src/config/config.ts';
 import type { Tracer } from '../../../src/telemetry/tracer.ts';
 import { openTracing } from '../../../src/infra/tracing/open-tracing.ts';
 import { startOtlpReceiver } from '../otlp-receiver.ts';
@@ -33,7 +33,8 @@ export async function tracerTo(
   const before = { ...process.env };
   Object.assign(process.env, variables);
   try {
-    return await openTracing({ protocol: 'http/json', onError: () => undefined });
+    const { tracing } = loadConfig(variables);
+    return await openTracing(tracing && { ...tracing, onError: () => undefined });
   } finally {
     for (const name of Object.keys(variables)) {
       if (before[name] === undefined) Reflect.deleteProperty(process.env, name);

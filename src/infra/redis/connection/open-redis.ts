@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions as ClientOptions } from 'ioredis';
 import { atEndOfTurn } from './end-of-turn.ts';
+import type { RedisServer } from './redis-url.ts';
 import { defineScripts, type ScriptedCluster, type ScriptedRedis } from './scripts.ts';
 
 export interface RedisNode {
@@ -15,8 +16,8 @@ const REFRESH = 1000;
 const LARGE_WRITE = 1536;
 
 export interface RedisOptions {
-  /** REDIS_URL: scheme, user, password and database. Without Sentinel or cluster, the address too. */
-  url: string;
+  /** With Sentinel or cluster, its address does not count. */
+  server: RedisServer;
   /** The Sentinels, or the seed nodes of the cluster. */
   nodes?: readonly RedisNode[];
   /** With Sentinels: the name of the master, and our credentials for the Sentinels. */
@@ -30,7 +31,7 @@ export interface RedisOptions {
 /** The connection settings, by their names in the environment. */
 export interface RedisSettings {
   REDIS_MODE: 'single' | 'sentinel' | 'cluster';
-  REDIS_URL: string;
+  REDIS_URL: RedisServer;
   REDIS_NODES: RedisNode[];
   REDIS_SENTINEL_NAME?: string | undefined;
   REDIS_SENTINEL_USERNAME?: string | undefined;
@@ -45,7 +46,7 @@ export function openRedis(settings: RedisSettings): ScriptedRedis | ScriptedClus
   const sentinel =
     name === undefined ? {} : { sentinel: { name, username, password: settings.REDIS_SENTINEL_PASSWORD } };
   const options = {
-    url: settings.REDIS_URL,
+    server: settings.REDIS_URL,
     nodes: settings.REDIS_NODES,
     ca: settings.REDIS_CA,
     timeout: settings.REDIS_TIMEOUT,
@@ -55,13 +56,11 @@ export function openRedis(settings: RedisSettings): ScriptedRedis | ScriptedClus
 }
 
 /** For the log: the servers and the database. Without user and password. */
-export function targetOf({ REDIS_MODE: mode, REDIS_URL, REDIS_NODES: nodes }: RedisSettings): object {
-  const { hostname, port, pathname } = new URL(REDIS_URL);
-  const host =
-    mode === 'single'
-      ? `${hostname}:${port || 6379}`
-      : nodes.map((node) => `${node.host}:${node.port}`).join();
-  return { host, database: pathname.slice(1) || '0' };
+export function targetOf({ REDIS_MODE: mode, REDIS_URL: server, REDIS_NODES: nodes }: RedisSettings): object {
+  const reached = mode === 'single' ? [server] : nodes;
+  const name = (host: string) => (host.includes(':') ? `[${host}]` : host);
+  const host = reached.map((node) => `${name(node.host)}:${node.port}`).join();
+  return { host, database: String(server.database) };
 }
 
 class LastingRedis extends Redis {
@@ -108,11 +107,10 @@ class LastingRedis extends Redis {
  * The caller must listen to `error` events: the client emits them while Redis is down.
  */
 export function makeRedisClient(options: RedisOptions): ScriptedRedis {
-  const { url, nodes = [], sentinel, timeout } = options;
-  const { hostname, port } = new URL(url);
+  const { server, nodes = [], sentinel, timeout } = options;
   const { tls, ...connection } = connectionOptions(options);
   const retryStrategy = (attempt: number) => Math.min(attempt * 50, 500);
-  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) };
+  const address = { host: server.host, port: server.port };
   const redis = new LastingRedis({
     ...connection,
     ...(tls && { tls }),
@@ -174,13 +172,13 @@ function sentinelOptions(
 }
 
 /** Options of every connection to a Redis with sessions. */
-function connectionOptions({ url, ca, timeout }: RedisOptions): ClientOptions {
-  const { protocol, username, password, pathname } = new URL(url);
+function connectionOptions({ server, ca, timeout }: RedisOptions): ClientOptions {
+  const { username, password, database, hasTls } = server;
   return {
-    ...(username !== '' && { username: decodeURIComponent(username) }),
-    ...(password !== '' && { password: decodeURIComponent(password) }),
-    db: Number(pathname.slice(1)),
-    ...(protocol === 'rediss:' && { tls: ca === undefined ? {} : { ca } }),
+    ...(username !== '' && { username }),
+    ...(password !== '' && { password }),
+    db: database,
+    ...(hasTls && { tls: ca === undefined ? {} : { ca } }),
     // CLIENT SETINFO is one more command that an ACL would have to allow.
     disableClientInfo: true,
     maxRetriesPerRequest: 0,

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { test } from 'tap';
+import { redisServer } from '../../../support/redis.ts';
 import { redisServersMissing } from '../../../support/redis-server.ts';
 import { startOneNodeCluster } from '../../../support/redis-cluster.ts';
 
@@ -17,7 +18,7 @@ test(
       import { makeRedisCluster } from '${file}';
       setTimeout(() => process.exit(1), ${PATIENCE}).unref();
       const nodes = [{ host: '127.0.0.1', port: ${port} }];
-      const cluster = makeRedisCluster({ url: '${url}', nodes, timeout: 5000 });
+      const cluster = makeRedisCluster({ server: ${JSON.stringify(redisServer(url))}, nodes, timeout: 5000 });
       cluster.on('error', () => {});
       await cluster.connect();
       const read = cluster.refreshSlotsCache.bind(cluster);

@@ -3,7 +3,7 @@ import { makeRedisClient } from '../../../../src/infra/redis/connection/open-red
 import { makeConnections } from '../../../../src/infra/redis/connection/connections.ts';
 import { makeReplayGate } from '../../../../src/infra/redis/connection/replay-gate.ts';
 import { makeRedisTokenStates } from '../../../../src/infra/redis/token-states.ts';
-import { redisMissing, testRedis } from '../../../support/redis.ts';
+import { redisMissing, redisServer, testRedis } from '../../../support/redis.ts';
 import { until } from '../../../support/until.ts';
 import { UNOBSERVED } from '../../../support/unobserved.ts';
 
@@ -12,7 +12,7 @@ test(
   { skip: redisMissing },
   async (t) => {
     const { url, prefix } = testRedis(t);
-    const redis = makeRedisClient({ url, timeout: 1000 });
+    const redis = makeRedisClient({ server: redisServer(url), timeout: 1000 });
     redis.on('error', () => undefined);
     t.teardown(() => {
       redis.disconnect();
