@@ -72,10 +72,18 @@ test('names each variable that is wrong', (t) => {
   writeFileSync(file, 'text');
   writeFileSync(empty, '\n');
   const rows: [env: Environment, problem: RegExp | string][] = [
-    [{ LATCHKEY_URL: '' }, 'LATCHKEY_URL must be the http(s) URL of Latchkey: it is missing'],
+    [{ LATCHKEY_URL: '' }, /^LATCHKEY_URL must be the http\(s\) URL of Latchkey, .*: it is missing$/],
     [{ LATCHKEY_URL: 'ftp://id.example' }, /^LATCHKEY_URL .*: found ftp:\/\/id\.example$/],
     [{ LATCHKEY_URL: 'redis://ada:pass@id.example' }, /^LATCHKEY_URL .*: found a text with @$/],
     [{ LATCHKEY_ISSUER: 'id.example' }, /^LATCHKEY_ISSUER /],
+    // fetch refuses a URL with a user, and paths would be appended to the query.
+    ...[
+      'https://ada@id.example',
+      'https://id.example/?x',
+      'https://id.example#x',
+      ' https://id.example',
+      'http://[::1',
+    ].map((url): [Environment, RegExp] => [{ LATCHKEY_URL: url }, /^LATCHKEY_URL must be /]),
     [{ LATCHKEY_AUDIENCE: '' }, /^LATCHKEY_AUDIENCE .* missing$/],
     [
       { AGENT_ACCEPT: 'access,refresh' },

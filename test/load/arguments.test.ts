@@ -36,6 +36,8 @@ test('a target is an origin', (t) => {
     'http://:secret@localhost',
     'htp://me:secret@localhost',
     'http://me:secret@localhost:99999',
+    'http://localhost/#fragment',
+    'http://[::1',
   ])
     t.throws(() => readArguments(['mixed-day', '--url', url], {}), /--url(?!.*secret)/, url);
   t.end();
@@ -61,6 +63,8 @@ test('figures that make no sense are refused by name', (t) => {
     ['--users', '0'],
     ['--seconds', '-1'],
     ['--rate', 'fast'],
+    ['--rate', 'Infinity'],
+    ['--seconds', '1e999'],
   ] as const)
     t.throws(() => readArguments(['mixed-day', `${option}=${value}`], {}), new RegExp(option));
   for (const [words, problem] of [

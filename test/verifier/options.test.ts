@@ -47,6 +47,21 @@ test('uses the given options', (t) => {
   t.end();
 });
 
+test('an address that could not be asked is refused, as the issuer and as url', (t) => {
+  for (const text of [
+    'https://ada:hunter2@x',
+    'https://x/?hunter2',
+    'https://x#hunter2',
+    'https://x\nhunter2',
+    ' https://x',
+  ])
+    for (const option of ['issuer', 'url'])
+      t.throws(() => readOptions({ ...GIVEN, [option]: text }), {
+        message: /^createVerifier: (?!.*hunter2)\w+ must be/,
+      });
+  t.end();
+});
+
 test('reports all mistakes at once, without secrets', (t) => {
   const wrong = {
     issuer: 'id.example.com',

@@ -25,6 +25,7 @@ export interface Configuration {
 /** Its message has a line for each problem. */
 export class ConfigurationError extends Error {}
 
+const PLAIN = 'without user, query and fragment';
 const TYPES: readonly TokenType[] = ['access', 'llt', 'service'];
 const WHEN_STALE: readonly WhenStale[] = ['introspect', 'refuse', 'accept'];
 
@@ -40,9 +41,9 @@ export function readConfiguration(env: Environment): Configuration {
     return value as Value;
   }
 
-  const url = read('LATCHKEY_URL', 'the http(s) URL of Latchkey', withoutSlash);
+  const url = read('LATCHKEY_URL', `the http(s) URL of Latchkey, ${PLAIN}`, withoutSlash);
   const issuer = env.LATCHKEY_ISSUER
-    ? read('LATCHKEY_ISSUER', 'Latchkey’s ISSUER, an http(s) URL', httpUrl)
+    ? read('LATCHKEY_ISSUER', `Latchkey’s ISSUER, an http(s) URL ${PLAIN}`, httpUrl)
     : url;
   const audience = read('LATCHKEY_AUDIENCE', 'the audience of this service', (text) => text);
   const accept = read('AGENT_ACCEPT', `a list of ${TYPES.join(', ')}`, listOfTypes, 'access,llt');
@@ -90,8 +91,11 @@ function contentOf(name: string, path: string, problems: string[]): string {
   return content;
 }
 
+/** As the verifier takes it. */
 function httpUrl(text: string): string | null {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : null;
+  if (/[?#\s]/.test(text) || !URL.canParse(text)) return null;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === '' ? text : null;
 }
 
 /** ISSUER, which it stands for unless that is given, rarely ends with a slash. */

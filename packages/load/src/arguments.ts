@@ -212,7 +212,12 @@ export function readUsers(given: string | undefined, usual: number): number {
   return Math.ceil(positive('--users', given, usual, 1e7));
 }
 
-function positive(option: string, given: string | undefined, usual: number, most = Infinity): number {
+function positive(
+  option: string,
+  given: string | undefined,
+  usual: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
   const value = Number(given === undefined || given === '' ? usual : given);
   if (!(value > 0)) throw new LoadError(`${option}: not a number above 0: ${String(given)}`);
   if (value > most) throw new LoadError(`${option}: ${value} is above the maximum of ${most}`);

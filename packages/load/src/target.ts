@@ -11,8 +11,8 @@ export function readTarget(url: string, isOwned: boolean): string {
   // The text may hold a password.
   if (!target || !/^https?:$/.test(target.protocol))
     throw new LoadError('--url: give a URL that begins with http:// or https://');
-  const { pathname, search, username, password } = target;
-  if (pathname !== '/' || search !== '' || username !== '' || password !== '')
+  const { pathname, search, hash, username, password } = target;
+  if (pathname !== '/' || search !== '' || hash !== '' || username !== '' || password !== '')
     throw new LoadError('--url: give the origin only, such as https://auth.example.com');
   if (!isLoopback(target.hostname) && !isOwned)
     throw new LoadError(

@@ -144,11 +144,11 @@ function problemsOf(options: VerifierOptions<TokenType>): string[] {
   ) as Partial<VerifierOptions>;
   const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
   const checks: NamedCheck[] = [
-    ['issuer', issuer, required(isHttpUrl, 'an http(s) URL')],
+    ['issuer', issuer, required(isHttpUrl, HTTP_URL)],
     ['audience', audience, required(isText, 'a text')],
     ...clientChecks(Object(client) as Record<string, unknown>),
     ['accept', accept, optional(isListOfTypes, 'a list of access, llt and service')],
-    ['url', url, optional(isHttpUrl, 'an http(s) URL')],
+    ['url', url, optional(isHttpUrl, HTTP_URL)],
     ['maxStaleness', maxStaleness, optional(isNumberFrom(0), 'a number of seconds')],
     ['whenStale', whenStale, optional(isWhenStale, 'accept, introspect or refuse')],
     [
@@ -193,6 +193,7 @@ function optional(isRight: Test, what: string): Check {
   return (value) => (value === undefined || isRight(value) ? null : `must be ${what}`);
 }
 
+const HTTP_URL = 'an http(s) URL without user, query and fragment';
 const isText: Test = (value) => typeof value === 'string';
 const isFunction: Test = (value) => typeof value === 'function';
 const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -204,6 +205,9 @@ function isNumberFrom(least: number, most = Infinity): Test {
   return (value) => typeof value === 'number' && value >= least && value <= most;
 }
 
+/** Later, paths are appended to the text, and `fetch` takes no URL that holds a user. */
 function isHttpUrl(text: unknown): boolean {
-  return typeof text === 'string' && /^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '');
+  if (typeof text !== 'string' || /[?#\s]/.test(text) || !URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
 }

@@ -37,7 +37,7 @@ export function connectionOf(
 export function connectionProblem(url: string, ca: string | undefined): string | null {
   const client = clientOf(url, ca);
   if (client === null)
-    return 'must be a URL like postgresql://user:password@host:5432/database, with percent-encoded UTF-8 (% as %25)';
+    return 'must be a URL in percent-encoded UTF-8 (% as %25); with uselibpqcompat, sslmode=verify-ca needs sslrootcert';
   const { host, port, user = '', password, database = '' } = client;
   if (!(port >= 1 && port <= 65_535)) return 'must have a port from 1 to 65535';
   if ([host, user, password, database].some((text) => typeof text === 'string' && text.includes('\0')))

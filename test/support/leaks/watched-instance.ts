@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { unescape } from 'node:querystring';
 import type { Test } from 'tap';
 import { loadConfig, type Environment } from '../../../src/config/config.ts';
 import type { Tracer } from '../../../src/telemetry/tracer.ts';
@@ -61,7 +62,8 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
     const content = name.endsWith('_FILE') && existsSync(value) ? readFileSync(value, 'utf8').trim() : value;
     if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberRefreshSecrets(content);
     if (/^(DATABASE|REDIS)_URL/.test(name) && URL.canParse(content)) {
-      leakWatch.remember('database password', decodeURIComponent(new URL(content).password));
+      // It may be one that the service refuses.
+      leakWatch.remember('database password', unescape(new URL(content).password));
     }
   }
   if (env.SIGNING_KEYS_DIR !== undefined) rememberKeys(env.SIGNING_KEYS_DIR);
