@@ -185,23 +185,61 @@ test('sends the token to no other origin', async (t) => {
   for (const options of mistakes) t.throws(() => createClient(options), TypeError);
 });
 
-test('follows no redirect, and a lost token is no refusal', async (t) => {
-  const seen: (string | undefined)[] = [];
+test('requests to Latchkey follow no redirect, and others none to another origin', async (t) => {
+  const seen: string[] = [];
+  const hear = async (request: http.IncomingMessage) => {
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    seen.push(`${request.method ?? ''} ${request.url ?? ''} ${request.headers.authorization ?? ''} ${body}`);
+  };
   const elsewhere = await listen(
     t,
-    http.createServer((request, response) => {
-      seen.push(request.url);
-      response.end();
-    }),
+    http.createServer((request, response) => void hear(request).then(() => response.end('elsewhere'))),
   );
-  const url = await listen(
-    t,
-    http.createServer((request, response) => {
-      response.writeHead(308, { location: `${elsewhere}${request.url}` }).end();
-    }),
-  );
-  await t.rejects(createClient({ url }).login(account), { code: 'no_answer' });
-  t.strictSame(seen, []);
+  let url = '';
+  const server = http.createServer((request, response) => {
+    const { pathname, searchParams } = new globalThis.URL(request.url ?? '', url);
+    const status = Number(searchParams.get('status'));
+    void hear(request).then(() => {
+      if (pathname === '/good' || status === 0) return response.end('good');
+      const location = { away: `${elsewhere}/?secret`, loop: request.url }[pathname.slice(1)] ?? '/good';
+      return response.writeHead(status, { location }).end('moved');
+    });
+  });
+  url = await listen(t, server);
+  const client = createClient({ url, storage: sharedStorage(old, false, url).storage });
+  const bearer = `Bearer ${old.access_token}`;
+  const sent = async (path: string, init?: RequestInit, isRequest = false) => {
+    seen.length = 0;
+    const target = url + path;
+    const response = await (isRequest ? client.fetch(new Request(target, init)) : client.fetch(target, init));
+    return `${response.status} ${await response.text()}`;
+  };
+
+  for (const status of [301, 302, 303, 307, 308]) {
+    for (const method of ['GET', 'POST']) {
+      const init = { method, ...(method === 'POST' && { body: 'a book' }) };
+      if (method === 'GET' || status > 303) {
+        await t.rejects(sent(`/away?status=${status}`, init), { code: 'origin_not_allowed' });
+        t.equal(seen.length, 1, `${status} ${method} away`);
+      }
+      for (const isRequest of [false, true]) {
+        const isFollowed = method === 'GET' || status > 303;
+        const answer = await sent(`/near?status=${status}`, init, isRequest);
+        t.equal(answer, isFollowed ? '200 good' : `${status} moved`);
+        t.equal(seen[1], isFollowed ? `${method} /good ${bearer} ${init.body ?? ''}` : undefined);
+      }
+    }
+    t.equal(await sent(`/away?status=${status}`, { redirect: 'manual' }), `${status} moved`);
+    await t.rejects(client.request('POST', `/near?status=${status}`, {}), { code: 'no_answer' });
+  }
+  t.equal(await sent('/loop?status=307'), '307 moved');
+  t.equal(seen.length, 21);
+  const stream = { method: 'POST', body: new Blob(['a book']).stream(), duplex: 'half' } as const;
+  await t.rejects(sent('/near?status=307', stream), TypeError, 'a stream is used up');
+});
+
+test('a lost token is no refusal', async (t) => {
   const server = fakeServer({ [REFRESH]: [() => problem(401, 'token_missing'), () => json(200, renewed)] });
   t.equal(await aClient(server, sharedStorage(expired).storage).accessToken(), renewed.access_token);
 });

@@ -62,7 +62,11 @@ export function fakeServer(answers: Record<string, readonly (() => Answer)[]>) {
 }
 
 /** A storage that several clients share, as tabs do. @param delay whether it answers later, as AsyncStorage does */
-export function sharedStorage(held?: GivenPair & { stored_at?: number }, isSlow = false) {
+export function sharedStorage(
+  held?: GivenPair & { stored_at?: number },
+  isSlow = false,
+  url = 'https://id.example.com',
+) {
   const items = new Map<string, string>();
   const later = <Value>(value: Value) =>
     isSlow ? new Promise<Value>((resolve) => setImmediate(resolve, value)) : value;
@@ -71,7 +75,7 @@ export function sharedStorage(held?: GivenPair & { stored_at?: number }, isSlow 
     setItem: (key, text) => later(void items.set(key, text)),
     removeItem: (key) => later(void items.delete(key)),
   };
-  const key = 'latchkey.https_3a_2f_2fid.example.com';
+  const key = `latchkey.${url.replaceAll(':', '_3a').replaceAll('/', '_2f')}`;
   const put = (pair: object) => items.set(key, JSON.stringify({ stored_at: Date.now(), ...pair }));
   if (held) put(held);
   const stored = () => JSON.parse(items.get(key) ?? 'null') as (GivenPair & { stored_at: number }) | null;

@@ -1,8 +1,9 @@
 import { makeAuthorized } from './authorized.ts';
 import { isRefusal } from './latchkey-error.ts';
-import { allowedUrl, originOf } from './origins.ts';
+import { allowedUrl, originOf, pageOrigin } from './origins.ts';
 import type { Pair } from './pair.ts';
 import { makeRenewal, pairOf } from './renewal.ts';
+import { makeSend } from './requests.ts';
 import { insist, makePace } from './retries.ts';
 import { makeServer, parseAnswer } from './server.ts';
 import { inMemory, makeSessionStore, sessionOf, type Session, type TokenStorage } from './session-store.ts';
@@ -56,9 +57,8 @@ const LOGIN = '/api/auth';
 
 /** @throws TypeError for a URL that is not http or https */
 export function createClient(options: ClientOptions = {}): Client {
-  const page = (globalThis as { location?: { origin: string } }).location?.origin ?? '';
-  const { url: given = page, apis = [], storage = inMemory() } = options;
-  const fetch: typeof globalThis.fetch = (...request) => (options.fetch ?? globalThis.fetch)(...request);
+  const { url: given = pageOrigin(), apis = [], storage = inMemory() } = options;
+  const request = makeSend((...request) => (options.fetch ?? globalThis.fetch)(...request));
   const url = given.replace(/\/+$/, '');
   const origins = [url, ...apis].map(originOf);
   if (url === '') origins.shift();
@@ -67,7 +67,7 @@ export function createClient(options: ClientOptions = {}): Client {
   // React Native’s SecureStore takes only such characters.
   const key = `latchkey.${url.replace(/[^a-z\d.-]/gi, (sign) => `_${sign.charCodeAt(0).toString(16)}`)}`;
   const store = makeSessionStore(storage, key);
-  const server = makeServer(url, fetch);
+  const server = makeServer(url, request);
   const renewal = makeRenewal(store, server);
   const authorized = makeAuthorized(store, renewal);
 
@@ -156,22 +156,15 @@ export function createClient(options: ClientOptions = {}): Client {
     accessToken: async () => (await renewal.fresh()).access,
     refresh: async () => shownOf(await renewal.another(await renewal.present())),
     async fetch(input, init = {}) {
-      const isRequest = typeof input === 'object' && 'clone' in input;
-      const url = allowedUrl(isRequest ? input.url : String(input), origins);
-      const {
-        body,
-        headers = isRequest ? input.headers : {},
-        signal = isRequest ? input.signal : null,
-      } = init;
+      const asked: Partial<Request> = Object(input);
+      const url = allowedUrl(asked.url ?? String(input), origins);
+      const { headers = asked.headers ?? {}, signal = asked.signal } = init;
       return authorized({
-        send: (token, isRepeat) =>
-          fetch(isRequest ? (isRepeat ? input : input.clone()) : url, {
-            ...init,
-            headers: withToken(headers, token),
-          }),
+        send: (token) =>
+          request(asked.url ? (input as Request) : url, { ...init, headers: withToken(headers, token) }),
         responseOf: (response) => response,
         signal,
-        isOnce: isStream(body),
+        isOnce: isStream(init.body),
       });
     },
     async request(method, path, body) {

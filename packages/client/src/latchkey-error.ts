@@ -7,7 +7,7 @@ export type OwnCode =
   | 'signed_out'
   /** The storage threw: see `cause`. */
   | 'storage_failed'
-  /** Neither `url` nor `apis` has the URL’s origin. Nothing was sent. */
+  /** Neither `url` nor `apis` has the URL’s origin, or a redirect leads to another one. Nothing was sent there. */
   | 'origin_not_allowed';
 
 /** A field that Latchkey refused. */

@@ -1,5 +1,10 @@
 import { LatchkeyError } from './latchkey-error.ts';
 
+/** Empty outside of a page. */
+export function pageOrigin(): string {
+  return (globalThis as { location?: { origin: string } }).location?.origin ?? '';
+}
+
 /**
  * Reads the origin without `URL`, which React Native has only in part.
  * @returns null for anything but an http(s) URL without a user name
@@ -17,8 +22,7 @@ export function originOf(url: string): string | null {
 export function allowedUrl(text: string, origins: readonly (string | null)[]): string {
   // As the URL standard does, before it looks for the scheme.
   const given = text.replace(/[\t\n\r]/g, '').trim();
-  const page = (globalThis as { location?: { origin: string } }).location?.origin ?? '';
-  const url = /^\/(?![/\\])/.test(given) ? page + given : given;
+  const url = /^\/(?![/\\])/.test(given) ? pageOrigin() + given : given;
   const origin = originOf(url);
   if (origin !== null && origins.includes(origin)) return url;
   throw new LatchkeyError(

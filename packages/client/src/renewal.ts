@@ -12,7 +12,7 @@ async function refreshedPair(server: Server, { refresh }: Pair): Promise<Pair> {
 /** @throws LatchkeyError `unexpected_answer` if it is none */
 export function pairOf(answer: unknown): Pair {
   const pair = readPair(answer);
-  if (!pair) throw unexpected('an answer without a pair of tokens');
+  if (!pair) throw unexpected('no pair of tokens');
   return pair;
 }
 

@@ -1,4 +1,5 @@
 import { LatchkeyError, type Problem } from './latchkey-error.ts';
+import type { Send } from './requests.ts';
 
 export interface Answer {
   response: Response;
@@ -20,7 +21,7 @@ export type Server = ReturnType<typeof makeServer>;
 const TIMEOUT = 10_000;
 
 /** Latchkey at its URL. */
-export function makeServer(url: string, fetch: typeof globalThis.fetch) {
+export function makeServer(url: string, request: Send) {
   /** @throws LatchkeyError `no_answer` */
   async function exchange(method: string, path: string, sending: Sending = {}): Promise<Answer> {
     const { token, body, keepalive = false, cache } = sending;
@@ -30,11 +31,11 @@ export function makeServer(url: string, fetch: typeof globalThis.fetch) {
       cut.abort();
     }, TIMEOUT);
     try {
-      const response = await fetch(url + path, {
-        ...{ method, keepalive, signal: cut.signal, body: content },
-        ...(cache && { cache }),
+      const response = await request(url + path, {
         // Elsewhere, a refusal would be one of a request that has lost its token.
         redirect: 'error',
+        ...{ method, keepalive, signal: cut.signal, body: content },
+        ...(cache && { cache }),
         headers: {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
           ...(content !== null && { 'content-type': 'application/json' }),

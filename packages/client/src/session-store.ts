@@ -100,7 +100,7 @@ function settled<Value>(value: Value | Promise<Value>): Value | Promise<Value> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new Error('the storage did not answer within 10 s'));
+      reject(new Error('no answer within 10 s'));
     }, TIMEOUT);
   });
   return Promise.race([value, late]).finally(() => {
