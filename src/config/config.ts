@@ -258,8 +258,8 @@ function hashMemoryProblems(config: Values, memoryLimit: number, env: Environmen
         `= ${mib(needed)}, but the memory limit is ${mib(memoryLimit)}`,
     );
   }
-  // As libuv reads it: an empty one counts as missing, and what is no number would be one thread.
-  const threads = Number(env.UV_THREADPOOL_SIZE || 4);
+  // libuv takes one thread for what is no number, also for an empty text.
+  const threads = Number(env.UV_THREADPOOL_SIZE ?? 4);
   if (!Number.isInteger(threads)) problems.push('UV_THREADPOOL_SIZE must be a whole number');
   if (concurrency >= threads) {
     problems.push(

@@ -44,7 +44,10 @@ const REDIRECTED = `async ({ api, pair }) => {
 async function openClientPage(t: Test, others?: http.RequestListener) {
   const server = http.createServer((request, response) => {
     const { url = '' } = request;
-    if (others && url.startsWith('/orders')) return void others(request, response);
+    if (others && url.startsWith('/orders')) {
+      others(request, response);
+      return;
+    }
     const [, folder = '', name] = /^\/(\w+)\/([\w-]+\.js)$/.exec(url) ?? [];
     response.setHeader('content-type', name ? 'text/javascript' : 'text/html');
     const path = FOLDERS[folder];

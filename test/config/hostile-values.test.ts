@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { test, type Test } from 'tap';
 import { ConfigError, loadConfig, type Config, type Environment } from '../../src/config/config.ts';
 import { transportWarnings } from '../../src/config/transport.ts';
@@ -161,8 +161,8 @@ async function makeAll(config: Config): Promise<void> {
   if (url !== undefined) {
     databaseOf(url);
     const { host, port, ssl } = new pg.Client(connectionOf(url, ca));
-    createSecureContext(Object(ssl));
-    if (!Number.isInteger(port) || /\0/.test(host)) throw new TypeError('pg would connect to nothing');
+    createSecureContext(Object(ssl) as SecureContextOptions);
+    if (!Number.isInteger(port) || host.includes('\0')) throw new TypeError('pg would connect to nothing');
     await makePostgres({ url, ca, pool: 1, timeout: 1000, observe: null }).close();
   }
   const tracing = await openTracing(config.tracing && { ...config.tracing, onError: () => undefined });

@@ -156,8 +156,8 @@ export function createClient(options: ClientOptions = {}): Client {
     accessToken: async () => (await renewal.fresh()).access,
     refresh: async () => shownOf(await renewal.another(await renewal.present())),
     async fetch(input, init = {}) {
-      const asked: Partial<Request> = Object(input);
-      const url = allowedUrl(asked.url ?? String(input), origins);
+      const asked = Object(input) as Partial<Request>;
+      const url = allowedUrl(asked.url ?? (input as string | URL).toString(), origins);
       const { headers = asked.headers ?? {}, signal = asked.signal } = init;
       return authorized({
         send: (token) =>

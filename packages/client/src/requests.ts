@@ -16,7 +16,7 @@ export function makeSend(fetch: typeof globalThis.fetch) {
     init: RequestInit,
     left = REDIRECTS,
   ): Promise<Response> {
-    const asked: Partial<Request> = Object(input);
+    const asked = Object(input) as Partial<Request>;
     const url = asked.url ?? (input as string);
     const { method = asked.method ?? 'GET', redirect = asked.redirect ?? 'follow' } = init;
     const isFollowed = redirect === 'follow';
@@ -27,11 +27,11 @@ export function makeSend(fetch: typeof globalThis.fetch) {
       ...(isFollowed && (origin === pageOrigin() ? { mode: 'same-origin' } : { redirect: 'manual' })),
     });
     const { status, headers } = response;
-    const location = /^3/.test(`${status}`) && headers.get('location');
+    const location = status > 300 && status < 400 ? headers.get('location') : null;
     const isSame = status > 303 || /^(GET|HEAD)$/i.test(method);
     // A page sees a redirect as a status of 0.
     if (!isFollowed || (status && !(location && isSame && left))) return response;
-    const next = allowedUrl(new URL(location || 'redirect:', url).href, [origin]);
+    const next = allowedUrl(new URL(location ?? 'redirect:', url).href, [origin]);
     cancel(response);
     return send(asked.url ? new Request(next, input as Request) : next, init, left - 1);
   };

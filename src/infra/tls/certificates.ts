@@ -14,7 +14,8 @@ export function holdsCertificates(text: string): boolean {
 
 function isCertificate(pem: string): boolean {
   try {
-    return new X509Certificate(pem).subject !== null;
+    new X509Certificate(pem);
+    return true;
   } catch {
     return false;
   }
