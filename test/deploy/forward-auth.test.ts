@@ -106,7 +106,7 @@ const PROXIES: Proxy[] = [
   {
     name: 'Traefik',
     skip: false,
-    unreachable: 500,
+    unreachable: 502,
     upgrades: false,
     dropsOthers: true,
     start: startEmulatedTraefik,

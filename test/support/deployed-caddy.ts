@@ -40,6 +40,7 @@ export async function startDeployedCaddy(
     text = text.replaceAll(from, to);
   };
   replace('\n:8080 {', `\n:${port} {\n\tbind 127.0.0.1`);
+  text = text.replaceAll('8082', String(await freePort()));
   for (const [name, addresses] of Object.entries(upstreams)) {
     const hosts = [addresses].flat().map((address) => new URL(address).host);
     replace(` ${name}`, ` ${hosts.join(' ')}`);

@@ -11,6 +11,7 @@ import { readEnvoyFile, type Route, type StringMatcher } from './envoy-file.ts';
 
 /** Headers that an authorization request always holds (ext_authz.proto, ExtAuthz.allowed_headers). */
 const ALWAYS_SENT: StringMatcher[] = [{ exact: 'authorization' }, { exact: 'host' }];
+const ESCAPED_SLASH = /^[^?]*%(2f|5c)/i;
 const STATUS: Record<string, number> = { ServiceUnavailable: 503, Forbidden: 403 };
 
 /**
@@ -30,7 +31,12 @@ export async function startEmulatedEnvoy(
   };
 
   return startEmulatedProxy(t, async (arrived) => {
-    if (/^[^?]*%(2f|5c)/i.test(arrived.path) && manager.path_with_escaped_slashes_action === 'REJECT_REQUEST')
+    const { path_with_escaped_slashes_action: escapedSlashes } = manager;
+    // Envoy refuses a path with a fragment unless a runtime flag is changed.
+    if (
+      arrived.path.includes('#') ||
+      (escapedSlashes !== 'KEEP_UNCHANGED' && ESCAPED_SLASH.test(arrived.path))
+    )
       return { status: 400, headers: [], body: '' };
     const message = { ...arrived, path: normalized(arrived.path), headers: cleaned(arrived.headers) };
     const route = routes.find(({ match }) => isMatch(match, message.path));
@@ -67,7 +73,7 @@ export async function startEmulatedEnvoy(
     const sent = [...ALWAYS_SENT, ...(allowed?.patterns ?? [])];
     const question = {
       ...message,
-      path: (service.path_prefix ?? '') + message.path,
+      path: service.path_override ?? (service.path_prefix ?? '') + message.path,
       headers: message.headers.filter(([name]) => isAny(sent, name)),
       body: Buffer.alloc(0),
     };

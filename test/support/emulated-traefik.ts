@@ -26,25 +26,48 @@ interface Middleware {
   headers?: { customRequestHeaders: Record<string, string> };
 }
 
+interface Router {
+  rule: string;
+  priority?: number;
+  /** By default, all. */
+  entryPoints?: string[];
+  middlewares?: string[];
+  service: string;
+}
+
 interface Dynamic {
   http: {
-    routers: Record<string, { rule: string; priority: number; middlewares?: string[]; service: string }>;
+    routers: Record<string, Router>;
     middlewares: Record<string, Middleware>;
     services: Record<string, { loadBalancer: { servers: { url: string }[] } }>;
   };
 }
 
-interface Static {
-  entryPoints: {
-    web: {
-      http: {
-        aliasHeadersStrategy?: string;
-        sanitizePath: boolean;
-        encodedCharacters: { allowEncodedSlash: boolean; allowEncodedBackSlash: boolean };
-      };
-    };
-  };
+interface Options {
+  aliasHeadersStrategy?: string;
+  sanitizePath?: boolean;
+  encodedCharacters?: Record<string, boolean>;
 }
+
+interface EntryPoint {
+  address: string;
+  http?: Options;
+}
+
+interface Static {
+  entryPoints: Record<string, EntryPoint>;
+}
+
+/** Encoded characters that Traefik refuses unless an option allows them. */
+const ENCODED = {
+  '%2f': 'allowEncodedSlash',
+  '%5c': 'allowEncodedBackSlash',
+  '%00': 'allowEncodedNullCharacter',
+  '%3b': 'allowEncodedSemicolon',
+  '%25': 'allowEncodedPercent',
+  '%3f': 'allowEncodedQuestionMark',
+  '%23': 'allowEncodedHash',
+};
 
 /**
  * Traefik is not available here. This emulates its documented behaviour for the options of deploy/traefik's files:
@@ -57,50 +80,66 @@ export async function startEmulatedTraefik(
   edit: (text: string) => string = (text) => text,
 ) {
   const { entryPoints } = parse(readFileSync(`${FOLDER}traefik.yaml`, 'utf8')) as Static;
-  const { http: entryPoint } = entryPoints.web;
-  const { http } = parse(
-    addressed(edit(readFileSync(`${FOLDER}latchkey.yaml`, 'utf8')), upstreams),
-  ) as Dynamic;
-  const routers = Object.values(http.routers).sort((a, b) => b.priority - a.priority);
+  const addresses = { ...upstreams };
+  let http: Dynamic['http'] = { routers: {}, middlewares: {}, services: {} };
+  let web = { url: '' };
+  for (const [name, entryPoint] of Object.entries(entryPoints)) {
+    const started = await startEmulatedProxy(t, (message) => answer(http, name, entryPoint, message));
+    if (name === 'web') web = started;
+    else addresses[`http://${entryPoint.address}`] = started.url;
+  }
+  ({ http } = parse(addressed(edit(readFileSync(`${FOLDER}latchkey.yaml`, 'utf8')), addresses)) as Dynamic);
   for (const middleware of Object.values(http.middlewares)) checkKnown(middleware);
+  return web;
+}
 
-  return startEmulatedProxy(t, async (message) => {
-    const clean = { ...message, path: sanitized(message.path), headers: arriving(message.headers) };
-    if (!isAllowed(message.path)) return { status: 400, headers: [], body: '' };
-    const router = routers.find(({ rule }) => isMatch(rule, clean.path));
-    if (!router) return { status: 404, headers: [], body: '' };
-    let current: Message = clean;
-    for (const name of router.middlewares ?? []) {
-      const step = await apply(http.middlewares[name], current);
-      if ('status' in step) return step;
-      current = step;
-    }
-    const to = http.services[router.service]?.loadBalancer.servers[0]?.url ?? '';
-    return forward(to, current).catch(() => ({ status: 502, headers: [], body: 'Bad Gateway' }));
-  });
-
-  /** https://doc.traefik.io/traefik/security/request-path/ */
-  function isAllowed(path: string): boolean {
-    const [bare = ''] = path.split('?');
-    const { allowEncodedSlash: slash, allowEncodedBackSlash: backSlash } = entryPoint.encodedCharacters;
-    return (slash || !/%2f/i.test(bare)) && (backSlash || !/%5c/i.test(bare));
+async function answer(
+  { routers, middlewares, services }: Dynamic['http'],
+  name: string,
+  { http: options = {} }: EntryPoint,
+  message: Message,
+): Promise<Reply> {
+  if (!isAllowed(message.path, options)) return { status: 400, headers: [], body: '' };
+  let current: Message = {
+    ...message,
+    path: sanitized(message.path, options),
+    headers: arriving(message.headers, options),
+  };
+  const router = Object.values(routers)
+    .filter(({ entryPoints = [name] }) => entryPoints.includes(name))
+    .sort((a, b) => (b.priority ?? 0) - (a.priority ?? 0))
+    .find(({ rule }) => isMatch(rule, current.path));
+  if (!router) return { status: 404, headers: [], body: '' };
+  for (const each of router.middlewares ?? []) {
+    const step = await apply(middlewares[each], current);
+    if ('status' in step) return step;
+    current = step;
   }
+  const to = services[router.service]?.loadBalancer.servers[0]?.url ?? '';
+  return forward(to, current).catch(() => ({ status: 502, headers: [], body: 'Bad Gateway' }));
+}
 
-  function sanitized(path: string): string {
-    const [bare = '', ...query] = path.split('?');
-    if (!entryPoint.sanitizePath) return path;
-    return [posix.normalize(bare.replaceAll(/%2e/gi, '.')), ...query].join('?');
-  }
+/** https://doc.traefik.io/traefik/security/request-path/ */
+function isAllowed(path: string, { encodedCharacters = {} }: Options): boolean {
+  const [bare = ''] = path.toLowerCase().split('?');
+  return Object.entries(ENCODED).every(
+    ([encoded, option]) => encodedCharacters[option] === true || !bare.includes(encoded),
+  );
+}
 
-  /** Drops X-Forwarded-* of an untrusted client and, with `delete`, names beyond letters, digits and dashes. */
-  function arriving(headers: Header[]): Header[] {
-    const { aliasHeadersStrategy = 'keep' } = entryPoint;
-    if (!['keep', 'delete'].includes(aliasHeadersStrategy)) throw new Error('unknown aliasHeadersStrategy');
-    return headers.filter(
-      ([name]) =>
-        !/^x-forwarded-/i.test(name) && (aliasHeadersStrategy === 'keep' || /^[a-z0-9-]+$/i.test(name)),
-    );
-  }
+function sanitized(path: string, { sanitizePath = true }: Options): string {
+  const [bare = '', ...query] = path.split('?');
+  if (!sanitizePath) return path;
+  return [posix.normalize(bare.replaceAll(/%2e/gi, '.')), ...query].join('?');
+}
+
+/** Drops X-Forwarded-* of an untrusted client and, with `delete`, names beyond letters, digits and dashes. */
+function arriving(headers: Header[], { aliasHeadersStrategy = 'keep' }: Options): Header[] {
+  if (!['keep', 'delete'].includes(aliasHeadersStrategy)) throw new Error('unknown aliasHeadersStrategy');
+  return headers.filter(
+    ([name]) =>
+      !/^x-forwarded-/i.test(name) && (aliasHeadersStrategy === 'keep' || /^[a-z0-9-]+$/i.test(name)),
+  );
 }
 
 async function apply(middleware: Middleware | undefined, message: Message): Promise<Message | Reply> {
@@ -149,10 +188,14 @@ function isMatch(rule: string, path: string): boolean {
     const [, kind, value = ''] = /^(Path|PathPrefix|PathRegexp)\(`([^`]+)`\)$/.exec(part) ?? [];
     if (kind === undefined) throw new Error(`unknown rule: ${part}`);
     // Versions differ in which encoded characters they decode before they match. What one of them matches is matched.
-    if (kind === 'PathRegexp')
-      return [bare, decodeURIComponent(bare)].some((form) => new RegExp(value).test(form));
+    if (kind === 'PathRegexp') return [bare, decodedOnce(bare)].some((form) => new RegExp(value).test(form));
     return kind === 'Path' ? bare === value : bare.startsWith(value);
   });
+}
+
+/** Byte by byte, since a path need not be UTF-8. */
+function decodedOnce(path: string): string {
+  return path.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }
 
 function checkKnown({ forwardAuth, headers, ...others }: Middleware): void {

@@ -16,6 +16,7 @@ export interface ExtAuthz {
   http_service: {
     server_uri: { cluster: string };
     path_prefix?: string;
+    path_override?: string;
     authorization_response: { allowed_upstream_headers: { patterns: StringMatcher[] } };
   };
 }
