@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { test, type Test } from 'tap';
 import { startApplication, type Seen } from '../support/application.ts';
@@ -13,6 +13,7 @@ import { listen } from '../support/listen.ts';
 import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
+import { spellings, waysOut } from '../support/path-spellings.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { aServiceClient, basic } from '../support/service-client.ts';
 import { ready, startService } from '../support/service.ts';
@@ -47,17 +48,35 @@ for (const odd of ODD) {
   FORGED[`with ${odd}`] = [...aliases, ...half];
 }
 
-const OUT_OF_PUBLIC = [
-  ...['/public/../orders', '/public/%2e%2e/orders', '/public/..%2forders', '/public/%2E./orders'],
+/** For the spellings of a path. */
+const SEED = Number(process.env.FORWARD_AUTH_SEED ?? 1);
+
+/** What a client may send with a request that an application takes, but that says nothing to Latchkey. */
+const OF_THE_APPLICATION = [
+  ...['a', 'b'].map((name) => `Cookie: ${name}=${'x'.repeat(7000)}`),
+  ...['Referer: http://x/', 'User-Agent: ', 'Baggage: b='].map((line) => line + 'x'.repeat(2000)),
   ...[
-    '/public/x/..//../orders',
-    '/public/..%5corders',
-    '/public//../orders',
-    '/public/./../orders',
-    '/public/..\\orders',
+    'Accept: text/html',
+    'Content-Type: text/plain',
+    'Content-Length: 2',
+    'Range: bytes=0-1',
+    'TE: trailers',
   ],
-  ...['/public/..;/orders', '/public/..;a=b/orders', '/public/%2e%2e;/orders', '/public/.;/..;/orders'],
-  ...['/public/..%3b/orders', '/public/..%3B/orders'],
+  ...['Expect: 100-continue', 'If-None-Match: "x"', 'Prefer: wait=1', 'Origin: http://x', 'X-Custom: 1'],
+  ...[`Traceparent: 00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, 'Tracestate: x=y', 'Last-Event-Id: 7'],
+  ...['Forwarded: for=192.0.2.1', 'X-Forwarded-Uri: /public/', 'X-Original-Url: /public/'],
+  'Access-Control-Request-Method: GET',
+];
+const LONG_TARGET = `/${'long/'.repeat(700)}?audience=orders&q=${'%20'.repeat(1000)}`;
+/** Headers of a question to verify, besides those that each proxy sets itself. */
+const OF_VERIFY = ['authorization', 'x-request-id', 'x-forwarded-for'];
+const OF_THE_PROXY = [
+  'host',
+  'connection',
+  'content-length',
+  'accept-encoding',
+  'x-forwarded-host',
+  'x-forwarded-proto',
 ];
 
 interface Proxy {
@@ -151,6 +170,8 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       started.push({ proxy, url });
       await passesIdentity(t, url);
       await refuses(t, url);
+      await keepsPublicToItself(t, url);
+      await takesWhatTheApplicationTakes(t, url);
       await refusesSpoofedIdentity(t, url);
       await dropsTrailers(t, url);
       await opensPublicPaths(t, url);
@@ -209,13 +230,53 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       t.match(await response.json(), { status: 401, code });
     }
     t.equal(seen.length, 0);
-    // No spelling of a path leaves the public area. Some proxies pass the rest of a path on.
-    for (const path of OUT_OF_PUBLIC) {
-      const answer = await status(url, `GET ${path}`);
-      if (answer !== '201') t.match(answer, /^40[01]$/, path);
-      else t.equal(seen.at(-1)?.url, '/public/orders', path);
+  }
+
+  /** The application may read the path that it gets in any way. */
+  async function keepsPublicToItself(t: Test, url: string): Promise<void> {
+    seen.length = 0;
+    const paths = spellings(SEED, 1500);
+    const statuses: (string | undefined)[] = [];
+    for (let i = 0; i < paths.length; i += 50) {
+      const some = paths.slice(i, i + 50).map((path) => status(url, `GET ${path}`));
+      statuses.push(...(await Promise.all(some)));
     }
-    t.equal(await status(url, 'GET /public/x?a=b;c=..;/'), '201', 'a query is no path');
+    const escaped = seen
+      .map(({ url = '' }) => [url, ...waysOut(url)])
+      .filter(([, ...ways]) => ways.length > 0);
+    t.strictSame(escaped, [], `passed without a token; seed ${SEED}`);
+    t.strictSame(
+      statuses.filter((each) => each !== '401' && each !== '201' && each !== '400'),
+      [],
+      'no spelling is refused otherwise',
+    );
+    t.ok(seen.length > 10, `${seen.length} of them are public`);
+    for (const path of [
+      '/public/',
+      '/public/x',
+      '/public/a-b/c_d.e~f/',
+      '/public/x?a=b;c=..;/',
+      '/public/x?%2F..',
+    ])
+      t.equal(await status(url, `GET ${path}`), '201', path);
+    for (const path of ['/public', '/publicx', '/PUBLIC/x', '/public/.x', '/public/a%20b'])
+      t.equal(await status(url, `GET ${path}`), '401', path);
+  }
+
+  async function takesWhatTheApplicationTakes(t: Test, url: string): Promise<void> {
+    seen.length = 0;
+    const authorization = `Authorization: Bearer ${token}`;
+    const line = `POST ${LONG_TARGET}`;
+    t.equal(await status(url, line, OF_THE_APPLICATION, 'ok'), '401');
+    t.equal(await status(url, line, [authorization, ...OF_THE_APPLICATION], 'ok'), '201');
+    t.match(seen, [{ method: 'POST', url: LONG_TARGET, body: 'ok' }]);
+    isIdentity(t, seen[0], identity);
+    for (const path of ['/a%2Fb', '/a%5cb', '/a%3Bb', '/a%25b', '/a%3Fb', '/a%23b', '/a%20b/%C3%A9/%FF'])
+      t.equal(await status(url, `GET ${path}`, [authorization]), '201', path);
+    // The one header that verify reads. None of these means that Latchkey is away.
+    for (const bad of ['Bearer \x01', 'Bearer \xff', `Bearer ${'x'.repeat(7000)}`, 'Bearer', ''])
+      t.match(await status(url, 'GET /orders', [`Authorization: ${bad}`]), /^40[01]$/, bad.slice(0, 9));
+    t.equal(seen.length, 8);
   }
 
   async function dropsOthers(t: Test, url: string): Promise<void> {
@@ -263,6 +324,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       '/?a=b?c&d=%2F..%2F',
       '/a%20b/%C3%A9',
       '/a;b=c/$d,e@f:g',
+      '/public/..;/orders',
       ...ALL_PATHS.filter((path) => !PUBLIC_PATHS.includes(path)),
       '/a/../api/users',
       `/${'long/'.repeat(1000)}`,
@@ -382,9 +444,11 @@ test('forward-auth for one audience', async (t) => {
   );
 });
 
-test('roles and client in the answer of verify reach the application, and no others', async (t) => {
+test('verify hears of the token alone, and its roles and client reach the application', async (t) => {
   let answered: string | null = null;
-  const verify = createServer((_request, response) => {
+  const asked: IncomingMessage[] = [];
+  const verify = createServer((request, response) => {
+    asked.push(request);
     const values = ['7', 'ada', '11', 'access', answered, answered];
     NAMES.forEach((name, i) => {
       const value = values[i];
@@ -401,6 +465,22 @@ test('roles and client in the answer of verify reach the application, and no oth
   for (const proxy of PROXIES) {
     await t.test(proxy.name, { skip: proxy.skip }, async (t) => {
       const { url } = await proxy.start(t, upstreams);
+      asked.length = 0;
+      const lines = ['Authorization: Bearer x', 'X-Request-Id: 7', ...OF_THE_APPLICATION];
+      t.equal(await status(url, `POST ${LONG_TARGET}`, lines, 'ok'), '201');
+      const [question, ...more] = asked.filter(({ url = '' }) => url.includes('verify'));
+      t.match(question, {
+        url: '/api/auth/verify',
+        headers: { authorization: 'Bearer x', 'x-request-id': /./ },
+      });
+      t.strictSame(more, []);
+      const names = Object.keys(question?.headers ?? {}).filter((name) => !OF_THE_PROXY.includes(name));
+      t.strictSame(
+        names.filter((name) => !OF_VERIFY.includes(name)),
+        [],
+        'nothing else of the client',
+      );
+
       // Without the header, the client's own may not take its place.
       for (const roles of [null, '', 'admin', 'admin,shop:read']) {
         answered = roles;
@@ -454,7 +534,7 @@ function status(url: string, line: string, headers: string[] = [], body = ''): P
       socket.write(`${line} HTTP/1.1\r\n${['Host: x', ...headers].join('\r\n')}\r\n\r\n${body}`),
     );
     socket.on('data', (chunk) => {
-      received += chunk.toString();
+      received = (received + chunk.toString()).replace(/^(?:HTTP\/1\.1 100 .*?\r\n\r\n)+/s, '');
       if (received.includes('\r\n\r\n')) socket.destroy();
     });
     socket.on('error', reject);

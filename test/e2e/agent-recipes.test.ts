@@ -96,9 +96,10 @@ async function startRecipe(t: Test, name: string, agent: { url: string; opsUrl: 
     4182: new URL(agent.opsUrl).port,
     8080: port,
     8081: new URL(await listen(t, behind)).port,
+    8082: String(await freePort()),
   };
   const adapt = (text: string) =>
-    text.replaceAll(/\b(?:4181|4182|8080|8081)\b/g, (each) => ports[each] ?? each);
+    text.replaceAll(/\b(?:4181|4182|808[012])\b/g, (each) => ports[each] ?? each);
 
   const folder = testFolder(t);
   const [LATCHKEY, cwd] = [join(folder, 'latchkey'), join(folder, 'empty')];

@@ -15,7 +15,8 @@ export interface Seen extends Pick<
  * every upgrade and then sends a greeting.
  */
 export async function startApplication(t: Test, seen: Seen[]): Promise<string> {
-  const server = createServer((request, response) => {
+  // A proxy's limit should be what refuses a request, and not this.
+  const server = createServer({ maxHeaderSize: 2 ** 20 }, (request, response) => {
     let body = '';
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {

@@ -21,6 +21,8 @@ export interface Reply {
 }
 
 const HOP_BY_HOP = /^(connection|keep-alive|proxy-connection|te|trailers?|transfer-encoding|upgrade)$/i;
+/** Bytes: Envoy's default. Traefik allows more. */
+const MAX_HEADERS = 60 * 1024;
 const FRAMING = /^(content-length|transfer-encoding|connection|keep-alive)$/i;
 
 /** A reverse proxy. `handle` holds the behaviour that differs between products. */
@@ -28,7 +30,7 @@ export async function startEmulatedProxy(
   t: Test,
   handle: (message: Message) => Promise<Reply>,
 ): Promise<{ url: string }> {
-  const server = createServer((request, response) => {
+  const server = createServer({ maxHeaderSize: MAX_HEADERS }, (request, response) => {
     void answer(request).then(({ status, headers, body }) => {
       const framed = headers.filter(([name]) => !FRAMING.test(name)).flat();
       response.writeHead(status, [...framed, 'content-length', String(Buffer.byteLength(body))]).end(body);
