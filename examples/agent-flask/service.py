@@ -9,8 +9,10 @@ app = Flask(__name__)
 @app.before_request
 def check_token():
     status, headers, body = ask_agent(request.headers.get("Authorization"))
-    if status == 401:
-        return body, 401, {name: headers[name] for name in ("WWW-Authenticate", "Content-Type")}
+    # Not a good token, or a header that cannot be read or is too long.
+    if status in (400, 401, 431):
+        names = ("WWW-Authenticate", "Content-Type")
+        return body, status, {name: headers[name] for name in names if name in headers}
     # Nothing is known about the token. A 401 would sign the user out.
     if status != 200:
         return {"code": "unavailable"}, 503, {"Retry-After": headers.get("Retry-After", "1")}

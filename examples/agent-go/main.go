@@ -6,6 +6,9 @@ import "time"
 
 var client = http.Client{Timeout: 5 * time.Second}
 
+// Not a good token, or a header that cannot be read or is too long.
+var isRefusal = map[int]bool{401: true, 400: true, 431: true}
+
 // signedIn calls next only if the token is good, with the headers of the agent's answer.
 func signedIn(next func(http.ResponseWriter, *http.Request, http.Header)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -17,9 +20,9 @@ func signedIn(next func(http.ResponseWriter, *http.Request, http.Header)) http.H
 		}
 		if err == nil && answer.StatusCode == http.StatusOK {
 			next(w, r, answer.Header)
-		} else if err == nil && answer.StatusCode == http.StatusUnauthorized {
+		} else if err == nil && isRefusal[answer.StatusCode] {
 			w.Header()["Www-Authenticate"] = answer.Header["Www-Authenticate"]
-			w.WriteHeader(http.StatusUnauthorized)
+			w.WriteHeader(answer.StatusCode)
 		} else { // Nothing is known about the token. A 401 would sign the user out.
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)

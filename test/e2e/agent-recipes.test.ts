@@ -65,6 +65,8 @@ for (const [name, skip] of Object.entries(RECIPES))
     const without = await ask(null);
     t.equal(without.status, 401);
     t.equal(without.headers.get('www-authenticate'), 'Bearer');
+    const tooLong = (await ask('x'.repeat(20_000))).status;
+    t.ok(tooLong >= 400 && tooLong < 500, `a limit looks like no outage: ${tooLong}`);
     t.equal((await ask('x')).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
 
     t.equal(await logOutOver(latchkeyUrl, user.access_token), 200);
