@@ -49,7 +49,7 @@ for (const odd of ODD) {
 }
 
 /** For the spellings of a path. */
-const SEED = Number(process.env.FORWARD_AUTH_SEED ?? 1);
+const SEED = Number(process.env.TEST_SEED ?? 1);
 
 /** What a client may send with a request that an application takes, but that says nothing to Latchkey. */
 const OF_THE_APPLICATION = [
