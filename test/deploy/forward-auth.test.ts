@@ -489,6 +489,21 @@ test('verify hears of the token alone, and its roles and client reach the applic
         'nothing else of the client',
       );
 
+      // Latchkey reads the path that it gets, too.
+      for (const path of [
+        '/api/users/../auth',
+        '/api/users/..%2fauth',
+        '/api/users/7/../../auth',
+        '/API/auth',
+      ])
+        await status(url, `GET ${path}`);
+      const elsewhere = asked.filter(({ url = '' }) => !/^\/(api\/auth(\/|$)|health\/)/.test(url));
+      t.strictSame(
+        elsewhere.map(({ url }) => url),
+        [],
+        'no path leads to another part of the API',
+      );
+
       // Without the header, the client's own may not take its place.
       for (const roles of [null, '', 'admin', 'admin,shop:read']) {
         answered = roles;
