@@ -7,6 +7,7 @@ import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
 import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
 import { MigrationError, MigrationStopped } from './infra/postgres/migration-error.ts';
+import { SETTINGS_STATE } from './infra/postgres/session-settings.ts';
 import { readBuild } from './runtime/build.ts';
 
 /** Each command is loaded when it is called: loading all takes longer than most of them run. */
@@ -91,6 +92,7 @@ function describe(error: unknown): { message: string; code?: number; facts?: obj
 /** The message holds the driver's, which names no secret. */
 function outageOf({ cause }: Pick<Error, 'cause'>): string {
   const { name, code, message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
+  if (message !== undefined && code === SETTINGS_STATE) return message;
   const said = message ? `: ${[name, code].filter(Boolean).join(' ')}: ${message}` : '';
   return `the database or Redis cannot be reached${said}`;
 }

@@ -2,11 +2,10 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp, buildOpsApp, type OpsOptions } from './app.ts';
-import { compose } from './composition/compose.ts';
+import { compose, type Composition } from './composition/compose.ts';
 import { ConfigError, loadConfig, type Config } from './config/config.ts';
 import { transportWarnings } from './config/transport.ts';
 import { openDatabase } from './composition/open-database.ts';
-import type { Readiness } from './http/ops/health.ts';
 import { openTracing } from './infra/tracing/open-tracing.ts';
 import { makeLogger } from './runtime/logger.ts';
 import { whyNoPort } from './runtime/port-in-use.ts';
@@ -64,7 +63,7 @@ async function serve(config: Config): Promise<void> {
   try {
     await listen(ops, 'OPS_PORT', config.OPS_HOST);
     // A proxy that does not ask for readiness sends requests once the port is open. During an outage, clients get 503.
-    await Promise.race([signal, readyWithin(READY_WAIT, readiness)]);
+    await Promise.race([signal, readyWithin(READY_WAIT, composition)]);
     await listen(app, 'PORT', config.HOST);
   } catch (error) {
     // Before the database: PostgreSQL logs a FATAL for each connection that it has to cut.
@@ -94,10 +93,17 @@ async function serve(config: Config): Promise<void> {
   process.exit();
 }
 
-/** Resolves once the replica is ready, at the latest after `ms`. */
-async function readyWithin(ms: number, readiness: () => Promise<Readiness>): Promise<void> {
+/**
+ * Resolves once the replica is ready, at the latest after `ms`.
+ * @throws StartError if only an administrator of the database can make it ready
+ */
+async function readyWithin(ms: number, { ops, refusal }: Composition): Promise<void> {
   const deadline = performance.now() + ms;
-  while (!(await readiness()).ready && performance.now() < deadline) await pause(READY_INTERVAL);
+  while (!(await ops.readiness()).ready && performance.now() < deadline) {
+    const reason = refusal();
+    if (reason !== null) throw new StartError(reason);
+    await pause(READY_INTERVAL);
+  }
 }
 
 /** Opens the log and, if configured, tracing. Log lines carry trace ids, and tracing logs its failures. */

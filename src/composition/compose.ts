@@ -34,6 +34,8 @@ export interface Composition {
   ops: OpsOptions;
   /** Starts the background tasks: write-behind, sweeps, retries. */
   start(): void;
+  /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
+  refusal(): string | null;
   /** Begins draining: the replica is not ready, and its responses close their connections. */
   drain(): void;
   close(): Promise<void>;
@@ -186,6 +188,7 @@ export async function compose(
     start: () => {
       tasks.start();
     },
+    refusal: () => postgres.refusal()?.message ?? null,
     ops: { readiness, build, metrics: () => metrics.text(), logger },
     drain() {
       drain.begin();

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { migrate } from '../infra/postgres/migrate.ts';
+import { migrate, MigrationError } from '../infra/postgres/migrate.ts';
 import { StartError } from '../runtime/start-error.ts';
 
 /** The database to use: the given one, or the embedded one, started and migrated. */
@@ -30,7 +30,8 @@ export async function openDatabase(config: Config, logger: Logger, onExit: () =>
     if (applied.length > 0) logger.info({ applied }, 'migrated the embedded database');
     return database;
   } catch (error) {
-    if (error instanceof EmbeddedDatabaseError) throw new StartError(error.message);
+    if (error instanceof EmbeddedDatabaseError || error instanceof MigrationError)
+      throw new StartError(error.message);
     throw error;
   }
 }

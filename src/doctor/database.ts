@@ -3,6 +3,7 @@ import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
+import { SettingsError } from '../infra/postgres/session-settings.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';
@@ -22,12 +23,14 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     const facts = await inspectPostgres(postgres.pool);
     const clock = await compareClocks(() => postgresNow(postgres.pool));
     return [
+      ok('database settings', 'those of our role and database change no answer'),
       ...judgeServer(facts, pool),
       ...judgeCertificate('the database', postgres.certificateEnd(), Date.now()),
       judgeClock('the database', clock),
       ...(await checkMigrations(postgres)),
     ];
   } catch (error) {
+    if (error instanceof SettingsError) return [fail('database settings', error.reason, error.todo)];
     const todo = causeOf(error)?.todo ?? 'check DATABASE_URL, the network, and that the server runs';
     return [fail('database', `not reachable: ${reasonOf(error)}`, todo)];
   } finally {

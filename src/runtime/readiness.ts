@@ -3,6 +3,7 @@ import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Readiness } from '../http/ops/health.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
+import { SettingsError } from '../infra/postgres/session-settings.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import { withTimeout } from './with-timeout.ts';
 import { missingMigrations } from '../infra/postgres/schema-version.ts';
@@ -47,8 +48,10 @@ export function makeReadiness({
 
   return async function readiness(): Promise<Readiness> {
     const [databaseState, sessionsState] = await Promise.all([
-      withTimeout(database(), CHECK_TIMEOUT).catch(
-        (error: unknown) => `PostgreSQL fails (${causeOf(error)?.code ?? 'unknown'})`,
+      withTimeout(database(), CHECK_TIMEOUT).catch((error: unknown) =>
+        error instanceof SettingsError
+          ? error.message
+          : `PostgreSQL fails (${causeOf(error)?.code ?? 'unknown'})`,
       ),
       withTimeout(sessions(), CHECK_TIMEOUT).catch((error: unknown) => error),
       // A store that does not answer is reported above.

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import pg from 'pg';
+import { settle } from '../postgres/session-settings.ts';
 import { serverAccount } from './server-account.ts';
 import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
@@ -93,6 +94,7 @@ async function ensureDatabase(url: string): Promise<void> {
   client.on('error', () => undefined);
   await client.connect();
   try {
+    await settle(client);
     const { rows } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database]);
     if (rows.length === 0) await client.query(`CREATE DATABASE ${database}`);
   } finally {

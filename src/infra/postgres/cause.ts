@@ -1,5 +1,6 @@
 import { networkCause, StoreError, type Cause } from '../../telemetry/store-cause.ts';
 import { failureOfState, isState } from './failures.ts';
+import { SettingsError } from './session-settings.ts';
 
 /** The pool has no free connection. That says nothing about the server. */
 const BUSY = 'timeout exceeded when trying to connect';
@@ -7,6 +8,7 @@ const BUSY = 'timeout exceeded when trying to connect';
 /** Why PostgreSQL cannot be used, from an error of pg; null if the error says nothing about the server. */
 export function causeOf(error: unknown): Cause | null {
   if (!(error instanceof Error) || error.message === BUSY) return null;
+  if (error instanceof SettingsError) return { code: error.code, reason: error.reason, todo: error.todo };
   const { code = '', message } = error as NodeJS.ErrnoException;
   const todo = failureOfState(code)?.todo;
   if (todo !== undefined) return { code, reason: message, todo };

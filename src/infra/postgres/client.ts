@@ -4,6 +4,7 @@ import { certificateEnd } from '../tls/peer-certificate.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import { connectionOf } from './connection.ts';
+import { settle, SettingsError } from './session-settings.ts';
 import {
   makeObservedPool,
   observedClient,
@@ -44,6 +45,8 @@ export interface Postgres {
   probe: pg.Pool;
   /** When the server's certificate expires, by the newest connection; ms since 1970, and null without TLS. */
   certificateEnd(): number | null;
+  /** Why the newest connection was refused because of the server's settings; null if it was not. */
+  refusal(): SettingsError | null;
   close(): Promise<void>;
 }
 
@@ -51,6 +54,17 @@ export function makePostgres(options: PostgresOptions): Postgres {
   const { url, ca, pool: max, timeout, observe, watch, tracer = null } = options;
   const { lifetime = CONNECTION_LIFETIME } = options;
   const connection = connectionOf(url, ca);
+  let refusal: SettingsError | null = null;
+  // The pool awaits the promise, although its types do not say so.
+  const onConnect: pg.PoolConfig['onConnect'] = async (client) => {
+    try {
+      await settle(client);
+      refusal = null;
+    } catch (error) {
+      if (error instanceof SettingsError) refusal = error;
+      throw error;
+    }
+  };
   const config: pg.PoolConfig = {
     ...connection,
     Client: observedClient(observe, watch, tracer),
@@ -60,9 +74,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
     keepAlive: true,
     // Jitter, so that replicas that started together do not reconnect together.
     maxLifetimeSeconds: lifetime * (1 - Math.random() / 4),
-    // Prisma sends times in UTC without a time zone. A pooler applies this setting to this client only.
-    // (The pool awaits the promise, although its types do not say so.)
-    onConnect: (client) => client.query("SET TIME ZONE 'UTC'") as unknown as undefined,
+    onConnect,
   };
   const pool = makeObservedPool(config, observe, watch, tracer);
   // The pool replaces a broken idle connection. The next query opens another one, or fails.
@@ -76,7 +88,9 @@ export function makePostgres(options: PostgresOptions): Postgres {
   });
   const probe = new pg.Pool({
     ...connection,
-    ...{ Client: config.Client, max: 1, keepAlive: true },
+    ...{ Client: config.Client, max: 1, keepAlive: true, onConnect },
+    // So that it learns of changed settings.
+    maxLifetimeSeconds: lifetime,
     connectionTimeoutMillis: PROBE_TIMEOUT,
     query_timeout: PROBE_TIMEOUT,
   });
@@ -90,6 +104,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
     pool,
     probe,
     certificateEnd: () => certificate,
+    refusal: () => refusal,
     async close() {
       if (!probe.ended) await probe.end();
       await prisma.$disconnect();

@@ -32,6 +32,8 @@ const STATES: readonly Row[] = [
   [/^(57014|55P03)/, 'timeout', 'outage'],
   [/^57/, 'connection', 'outage'],
   [/^25P0[34]/, 'connection', 'outage'],
+  // Settings of the role or the database (session-settings.ts).
+  [/^F0/, 'other', 'outage'],
   // Deadlocks and serialization failures.
   [/^40/, 'conflict', 'outage'],
   // A refused user, a missing right; an unknown database, schema, table or column.

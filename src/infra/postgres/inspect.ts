@@ -53,8 +53,9 @@ export async function inspectPostgres(pool: Pool): Promise<PostgresFacts> {
 
 /** The server's clock, in milliseconds since 1970. */
 export async function postgresNow(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ now: number }>(
-    'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+  // Numeric, and so a text: extra_float_digits would round a float.
+  const { rows } = await pool.query<{ now: string }>(
+    'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now',
   );
-  return rows[0]?.now ?? NaN;
+  return Number(rows[0]?.now ?? NaN);
 }

@@ -13,6 +13,9 @@ export { MigrationError, MigrationStopped } from './migration-error.ts';
 /** Milliseconds to wait for another process that migrates the same database. */
 const LOCK_TIMEOUT = 10 * 60_000;
 
+/** `transaction_timeout` since PostgreSQL 17. */
+const LIMITS = "FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')";
+
 const CREATE_TABLE = `CREATE TABLE _prisma_migrations (
   id VARCHAR(36) PRIMARY KEY NOT NULL,
   checksum VARCHAR(64) NOT NULL,
@@ -116,9 +119,9 @@ async function exclusively<T>(
     return await withMigrationLock(holder, LOCK_TIMEOUT, waitOptions.signal, async () => {
       const client = await connectTo(databaseUrl, waitOptions.ca);
       // A limit that suits the service would cut off a long migration. A pooler may keep the setting.
-      await client.query('SET statement_timeout = 0');
+      await client.query(`SELECT set_config(name, '0', false) ${LIMITS}`);
       return use(client).finally(async () => {
-        await client.query('RESET statement_timeout').catch(() => undefined);
+        await client.query(`SELECT set_config(name, reset_val, false) ${LIMITS}`).catch(() => undefined);
         await client.end();
       });
     });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { connectionOf } from './connection.ts';
+import { settle, SettingsError } from './session-settings.ts';
 import { DatabaseAway, isAway, MigrationError, MigrationStopped, reasonOf } from './migration-error.ts';
 
 /** Timeout of one connection attempt, in milliseconds. */
@@ -30,8 +31,11 @@ export async function connectTo(databaseUrl: string, ca?: string): Promise<pg.Cl
   client.on('error', () => undefined);
   try {
     await client.connect();
+    await settle(client);
     return client;
   } catch (error) {
+    await client.end().catch(() => undefined);
+    if (error instanceof SettingsError) throw new MigrationError(error.message);
     const where = `${client.database ?? ''} at ${client.host}:${client.port}`;
     const Failure = isAway(error) ? DatabaseAway : MigrationError;
     throw new Failure(`cannot connect to the database ${where}: ${reasonOf(error)}`);

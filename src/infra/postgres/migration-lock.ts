@@ -46,8 +46,9 @@ export async function withMigrationLock<T>(
 async function tryLock(client: pg.Client): Promise<boolean> {
   // In a stricter default isolation, the snapshot would block CREATE INDEX CONCURRENTLY for ever.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  // A server that ends idle transactions would release the lock during a long migration.
-  await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+  // A server that ends idle or long transactions would release the lock during a long migration.
+  await client.query(`SELECT set_config(name, '0', true) FROM pg_settings
+    WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')`);
   const { rows } = await client.query<{ locked: boolean }>(
     `SELECT pg_try_advisory_xact_lock(${prismaLock}) AS locked`,
   );

@@ -6,6 +6,7 @@ import type { PostgresFailure, Statement } from '../../telemetry/outcomes.ts';
 import type { Cause } from '../../telemetry/store-cause.ts';
 import { causeOf } from './cause.ts';
 import { failureOfState } from './failures.ts';
+import { BEGIN } from './session-settings.ts';
 
 export type ObservePostgres = Pick<Observe, 'statementAnswered' | 'connectionAcquired' | 'postgresFailed'>;
 
@@ -76,6 +77,9 @@ export function observedClient(
     // pg's own signature has a dozen overloads. This code reads only the statement's first word.
     override query(...args: unknown[]): never {
       const statement = statementOf(args[0]);
+      // Prisma's own way to set the level of a transaction takes a statement more.
+      const begun = args[0] as { text?: string };
+      if (begun.text === 'BEGIN') begun.text = BEGIN;
       const start = performance.now();
       const span = tracer && startSpan(tracer, statement);
       const ended = (error: unknown) => {

@@ -1,0 +1,217 @@
+import { t as file, test, type Test } from 'tap';
+import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
+import { makePostgres } from '../../../src/infra/postgres/client.ts';
+import { postgresNow } from '../../../src/infra/postgres/inspect.ts';
+import { migrate } from '../../../src/infra/postgres/migrate.ts';
+import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
+import { toUser } from '../../../src/infra/postgres/rows.ts';
+import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
+import { clientStoreContract } from '../../contract/client-store.ts';
+import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
+import { tokenStoreContract } from '../../contract/token-store.ts';
+import { anAccount } from '../../support/client.ts';
+import { makeOwnRole } from '../../support/own-role.ts';
+import { startPgBouncer } from '../../support/pgbouncer.ts';
+import { LIFETIMES } from '../../support/token.ts';
+import { toolsMissing } from '../../support/tools.ts';
+
+type Settings = Readonly<Record<string, string>>;
+
+/** The least convenient value of each setting that PgBouncer sets as well, or on which nothing relies. */
+const HARMLESS: Settings = {
+  DateStyle: 'German',
+  TimeZone: 'Pacific/Kiritimati',
+  client_encoding: 'LATIN1',
+  IntervalStyle: 'sql_standard',
+  extra_float_digits: '-15',
+  bytea_output: 'escape',
+  xmlbinary: 'hex',
+  standard_conforming_strings: 'off',
+  backslash_quote: 'off',
+  array_nulls: 'off',
+  transform_null_equals: 'on',
+  quote_all_identifiers: 'on',
+  row_security: 'off',
+  check_function_bodies: 'off',
+  default_transaction_deferrable: 'on',
+  client_min_messages: 'debug5',
+  plan_cache_mode: 'force_generic_plan',
+  enable_indexscan: 'off',
+  enable_seqscan: 'off',
+  work_mem: '64kB',
+  statement_timeout: '10s',
+  lock_timeout: '5s',
+  idle_in_transaction_session_timeout: '15s',
+};
+
+/** The same of each setting that a connection changes if there is no pooler. */
+const CHANGED: Settings = {
+  default_transaction_isolation: 'serializable',
+  search_path: 'shadow, public',
+  synchronous_commit: 'off',
+  exit_on_error: 'on',
+};
+
+/** The same of each setting that only an administrator can mend. */
+const IMPOSSIBLE: Settings = {
+  session_replication_role: 'replica',
+  default_transaction_read_only: 'on',
+  statement_timeout: '1',
+  lock_timeout: '1',
+  idle_in_transaction_session_timeout: '999',
+  idle_session_timeout: '999',
+};
+
+/** A migrated database whose unqualified names may mean other tables, and whose role gets settings. */
+async function aDatabase(t: Test) {
+  const own = await makeOwnRole(t);
+  await own.administer(
+    'CREATE SCHEMA shadow',
+    'CREATE TABLE shadow.tokens (id int)',
+    'CREATE TABLE shadow.service_clients (id int)',
+    `GRANT ALL ON SCHEMA shadow TO ${own.role}`,
+  );
+  const set = (settings: Settings) =>
+    own.administer(
+      `ALTER ROLE ${own.role} RESET ALL`,
+      ...Object.entries(settings).map(([name, value]) => {
+        // A list of schemas in quotes would be one name.
+        const written = name === 'search_path' ? value : `'${value}'`;
+        return `ALTER ROLE ${own.role} SET ${name} = ${written}`;
+      }),
+    );
+  return { url: own.url, role: own.role, administer: own.administer, set };
+}
+
+/** The stores pass their contracts over this connection. */
+function contractsHold(kind: string, url: string): void {
+  const postgres = makePostgres({ url, pool: 5, timeout: 10_000, observe: null });
+  file.teardown(() => postgres.close());
+  const { prisma } = postgres;
+  const addUser = async (more: object = {}) => {
+    const { username, name, email } = anAccount();
+    const names = { username, skeleton: username, name, email };
+    const data = Object.assign(names, { passwordHash: new Uint8Array(96) }, more);
+    return prisma.user.create({ data });
+  };
+  const stores = async () => ({
+    tokens: makeTokenStore(prisma, LIFETIMES),
+    revocations: makeRevocationStore(prisma),
+    ada: toUser(await addUser()),
+    bob: toUser(await addUser()),
+    disable: async ({ id }: { id: number }) => {
+      await prisma.user.update({ where: { id: BigInt(id) }, data: { disabledAt: new Date() } });
+    },
+  });
+  tokenStoreContract(kind, stores);
+  longLivedTokensContract(kind, stores);
+  clientStoreContract(kind, async () => {
+    await prisma.serviceClient.deleteMany();
+    return makeClientStore(prisma);
+  });
+  void test(`${kind}: values come back as they were sent`, async (t) => {
+    const sent = {
+      name: `微信 \\' "NULL"`,
+      passwordHash: Uint8Array.from({ length: 256 }, (_, byte) => byte),
+      createdAt: new Date('2026-07-01T12:00:00.123Z'),
+      roles: ['NULL', '{}'],
+    };
+    const { id } = await addUser(sent);
+    t.match(await prisma.user.findUnique({ where: { id } }), sent);
+    const { rows } = await postgres.pool.query<{ ms: string }>(
+      'SELECT extract(epoch FROM created_at) * 1000 AS ms FROM users WHERE id = $1',
+      [id],
+    );
+    t.equal(Number(rows[0]?.ms), sent.createdAt.getTime(), 'the server means the same time');
+    t.ok(Math.abs((await postgresNow(postgres.pool)) - Date.now()) < 60_000);
+  });
+}
+
+const direct = await aDatabase(file);
+await direct.set({ ...HARMLESS, ...CHANGED });
+await migrate(direct.url);
+contractsHold('PostgreSQL with the settings of its role', direct.url);
+
+const skip = toolsMissing('bash', 'pgbouncer');
+if (!skip) {
+  const pooled = await aDatabase(file);
+  await pooled.set(HARMLESS);
+  const { url } = await startPgBouncer(file, pooled.url, 5);
+  await migrate(url);
+  contractsHold('PgBouncer with the settings of its role', url);
+}
+
+test('what only an administrator can change is named, and a connection is refused', async (t) => {
+  const { url, set } = await aDatabase(t);
+  for (const [name, value] of Object.entries(IMPOSSIBLE)) {
+    await set({ [name]: value });
+    const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
+    const refusal = {
+      name: 'SettingsError',
+      message: new RegExp(`\\b${name} .*ALTER ROLE .* SET ${name} = '`),
+    };
+    await t.rejects(postgres.pool.query('SELECT 1'), refusal, name);
+    await t.rejects(postgres.probe.query('SELECT 1'), refusal);
+    await t.rejects(migrate(url), { name: 'MigrationError', message: refusal.message });
+    t.match(postgres.refusal(), refusal);
+    await set({});
+    await postgres.pool.query('SELECT 1');
+    t.equal(postgres.refusal(), null, 'it works again by itself');
+    await postgres.close();
+  }
+});
+
+test('the statement that an error names mends it, wherever the setting comes from', async (t) => {
+  const { url, administer } = await aDatabase(t);
+  await administer(
+    `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`,
+    `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET lock_timeout = 5`,
+  );
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
+  t.teardown(() => postgres.close());
+  await t.rejects(postgres.pool.query('SELECT 1'), { name: 'SettingsError' });
+  const statements =
+    postgres
+      .refusal()
+      ?.todo.split(';')
+      .filter((text) => text.trim() !== '') ?? [];
+  t.equal(statements.length, 2);
+  await administer('SET default_transaction_read_only = off', ...statements);
+  await postgres.pool.query('CREATE TABLE works ()');
+});
+
+test('a database that cannot hold every name is refused', async (t) => {
+  const { url, administer } = await aDatabase(t);
+  const name = `${new URL(url).pathname.slice(1)}_latin`;
+  t.teardown(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
+  await administer(
+    `CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
+  );
+  const latin = new URL(`/${name}`, url).href;
+  const postgres = makePostgres({ url: latin, pool: 1, timeout: 5000, observe: null });
+  t.teardown(() => postgres.close());
+  await t.rejects(postgres.pool.query('SELECT 1'), { message: /server_encoding = LATIN1.* ENCODING 'UTF8'/ });
+});
+
+test('behind a pooler, a connection refuses what it could only set for others', { skip }, async (t) => {
+  const { url, set } = await aDatabase(t);
+  for (const [name, value] of Object.entries(CHANGED)) {
+    await set({ [name]: value });
+    const bouncer = await startPgBouncer(t, url, 1);
+    const postgres = makePostgres({ url: bouncer.url, pool: 1, timeout: 5000, observe: null });
+    await t.rejects(postgres.pool.query('SELECT 1'), { message: new RegExp(`${name} = .*pooler`) }, name);
+    await postgres.close();
+    await bouncer.kill();
+  }
+});
+
+test('a default that changes on a connection leaves transactions as they are', async (t) => {
+  const { url } = await aDatabase(t);
+  const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
+  t.teardown(() => postgres.close());
+  await postgres.pool.query("SET default_transaction_isolation = 'serializable'");
+  const [row] = await postgres.prisma.$transaction(
+    (tx) => tx.$queryRaw<{ level: string }[]>`SELECT current_setting('transaction_isolation') AS level`,
+  );
+  t.equal(row?.level, 'read committed');
+});
