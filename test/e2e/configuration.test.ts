@@ -4,7 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
+import { goThrough } from '../support/all-operations.ts';
+import { runDoctor } from '../support/doctor.ts';
+import { latchkey } from '../support/latchkey.ts';
 import { logLines } from '../support/log-lines.ts';
+import { CHANGED, HARMLESS, makeOwnRole } from '../support/own-role.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { failedStart, ready, startService } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -60,6 +64,33 @@ test('a proxy range of every address is accepted, with a warning', async (t) => 
     .split('\n')
     .filter((line) => line.includes('"level":"warn"') && line.includes('TRUST_PROXY lists'));
   t.equal(warnings.length, 2, service.log());
+});
+
+test('settings of the database are changed or named, and change no answer', async (t) => {
+  const { url, set } = await makeOwnRole(t);
+  const env = { DATABASE_URL: url };
+  await set({ ...HARMLESS, ...CHANGED });
+  t.match(await latchkey(['migrate'], env), { code: 0 });
+  const service = await startService(t, env);
+  await goThrough(t, service);
+  t.match((await runDoctor(env)).findings, {
+    'database settings': [{ state: 'ok' }],
+    'database commits': [{ state: 'ok' }],
+  });
+
+  await set({ session_replication_role: 'replica' });
+  const mend = /session_replication_role = replica.* ALTER ROLE .* SET session_replication_role = 'origin'/;
+  for (const { code, stderr } of [
+    await failedStart(t, env),
+    await latchkey(['purge'], env),
+    await latchkey(['migrate'], env),
+    await latchkey(['user', 'tokens', 'ada'], env),
+  ]) {
+    t.equal(code, 1);
+    t.match(stderr, mend);
+    t.notMatch(stderr, /^\s+at /m, 'no stack');
+  }
+  t.match((await runDoctor(env)).findings, { 'database settings': [{ state: 'fail', todo: /ALTER ROLE/ }] });
 });
 
 test('production refuses missing and weak settings', async (t) => {

@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeReadiness } from '../../src/runtime/readiness.ts';
+import { makeOwnRole } from '../support/own-role.ts';
 import { testDatabase } from '../support/postgres.ts';
 
 // Stores that go and come back are in test/e2e/stores-away.test.ts.
@@ -37,6 +38,15 @@ test('a full Redis is named, and its replicas stay in use', async (t) => {
     isDraining: () => false,
   });
   t.match(await readiness(), { ready: true, checks: { database: 'ok', sessions: 'full' } });
+});
+
+test('settings of the database that only an administrator can mend are named', async (t) => {
+  const { url, set } = await makeOwnRole(t);
+  await set({ session_replication_role: 'replica' });
+  const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
+  t.teardown(() => postgres.close());
+  const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
+  t.match(await readiness(), { ready: false, checks: { database: /ALTER ROLE .* session_replication_role/ } });
 });
 
 test('without its database the service is not ready', async (t) => {

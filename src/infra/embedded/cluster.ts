@@ -3,6 +3,7 @@ import {
   closeSync,
   existsSync,
   lchownSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -13,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Account } from './server-account.ts';
+import { giveTo, initdbAccount, type Account } from './server-account.ts';
 import type { Binaries } from './binaries.ts';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 import { stopLeftovers } from './leftovers.ts';
@@ -41,8 +42,8 @@ export async function openCluster(dataDir: string, binaries: Binaries, account: 
   const passwordFile = join(dataDir, 'postgres.password');
   await removeDrafts(dataDir);
   if (!existsSync(folder)) await create(dataDir, folder, passwordFile, binaries, account);
-  checkOwner(folder, account);
   checkVersion(folder, binaries);
+  takeOver(dataDir, folder, account);
   if (!existsSync(passwordFile)) {
     throw new EmbeddedDatabaseError(
       `the password of the database in ${folder} is missing: restore ${passwordFile}, or remove both to start empty`,
@@ -60,24 +61,32 @@ async function create(
   account: Account,
 ): Promise<void> {
   const draft = mkdtempSync(join(dataDir, 'postgres.new-'));
-  if (account) lchownSync(draft, account.uid, account.gid);
+  // In a folder that only we may enter, other processes of initdb's user cannot reach it. Elsewhere than on Linux,
+  // initdb could not either (see dataArgument).
+  const data = join(draft, 'data');
+  const creator = initdbAccount(account);
+  mkdirSync(data, { mode: 0o700 });
+  for (const path of process.platform === 'linux' ? [data] : [draft, data])
+    if (creator) lchownSync(path, creator.uid, creator.gid);
   const password = randomBytes(24).toString('base64url');
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
-  await initdb(draft, passwordFile, binaries, account);
+  await initdb(data, passwordFile, binaries, creator);
   // The only access is over 127.0.0.1 with the password.
-  writeFileSync(join(draft, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
-  renameSync(draft, folder);
+  writeFileSync(join(data, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
+  if (account && creator !== account) giveTo(data, account);
+  renameSync(data, folder);
+  rmSync(draft, { recursive: true, force: true });
 }
 
 async function initdb(
-  draft: string,
+  data: string,
   passwordFile: string,
   binaries: Binaries,
   account: Account,
 ): Promise<void> {
   const windows = process.platform === 'win32';
   // The account cannot read the password file, so initdb inherits an open file descriptor.
-  const handed = `${draft}.password`;
+  const handed = `${data}.password`;
   writeFileSync(handed, readFileSync(passwordFile), { mode: 0o600, flag: 'wx' });
   if (account) lchownSync(handed, account.uid, account.gid);
   const stdin = openSync(handed, 'r');
@@ -85,14 +94,14 @@ async function initdb(
     const { ok, output } = await runProgram(
       binaries.initdb,
       [
-        ...['-D', dataArgument(draft, account), '-U', 'postgres'],
+        ...['-D', dataArgument(data, account), '-U', 'postgres'],
         ...['--auth=scram-sha-256', `--pwfile=${windows ? handed : '/dev/stdin'}`],
         // PostgreSQL's own C.UTF-8 is the same on every system; a system locale is not.
         ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
       ],
-      { cwd: draft, account, stdin },
+      { cwd: data, account, stdin },
     );
-    if (!ok) throw new EmbeddedDatabaseError(`initdb failed in ${draft}: ${output}`);
+    if (!ok) throw new EmbeddedDatabaseError(`initdb failed in ${data}: ${output}`);
   } finally {
     closeSync(stdin);
     rmSync(handed, { force: true });
@@ -103,17 +112,24 @@ async function removeDrafts(dataDir: string): Promise<void> {
   for (const name of readdirSync(dataDir).filter((entry) => entry.startsWith('postgres.new-'))) {
     const path = join(dataDir, name);
     // The killed start's initdb may still run there.
-    if (statSync(path).isDirectory()) await stopLeftovers(path);
+    const data = join(path, 'data');
+    if (existsSync(data)) await stopLeftovers(data);
     rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-function checkOwner(folder: string, account: Account): void {
+/** Root gives the server's account what an earlier version ran as another user, in a folder that only root changes. */
+function takeOver(dataDir: string, folder: string, account: Account): void {
+  if (account && statSync(dataDir).uid === 0) {
+    giveTo(folder, account);
+    return;
+  }
   const us = account?.uid ?? process.getuid?.();
   const { uid } = statSync(folder);
   if (us === undefined || uid === us) return;
+  const todo = account ? `run \`chown -R ${account.uid} ${folder}\`` : 'start as that user or root';
   throw new EmbeddedDatabaseError(
-    `${folder} belongs to another user (uid ${uid}): start as that user or root, or set DATABASE_URL or another DATA_DIR`,
+    `${folder} belongs to another user (uid ${uid}): ${todo}, or set DATABASE_URL or another DATA_DIR`,
   );
 }
 

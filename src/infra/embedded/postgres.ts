@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { settle } from '../postgres/session-settings.ts';
 import { serverAccount } from './server-account.ts';
@@ -61,16 +61,17 @@ function urlOf(port: number, password: string, name: string): string {
 }
 
 async function start(dataDir: string, options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const account = serverAccount(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const lock = lockDataFolder(dataDir);
   let server: Server | undefined;
   try {
-    const binaries = await findBinaries(account);
-    const { folder, password } = await openCluster(dataDir, binaries, account);
-    if ((await stopLeftovers(folder)) > 0) {
+    const present = join(dataDir, 'postgres');
+    if (existsSync(present) && (await stopLeftovers(present)) > 0) {
       options.log.warn('stopped a PostgreSQL that a killed process had left running');
     }
+    const account = serverAccount(dataDir);
+    const binaries = await findBinaries(account);
+    const { folder, password } = await openCluster(dataDir, binaries, account);
     const onExit = options.onExit ?? (() => undefined);
     server = await startServer({ folder, binaries, account, log: options.log, onExit });
     await ensureDatabase(urlOf(server.port, password, 'postgres'));

@@ -10,7 +10,7 @@ test('an interrupted initdb runs again', async (t) => {
   const { kill } = launch(t, dataDir);
   const isUnderWay = () =>
     readdirSync(dataDir).some(
-      (name) => name.startsWith('postgres.new-') && existsSync(join(dataDir, name, 'base')),
+      (name) => name.startsWith('postgres.new-') && existsSync(join(dataDir, name, 'data/base')),
     );
   while (!isUnderWay()) await sleep(5);
   await kill();

@@ -72,22 +72,6 @@ test('a busy connection is replaced at its maximum age, without losing work', as
   t.ok(rows.length <= 1, 'the earlier ones have ended');
 });
 
-test('the time zone of the database does not change times', async (t) => {
-  const { url } = await testDatabase(t);
-  const name = new URL(url).pathname.slice(1);
-  await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET timezone = 'America/New_York'`));
-  const postgres = makePostgres({ url, pool: 2, timeout: 5000, observe: null });
-  t.teardown(() => postgres.close());
-  const createdAt = new Date('2026-07-01T12:00:00.000Z');
-  const ada = { username: 'ada', skeleton: 'ada', email: 'a@b', name: 'Ada' };
-  const data = { ...ada, passwordHash: new Uint8Array(96), createdAt };
-  await postgres.prisma.user.create({ data });
-  await withClient(url, async (client) => {
-    const { rows } = await client.query<{ created_at: Date }>('SELECT created_at FROM users');
-    t.strictSame(rows[0]?.created_at, createdAt);
-  });
-});
-
 test('a connection lost at any moment is an outage', async (t) => {
   const { url } = await testDatabase(t);
   const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });

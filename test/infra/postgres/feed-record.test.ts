@@ -110,13 +110,9 @@ test('a standby is not read, because it may lack revocations', async (t) => {
   const key = await aSession();
   await tokens.revoke(key.userId, key.tokenId, Date.now());
   await revocations.settle([key.tokenId]);
-  const standby = makePostgres({
-    url: `${url}?options=-c%20default_transaction_read_only%3Don`,
-    pool: 1,
-    timeout: 10_000,
-    observe: null,
-  });
+  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
+  await standby.pool.query('SET default_transaction_read_only = on');
   const asked = makeRevocationStore(standby.prisma);
   await t.rejects(makeFeedRecord(standby.prisma).within(1000), { code: 'unavailable' });
   await t.rejects(asked.pending(10), { code: 'unavailable' });

@@ -22,7 +22,7 @@ async function observed(t: Test, options: { url?: string; timeout?: number } = {
 test('reports each statement by its first word, and each wait for a connection', async (t) => {
   const { prisma, pool, taken } = await observed(t);
   await pool.query('SELECT 1');
-  t.strictSame(taken(), ['other true', 'acquired true', 'select true'], 'the first one sets the time zone');
+  t.strictSame(taken(), ['acquired true', 'select true']);
   await prisma.$transaction(async (tx) => {
     await tx.$executeRaw`INSERT INTO users (username, username_skeleton, email, name, password_hash) VALUES ('a', 'a', 'b', 'c', '')`;
     await tx.$executeRaw`WITH x AS (SELECT 1) UPDATE users SET name = 'd'`;

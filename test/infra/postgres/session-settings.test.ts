@@ -1,4 +1,4 @@
-import { t as file, test, type Test } from 'tap';
+import { t as file, test } from 'tap';
 import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { postgresNow } from '../../../src/infra/postgres/inspect.ts';
@@ -10,78 +10,10 @@ import { clientStoreContract } from '../../contract/client-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { anAccount } from '../../support/client.ts';
-import { makeOwnRole } from '../../support/own-role.ts';
+import { CHANGED, HARMLESS, IMPOSSIBLE, makeOwnRole } from '../../support/own-role.ts';
 import { startPgBouncer } from '../../support/pgbouncer.ts';
 import { LIFETIMES } from '../../support/token.ts';
 import { toolsMissing } from '../../support/tools.ts';
-
-type Settings = Readonly<Record<string, string>>;
-
-/** The least convenient value of each setting that PgBouncer sets as well, or on which nothing relies. */
-const HARMLESS: Settings = {
-  DateStyle: 'German',
-  TimeZone: 'Pacific/Kiritimati',
-  client_encoding: 'LATIN1',
-  IntervalStyle: 'sql_standard',
-  extra_float_digits: '-15',
-  bytea_output: 'escape',
-  xmlbinary: 'hex',
-  standard_conforming_strings: 'off',
-  backslash_quote: 'off',
-  array_nulls: 'off',
-  transform_null_equals: 'on',
-  quote_all_identifiers: 'on',
-  row_security: 'off',
-  check_function_bodies: 'off',
-  default_transaction_deferrable: 'on',
-  client_min_messages: 'debug5',
-  plan_cache_mode: 'force_generic_plan',
-  enable_indexscan: 'off',
-  enable_seqscan: 'off',
-  work_mem: '64kB',
-  statement_timeout: '10s',
-  lock_timeout: '5s',
-  idle_in_transaction_session_timeout: '15s',
-};
-
-/** The same of each setting that a connection changes if there is no pooler. */
-const CHANGED: Settings = {
-  default_transaction_isolation: 'serializable',
-  search_path: 'shadow, public',
-  synchronous_commit: 'off',
-  exit_on_error: 'on',
-};
-
-/** The same of each setting that only an administrator can mend. */
-const IMPOSSIBLE: Settings = {
-  session_replication_role: 'replica',
-  default_transaction_read_only: 'on',
-  statement_timeout: '1',
-  lock_timeout: '1',
-  idle_in_transaction_session_timeout: '999',
-  idle_session_timeout: '999',
-};
-
-/** A migrated database whose unqualified names may mean other tables, and whose role gets settings. */
-async function aDatabase(t: Test) {
-  const own = await makeOwnRole(t);
-  await own.administer(
-    'CREATE SCHEMA shadow',
-    'CREATE TABLE shadow.tokens (id int)',
-    'CREATE TABLE shadow.service_clients (id int)',
-    `GRANT ALL ON SCHEMA shadow TO ${own.role}`,
-  );
-  const set = (settings: Settings) =>
-    own.administer(
-      `ALTER ROLE ${own.role} RESET ALL`,
-      ...Object.entries(settings).map(([name, value]) => {
-        // A list of schemas in quotes would be one name.
-        const written = name === 'search_path' ? value : `'${value}'`;
-        return `ALTER ROLE ${own.role} SET ${name} = ${written}`;
-      }),
-    );
-  return { url: own.url, role: own.role, administer: own.administer, set };
-}
 
 /** The stores pass their contracts over this connection. */
 function contractsHold(kind: string, url: string): void {
@@ -127,14 +59,14 @@ function contractsHold(kind: string, url: string): void {
   });
 }
 
-const direct = await aDatabase(file);
+const direct = await makeOwnRole(file);
 await direct.set({ ...HARMLESS, ...CHANGED });
 await migrate(direct.url);
 contractsHold('PostgreSQL with the settings of its role', direct.url);
 
 const skip = toolsMissing('bash', 'pgbouncer');
 if (!skip) {
-  const pooled = await aDatabase(file);
+  const pooled = await makeOwnRole(file);
   await pooled.set(HARMLESS);
   const { url } = await startPgBouncer(file, pooled.url, 5);
   await migrate(url);
@@ -142,7 +74,7 @@ if (!skip) {
 }
 
 test('what only an administrator can change is named, and a connection is refused', async (t) => {
-  const { url, set } = await aDatabase(t);
+  const { url, set } = await makeOwnRole(t);
   for (const [name, value] of Object.entries(IMPOSSIBLE)) {
     await set({ [name]: value });
     const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
@@ -162,7 +94,7 @@ test('what only an administrator can change is named, and a connection is refuse
 });
 
 test('the statement that an error names mends it, wherever the setting comes from', async (t) => {
-  const { url, administer } = await aDatabase(t);
+  const { url, administer } = await makeOwnRole(t);
   await administer(
     `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`,
     `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET lock_timeout = 5`,
@@ -181,7 +113,7 @@ test('the statement that an error names mends it, wherever the setting comes fro
 });
 
 test('a database that cannot hold every name is refused', async (t) => {
-  const { url, administer } = await aDatabase(t);
+  const { url, administer } = await makeOwnRole(t);
   const name = `${new URL(url).pathname.slice(1)}_latin`;
   t.teardown(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
   await administer(
@@ -194,7 +126,7 @@ test('a database that cannot hold every name is refused', async (t) => {
 });
 
 test('behind a pooler, a connection refuses what it could only set for others', { skip }, async (t) => {
-  const { url, set } = await aDatabase(t);
+  const { url, set } = await makeOwnRole(t);
   for (const [name, value] of Object.entries(CHANGED)) {
     await set({ [name]: value });
     const bouncer = await startPgBouncer(t, url, 1);
@@ -206,7 +138,7 @@ test('behind a pooler, a connection refuses what it could only set for others', 
 });
 
 test('a default that changes on a connection leaves transactions as they are', async (t) => {
-  const { url } = await aDatabase(t);
+  const { url } = await makeOwnRole(t);
   const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   await postgres.pool.query("SET default_transaction_isolation = 'serializable'");

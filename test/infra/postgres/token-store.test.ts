@@ -41,13 +41,9 @@ longLivedTokensContract('postgres', async () => ({
 }));
 
 test('a standby or replaced primary is not read, because revoked tokens could return', async (t) => {
-  const standby = makePostgres({
-    url: `${url}?options=-c%20default_transaction_read_only%3Don`,
-    pool: 1,
-    timeout: 10_000,
-    observe: null,
-  });
+  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
+  await standby.pool.query('SET default_transaction_read_only = on');
   const tokens = makeTokenStore(standby.prisma, LIFETIMES);
   const { id } = await addUser();
   const state = initialState(1_000_000, 'home');
