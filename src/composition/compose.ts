@@ -35,7 +35,7 @@ export interface Composition {
   /** Starts the background tasks: write-behind, sweeps, retries. */
   start(): void;
   /** What in the database's settings makes it impossible to serve, and what to do; null if nothing is known of it. */
-  refusal(): string | null;
+  refusal: () => string | null;
   /** Begins draining: the replica is not ready, and its responses close their connections. */
   drain(): void;
   close(): Promise<void>;

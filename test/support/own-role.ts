@@ -55,9 +55,9 @@ export interface OwnRole {
   url: string;
   role: string;
   /** Statements as the superuser, in the database. */
-  administer(...statements: string[]): Promise<void>;
+  administer: (...statements: string[]) => Promise<void>;
   /** Gives the role these settings, and no others. */
-  set(settings: Settings): Promise<void>;
+  set: (settings: Settings) => Promise<void>;
 }
 
 /** Creates the role, and an empty database in which unqualified names may mean other tables. */

@@ -55,8 +55,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
   const { lifetime = CONNECTION_LIFETIME } = options;
   const connection = connectionOf(url, ca);
   let refusal: SettingsError | null = null;
-  // The pool awaits the promise, although its types do not say so.
-  const onConnect: pg.PoolConfig['onConnect'] = async (client) => {
+  const prepare = async (client: pg.ClientBase) => {
     try {
       await settle(client);
       refusal = null;
@@ -65,6 +64,8 @@ export function makePostgres(options: PostgresOptions): Postgres {
       throw error;
     }
   };
+  // The pool awaits the promise, although its types do not say so.
+  const onConnect = prepare as (client: pg.ClientBase) => void;
   const config: pg.PoolConfig = {
     ...connection,
     Client: observedClient(observe, watch, tracer),

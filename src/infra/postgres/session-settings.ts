@@ -98,6 +98,10 @@ function columnOf(name: string, { value, fits, found, setBy }: Setting): string 
 
 type Row = { isDirect: boolean; role: string; database: string } & Record<string, string | boolean | null>;
 
+interface PlainClient {
+  query: (this: pg.ClientBase, text: string, values: unknown[]) => Promise<pg.QueryResult<Row>>;
+}
+
 /** By SQLSTATE: which timeout the server reports. */
 const TIMEOUTS: Readonly<Record<string, string>> = {
   '57014': 'statement_timeout',
@@ -133,10 +137,10 @@ export class SettingsError extends Error {
 export async function settle(client: pg.ClientBase): Promise<void> {
   const begun = performance.now();
   // Not the client's own `query`: observed, this statement would count as a sign that the server works.
-  const query = pg.Client.prototype.query.bind(client) as pg.ClientBase['query'];
+  const { query } = pg.Client.prototype as unknown as PlainClient;
   const { processID } = client as unknown as { processID: number };
   try {
-    const { rows } = await query<Row>(STATEMENT, [processID]);
+    const { rows } = await query.call(client, STATEMENT, [processID]);
     for (const row of rows) refuse(row);
   } catch (error) {
     const name = TIMEOUTS[(error as NodeJS.ErrnoException).code ?? ''];
