@@ -162,7 +162,7 @@ function refuse(row: Row): void {
   const pooled = row.isDirect ? '' : ' (behind a pooler, it cannot change them itself)';
   const todo = wrong.map(([name, { value }]) => {
     if (name === 'server_encoding') return `move to a database with ENCODING '${value}'`;
-    // The most specific place: it counts whatever the role, the database and the server say.
+    // The most specific place: it counts before the role's, the database's and the server's own.
     return `ALTER ROLE ${row.role} IN DATABASE ${row.database} SET ${name} = '${value}';`;
   });
   throw new SettingsError(

@@ -52,8 +52,8 @@ test(
   },
 );
 
-/** Whether a process of `nobody` may list a folder. */
-function nobodyLists(path: string): boolean {
+/** Whether a process of the usual unprivileged user may list a folder. */
+function strangerLists(path: string): boolean {
   return spawnSync('ls', [path], { uid: unprivileged, gid: unprivileged, cwd: '/' }).status === 0;
 }
 
@@ -84,7 +84,7 @@ test('no process of another program can look into it', { skip: onlyRoot || onlyL
   const creators = readdirSync('/proc').filter((pid) => workingDirectory(pid) === draft());
   t.ok(creators.length > 0, 'initdb runs');
   for (const path of [draft(), ...creators.map((pid) => `/proc/${pid}/cwd/`)])
-    t.notOk(nobodyLists(path), path);
+    t.notOk(strangerLists(path), path);
   await starting.kill();
 
   const server = await start(t, dataDir);
@@ -92,7 +92,7 @@ test('no process of another program can look into it', { skip: onlyRoot || onlyL
   const { uid, gid } = statSync(`/proc/${pid}`);
   for (const file of ['/etc/passwd', '/etc/group'])
     t.notMatch(readFileSync(file, 'utf8'), new RegExp(`:(${uid}|${gid}):`), file);
-  t.notOk(nobodyLists(`/proc/${pid}/cwd/`));
+  t.notOk(strangerLists(`/proc/${pid}/cwd/`));
   await server.stop();
 
   const stranger = spawn('sleep', ['60'], { uid, gid });
@@ -102,7 +102,7 @@ test('no process of another program can look into it', { skip: onlyRoot || onlyL
   t.not(statSync(`/proc/${postmaster(dataDir)}`).uid, uid, 'an id that another program has is left to it');
 });
 
-test('root takes over a database that ran as `nobody`', { skip: onlyRoot }, async (t) => {
+test('root takes over a database that ran as a user of other programs', { skip: onlyRoot }, async (t) => {
   const dataDir = testFolder(t);
   const server = await start(t, dataDir);
   await ask(server.url, `CREATE TABLE kept AS SELECT 'a word' AS word`);
