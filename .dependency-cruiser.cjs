@@ -18,7 +18,7 @@ const NODE =
 
 const LAYERS = [
   // No clock, randomness, network or file of its own: what it needs arrives through its ports.
-  { name: 'domain', files: DOMAIN, may: [builtins('crypto'), packages('typebox')] },
+  { name: 'domain', files: DOMAIN, may: [builtins('crypto', 'url'), packages('typebox')] },
 
   { name: 'telemetry', files: TELEMETRY, may: ['^src/domain/metrics/'], mayAsType: [DOMAIN] },
   { name: 'infra-audit', files: '^src/infra/audit/', may: [DOMAIN, NODE] },

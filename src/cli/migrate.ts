@@ -29,7 +29,7 @@ async function migrateDatabase(
       audited: { resolved: done },
     };
   }
-  const { applied, changed } = await migrate(url, {
+  const { applied, changed, keyed } = await migrate(url, {
     ca,
     timeout: Number(wait) * 1000,
     onWait: (reason) => {
@@ -41,9 +41,10 @@ async function migrateDatabase(
   const lines = [
     ...applied.map((name) => `applied ${name}`),
     ...(applied.length === 0 ? ['nothing to apply'] : []),
+    ...(keyed === 0 ? [] : [`computed the form in which ${keyed} e-mail addresses are compared`]),
     ...changed.map(
       (name) => `warning: the file of ${name} has changed since it was applied to this database`,
     ),
   ];
-  return { result: { applied, changed }, text: lines.join('\n'), audited: { applied: applied.length } };
+  return { result: { applied, changed, keyed }, text: lines.join('\n'), audited: { applied: applied.length } };
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
-import { inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
+import { inspectAddresses, inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
 import { SettingsError } from '../infra/postgres/session-settings.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
@@ -116,6 +116,19 @@ function judgeConnections({ connections, used }: PostgresFacts, pool: number): F
   return ok('database connections', found);
 }
 
+async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {
+  const { shared, missing } = await inspectAddresses(pool);
+  const check = 'e-mail addresses';
+  if (shared.length > 0) {
+    const found = `accounts that have one address in two spellings, and log in by username only: ${shared.join('; ')}`;
+    const todo = 'ask their owner which one stays; delete the other, or change its address';
+    return warn(check, found, todo);
+  }
+  if (missing === 0) return ok(check, 'no two accounts have the same');
+  const found = `${missing} were written by 1.0.0 and have no form to compare yet`;
+  return warn(check, found, 'run `latchkey migrate` again once every replica of 1.0.0 is replaced');
+}
+
 async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {
   const query = async (sql: string) => (await pool.query<{ migration_name: string }>(sql)).rows;
   const [stuck] = await unfinishedMigrations(query);
@@ -124,7 +137,8 @@ async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {
     return [fail('migrations', `${stuck} was started and is not finished`, todo)];
   }
   const missing = await missingMigrations(query);
-  if (missing.length === 0) return [ok('migrations', 'the schema fits this version')];
+  if (missing.length === 0)
+    return [ok('migrations', 'the schema fits this version'), await checkAddresses(pool)];
   const found = `${missing.length} are missing, from ${missing[0] ?? ''} on: replicas of this version do not become ready`;
   return [fail('migrations', found, 'run `npm run migrate`, or `latchkey migrate`')];
 }

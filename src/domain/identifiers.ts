@@ -1,3 +1,4 @@
+import { addressAsGiven, canonicalAddress, isMailbox } from './address.ts';
 import type { FieldError } from './errors.ts';
 
 /**
@@ -22,17 +23,22 @@ export function parseUsername(raw: string): Parsed {
 }
 
 /**
- * Trimmed and lower-cased; at most 254 characters, one `@` with text on both sides, no whitespace or control
- * characters.
+ * As its owner gave it, trimmed and in NFC; at most 254 characters, and a mailbox of RFC 5321 without quotes. For new
+ * addresses: `parseLoginName` reads those that exist.
  */
 export function parseEmail(raw: string): Parsed {
-  const value = canonicalEmail(raw);
-  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
-  if (lengthOf(value) > 254) return bad('must have at most 254 characters');
-  if (WHITESPACE.test(value) || CONTROL.test(value))
-    return bad('must not hold whitespace or control characters');
-  if (!/^[^@]+@[^@]+$/.test(value)) return bad('must be an e-mail address');
-  return { ok: true, value };
+  const value = addressAsGiven(raw);
+  const problem = textProblem(raw, value);
+  if (problem !== null) return bad(problem);
+  return isMailbox(value) ? { ok: true, value } : bad('must be an e-mail address');
+}
+
+function textProblem(raw: string, value: string): string | null {
+  if (!raw.isWellFormed()) return 'must be well-formed Unicode';
+  if (lengthOf(value) > 254) return 'must have at most 254 characters';
+  return WHITESPACE.test(value) || CONTROL.test(value)
+    ? 'must not hold whitespace or control characters'
+    : null;
 }
 
 /** A person's or a device's name: trimmed, 1 to 128 characters, no control characters. */
@@ -57,8 +63,10 @@ export type AccountKey = LoginName | { id: number };
  */
 export function parseLoginName(raw: string): LoginName | null {
   if (raw.includes('@')) {
-    const email = parseEmail(raw);
-    return email.ok ? { email: email.value } : null;
+    const given = addressAsGiven(raw);
+    // 1.0.0 took every text with one @ inside for an address: such an account still logs in.
+    const isAddress = /^[^@]+@[^@]+$/.test(given) && textProblem(raw, given) === null;
+    return isAddress ? { email: canonicalAddress(given) } : null;
   }
   const username = parseUsername(raw);
   return username.ok ? { username: username.value } : null;
@@ -66,16 +74,12 @@ export function parseLoginName(raw: string): LoginName | null {
 
 /** The canonical form of a login's name, even of one that no account can have. */
 export function attemptedName(raw: string): string {
-  return raw.includes('@') ? canonicalEmail(raw) : canonicalUsername(raw);
+  return raw.includes('@') ? canonicalAddress(raw) : canonicalUsername(raw);
 }
 
 /** Normalised again at the end, since lower-casing can undo it (U+0130 becomes two code points). */
 function canonicalUsername(raw: string): string {
   return raw.normalize('NFKC').trim().toLowerCase().normalize('NFKC');
-}
-
-function canonicalEmail(raw: string): string {
-  return raw.trim().toLowerCase();
 }
 
 /** Text that is compared with what is stored: any text within bounds is a try. */

@@ -65,10 +65,11 @@ export interface AccountStore {
 
   /**
    * Changes an account in one commit. Disabling ends all its tokens with the reason `admin`, in the same commit; that
-   * and a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so.
+   * and a new e-mail address void its reset token. A new e-mail address is not verified, unless the change says so. To
+   * mark the present one as verified, the change names it, code point by code point.
    * @param at milliseconds since 1970.
    * @returns null if there is none.
-   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
+   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `validation_failed`
    */
   change(key: AccountKey, changes: AccountChanges, at: number): Promise<ChangedAccount | null>;
 

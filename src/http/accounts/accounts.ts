@@ -123,7 +123,7 @@ const changeSchema = operation({
   operationId: 'changeUser',
   summary: 'Change, disable or enable an account',
   description:
-    'Needs the right `users.write`. What is absent stays. `disabled: true` ends every session and long-lived token; `false` lets the user log in again. That and a new e-mail address void a reset token. A new e-mail address is not verified, unless `email_verified` comes with it. `roles` replaces all of them. Verify and introspection have the change when it is answered. A repeat is safe.',
+    'Needs the right `users.write`. What is absent stays. `disabled: true` ends every session and long-lived token; `false` lets the user log in again. That and a new e-mail address void a reset token. A new e-mail address, or another spelling of it, is not verified, unless `email_verified` comes with it. `email_verified: true` needs `email`: a new address, or the stored one, code point by code point. `roles` replaces all of them. Verify and introspection have the change when it is answered. A repeat is safe.',
   refuses: ['username_taken', 'email_taken', 'user_unknown'],
   params: AccountParams,
   body: closedBody('UserChange', {

@@ -1,5 +1,6 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { KeyRing } from '../../domain/access-tokens/ports.ts';
+import { spellingsOf } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
 import { followSecrets } from './follow-secrets.ts';
@@ -20,7 +21,9 @@ export function makeNameHash(secret: Buffer) {
       ...(username === undefined
         ? []
         : [['username_taken', hash(`username ${skeletonOf(username)}`)] as const]),
-      ...(email === undefined ? [] : [['email_taken', hash(`email ${email}`)] as const]),
+      ...(email === undefined
+        ? []
+        : spellingsOf(email).map((spelling) => ['email_taken', hash(`email ${spelling}`)] as const)),
     ].map(([taken, text]) => [taken, text]);
   };
 }

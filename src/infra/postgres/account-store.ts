@@ -1,4 +1,5 @@
 import type { UserStatus } from '../../domain/feed/ports.ts';
+import { givenAddress, storedAddress } from '../../domain/address.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
@@ -12,11 +13,12 @@ import { changeRow } from './change-user.ts';
 import { endTokens } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { voidReset } from './password-resets.ts';
-import { requireFree, requireUnreserved, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
+import { requireFree, requireStillFree, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
 import {
   ACCOUNT_COLUMNS,
   assign,
   chosen,
+  GIVEN_ADDRESS,
   select,
   toAccount,
   TOKEN_COLUMNS,
@@ -39,6 +41,8 @@ const ERASED_USER = {
   username: NO_NAME,
   skeleton: NO_NAME,
   email: NO_NAME,
+  emailGiven: NULL,
+  emailKey: NULL,
   name: EMPTY,
   passwordHash: EMPTY,
   importedHash: NULL,
@@ -67,10 +71,10 @@ const ERASED_TOKEN = {
 const EXPORTED = {
   ...{ id: true, username: true, name: true, email: true, passwordHash: true, createdAt: true },
   ...{ roles: true, disabledAt: true, emailVerifiedAt: true },
-  // `passwordHash` stands for both kinds of hash.
-  ...{ importedHash: false, importedCost: false },
+  // `passwordHash` stands for both kinds of hash, and `email` for the address as it was given.
+  ...{ importedHash: false, importedCost: false, emailGiven: false },
   // Made anew by an import.
-  ...{ skeleton: false, passwordVersion: false, version: false, changedAt: false, pending: false },
+  ...{ skeleton: false, emailKey: false, passwordVersion: false, version: false, changedAt: false, pending: false },
   // A deleted account is not exported.
   ...{ enabledAt: false, deletedAt: false },
 } as const satisfies Record<keyof UserRow, boolean>;
@@ -92,7 +96,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
       mapDatabaseErrors(async () => {
         const rows = await prisma.$queryRaw<(AccountRow & { isStandby: boolean })[]>`
           SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
-          LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${whereAccount(key)}) AS found ON true`;
+          LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${await whereAccount(prisma, key)}) AS found ON true`;
         const [row] = refuseStandby(rows);
         return (row.id as bigint | null) === null ? null : toAccount(row);
       }),
@@ -111,11 +115,11 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             const names = { username, email: account.email };
             await requireFree(tx, names, reserved);
             const data = {
-              ...{ username, skeleton: skeletonOf(username), ...account },
+              ...{ username, skeleton: skeletonOf(username), ...account, ...storedAddress(account.email) },
               passwordHash: new Uint8Array(passwordHash),
             };
             const added = await tx.user.create({ data });
-            await requireUnreserved(tx, names, reserved);
+            await requireStillFree(tx, added.id, names, reserved);
             if (isAnnounced)
               await tx.$executeRaw`UPDATE users SET changed_at = clock_timestamp() WHERE id = ${added.id}`;
             return toAccount(added);
@@ -131,7 +135,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             if (!before) return null;
             await requireFree(tx, changes, reserved, before.id);
             const row = await changeRow(tx, before, changes);
-            if (row) await requireUnreserved(tx, changes, reserved);
+            if (row) await requireStillFree(tx, before.id, changes, reserved);
             const { ended, before: mark } =
               changes.disabled === true
                 ? await endTokens(tx, Number(before.id), endsAll(at))
@@ -150,12 +154,13 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
         prisma.$transaction(async (tx) => {
           const found = await lockAccount(tx, key);
           if (!found) return null;
-          const { id, username, email } = found;
+          const { id, username } = found;
+          const names = { username, email: givenAddress(found) };
           const { ended, before } = await endTokens(tx, Number(id), endsAll(at));
           await tx.$executeRaw`
             INSERT INTO reserved_names (name_hash, until)
             SELECT hash, clock_timestamp() + ${grace} * interval '1 millisecond'
-            FROM unnest(${hashes({ username, email })}::text[]) AS hash
+            FROM unnest(${hashes(names)}::text[]) AS hash
             ON CONFLICT (name_hash) DO UPDATE SET until = excluded.until`;
           await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;
           // Lock in the order of ids, as write-behind does.
@@ -188,7 +193,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
 /** Locks an account's row until the transaction ends: a login, or another change, waits for it. */
 async function lockAccount(tx: Prisma.TransactionClient, key: AccountKey): Promise<UserRow | null> {
   const [row] = await tx.$queryRaw<{ id: bigint }[]>`
-    SELECT id FROM users WHERE ${whereAccount(key)} FOR UPDATE`;
+    SELECT id FROM users WHERE ${await whereAccount(tx, key)} FOR UPDATE`;
   return row ? tx.user.findUniqueOrThrow({ where: { id: row.id } }) : null;
 }
 
@@ -205,7 +210,8 @@ export async function pageToExport(
 ): Promise<ExportedAccount[]> {
   const rows = await mapDatabaseErrors(
     () => prisma.$queryRaw<ExportedRow[]>`
-      SELECT ${select(USER_COLUMNS, chosen({ ...EXPORTED, passwordHash: false }))}, ${STORED_HASH} AS "passwordHash"
+      SELECT ${select(USER_COLUMNS, chosen({ ...EXPORTED, email: false, passwordHash: false }))},
+        ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash"
       FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}`,
   );
   return rows.map(({ id, createdAt, disabledAt, emailVerifiedAt, ...row }) => ({

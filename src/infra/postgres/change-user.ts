@@ -1,17 +1,20 @@
+import { canonicalAddress, givenAddress, storedAddress } from '../../domain/address.ts';
+import { AuthError } from '../../domain/errors.ts';
 import type { AccountChanges } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import { voidReset } from './password-resets.ts';
-import { ACCOUNT_COLUMNS, assign, USER_COLUMNS, type AccountRow } from './rows.ts';
+import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow } from './rows.ts';
 
 /** All that a change may set. */
 type Values = Required<AccountChanges>;
 
 /**
- * Changes an account's row under its lock. A new e-mail address voids the reset token, and is not verified unless the
- * change says so.
+ * Changes an account's row under its lock. A new e-mail address, or a new spelling of it, voids the reset token, and is
+ * not verified unless the change says so.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.
+ * @throws AuthError `validation_failed` if the change marks another address as verified than it names
  */
 export async function changeRow(
   tx: Prisma.TransactionClient,
@@ -19,7 +22,9 @@ export async function changeRow(
   changes: AccountChanges,
 ): Promise<AccountRow | null> {
   const { username, name, email, disabled, roles } = { ...valuesOf(before), ...changes };
-  const isNewAddress = email !== before.email;
+  const isNewAddress = email !== givenAddress(before);
+  if (changes.emailVerified === true && (before.emailVerifiedAt === null || isNewAddress))
+    requireNamedAddress(givenAddress(before), changes.email);
   const emailVerified = changes.emailVerified ?? (before.emailVerifiedAt !== null && !isNewAddress);
   const after: Values = { username, name, email, disabled, emailVerified, roles };
   if (JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
@@ -32,18 +37,36 @@ export async function changeRow(
   return row;
 }
 
+/**
+ * A service knows an account by a name that is compared loosely, but has proved an address of which mail servers know
+ * every code point.
+ * @throws AuthError `validation_failed`
+ */
+function requireNamedAddress(stored: string, named: string | undefined): void {
+  if (named === stored) return;
+  if (named !== undefined && canonicalAddress(named) !== canonicalAddress(stored)) return;
+  const message =
+    named === undefined
+      ? 'is required with email_verified: true'
+      : 'is another spelling than the stored one: change it first, then mark it as verified';
+  throw new AuthError('validation_failed', { errors: [{ path: '/email', message }] });
+}
+
 const KEPT = null;
 
 /** What a change writes. @param isServed whether the fast store has to learn of it. */
 function columnsOf({ username, name, email, disabled, emailVerified, roles }: Values, isServed: boolean) {
   const { sql } = Prisma;
+  const stored = storedAddress(email);
   return {
     username: sql`${username}`,
     skeleton: sql`CASE WHEN username = ${username} THEN username_skeleton ELSE ${skeletonOf(username)} END`,
     name: sql`${name}`,
-    email: sql`${email}`,
+    email: sql`${stored.email}`,
+    emailGiven: sql`${stored.emailGiven}`,
+    emailKey: sql`${stored.emailKey}`,
     emailVerifiedAt: sql`CASE WHEN ${emailVerified}
-      THEN coalesce(CASE WHEN email = ${email} THEN email_verified_at END, now()) END`,
+      THEN coalesce(CASE WHEN ${GIVEN_ADDRESS} = ${email} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
     enabledAt: sql`CASE WHEN disabled_at IS NULL OR ${disabled} THEN enabled_at ELSE clock_timestamp() END`,
     roles: sql`${roles}::text[]`,
@@ -60,9 +83,10 @@ function servedOf({ username, name, disabled, roles }: Values): string {
   return JSON.stringify([username, name, disabled, roles]);
 }
 
-function valuesOf({ username, name, email, disabledAt, emailVerifiedAt, roles }: UserRow): Values {
+function valuesOf(row: UserRow): Values {
+  const { username, name, disabledAt, emailVerifiedAt, roles } = row;
   return {
-    ...{ username, name, email, disabled: disabledAt !== null },
+    ...{ username, name, email: givenAddress(row), disabled: disabledAt !== null },
     ...{ emailVerified: emailVerifiedAt !== null, roles },
   };
 }

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { SPECIAL } from './address-keys.ts';
 
 /** Facts about a server, as our role sees it on our database. */
 export interface PostgresFacts {
@@ -58,4 +59,31 @@ export async function postgresNow(pool: Pool): Promise<number> {
     'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now',
   );
   return Number(rows[0]?.now ?? NaN);
+}
+
+/** Accounts that have one address in several spellings, as lists of `ID (USERNAME)`, at most 20. */
+const SHARED = `
+  WITH keyed AS (SELECT id, username, email_key AS key FROM users WHERE ${SPECIAL} AND email_key IS NOT NULL),
+    holders AS (
+      SELECT * FROM keyed
+      UNION SELECT users.id, users.username, key FROM keyed JOIN users ON users.email = key
+    )
+  SELECT string_agg(id || ' (' || username || ')', ', ' ORDER BY id) AS accounts FROM holders
+  GROUP BY key HAVING count(*) > 1 ORDER BY min(id) LIMIT 20`;
+
+/** What 1.0.0 has left of addresses (`address-keys.ts`). */
+export interface AddressFacts {
+  /** Accounts that have one address, at most 20 times. */
+  shared: string[];
+  /** How many addresses lack the form in which they are compared. */
+  missing: number;
+}
+
+/** Rejects with the driver's own errors. */
+export async function inspectAddresses(pool: Pool): Promise<AddressFacts> {
+  const { rows } = await pool.query<{ accounts: string }>(SHARED);
+  const { rows: missing } = await pool.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM users WHERE ${SPECIAL} AND email_key IS NULL`,
+  );
+  return { shared: rows.map(({ accounts }) => accounts), missing: missing[0]?.count ?? 0 };
 }

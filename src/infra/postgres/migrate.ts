@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { fillAddressKeys } from './address-keys.ts';
 import { connectWithRetries, connectTo, type WaitOptions } from './migration-connection.ts';
 import { MigrationError, reasonOf } from './migration-error.ts';
 import { readMigrations, shippedMigrations } from './migration-files.ts';
@@ -29,6 +30,9 @@ const CREATE_TABLE = `CREATE TABLE _prisma_migrations (
 const TABLE = `SELECT WHERE to_regclass('_prisma_migrations') IS NOT NULL`;
 const SCHEMA = `SELECT current_schema() AS name,
   EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema()) AS used`;
+/** Not in a folder of an earlier version. */
+const HAS_KEYS = `SELECT FROM pg_attribute
+  WHERE attrelid = to_regclass('users') AND attname = 'email_key' AND NOT attisdropped`;
 const RECORDS = `SELECT migration_name AS name, checksum, logs, finished_at IS NOT NULL AS finished,
   rolled_back_at IS NOT NULL AS "rolledBack" FROM _prisma_migrations ORDER BY started_at`;
 const START = 'INSERT INTO _prisma_migrations (id, migration_name, checksum) VALUES ($1, $2, $3)';
@@ -60,14 +64,15 @@ type MigrationRecord = {
 /**
  * Applies the migrations of `folder` (default: those that this build ships) that the database lacks. Many processes may
  * run this at once: one applies, the others wait and find nothing to do.
- * @returns the names it applied, and the names of applied migrations whose file has changed since
+ * @returns the names it applied, the names of applied migrations whose file has changed since, and how many addresses
+ * got the form in which they are compared
  * @throws MigrationError: stopped, no connection, a failed migration (earlier or now), or a timeout waiting for the
  * lock
  */
 export async function migrate(
   databaseUrl: string,
   { folder = shippedMigrations(), ...waitOptions }: MigrateOptions = {},
-): Promise<{ applied: string[]; changed: string[] }> {
+): Promise<{ applied: string[]; changed: string[]; keyed: number }> {
   return exclusively(databaseUrl, waitOptions, async (client) => {
     const records = (await readRecords(client)) ?? (await createTable(client));
     const failed = records.find(({ finished, rolledBack }) => !finished && !rolledBack);
@@ -76,11 +81,17 @@ export async function migrate(
     const migrations = readMigrations(folder);
     const missing = migrations.filter(({ name }) => !recorded.has(name)).map(complete);
     for (const migration of missing) await apply(client, migration);
+    // Not part of a migration: SQL cannot compute it, and replicas of 1.0.0 may still add such rows.
+    const hasKeys = (await client.query(HAS_KEYS)).rowCount === 1;
+    const keyed = hasKeys
+      ? await fillAddressKeys(async (sql, values) => (await client.query(sql, values)).rows)
+      : 0;
     return {
       applied: missing.map(({ name }) => name),
       changed: migrations
         .filter(({ name, sql }) => recorded.has(name) && !matches(sql, recorded.get(name)?.checksum))
         .map(({ name }) => name),
+      keyed,
     };
   });
 }

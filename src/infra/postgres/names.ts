@@ -1,8 +1,10 @@
+import { canonicalAddress, needsKey } from '../../domain/address.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { AuthError } from '../../domain/errors.ts';
+import { fillAddressKeys, SPECIAL } from './address-keys.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** The code of a duplicate, by the name of its constraint or column. */
@@ -15,15 +17,43 @@ export const TAKEN = {
   email: 'email_taken',
 } as const;
 
-/** For statements on `users`. No key names a deleted account. */
-export function whereAccount(key: AccountKey): Prisma.Sql {
-  const named =
-    'id' in key
-      ? Prisma.sql`id = ${key.id}`
-      : 'email' in key
-        ? Prisma.sql`email = ${key.email}`
-        : Prisma.sql`username = ${key.username}`;
-  return Prisma.sql`(${named} AND deleted_at IS NULL)`;
+/** Whether a row of `users` has the address. @param key a canonical form. @param table another name of `users` */
+function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
+  const special = Prisma.raw(SPECIAL.replaceAll('email', `${table}.email`));
+  const [email, emailKey] = [Prisma.raw(`${table}.email`), Prisma.raw(`${table}.email_key`)];
+  return Prisma.sql`(${email} = ${key} OR (${emailKey} = ${key} AND ${special}))`;
+}
+
+/**
+ * For statements on `users`. No key names a deleted account, and no address names one of two accounts that both have
+ * it: 1.0.0 took its spellings for several (docs/adr/0053-an-address-is-compared-by-its-own-rules.md).
+ */
+export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Prisma.Sql> {
+  if ('id' in key) return Prisma.sql`(id = ${key.id} AND deleted_at IS NULL)`;
+  if ('username' in key) return Prisma.sql`(username = ${key.username} AND deleted_at IS NULL)`;
+  await completeKeys(db, [key.email]);
+  return Prisma.sql`(${hasAddress(key.email)} AND deleted_at IS NULL AND NOT EXISTS (
+    SELECT FROM users AS twin WHERE ${hasAddress(key.email, 'twin')} AND twin.id <> users.id))`;
+}
+
+type RawQueries = Pick<Prisma.TransactionClient, '$queryRawUnsafe'>;
+
+/** Replicas of 1.0.0 may have written one of the addresses in another spelling since the migration. */
+export async function completeKeys(db: RawQueries, keys: string[]): Promise<void> {
+  if (keys.some(needsKey)) await fillAddressKeys((sql, values) => db.$queryRawUnsafe(sql, ...values));
+}
+
+/** An arbitrary id that no other advisory lock uses. */
+const ADDRESS_LOCK = 4_117_200_953;
+
+/**
+ * Until the transaction ends, no other one of this version gives an account an address whose spellings the unique
+ * constraint cannot tell to be one.
+ */
+export async function lockSpellings(tx: Prisma.TransactionClient, keys: string[]): Promise<void> {
+  if (!keys.some(needsKey)) return;
+  await tx.$executeRaw`SELECT pg_advisory_xact_lock(${ADDRESS_LOCK})`;
+  await completeKeys(tx, keys);
 }
 
 /**
@@ -37,7 +67,7 @@ export type ReservedHashes = (names: ChangedNames) => ['username_taken' | 'email
  * @param except the account whose own names do not count.
  */
 export async function findTaken(
-  db: Pick<Prisma.TransactionClient, 'user' | '$queryRaw'>,
+  db: Pick<Prisma.TransactionClient, '$queryRaw'> & RawQueries,
   names: ChangedNames,
   reserved: ReservedHashes,
   except = 0n,
@@ -45,13 +75,14 @@ export async function findTaken(
   const { username, email } = names;
   if (username === undefined && email === undefined) return null;
   const skeleton = username === undefined ? null : skeletonOf(username);
-  const found = await db.user.findMany({
-    where: {
-      id: { not: except },
-      OR: [...(skeleton === null ? [] : [{ skeleton }]), ...(email === undefined ? [] : [{ email }])],
-    },
-    select: { skeleton: true },
-  });
+  const key = email === undefined ? null : canonicalAddress(email);
+  if (key !== null) await completeKeys(db, [key]);
+  const wanted = [
+    ...(skeleton === null ? [] : [Prisma.sql`username_skeleton = ${skeleton}`]),
+    ...(key === null ? [] : [hasAddress(key)]),
+  ];
+  const found = await db.$queryRaw<{ skeleton: string }[]>`
+    SELECT username_skeleton AS skeleton FROM users WHERE id <> ${except} AND (${Prisma.join(wanted, ' OR ')})`;
   if (found.some((user) => user.skeleton === skeleton)) return 'username_taken';
   // Asked second: an account that is deleted between the two is found by one of them.
   const hashes = reserved(names);
@@ -66,15 +97,22 @@ export async function requireFree(...wanted: Parameters<typeof findTaken>): Prom
 }
 
 /**
- * For a transaction that has written the names. The unique constraints do not know reserved names: another account may
- * have had the name, and have been deleted, since the look-up.
+ * For a transaction that has written an account's names. The unique constraints know neither reserved names nor the
+ * spellings of an address: since the look-up, another account may have got the name, and may have been deleted.
  * @throws AuthError `username_taken`, `email_taken`
  */
-export async function requireUnreserved(
+export async function requireStillFree(
   tx: Prisma.TransactionClient,
+  id: bigint,
   names: ChangedNames,
   reserved: ReservedHashes,
 ): Promise<void> {
+  const key = names.email === undefined ? null : canonicalAddress(names.email);
+  if (key !== null && needsKey(key)) {
+    await lockSpellings(tx, [key]);
+    const others = await tx.$queryRaw<object[]>`SELECT FROM users WHERE id <> ${id} AND ${hasAddress(key)}`;
+    if (others.length > 0) throw new AuthError('email_taken');
+  }
   const hashes = reserved(names);
   if (hashes.length === 0) return;
   const held = await findReserved(tx, hashes);

@@ -27,7 +27,7 @@ export async function issueReset(
   return mapDatabaseErrors(() =>
     prisma.$transaction(async (tx) => {
       const [user] = await tx.$queryRaw<{ id: bigint; disabled: boolean }[]>`
-        SELECT id, disabled_at IS NOT NULL AS disabled FROM users WHERE ${whereAccount(key)} FOR NO KEY UPDATE`;
+        SELECT id, disabled_at IS NOT NULL AS disabled FROM users WHERE ${await whereAccount(tx, key)} FOR NO KEY UPDATE`;
       if (!user) return null;
       const [row] = await tx.$queryRaw<{ expires_at: Date }[]>`
         INSERT INTO password_resets (user_id, token_hash, expires_at)

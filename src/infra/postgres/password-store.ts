@@ -4,6 +4,7 @@ import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { lockUser } from './caller-lock.ts';
 import { endTokens } from './ended-tokens.ts';
 import { mapDatabaseErrors } from './errors.ts';
+import { GIVEN_ADDRESS } from './rows.ts';
 import { UNEXPIRED, voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
@@ -32,7 +33,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
     findReset: (tokenHash) =>
       mapDatabaseErrors(async () => {
         const [row] = await prisma.$queryRaw<(Omit<ResetAccount, 'userId'> & { id: bigint })[]>`
-          SELECT id, username, name, email FROM password_resets JOIN users ON users.id = user_id
+          SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM password_resets JOIN users ON users.id = user_id
           WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}`;
         return row
           ? { userId: Number(row.id), username: row.username, name: row.name, email: row.email }

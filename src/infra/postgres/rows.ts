@@ -11,6 +11,8 @@ export const USER_COLUMNS = {
   username: 'username',
   skeleton: 'username_skeleton',
   email: 'email',
+  emailGiven: 'email_given',
+  emailKey: 'email_key',
   name: 'name',
   passwordHash: 'password_hash',
   importedHash: 'imported_hash',
@@ -26,6 +28,9 @@ export const USER_COLUMNS = {
   pending: 'pending',
   deletedAt: 'deleted_at',
 } as const satisfies Record<keyof UserRow, string>;
+
+/** The address as its owner gave it, in SQL (`givenAddress` of domain/address.ts). */
+export const GIVEN_ADDRESS = Prisma.sql`coalesce(email_given, email)`;
 
 export const TOKEN_COLUMNS = {
   id: 'id',
@@ -53,7 +58,8 @@ export const TOKEN_COLUMNS = {
 /** What verify and introspection answer with, so that Redis holds it. */
 const SERVED = {
   ...{ id: true, username: true, name: true, createdAt: true, disabledAt: true, roles: true, version: true },
-  ...{ skeleton: false, email: false, passwordHash: false, importedHash: false, importedCost: false },
+  ...{ email: false, emailGiven: false, emailKey: false },
+  ...{ skeleton: false, passwordHash: false, importedHash: false, importedCost: false },
   ...{ passwordVersion: false, emailVerifiedAt: false, enabledAt: false, changedAt: false },
   ...{ pending: false, deletedAt: false },
 } as const satisfies Record<keyof UserRow, boolean>;

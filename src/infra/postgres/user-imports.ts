@@ -1,8 +1,10 @@
+import { canonicalAddress, storedAddress, type StoredAddress } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ImportedUser } from '../../domain/users/import-line.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
+import { SPECIAL } from './address-keys.ts';
 import { mapDatabaseErrors } from './errors.ts';
-import { findReserved, type ReservedHashes } from './names.ts';
+import { findReserved, lockSpellings, type ReservedHashes } from './names.ts';
 import { USER_COLUMNS } from './rows.ts';
 
 /** A line of the file and its account. Numbers begin at 1. */
@@ -125,6 +127,10 @@ async function addUsers(
   lines: UserLine[],
   reserved: ReservedHashes,
 ): Promise<RefusedLine[]> {
+  await lockSpellings(
+    tx,
+    lines.map(({ user }) => canonicalAddress(user.email)),
+  );
   const taken = await takenLines(tx, lines);
   // Asked second: an account that is deleted between the two is found by one of them.
   for (const line of await findReservedLines(tx, lines, reserved))
@@ -146,11 +152,12 @@ function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine
   const [skeletons, emails] = [new Set<string>(), new Set<string>()];
   return lines.filter(({ line, user }) => {
     const skeleton = skeletonOf(user.username);
+    const key = canonicalAddress(user.email);
     if (skeletons.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
-    else if (emails.has(user.email)) taken.set(line, TAKEN_TEXTS.email);
+    else if (emails.has(key)) taken.set(line, TAKEN_TEXTS.email);
     if (taken.has(line)) return false;
     skeletons.add(skeleton);
-    emails.add(user.email);
+    emails.add(key);
     return true;
   });
 }
@@ -181,13 +188,17 @@ const TAKEN_TEXTS = {
 async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
   const wanted = lines.map(({ line, user: { username, email } }) => ({
-    ...{ line, email, skeleton: skeletonOf(username) },
+    ...{ line, email: canonicalAddress(email), skeleton: skeletonOf(username) },
   }));
   const skeletons = wanted.map(({ skeleton }) => skeleton);
   const emails = wanted.map(({ email }) => email);
   const holders = await tx.$queryRaw<{ skeleton: string; email: string }[]>`
-    SELECT username_skeleton AS skeleton, email FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
-    UNION SELECT username_skeleton, email FROM users WHERE email = ANY(${emails}::text[])`;
+    WITH holders AS (
+      SELECT * FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
+      UNION SELECT * FROM users WHERE email = ANY(${emails}::text[])
+      UNION SELECT * FROM users WHERE email_key = ANY(${emails}::text[]) AND ${Prisma.raw(SPECIAL)}
+    )
+    SELECT username_skeleton AS skeleton, coalesce(email_key, email) AS email FROM holders`;
   const takenSkeletons = new Set(holders.map(({ skeleton }) => skeleton));
   const takenEmails = new Set(holders.map(({ email }) => email));
   const taken = new Map<number, string>();
@@ -203,6 +214,7 @@ const DEFAULT = null;
 /** Where the columns of an imported account come from: fields of `insertUsers`. */
 const IMPORTED = {
   ...{ username: Prisma.sql`username`, skeleton: Prisma.sql`skeleton`, email: Prisma.sql`email` },
+  ...{ emailGiven: Prisma.sql`email_given`, emailKey: Prisma.sql`email_key` },
   name: Prisma.sql`name`,
   passwordHash: Prisma.sql`decode(hash, 'base64')`,
   importedHash: Prisma.sql`imported_hash`,
@@ -222,7 +234,8 @@ const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>
 /** @returns the usernames of the accounts that were added. */
 async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Set<string>> {
   const rows = lines.map(({ line, user }) => ({
-    ...{ line, username: user.username, skeleton: skeletonOf(user.username), email: user.email },
+    ...{ line, username: user.username, skeleton: skeletonOf(user.username) },
+    ...addressFields(storedAddress(user.email)),
     ...{ name: user.name, hash: Buffer.from(user.hash.passwordHash).toString('base64') },
     ...{ imported_hash: user.hash.imported?.hash, imported_cost: user.hash.imported?.cost },
     ...{ created_at: user.createdAt === null ? null : new Date(user.createdAt).toISOString() },
@@ -232,8 +245,12 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     INSERT INTO users (${Prisma.join(WRITTEN.map(({ column }) => column))})
     SELECT ${Prisma.join(WRITTEN.map(({ value }) => value))}
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
-      email text, name text, hash text, imported_hash text, imported_cost text, created_at timestamptz,
+      email text, email_given text, email_key text, name text, hash text, imported_hash text, imported_cost text, created_at timestamptz,
       roles jsonb, disabled boolean, email_verified boolean)
     ORDER BY line ON CONFLICT DO NOTHING RETURNING username`;
   return new Set(added.map(({ username }) => username));
+}
+
+function addressFields({ email, emailGiven, emailKey }: StoredAddress) {
+  return { email, email_given: emailGiven, email_key: emailKey };
 }

@@ -1,3 +1,4 @@
+import { storedAddress } from '../../domain/address.ts';
 import type { UserStatus } from '../../domain/feed/ports.ts';
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
@@ -8,8 +9,8 @@ import { lockCaller } from './caller-lock.ts';
 import { changeRow } from './change-user.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { KNOWN_CLIENTS } from './known-devices.ts';
-import { findTaken, requireUnreserved, TAKEN, type ReservedHashes } from './names.ts';
-import { SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
+import { findTaken, requireStillFree, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
+import { GIVEN_ADDRESS, SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
 
@@ -31,7 +32,7 @@ export function makeUserStore(
               data: {
                 username,
                 skeleton: skeletonOf(username),
-                email,
+                ...storedAddress(email),
                 name,
                 passwordHash: new Uint8Array(passwordHash),
                 createdAt: new Date(session.createdAt),
@@ -39,7 +40,7 @@ export function makeUserStore(
               },
               select: { id: true, tokens: { select: { id: true } } },
             });
-            await requireUnreserved(tx, { username, email }, reserved);
+            await requireStillFree(tx, id, { username, email }, reserved);
             return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
           }),
         TAKEN,
@@ -57,7 +58,7 @@ export function makeUserStore(
             if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
               throw new AuthError('invalid_credentials', { reason: 'password' });
             const row = await changeRow(tx, before, names);
-            await requireUnreserved(tx, names, reserved);
+            await requireStillFree(tx, before.id, names, reserved);
             return { user: toUser(row ?? before), isChanged: row !== null };
           }),
         TAKEN,
@@ -93,14 +94,10 @@ export function makeUserStore(
       }),
 
     findForLogin: (name) =>
-      mapDatabaseErrors(async () => {
-        const where =
-          'email' in name ? Prisma.sql`email = ${name.email}` : Prisma.sql`username = ${name.username}`;
-        return findAccount(prisma, where);
-      }),
+      mapDatabaseErrors(async () => findAccount(prisma, await whereAccount(prisma, name))),
 
     findOwn: (userId) =>
-      mapDatabaseErrors(() => findAccount(prisma, Prisma.sql`id = ${BigInt(userId)} AND deleted_at IS NULL`)),
+      mapDatabaseErrors(async () => findAccount(prisma, await whereAccount(prisma, { id: userId }))),
 
     replaceHash: (userId, from, to) =>
       mapDatabaseErrors(async () => {
@@ -128,7 +125,7 @@ export function makeUserStore(
 
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
   const [row] = await prisma.$queryRaw<(UserRow & { knownClients: string[] })[]>`
-    SELECT ${SERVED_COLUMNS}, email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
+    SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
       ${KNOWN_CLIENTS}
     FROM users WHERE ${where}`;
   if (!row) return null;

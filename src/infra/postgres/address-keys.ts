@@ -1,0 +1,36 @@
+import { canonicalAddress } from '../../domain/address.ts';
+
+/** Rows of the partial index: those whose `email` is not plain (`isPlain` of domain/address.ts). */
+export const SPECIAL = `(octet_length(email) <> length(email) OR email LIKE '%xn--%')`;
+
+/** Runs a statement with arguments $1, $2, … @returns the rows. */
+export type RunStatement = <Row extends object>(sql: string, values: unknown[]) => Promise<Row[]>;
+
+const PAGE = 1000;
+const MISSING = `SELECT id::text, email FROM users
+  WHERE ${SPECIAL} AND email_key IS NULL AND id > $1::text::bigint ORDER BY id LIMIT ${PAGE}`;
+// Locks in the order of ids, as every writer of many rows does. Who changes the address meanwhile leaves no key.
+const FILL = `WITH keyed AS (
+    SELECT * FROM unnest($1::text[]::bigint[], $2::text[], $3::text[]) AS keyed (id, email, key)
+  ), locked AS MATERIALIZED (
+    SELECT users.id, keyed.key FROM users JOIN keyed USING (id, email)
+    WHERE users.email_key IS NULL ORDER BY users.id FOR NO KEY UPDATE OF users
+  )
+  UPDATE users SET email_key = locked.key FROM locked WHERE users.id = locked.id RETURNING users.id::text`;
+
+/**
+ * Gives the addresses that 1.0.0 has written the form in which they are compared, which SQL cannot compute. A repeat
+ * goes on where an earlier call stopped. Rejects with the error of `run`.
+ * @returns how many got it.
+ */
+export async function fillAddressKeys(run: RunStatement): Promise<number> {
+  let [after, filled] = ['0', 0];
+  for (;;) {
+    const rows = await run<{ id: string; email: string }>(MISSING, [after]);
+    const last = rows.at(-1);
+    if (last === undefined) return filled;
+    const [ids, emails] = [rows.map(({ id }) => id), rows.map(({ email }) => email)];
+    filled += (await run(FILL, [ids, emails, emails.map(canonicalAddress)])).length;
+    after = last.id;
+  }
+}
