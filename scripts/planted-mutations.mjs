@@ -842,8 +842,8 @@ export const mutations = [
     ],
     [
       'a new address is verified',
-      '(before.emailVerifiedAt !== null && !isNewAddress)',
-      '(before.emailVerifiedAt !== null)',
+      'before.emailVerifiedAt !== null && !isNewSpelling',
+      'before.emailVerifiedAt !== null',
     ],
     ['a change keeps its version', 'isServed ? sql`version + 1` : KEPT', 'KEPT'],
   ),

@@ -31,6 +31,7 @@ test('a healthy database', async (t) => {
     'database connections',
     'clock of the database',
     'migrations',
+    'e-mail addresses',
   ]);
   for (const [check, [finding]] of Object.entries(found)) t.equal(finding?.state, 'ok', check);
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
+import { addressAsGiven, canonicalAddress, storedAddress } from '../../src/domain/address.ts';
 import {
   collectFields,
   lengthOf,
@@ -125,11 +126,89 @@ test('lengths count code points after normalisation', (t) => {
   t.end();
 });
 
-test('an address has one @ with text on both sides', (t) => {
-  t.strictSame(parseEmail(' Ada.Lovelace@Example.COM '), { ok: true, value: 'ada.lovelace@example.com' });
-  for (const refused of ['', '@', 'a@', '@b', 'a@b@c', 'a', 'a b@c', 'a@b\u0000', 'a@b\nc', 'a\u00a0@b']) {
+test('an address stays as it was given, if RFC 5321 knows it as a mailbox without quotes', (t) => {
+  for (const given of [
+    'Ada.Lovelace@Example.COM',
+    "!#$%&'*+-/=?^_`{|}~@x",
+    'Ünï.cödé@bücher.example',
+    'x@xn--bcher-kva.example',
+    'x@[192.0.2.1]',
+    'x@[IPv6:2001:DB8::1]',
+  ])
+    t.strictSame(parseEmail(` ${given}\t`), { ok: true, value: given });
+  t.strictSame(parseEmail('e\u0301@x'), { ok: true, value: '\u00e9@x' });
+  for (const refused of [
+    ...['', '@', 'a@', '@b', 'a@b@c', 'a', 'a b@c', 'a@b\u0000', 'a@b\nc', 'a\u00a0@b'],
+    ...['<x@example.com>', 'x@example..com', 'x..y@example.com', '.x@example.com', 'x.@example.com'],
+    ...['x@example.com.', 'x@.example.com', 'x@-a', 'x@a-', 'x@a_b', '"x"@a', 'x(y)@a', 'x,y@a', 'x;@a'],
+    ...[
+      'x\u037e@a',
+      'x@a%41',
+      'x@a:25',
+      'x@a/b',
+      'x@bücher..example',
+      'x@bücher。',
+      'x@ü/y',
+      'x@ü：25',
+      'x@a＠b',
+    ],
+    ...['x@xn--', 'x@xn--a', 'x@１.２', 'x@[1.2]', 'x@[::1]', 'x@[IPv6:fe80::1%eth0]'],
+  ]) {
     t.match(parseEmail(refused), { ok: false }, JSON.stringify(refused));
   }
+  t.end();
+});
+
+test('spellings of one mailbox have one canonical form, and others do not', (t) => {
+  const same = [
+    [
+      'x@bücher.example',
+      'X@BÜCHER.example',
+      'x@bu\u0308cher.example',
+      'x@xn--bcher-kva.example',
+      'x@XN--Bcher-KVA.example',
+      'x@bücher。example',
+    ],
+    ['é@x', 'e\u0301@X'],
+    ['ẗ@x', 'T\u0308@x'],
+    ['x@example.com', 'x@ｅxample.com', ' X@Example.Com '],
+    ['x@xn--73g.com', 'x@ⅎ.com', 'x@Ⅎ.com'],
+  ];
+  const forms = same.map((spellings) => new Set(spellings.map(canonicalAddress)));
+  for (const form of forms) t.equal(form.size, 1, [...form].join(' '));
+  const apart = ['É@x', 'é@x', 'e@x', 'İ@x', 'i@x', 'ſ@x', 's@x', 'ﬁ@x', 'fi@x', 'x@faß.de', 'x@fass.de'];
+  t.equal(new Set(apart.map(canonicalAddress)).size, apart.length);
+  t.end();
+});
+
+test('what the record holds of an address keeps two apart that are not the same', (t) => {
+  const unit = fc.constantFrom(
+    ...Array.from('aAéÉeTtẗKİßẞſ.@xn-'),
+    '\u0301',
+    '\u0308',
+    'xn--',
+    'ü',
+    '。',
+    'ｅ',
+  );
+  const text = fc.oneof(
+    anyText,
+    fc.array(unit, { maxLength: 9 }).map((parts) => parts.join('')),
+  );
+  const address = fc.tuple(text, text).map((parts) => addressAsGiven(parts.join('@')));
+  fc.assert(
+    fc.property(address, (given) => {
+      const key = canonicalAddress(given);
+      const { email, emailKey } = storedAddress(given);
+      // A row is found by either: 1.0.0 has only written `email`, and of plain ASCII nothing else is stored.
+      return (emailKey ?? email) === key && canonicalAddress(email) === key && canonicalAddress(key) === key;
+    }),
+    { numRuns },
+  );
+  t.strictSame(storedAddress('Ada@Example.com'), {
+    ...{ email: 'ada@example.com', emailGiven: 'Ada@Example.com', emailKey: null },
+  });
+  t.match(storedAddress('X@Bücher.example'), { email: 'x@bücher.example' }, 'as 1.0.0 looks it up');
   t.end();
 });
 

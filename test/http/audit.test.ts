@@ -175,10 +175,12 @@ test('a change of an account by a registered service names the service', async (
   const created = await event('POST /api/users', account);
   t.match(created, { event: 'user.created_by_client' });
   const { user_id: id } = created?.subject as { user_id: number };
-  const changed = await event(`PATCH /api/users/${id}`, { name: 'B', email_verified: true });
+  const changed = await event(`PATCH /api/users/${id}`, {
+    ...{ name: 'B', email: account.email, email_verified: true },
+  });
   t.match(changed, {
     event: 'user.changed_by_client',
-    details: { fields: 'name,email_verified', disabled: false, token_ids: [] },
+    details: { fields: 'name,email,email_verified', disabled: false, token_ids: [] },
   });
   const open = async () => Number(claimsOf((await logIn(target, account.username)).access_token).sid);
   const first = await open();

@@ -50,7 +50,10 @@ do {
 
 // Change it.
 const changed = must(
-  await admin.PATCH('/api/users/{id}', { params: { path }, body: { name: 'Ada Lovelace', email_verified: true } }),
+  await admin.PATCH('/api/users/{id}', {
+    params: { path },
+    body: { name: 'Ada Lovelace', email, email_verified: true },
+  }),
 );
 
 // It has no password yet: a reset token opens the account.

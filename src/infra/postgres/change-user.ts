@@ -10,11 +10,11 @@ import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow }
 type Values = Required<AccountChanges>;
 
 /**
- * Changes an account's row under its lock. A new e-mail address, or a new spelling of it, voids the reset token, and is
- * not verified unless the change says so.
+ * Changes an account's row under its lock. A new e-mail address voids the reset token. It, or another spelling of the
+ * address, is not verified unless the change says so.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.
- * @throws AuthError `validation_failed` if the change marks another address as verified than it names
+ * @throws AuthError `validation_failed` if the change marks the address as verified without naming it exactly
  */
 export async function changeRow(
   tx: Prisma.TransactionClient,
@@ -22,10 +22,13 @@ export async function changeRow(
   changes: AccountChanges,
 ): Promise<AccountRow | null> {
   const { username, name, email, disabled, roles } = { ...valuesOf(before), ...changes };
-  const isNewAddress = email !== givenAddress(before);
-  if (changes.emailVerified === true && (before.emailVerifiedAt === null || isNewAddress))
-    requireNamedAddress(givenAddress(before), changes.email);
-  const emailVerified = changes.emailVerified ?? (before.emailVerifiedAt !== null && !isNewAddress);
+  const stored = givenAddress(before);
+  const isNewSpelling = email !== stored;
+  const isNewAddress = canonicalAddress(email) !== canonicalAddress(stored);
+  const isVerified = before.emailVerifiedAt !== null && !isNewSpelling;
+  if (changes.emailVerified === true && !isVerified && !isNewAddress)
+    requireStoredSpelling(stored, changes.email);
+  const emailVerified = changes.emailVerified ?? isVerified;
   const after: Values = { username, name, email, disabled, emailVerified, roles };
   if (JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) await voidReset(tx, before.id);
@@ -38,13 +41,12 @@ export async function changeRow(
 }
 
 /**
- * A service knows an account by a name that is compared loosely, but has proved an address of which mail servers know
- * every code point.
+ * Accounts are found by addresses that are compared loosely, but a service has proved one of which mail servers may
+ * know every code point.
  * @throws AuthError `validation_failed`
  */
-function requireNamedAddress(stored: string, named: string | undefined): void {
+function requireStoredSpelling(stored: string, named: string | undefined): void {
   if (named === stored) return;
-  if (named !== undefined && canonicalAddress(named) !== canonicalAddress(stored)) return;
   const message =
     named === undefined
       ? 'is required with email_verified: true'

@@ -22,7 +22,7 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
       ...{
         username: 'ada',
         name: 'Ada L.',
-        email: 'ada@example.com',
+        email: 'ADA@example.com',
         hash: { passwordHash: Buffer.from('hash') },
       },
       ...{ createdAt: null, roles: [], disabled: false, emailVerified: false },

@@ -21,7 +21,7 @@ onEachStore('deleting an account', async (t, env) => {
   const { reset_token: reset } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
     reset_token: string;
   }>();
-  await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email_verified: true });
+  await ask(`PATCH /api/users/${id}`, { roles: ['admin'], email: account.email, email_verified: true });
   const tokens = [pair.access_token, other.access_token, llt];
   for (const token of tokens) t.equal((await verify(target, token)).statusCode, 200);
 
@@ -97,6 +97,7 @@ onEachStore('deleting an account', async (t, env) => {
         {
           ...{ id, name: '', password_hash: '\\x', password_version: 1, roles: [] },
           ...{ imported_hash: null, imported_cost: null, email_verified_at: null },
+          ...{ email_given: null, email_key: null },
           enabled_at: null,
           ...Object.fromEntries(names.map((name) => [name, `@${id}`])),
           ...{ created_at: 'string', disabled_at: 'string', deleted_at: 'string', changed_at: 'string' },

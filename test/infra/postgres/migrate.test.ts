@@ -48,8 +48,40 @@ async function failure(promise: Promise<unknown>): Promise<MigrationError> {
 
 test('applies the migrations, and the second run is a no-op', async (t) => {
   const { url } = await testDatabase(t, { migrated: false });
-  t.same(await migrate(url), { applied: shipped, changed: [] });
-  t.same(await migrate(url), { applied: [], changed: [] });
+  t.same(await migrate(url), { applied: shipped, changed: [], keyed: 0 });
+  t.same(await migrate(url), { applied: [], changed: [], keyed: 0 });
+});
+
+test('the addresses of 1.0.0 get the form in which they are compared, also where two become one', async (t) => {
+  const { url } = await testDatabase(t, { migrated: false });
+  const folder = copiedMigrations(t);
+  for (const name of shipped.filter((name) => name > '20261127'))
+    rmSync(join(folder, name), { recursive: true });
+  await migrate(url, { folder });
+  const emails = [
+    'ada@example.com',
+    'é@x',
+    'e\u0301@x',
+    'x@bücher.example',
+    'x@xn--bcher-kva.example',
+    '<ü@x>',
+  ];
+  // More than one page of rows.
+  const many = Array.from({ length: 1001 }, (_, at) => `x${at}@ü.example`);
+  const insert = `INSERT INTO users (username, username_skeleton, email, name, password_hash)
+    SELECT 'u' || n, 'u' || n, email, '', '' FROM unnest($1::text[]) WITH ORDINALITY AS row (email, n)`;
+  await withClient(url, (client) => client.query(insert, [[...emails, ...many]]));
+  t.match(await migrate(url), { keyed: emails.length - 1 + many.length });
+  t.match(await migrate(url), { keyed: 0 });
+  const { rows } = await withClient(url, (client) =>
+    client.query('SELECT email, email_key AS key FROM users ORDER BY id LIMIT 6'),
+  );
+  const keys = [null, 'é@x', 'é@x', 'x@xn--bcher-kva.example', 'x@xn--bcher-kva.example', '<ü@x>'];
+  t.strictSame(
+    rows,
+    emails.map((email, at) => ({ email, key: keys[at] })),
+    '1.0.0 finds what it has written',
+  );
 });
 
 test('four processes at once apply each migration once', async (t) => {
@@ -176,7 +208,11 @@ test('the records equal those of Prisma’s migrate deploy', async (t) => {
   const [table, constraints, rows] = await all(ours);
   t.same([table, constraints, rows], await all(theirs));
   t.same([table?.length, rows?.length], [8, 2]);
-  t.same(await migrate(theirs, { folder }), { applied: [], changed: [] }, 'what Prisma applied is complete');
+  t.same(
+    await migrate(theirs, { folder }),
+    { applied: [], changed: [], keyed: 0 },
+    'what Prisma applied is complete',
+  );
   t.same(await deploy(ours), { appliedMigrationNames: [] }, 'and Prisma finds ours complete');
 });
 
@@ -222,10 +258,14 @@ test('a file that changed after it was applied is named, and not applied again',
   const second = '29990101000000_second';
   const text = 'CREATE TABLE one (id int);\nCREATE TABLE two (id int);\n';
   addMigration(folder, second, text);
-  t.same(await migrate(url, { folder }), { applied: [second], changed: [] });
+  t.same(await migrate(url, { folder }), { applied: [second], changed: [], keyed: 0 });
   addMigration(folder, first, 'SELECT 1/0');
   addMigration(folder, second, text.replaceAll('\n', '\r\n'));
-  t.same(await migrate(url, { folder }), { applied: [], changed: [first] }, 'line endings do not count');
+  t.same(
+    await migrate(url, { folder }),
+    { applied: [], changed: [first], keyed: 0 },
+    'line endings do not count',
+  );
   const [record] = await recordsOf(url, second);
   t.equal(record?.checksum, createHash('sha256').update(text).digest('hex'));
 });
@@ -314,7 +354,7 @@ test(
     t.same(results.map(({ applied }) => applied).flat(), [...shipped, name]);
     t.same(
       await migrate(url, { folder }),
-      { applied: [], changed: [] },
+      { applied: [], changed: [], keyed: 0 },
       'no connection to the server holds the lock',
     );
   },
