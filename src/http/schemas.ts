@@ -47,7 +47,7 @@ export const Name = Type.String({
   examples: ['Ada Lovelace'],
 });
 export const Email = Type.String({
-  description: 'With one `@`, without whitespace and invisible characters',
+  description: 'A mailbox without quotes, in any script (RFC 5321, RFC 6531), without invisible characters',
   shown: { minLength: 3, maxLength: 254, pattern: '^[^@\\s]+@[^@\\s]+$' },
   writeOnly: true,
   examples: ['ada@example.com'],

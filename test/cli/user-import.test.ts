@@ -87,7 +87,8 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   await sql(
     DATABASE_URL,
     `INSERT INTO users (username, username_skeleton, email, name, password_hash)
-     VALUES ('taken', 'taken', 'old@example.com', 'Old', ''), ('pay', 'pay', 'pay@example.com', 'Old', '')`,
+     VALUES ('taken', 'taken', 'old@example.com', 'Old', ''), ('pay', 'pay', 'pay@example.com', 'Old', ''),
+       ('idn', 'idn', 'x@grün.example', 'Old', '')`,
   );
   const lines: [UserLine | string | Buffer, RegExp | null][] = [
     [aLine('first'), null],
@@ -95,6 +96,10 @@ test('refused lines are listed with their numbers, and the rest is imported', as
     [aLine('x', { email: 'OLD@example.com' }), /^email is taken/],
     [aLine('first', { email: 'other@example.com' }), /^username is taken, .* or an earlier line/],
     [aLine('y', { email: 'First@example.com' }), /^email is taken/],
+    [aLine('z', { email: 'X@xn--grn-ioa.example' }), /^email is taken/],
+    [aLine('u', { email: 'x@bücher.example' }), null],
+    [aLine('v', { email: 'x@xn--bcher-kva.example' }), /^email is taken/],
+    [aLine('w', { email: '<x@example.com>' }), /^email must be an e-mail address/],
     [aLine('рау'), /^username is taken, or looks like one that is/],
     [aLine('zoë'), null],
     [aLine('zoe\u0308', { email: 'z@example.com' }), /^username is taken/],
@@ -127,7 +132,7 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   );
   const { code, stdout, stderr } = await latchkey(['user', 'import', file], { DATABASE_URL });
   t.equal(code, 1);
-  t.equal(stdout, 'imported 3, refused 15, skipped 0\n');
+  t.equal(stdout, 'imported 4, refused 18, skipped 0\n');
   const expected = lines.flatMap(([, problem], index) => (problem ? [{ line: index + 1, problem }] : []));
   const told = stderr
     .trim()
@@ -139,11 +144,11 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   );
   for (const [index, { problem }] of expected.entries()) t.match(told[index]?.[2], problem);
   t.notMatch(stderr, /secret|example\.com|\$2a\$/);
-  t.strictSame(await usernames(DATABASE_URL), ['taken', 'pay', 'first', 'zoë', 'last']);
+  t.strictSame(await usernames(DATABASE_URL), ['taken', 'pay', 'idn', 'first', 'u', 'zoë', 'last']);
 
   const again = await latchkey(['user', 'import', file, '--json'], { DATABASE_URL });
   t.equal(again.code, 1, 'refused lines are tried again');
-  t.equal(again.stdout, '{"imported":0,"refused":15,"skipped":3}\n');
+  t.equal(again.stdout, '{"imported":0,"refused":18,"skipped":4}\n');
   t.strictSame(
     refusedLines(again.stderr),
     expected.map(({ line }) => line),
@@ -151,10 +156,10 @@ test('refused lines are listed with their numbers, and the rest is imported', as
 
   await sql(DATABASE_URL, "DELETE FROM users WHERE username = 'taken'");
   const third = await latchkey(['user', 'import', file, '--json'], { DATABASE_URL });
-  t.equal(third.stdout, '{"imported":2,"refused":13,"skipped":3}\n', 'and imported once their name is free');
+  t.equal(third.stdout, '{"imported":2,"refused":16,"skipped":4}\n', 'and imported once their name is free');
   t.equal(
     (await latchkey(['user', 'import', file, '--json'], { DATABASE_URL })).stdout,
-    '{"imported":0,"refused":13,"skipped":5}\n',
+    '{"imported":0,"refused":16,"skipped":6}\n',
   );
 });
 

@@ -173,6 +173,9 @@ test('sends the token to no other origin', async (t) => {
     '',
   ];
   for (const url of others) await t.rejects(client.fetch(url), { code: 'origin_not_allowed' }, url);
+  const german = aClient(server, storage, { apis: ['https://faß.example'] });
+  const another = german.fetch('https://faẞ.example/');
+  await t.rejects(another, { code: 'origin_not_allowed' }, 'fass.example for some browsers');
   for (const path of ['@evil.example/', '.evil.example/', ':8443/'])
     await t.rejects(client.request('GET', path), { code: 'origin_not_allowed' }, path);
   t.equal(server.sent.length, 3);

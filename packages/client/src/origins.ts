@@ -11,7 +11,9 @@ export function pageOrigin(): string {
  */
 export function originOf(url: string): string | null {
   const [, origin = ''] = /^(https?:\/\/[^/?#\\@\s]+)(?:[/?#]|$)/i.exec(url) ?? [];
-  return origin.toLowerCase().replace(/^(http:.*):80$|^(https:.*):443$/, '$1$2') || null;
+  // Letters of ASCII only: other ones may become another host than a browser's (ẞ is ß here, and ss there).
+  const lower = origin.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return lower.replace(/^(http:.*):80$|^(https:.*):443$/, '$1$2') || null;
 }
 
 /**

@@ -50,7 +50,7 @@ export function readAccounts(file: string): Account[] {
     if (password === undefined || name.includes('@'))
       throw new LoadError(`--accounts: ${file}, line ${at + 1}: give username,password (no e-mail address)`);
     // As the service writes it in its answers.
-    return [{ username: name.normalize('NFKC').trim().toLowerCase(), password }];
+    return [{ username: name.normalize('NFKC').trim().toLowerCase().normalize('NFKC'), password }];
   });
   if (accounts.length === 0) throw new LoadError(`--accounts: ${file} has no line with username,password`);
   return accounts;
