@@ -46,5 +46,9 @@ async function migrateDatabase(
       (name) => `warning: the file of ${name} has changed since it was applied to this database`,
     ),
   ];
-  return { result: { applied, changed, keyed }, text: lines.join('\n'), audited: { applied: applied.length } };
+  return {
+    result: { applied, changed, keyed },
+    text: lines.join('\n'),
+    audited: { applied: applied.length },
+  };
 }

@@ -1,7 +1,12 @@
 import type { Config } from '../config/config.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
-import { inspectAddresses, inspectPostgres, postgresNow, type PostgresFacts } from '../infra/postgres/inspect.ts';
+import {
+  inspectAddresses,
+  inspectPostgres,
+  postgresNow,
+  type PostgresFacts,
+} from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
 import { SettingsError } from '../infra/postgres/session-settings.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';

@@ -12,7 +12,6 @@ const IPV4 = /^\d+(?:\.\d+){3}$/;
 
 /** Whether a text is its own canonical form once it is in lower case: of ASCII, without labels of IDNA. */
 function isPlain(text: string): boolean {
-  // eslint-disable-next-line no-control-regex -- all of ASCII
   return /^[\0-\x7f]*$/.test(text) && !text.includes('xn--');
 }
 

@@ -4,7 +4,10 @@ import { canonicalAddress } from '../../domain/address.ts';
 export const SPECIAL = `(octet_length(email) <> length(email) OR email LIKE '%xn--%')`;
 
 /** Runs a statement with arguments $1, $2, … @returns the rows. */
-export type RunStatement = <Row extends object>(sql: string, values: unknown[]) => Promise<Row[]>;
+export type RunStatement = <Row extends Record<string, unknown>>(
+  sql: string,
+  values: unknown[],
+) => Promise<Row[]>;
 
 const PAGE = 1000;
 const MISSING = `SELECT id::text, email FROM users

@@ -84,7 +84,10 @@ export async function migrate(
     // Not part of a migration: SQL cannot compute it, and replicas of 1.0.0 may still add such rows.
     const hasKeys = (await client.query(HAS_KEYS)).rowCount === 1;
     const keyed = hasKeys
-      ? await fillAddressKeys(async (sql, values) => (await client.query(sql, values)).rows)
+      ? await fillAddressKeys(
+          async <Row extends Record<string, unknown>>(sql: string, values: unknown[]) =>
+            (await client.query<Row>(sql, values)).rows,
+        )
       : 0;
     return {
       applied: missing.map(({ name }) => name),

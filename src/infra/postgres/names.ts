@@ -29,11 +29,19 @@ function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql 
  * it: 1.0.0 took its spellings for several (docs/adr/0053-an-address-is-compared-by-its-own-rules.md).
  */
 export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Prisma.Sql> {
-  if ('id' in key) return Prisma.sql`(id = ${key.id} AND deleted_at IS NULL)`;
-  if ('username' in key) return Prisma.sql`(username = ${key.username} AND deleted_at IS NULL)`;
-  await completeKeys(db, [key.email]);
-  return Prisma.sql`(${hasAddress(key.email)} AND deleted_at IS NULL AND NOT EXISTS (
-    SELECT FROM users AS twin WHERE ${hasAddress(key.email, 'twin')} AND twin.id <> users.id))`;
+  const named =
+    'id' in key
+      ? Prisma.sql`id = ${key.id}`
+      : 'email' in key
+        ? await hasAddressAlone(db, key.email)
+        : Prisma.sql`username = ${key.username}`;
+  return Prisma.sql`(${named} AND deleted_at IS NULL)`;
+}
+
+async function hasAddressAlone(db: RawQueries, key: string): Promise<Prisma.Sql> {
+  await completeKeys(db, [key]);
+  const others = Prisma.sql`SELECT FROM users AS twin WHERE ${hasAddress(key, 'twin')} AND twin.id <> users.id`;
+  return Prisma.sql`${hasAddress(key)} AND NOT EXISTS (${others})`;
 }
 
 type RawQueries = Pick<Prisma.TransactionClient, '$queryRawUnsafe'>;
