@@ -1,7 +1,7 @@
 import { canonicalAddress } from '../../domain/address.ts';
 
-/** Rows of the partial index: those whose `email` is not plain (`isPlain` of domain/address.ts). */
-export const SPECIAL = `(octet_length(email) <> length(email) OR email LIKE '%xn--%')`;
+/** The `email_key` of a row that waits for it: 1.0.0 has written the address, and a trigger of the migration this. */
+export const WAITING = '';
 
 /** Runs a statement with arguments $1, $2, … @returns the rows. */
 export type RunStatement = <Row extends Record<string, unknown>>(
@@ -10,14 +10,14 @@ export type RunStatement = <Row extends Record<string, unknown>>(
 ) => Promise<Row[]>;
 
 const PAGE = 1000;
-const MISSING = `SELECT id::text, email FROM users
-  WHERE ${SPECIAL} AND email_key IS NULL AND id > $1::text::bigint ORDER BY id LIMIT ${PAGE}`;
+const MISSING = `SELECT users.id::text AS id, email FROM users
+  WHERE email_key = '${WAITING}' AND users.id > $1::text::bigint ORDER BY users.id LIMIT ${PAGE}`;
 // Locks in the order of ids, as every writer of many rows does. Who changes the address meanwhile leaves no key.
 const FILL = `WITH keyed AS (
     SELECT * FROM unnest($1::text[]::bigint[], $2::text[], $3::text[]) AS keyed (id, email, key)
   ), locked AS MATERIALIZED (
     SELECT users.id, keyed.key FROM users JOIN keyed USING (id, email)
-    WHERE users.email_key IS NULL ORDER BY users.id FOR NO KEY UPDATE OF users
+    WHERE users.email_key = '${WAITING}' ORDER BY users.id FOR NO KEY UPDATE OF users
   )
   UPDATE users SET email_key = locked.key FROM locked WHERE users.id = locked.id RETURNING users.id::text`;
 

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { SPECIAL } from './address-keys.ts';
+import { WAITING } from './address-keys.ts';
 
 /** Facts about a server, as our role sees it on our database. */
 export interface PostgresFacts {
@@ -63,7 +63,7 @@ export async function postgresNow(pool: Pool): Promise<number> {
 
 /** Accounts that have one address in several spellings, as lists of `ID (USERNAME)`, at most 20. */
 const SHARED = `
-  WITH keyed AS (SELECT id, username, email_key AS key FROM users WHERE ${SPECIAL} AND email_key IS NOT NULL),
+  WITH keyed AS (SELECT id, username, email_key AS key FROM users WHERE email_key <> '${WAITING}'),
     holders AS (
       SELECT * FROM keyed
       UNION SELECT users.id, users.username, key FROM keyed JOIN users ON users.email = key
@@ -83,7 +83,7 @@ export interface AddressFacts {
 export async function inspectAddresses(pool: Pool): Promise<AddressFacts> {
   const { rows } = await pool.query<{ accounts: string }>(SHARED);
   const { rows: missing } = await pool.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM users WHERE ${SPECIAL} AND email_key IS NULL`,
+    `SELECT count(*)::int AS count FROM users WHERE email_key = '${WAITING}'`,
   );
   return { shared: rows.map(({ accounts }) => accounts), missing: missing[0]?.count ?? 0 };
 }

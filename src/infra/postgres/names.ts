@@ -4,7 +4,7 @@ import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { AuthError } from '../../domain/errors.ts';
-import { fillAddressKeys, SPECIAL } from './address-keys.ts';
+import { fillAddressKeys } from './address-keys.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 /** The code of a duplicate, by the name of its constraint or column. */
@@ -19,9 +19,8 @@ export const TAKEN = {
 
 /** Whether a row of `users` has the address. @param key a canonical form. @param table another name of `users` */
 function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
-  const special = Prisma.raw(SPECIAL.replaceAll('email', `${table}.email`));
   const [email, emailKey] = [Prisma.raw(`${table}.email`), Prisma.raw(`${table}.email_key`)];
-  return Prisma.sql`(${email} = ${key} OR (${emailKey} = ${key} AND ${special}))`;
+  return Prisma.sql`(${email} = ${key} OR ${emailKey} = ${key})`;
 }
 
 /**

@@ -2,7 +2,6 @@ import { canonicalAddress, storedAddress, type StoredAddress } from '../../domai
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ImportedUser } from '../../domain/users/import-line.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
-import { SPECIAL } from './address-keys.ts';
 import { mapDatabaseErrors } from './errors.ts';
 import { findReserved, lockSpellings, type ReservedHashes } from './names.ts';
 import { USER_COLUMNS } from './rows.ts';
@@ -193,12 +192,10 @@ async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Prom
   const skeletons = wanted.map(({ skeleton }) => skeleton);
   const emails = wanted.map(({ email }) => email);
   const holders = await tx.$queryRaw<{ skeleton: string; email: string }[]>`
-    WITH holders AS (
-      SELECT * FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
-      UNION SELECT * FROM users WHERE email = ANY(${emails}::text[])
-      UNION SELECT * FROM users WHERE email_key = ANY(${emails}::text[]) AND ${Prisma.raw(SPECIAL)}
-    )
-    SELECT username_skeleton AS skeleton, coalesce(email_key, email) AS email FROM holders`;
+    SELECT username_skeleton AS skeleton, coalesce(email_key, email) AS email FROM users
+    WHERE username_skeleton = ANY(${skeletons}::text[])
+    UNION SELECT username_skeleton, coalesce(email_key, email) FROM users
+    WHERE email = ANY(${emails}::text[]) OR email_key = ANY(${emails}::text[])`;
   const takenSkeletons = new Set(holders.map(({ skeleton }) => skeleton));
   const takenEmails = new Set(holders.map(({ email }) => email));
   const taken = new Map<number, string>();

@@ -66,8 +66,8 @@ test('the addresses of 1.0.0 get the form in which they are compared, also where
     'x@xn--bcher-kva.example',
     '<ü@x>',
   ];
-  // More than one page of rows.
-  const many = Array.from({ length: 1001 }, (_, at) => `x${at}@ü.example`);
+  // More than two pages of rows, whose ids have one to four digits.
+  const many = Array.from({ length: 2001 }, (_, at) => `x${at}@ü.example`);
   const insert = `INSERT INTO users (username, username_skeleton, email, name, password_hash)
     SELECT 'u' || n, 'u' || n, email, '', '' FROM unnest($1::text[]) WITH ORDINALITY AS row (email, n)`;
   await withClient(url, (client) => client.query(insert, [[...emails, ...many]]));
