@@ -8,15 +8,16 @@ COPY packages/agent/package.json packages/agent/
 COPY packages/client/package.json packages/client/
 COPY packages/load/package.json packages/load/
 COPY packages/verifier/package.json packages/verifier/
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=optional --no-audit --no-fund
-COPY tsconfig.json prisma.config.ts ./
+COPY test/typed-client/package.json test/typed-client/
+RUN --mount=type=cache,target=/root/.npm npm ci --no-audit --no-fund
+COPY tsconfig.json tsconfig.service.json prisma.config.ts ./
 COPY prisma prisma
 COPY scripts/build.mjs scripts/
 COPY packages packages
 COPY src src
 # The build context has no repository.
 ARG REVISION=unknown
-RUN npm run build && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
+RUN node scripts/build.mjs --service --packages && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Without what our own packages
 # need: the image has only the agent. Then without types, source maps, and Prisma's query compilers for other databases:

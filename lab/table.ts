@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
-import prettier from 'prettier';
+import { formatted } from '../test/support/formatted.ts';
 import type { Sample } from './bench/statistics.ts';
 
 export interface Table {
@@ -72,7 +72,7 @@ export function loadBefore(isSaved: boolean): number {
 
 /** Prints the result of a command. */
 export async function print(isJson: boolean, result: unknown, text: string): Promise<void> {
-  const shown = isJson ? `${JSON.stringify(result)}\n` : await formatted(join(DOCS, 'report.md'), text);
+  const shown = isJson ? `${JSON.stringify(result)}\n` : await formatted('report.md', text);
   process.stdout.write(shown);
 }
 
@@ -83,8 +83,7 @@ export async function save(
   json?: { name: string; result: unknown },
 ): Promise<void> {
   const path = join(DOCS, page);
-  if (json)
-    writeFileSync(join(DOCS, json.name), await formatted(join(DOCS, json.name), JSON.stringify(json.result)));
+  if (json) writeFileSync(join(DOCS, json.name), await formatted(json.name, JSON.stringify(json.result)));
   writeFileSync(path, await pageWith(readFileSync(path, 'utf8'), figures));
 }
 
@@ -101,11 +100,7 @@ export async function pageWith(page: string, figures: Figures): Promise<string> 
       : `No figures are committed yet: \`${command}\` writes them.`;
     changed = [changed.slice(0, before), begin, '\n\n', shown, '\n\n', changed.slice(after)].join('');
   }
-  return formatted(join(DOCS, 'page.md'), changed);
-}
-
-export async function formatted(path: string, text: string): Promise<string> {
-  return prettier.format(text, { ...(await prettier.resolveConfig(path)), filepath: path });
+  return formatted('page.md', changed);
 }
 
 /** The median, with the range of the middle half. */

@@ -1,62 +1,353 @@
-// `npm run boundaries`: checks every import in src/ and packages/*/src/ against the table in .dependency-cruiser.cjs.
-// Fails also if it read nothing: a tool that cannot parse this TypeScript finds no modules and no violations.
-import { readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { cruise } from 'dependency-cruiser';
-import extractTSConfig from 'dependency-cruiser/config-utl/extract-ts-config';
+// `npm run boundaries`: who may import what (ARCHITECTURE.md). It checks every import in src/ and packages/*/src/ against
+// the table below, read as text: one formatter writes them all in one form, and an import in another form is a problem.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const { layers, forbidden, options } = createRequire(import.meta.url)(
-  join(process.cwd(), '.dependency-cruiser.cjs'),
-);
+const root = fileURLToPath(new URL('..', import.meta.url));
+const PACKAGES = ['agent', 'client', 'load', 'verifier'].map((name) => `packages/${name}`);
 
-const ROOTS = [
-  'src',
-  'packages/agent/src',
-  'packages/client/src',
-  'packages/load/src',
-  'packages/verifier/src',
+// Targets are written `src/…` for a file, `node:…` for Node's own modules, and `npm:…` for packages.
+const packages = (...names) => `^npm:(${names.join('|')})(/|$)`;
+const builtins = (...names) => `^node:(${names.join('|')})$`;
+
+const DOMAIN = '^src/domain/';
+/** Ports of metrics and traces, for every layer but the domain, which reports in words of its own. */
+const TELEMETRY = '^src/telemetry/';
+const GENERATED = '^src/generated/prisma/';
+const OPEN_TELEMETRY = '^src/infra/tracing/open-telemetry\\.ts$';
+/** Everything of Node but what starts programs, loads code by name, or is the process itself. */
+const NODE =
+  '^node:(buffer|crypto|dns|events|fs|http|https|net|os|path|perf_hooks|querystring|readline|stream|string_decoder|timers|tls|url|util|zlib)(/|$)';
+
+/**
+ * `may` is everything a layer imports besides its own files; `mayAsType` only with `import type`, which leaves nothing
+ * behind at run time.
+ */
+export const LAYERS = [
+  // No clock, randomness, network or file of its own: what it needs arrives through its ports.
+  { name: 'domain', files: DOMAIN, may: [builtins('crypto', 'url'), packages('typebox')] },
+
+  { name: 'telemetry', files: TELEMETRY, may: ['^src/domain/metrics/'], mayAsType: [DOMAIN] },
+  { name: 'infra-audit', files: '^src/infra/audit/', may: [DOMAIN, NODE] },
+  {
+    name: 'infra-crypto',
+    files: '^src/infra/crypto/',
+    may: [DOMAIN, NODE, builtins('worker_threads'), packages('scrypt-kdf', 'hash-wasm')],
+  },
+  {
+    name: 'infra-embedded',
+    files: '^src/infra/embedded/',
+    may: [
+      NODE,
+      '^node:(child_process|module|readline)(/|$)',
+      packages('pg'),
+      '^src/infra/postgres/(migration-files|session-settings)\\.ts$',
+    ],
+  },
+  { name: 'infra-issuers', files: '^src/infra/issuers/', may: [DOMAIN, TELEMETRY, NODE, packages('jose')] },
+  { name: 'infra-tls', files: '^src/infra/tls/', may: [NODE] },
+  { name: 'infra-metrics', files: '^src/infra/metrics/', may: [DOMAIN, TELEMETRY, NODE] },
+  { name: 'infra-memory', files: '^src/infra/memory/', may: [DOMAIN, TELEMETRY] },
+  {
+    name: 'infra-postgres',
+    files: '^src/infra/postgres/',
+    may: [
+      DOMAIN,
+      TELEMETRY,
+      GENERATED,
+      NODE,
+      '^src/infra/tls/',
+      builtins('async_hooks'),
+      packages('pg', '@prisma/adapter-pg', '@prisma/client'),
+    ],
+  },
+  {
+    name: 'infra-tracing',
+    files: '^src/infra/tracing/',
+    may: [DOMAIN, TELEMETRY, builtins('async_hooks'), packages('@opentelemetry/[^/]+')],
+  },
+  {
+    name: 'infra-redis',
+    files: '^src/infra/redis/',
+    may: [DOMAIN, TELEMETRY, NODE, '^src/infra/tls/', packages('ioredis')],
+  },
+
+  {
+    // What other services install: nothing of ours stands behind it, and nothing of ours imports it. No type of a
+    // framework either, because a service has only one of them. Web globals only: it also
+    // runs outside Node.
+    name: 'verifier',
+    files: '^packages/verifier/src/',
+    may: [packages('jose')],
+    mayAsType: [builtins('http')],
+  },
+  {
+    // A process of its own beside another service, which installs only the verifier with it.
+    name: 'agent',
+    files: '^packages/agent/src/',
+    may: [NODE, packages('@latchkey/verifier')],
+  },
+  // In browsers, React Native and Node: web globals only, and no package.
+  { name: 'client', files: '^packages/client/src/', may: [] },
+  // It knows the service by its published contract alone.
+  { name: 'load', files: '^packages/load/src/', may: [NODE, packages('undici')] },
+
+  {
+    name: 'http',
+    files: '^src/http/',
+    may: [
+      DOMAIN,
+      TELEMETRY,
+      NODE,
+      packages('fastify', 'fastify-plugin', '@fastify/[^/]+', 'typebox', 'bowser'),
+    ],
+  },
+  {
+    name: 'app',
+    files: '^src/app\\.ts$',
+    may: ['^src/http/', packages('fastify')],
+    mayAsType: [DOMAIN, TELEMETRY],
+  },
+
+  {
+    name: 'config',
+    files: '^src/config/',
+    may: [
+      packages('zod'),
+      NODE,
+      '^src/domain/identifiers\\.ts$',
+      '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
+      '^src/runtime/memory\\.ts$',
+    ],
+    mayAsType: [TELEMETRY],
+  },
+
+  {
+    // Wiring only. The embedded database is loaded by one file, so that the production image can leave it out.
+    name: 'composition',
+    files: '^src/composition/(?!open-database\\.ts$)',
+    may: [DOMAIN, TELEMETRY, '^src/infra/(?!embedded/)', '^src/runtime/', builtins('crypto')],
+    mayAsType: ['^src/app\\.ts$', '^src/config/', '^src/http/', GENERATED, packages('fastify')],
+  },
+  {
+    name: 'open-database',
+    files: '^src/composition/open-database\\.ts$',
+    may: ['^src/infra/(embedded|postgres)/', '^src/runtime/start-error\\.ts$'],
+    mayAsType: ['^src/config/', packages('pino')],
+  },
+  {
+    name: 'runtime',
+    files: '^src/runtime/',
+    may: [
+      builtins('fs', 'os'),
+      packages('pino'),
+      '^src/domain/errors\\.ts$',
+      '^src/infra/postgres/(cause|schema-version|session-settings)\\.ts$',
+    ],
+    mayAsType: [DOMAIN, TELEMETRY, '^src/http/', '^src/infra/postgres/', packages('fastify')],
+  },
+
+  {
+    name: 'server',
+    files: '^src/server\\.ts$',
+    may: [
+      '^src/(app|composition/compose|composition/open-database|config/config|config/transport)\\.ts$',
+      '^src/runtime/',
+      '^src/infra/tracing/open-tracing\\.ts$',
+      NODE,
+    ],
+    mayAsType: ['^src/http/ops/health\\.ts$', packages('fastify', 'pino')],
+  },
+  {
+    // What the infrastructure says of itself, and what is to be thought of it.
+    name: 'doctor',
+    files: '^src/doctor/',
+    may: [
+      '^src/runtime/with-timeout\\.ts$',
+      '^src/config/',
+      '^src/domain/access-tokens/',
+      '^src/infra/crypto/(key-files|keys)\\.ts$',
+      '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
+      '^src/infra/postgres/(cause|client|client-store|inspect|key-records|migration-error|schema-version|session-settings)\\.ts$',
+      '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
+      NODE,
+    ],
+  },
+  {
+    // The operators' commands: each a few lines over the same parts that serve.
+    name: 'cli',
+    files: '^src/cli(/|\\.ts$)',
+    may: [
+      '^src/doctor/',
+      '^src/config/',
+      '^src/infra/audit/',
+      '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
+      '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
+      '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
+      '^src/infra/postgres/(account-store|client|client-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|session-settings|token-store|user-imports)\\.ts$',
+      '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect-token|recover|token-states)\\.ts$',
+      // It checks a token as the service does.
+      '^src/http/token-codec\\.ts$',
+      '^src/runtime/',
+      DOMAIN,
+      NODE,
+    ],
+    mayAsType: [GENERATED],
+  },
 ];
 
-const { output } = await cruise(
-  ROOTS,
-  { ...options, ruleSet: { forbidden }, validate: true },
-  options.enhancedResolveOptions,
-  { tsConfig: extractTSConfig(options.tsConfig.fileName) },
-);
+const STATEMENT =
+  /^(?:import|export)( type)? (?:\* as \w+|\*|\w+|(?:\w+, )?\{[^}]*\}) from '([^']+)'(?: with \{[^}]*\})?;$|^import '([^']+)';$/gm;
+const DYNAMIC = /(typeof )?\bimport\(\s*'([^']+)',?\s*\)/g;
+/** Whatever could be an import in a form that the two above do not read. */
+const SUSPECT = /^import\b(?!\(|\.meta)| from ['"]|\bimport\(|\brequire\(/gm;
 
-const read = output.modules.filter(({ source }) => isOurs(source));
-const imports = read.reduce((sum, { dependencies }) => sum + dependencies.length, 0);
-const problems = [...notRead(read, imports), ...violations(output.summary.violations)];
-for (const problem of problems) process.stderr.write(`${problem}\n`);
-process.stdout.write(`boundaries: ${read.length} modules, ${imports} imports, ${problems.length} problems\n`);
-if (problems.length > 0) process.exitCode = 1;
-
-function isOurs(path) {
-  const isBelow = ROOTS.some((folder) => path.startsWith(`${folder}/`));
-  return isBelow && path.endsWith('.ts') && !path.startsWith('src/generated/');
+/**
+ * @param {Map<string, string>} sources the text of each file, by its path from the root
+ * @param {(path: string) => boolean} exists whether a file that is not among them is there
+ * @returns {{ imports: number, problems: string[] }} a problem is `rule: file -> target`
+ */
+export function check(sources, exists = (path) => existsSync(join(root, path))) {
+  const edges = [...sources].flatMap(([from, text]) => importsOf(from, text));
+  const problems = edges.flatMap((edge) => problemsOf(edge, sources, exists));
+  const graph = edges.filter(({ to }) => sources.has(to));
+  problems.push(...circles('no-circular', graph));
+  const folders = graph
+    .filter(({ from, to }) => [from, to].every((path) => path.startsWith('src/domain/')))
+    .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
+    .filter(({ from, to }) => from !== to);
+  problems.push(...circles('no-circular-folders', folders), ...notChecked([...sources.keys()], edges.length));
+  return { imports: edges.length, problems };
 }
 
-/** Every file must have been read, every layer must exist, and files import each other. */
-function notRead(modules, count) {
-  const seen = new Set(modules.map(({ source }) => source));
-  const files = ROOTS.flatMap((folder) =>
-    readdirSync(folder, { recursive: true }).map((name) => join(folder, name)),
-  ).filter(isOurs);
+function importsOf(from, text) {
+  const code = text.replace(/^ *(\/\/|\/?\*).*$/gm, '');
+  const found = [
+    ...[...code.matchAll(STATEMENT)].map(([, type, named, bare]) => ({
+      name: named ?? bare,
+      isType: type !== undefined,
+      isDynamic: false,
+    })),
+    ...[...code.matchAll(DYNAMIC)].map(([, type, name]) => ({
+      name,
+      isType: type !== undefined,
+      isDynamic: true,
+    })),
+  ].map(({ name, ...how }) => ({ from, to: targetOf(from, name), ...how }));
+  const read = code.replace(STATEMENT, '').replace(DYNAMIC, '');
+  const unread = read.match(SUSPECT) ?? [];
+  return [...found, ...unread.map(() => ({ from, to: 'unreadable', isType: false, isDynamic: false }))];
+}
+
+function targetOf(from, name) {
+  if (name.startsWith('.')) return normalize(join(dirname(from), name));
+  if (name.startsWith('node:')) return name;
+  return builtinModules.includes(name) ? `node:${name}` : `npm:${name}`;
+}
+
+function problemsOf({ from, to, isType, isDynamic }, sources, exists) {
+  const named = (rule) => `${rule}: ${from} -> ${to}`;
+  if (to === 'unreadable')
+    return [`not checked: ${from} imports something in a form that the formatter does not write`];
+  const problems = [];
+  const isFile = !/^(node|npm):/.test(to);
+  if (isFile && !sources.has(to) && !new RegExp(GENERATED).test(to) && !exists(to))
+    problems.push(named('resolvable'));
+  const matches = (patterns) => patterns.some((pattern) => new RegExp(pattern).test(to));
+  for (const { name, files, may, mayAsType = [] } of LAYERS) {
+    if (!new RegExp(files).test(from) || matches([files, ...may])) continue;
+    if (!matches(mayAsType)) problems.push(named(`${name}-imports`));
+    else if (!isType) problems.push(named(`${name}-imports-as-type-only`));
+  }
+  // An operator who asks for no spans pays for none.
+  const isLoadedAtStart = from.startsWith('src/') && !isType && !isDynamic;
+  const isTracing = matches([packages('@opentelemetry/[^/]+'), OPEN_TELEMETRY]);
+  if (isLoadedAtStart && isTracing && !new RegExp(OPEN_TELEMETRY).test(from))
+    problems.push(named('opentelemetry-when-asked-for'));
+  // The words that all of the domain uses.
+  if (/^src\/domain\/[^/]+\.ts$/.test(from) && /^src\/domain\/[^/]+\//.test(to))
+    problems.push(named('domain-ground-floor'));
+  // Neither the production image nor a service with one of our packages installs them.
+  if (to.startsWith('npm:') && !isType && !dependenciesOf(from).includes(packageOf(to)))
+    problems.push(named('no-dev-dependencies'));
+  return problems;
+}
+
+function packageOf(target) {
+  return /^npm:((?:@[^/]+\/)?[^/]+)/.exec(target)?.[1];
+}
+
+const manifests = new Map();
+
+/** What is installed where the file runs. */
+function dependenciesOf(file) {
+  const folder = PACKAGES.find((name) => file.startsWith(`${name}/`)) ?? '';
+  if (!manifests.has(folder)) {
+    const read = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+    const lists = ['dependencies', 'optionalDependencies', 'peerDependencies'];
+    manifests.set(
+      folder,
+      lists.flatMap((name) => Object.keys(read[name] ?? {})),
+    );
+  }
+  return manifests.get(folder);
+}
+
+/** One problem for each import that closes a circle. */
+function circles(rule, edges) {
+  const next = new Map();
+  for (const { from, to } of edges) next.set(from, (next.get(from) ?? new Set()).add(to));
+  const problems = [];
+  const finished = new Set();
+  const path = [];
+  const visit = (node) => {
+    if (finished.has(node)) return;
+    const start = path.indexOf(node);
+    if (start !== -1) {
+      problems.push(`${rule}: ${[...path.slice(start), node].join(' -> ')}`);
+      return;
+    }
+    path.push(node);
+    for (const target of next.get(node) ?? []) visit(target);
+    path.pop();
+    finished.add(node);
+  };
+  for (const node of next.keys()) visit(node);
+  return problems;
+}
+
+/** Every file has a layer, every layer has files, and files import each other. */
+function notChecked(files, imports) {
+  const isIn = (file, { files: pattern }) => new RegExp(pattern).test(file);
   return [
-    ...files.filter((file) => !seen.has(file)).map((file) => `not checked: ${file}`),
     ...files
-      .filter((file) => !layers.some(({ files: pattern }) => new RegExp(pattern).test(file)))
-      .map((file) => `not checked: ${file} belongs to no layer of .dependency-cruiser.cjs`),
-    ...layers
-      .filter(({ files: pattern }) => !files.some((file) => new RegExp(pattern).test(file)))
-      .map(({ name }) => `not checked: the layer ${name} has no file`),
-    ...(count < files.length ? [`not checked: ${count} imports in ${files.length} files`] : []),
+      .filter((file) => !LAYERS.some((layer) => isIn(file, layer)))
+      .map((file) => `not checked: ${file} belongs to no layer`),
+    ...LAYERS.filter((layer) => !files.some((file) => isIn(file, layer))).map(
+      ({ name }) => `not checked: the layer ${name} has no file`,
+    ),
+    ...(imports < files.length ? [`not checked: ${imports} imports in ${files.length} files`] : []),
   ];
 }
 
-function violations(found) {
-  return found.map(({ rule, from, to, cycle }) =>
-    cycle ? `${rule.name}: ${cycle.map(({ name }) => name).join(' -> ')}` : `${rule.name}: ${from} -> ${to}`,
+/** @returns {Map<string, string>} the project's own files */
+export function readSources() {
+  const files = ['src', ...PACKAGES.map((folder) => `${folder}/src`)].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)),
   );
+  const isOurs = (path) => path.endsWith('.ts') && !path.startsWith('src/generated/');
+  return new Map(files.filter(isOurs).map((path) => [path, readFileSync(join(root, path), 'utf8')]));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const sources = readSources();
+  const { imports, problems } = check(sources);
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  process.stdout.write(
+    `boundaries: ${sources.size} modules, ${imports} imports, ${problems.length} problems\n`,
+  );
+  if (problems.length > 0) process.exitCode = 1;
 }

@@ -1,11 +1,10 @@
 // Builds dist/: the Prisma client, TypeScript, what tsc does not copy (the Lua scripts and the breached passwords), and
-// the revision: that of git, or the environment's REVISION where there is no repository.
-// Builds packages/*/dist, which other services install. Skips a step if its inputs have not changed since the last build
-// and its outputs exist.
-// Without development dependencies (`npm ci --omit=dev`, or NODE_ENV=production) it builds only the service and checks no
-// types: those of some packages are missing.
-// `--packages` builds only these, for `npm pack`. `--lab` builds the laboratory too.
-// `--if-missing` builds only if no finished build is newer than its sources.
+// the revision: that of git, or the environment's REVISION where there is no repository. Each step is skipped if its
+// inputs have not changed since the last build and its output exists.
+//
+// Without a flag it builds and type-checks everything: src, the tests and packages/*/dist, which other services install.
+// `--service` builds what `npm start` runs, and checks no types; so does a build without development dependencies, which
+// lacks some of the types. `--packages` builds only the packages, for `npm pack`; `--lab` adds the laboratory.
 // It says on standard error that it builds, and on a terminal which tool runs and for how long.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -25,44 +24,29 @@ import { performance } from 'node:perf_hooks';
 import { clearInterval, setInterval } from 'node:timers';
 
 const root = new URL('..', import.meta.url).pathname;
-const stamp = join(root, 'dist/.built');
 /** Folders that the compiled code reads as they are. */
 const COPIED = ['src/infra/redis/lua', 'src/infra/crypto/breached-passwords'];
 /** The packages for other services. A later one imports the earlier ones. */
 const PACKAGED = ['packages/verifier', 'packages/agent', 'packages/client', 'packages/load'];
-/** What the build of a package reads. */
-const sourcesOf = (folder) => ['src', 'package.json', 'tsconfig.json'].map((name) => join(folder, name));
-const sources = ['src', 'test', 'prisma', 'package.json', 'tsconfig.json', ...PACKAGED.flatMap(sourcesOf)];
+/** What every compilation reads besides its sources. */
+const SHARED = ['package-lock.json', 'tsconfig.json'];
 
-const PACKAGES = ['package-lock.json', 'tsconfig.json'];
+const given = ['--service', '--packages', '--lab'].filter((flag) => process.argv.includes(flag));
+const isEverything = !given.includes('--service') && !given.includes('--packages');
+let isAnnounced = false;
 
-/** Whether this build has said that it takes a while. The packages alone take a few seconds. */
-let isAnnounced = process.argv.includes('--packages');
+if (isEverything || given.includes('--service')) await generateClient();
+// Before the tests, which import them.
+if (given.includes('--packages') || (isEverything && hasDevelopmentDependencies())) await buildPackages();
+// Before the complete compilation, which writes the same files below dist/src: only this step knows which sources they
+// were made from, because `npm start` and `npm run dev` rewrite them alone.
+if (isEverything || given.includes('--service')) await buildService();
+if (isEverything && hasDevelopmentDependencies()) await buildAll();
 
-if (process.argv.includes('--packages')) await buildPackages();
-else if (!process.argv.includes('--if-missing') || isStale()) await build();
-
-function isStale() {
-  if (!existsSync(stamp)) return true;
-  const built = statSync(stamp).mtimeMs;
-  return sources.map((source) => join(root, source)).some((path) => existsSync(path) && newest(path) > built);
-}
-
-function newest(path) {
-  const stat = statSync(path);
-  if (!stat.isDirectory()) return stat.mtimeMs;
-  return Math.max(
-    ...readdirSync(path)
-      .filter((name) => name !== 'generated')
-      .map((name) => newest(join(path, name))),
-    0,
-  );
-}
-
-async function build() {
+async function generateClient() {
   await step(
     'prisma',
-    [...PACKAGES, 'prisma/schema.prisma', 'prisma.config.ts'],
+    [...SHARED, 'prisma/schema.prisma', 'prisma.config.ts'],
     'src/generated/prisma/client.ts',
     () =>
       // `generate` needs no engine, but the CLI downloads one unless this variable names an executable.
@@ -71,11 +55,41 @@ async function build() {
         CHECKPOINT_DISABLE: '1',
       }),
   );
-  if (hasDevelopmentDependencies()) await buildAll();
-  else await buildService();
+}
+
+async function buildPackages() {
+  const inputs = [...SHARED];
+  for (const folder of PACKAGED) {
+    inputs.push(...['src', 'package.json', 'tsconfig.json'].map((name) => join(folder, name)));
+    await step(folder, inputs, `${folder}/dist/main.js`, () => {
+      rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
+      return run('tsc', ['-p', folder]);
+    });
+  }
+}
+
+async function buildAll() {
+  const sources = [...PACKAGED.map((folder) => `${folder}/src`), 'src', 'test', 'prisma.config.ts'];
+  // tsc rewrites its build info whenever it writes output.
+  await step('tsc', [...SHARED, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
+  if (given.includes('--lab'))
+    await step('lab', [...SHARED, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () =>
+      run('tsc', ['-p', 'lab']),
+    );
+}
+
+async function buildService() {
+  const config = 'tsconfig.service.json';
+  await step('service', [...SHARED, config, 'src'], 'dist/.tsbuildinfo-service', () =>
+    run('tsc', ['-p', config]),
+  );
   for (const folder of COPIED) cpSync(join(root, folder), join(root, 'dist', folder), { recursive: true });
   writeFileSync(join(root, 'dist/src/revision'), `${revision()}\n`);
-  writeFileSync(stamp, '');
+}
+
+/** One package stands for all: every test imports it. */
+function hasDevelopmentDependencies() {
+  return existsSync(join(root, 'node_modules/tap'));
 }
 
 /** The commit, with `-dirty` if files differ from it. Only our own repository counts, not one around the folder. */
@@ -90,48 +104,13 @@ function revision() {
   process.exit(1);
 }
 
-/** Checks one package for all: every test imports it. */
-function hasDevelopmentDependencies() {
-  return existsSync(join(root, 'node_modules/tap'));
-}
-
-async function buildAll() {
-  // Before the tests, which import them.
-  await buildPackages();
-  // tsc rewrites its build info whenever it writes output.
-  const sources = [...PACKAGED.map((folder) => `${folder}/src`), 'src', 'test', 'prisma.config.ts'];
-  await step('tsc', [...PACKAGES, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
-  if (process.argv.includes('--lab'))
-    await step('lab', [...PACKAGES, 'lab', ...sources], 'dist/.tsbuildinfo-lab', () =>
-      run('tsc', ['-p', 'lab']),
-    );
-}
-
-async function buildPackages() {
-  const inputs = [...PACKAGES];
-  for (const folder of PACKAGED) {
-    inputs.push(...sourcesOf(folder));
-    await step(folder, inputs, `${folder}/dist/main.js`, () => {
-      rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
-      return run('tsc', ['-p', folder]);
-    });
-  }
-}
-
-async function buildService() {
-  const config = 'tsconfig.service.json';
-  await step('service', [...PACKAGES, config, 'src'], 'dist/.tsbuildinfo-service', () =>
-    run('tsc', ['-p', config]),
-  );
-}
-
 /** Runs `work` unless its inputs and its output are unchanged since its last run. */
 async function step(name, inputs, output, work) {
   const file = join(root, 'dist/.steps', name);
   const digest = digestOf(inputs);
   const state = () => `${digest} ${statSync(join(root, output), { throwIfNoEntry: false })?.mtimeMs}`;
   if (existsSync(file) && readFileSync(file, 'utf8') === state()) return;
-  if (!isAnnounced) process.stderr.write('building, about 30 s\n');
+  if (!isAnnounced) process.stderr.write('building\n');
   isAnnounced = true;
   await work();
   mkdirSync(dirname(file), { recursive: true });
@@ -150,7 +129,7 @@ function digestOf(inputs) {
 }
 
 async function run(tool, args, env = {}) {
-  if (!existsSync(bin(tool))) {
+  if (!isInstalled(tool)) {
     // Optional peers of @prisma/client, so they come without development dependencies too (ADR 6).
     process.stderr.write(
       `${tool} is not installed, and building needs it: run npm ci without --omit=optional\n`,
@@ -185,6 +164,12 @@ function showProgress(tool) {
     clearInterval(timer);
     process.stderr.write('\r\x1b[K');
   };
+}
+
+/** The compiler itself is an optional dependency of `typescript`, a package for each platform. */
+function isInstalled(tool) {
+  const compiler = `node_modules/@typescript/typescript-${process.platform}-${process.arch}`;
+  return existsSync(bin(tool)) && (tool !== 'tsc' || existsSync(join(root, compiler)));
 }
 
 function bin(tool) {

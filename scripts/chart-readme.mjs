@@ -3,7 +3,7 @@
 // README; a test compares the two.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, resolveConfig } from 'prettier';
+import { format } from 'oxfmt';
 import { parse } from 'yaml';
 
 const folder = join(new URL('..', import.meta.url).pathname, 'charts/latchkey');
@@ -40,7 +40,8 @@ const rows = [...described()].map(({ path, text, shown }) => {
 });
 const [before] = readFileSync(file, 'utf8').split(/(?<=^## Values\n)/m);
 const table = ['| Key | Type | Default | Description |', '| --- | --- | --- | --- |', ...rows].join('\n');
-const readme = await format(`${before}\n${table}\n`, { ...(await resolveConfig(file)), parser: 'markdown' });
+const { overrides } = JSON.parse(readFileSync(join(folder, '../../.oxfmtrc.json'), 'utf8'));
+const { code: readme } = await format('README.md', `${before}\n${table}\n`, overrides[0].options);
 
 if (process.argv.includes('--print')) process.stdout.write(readme);
 else writeFileSync(file, readme);

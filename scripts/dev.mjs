@@ -1,5 +1,5 @@
-// `npm run dev`: serves from src/ and restarts after each change that compiles. Stores and settings are those of
-// `npm start`: embedded by default.
+// `npm run dev`: serves from src/ and restarts after each change. It checks no types (`npm run check` does). Stores and
+// settings are those of `npm start`: embedded by default.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { endWithParent } from './end-with-parent.mjs';
@@ -10,7 +10,13 @@ endWithParent();
 await import('./build.mjs');
 
 const children = [
-  start([join(root, 'node_modules/typescript/bin/tsc'), '--watch', '--preserveWatchOutput']),
+  start([
+    join(root, 'node_modules/typescript/bin/tsc'),
+    '-p',
+    'tsconfig.service.json',
+    '--watch',
+    '--preserveWatchOutput',
+  ]),
   // No load balancer to wait for.
   start(['--watch', '--watch-preserve-output', join(root, 'dist/src/server.js')], { DRAIN_DELAY: '0' }),
 ];

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
+import { formatted } from '../../test/support/formatted.ts';
 import { committedFigures as committedBench } from '../bench/report.ts';
 import type { Sample } from '../bench/statistics.ts';
-import { formatted } from '../table.ts';
 import { committedFigures } from './scale-document.ts';
 
 const SOURCE = new URL('../../../src/domain/sizing/costs.ts', import.meta.url).pathname;

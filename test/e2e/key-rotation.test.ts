@@ -94,7 +94,7 @@ test('independent verifiers accept every token during a key change, and no user 
   await t.test('openid-client finds everything from the issuer', async (t) => {
     const config = await openid.discovery(new URL(issuer), 'any', undefined, undefined, {
       algorithm: 'oauth2',
-      // eslint-disable-next-line @typescript-eslint/no-deprecated -- on loopback there is no TLS
+      // oxlint-disable-next-line typescript/no-deprecated -- on loopback there is no TLS
       execute: [openid.allowInsecureRequests],
     });
     t.match(config.serverMetadata(), {

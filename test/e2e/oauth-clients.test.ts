@@ -43,7 +43,7 @@ test('oauth4webapi introspects and revokes', async (t) => {
   const as = serverAt(url);
   const who = { client_id: client.client_id };
   const secret = oauth.ClientSecretBasic(client.client_secret);
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- so that it stands out; there is no TLS on the loopback
+  // oxlint-disable-next-line typescript/no-deprecated -- so that it stands out; there is no TLS on the loopback
   const options = { [oauth.allowInsecureRequests]: true };
   const ask = async (token: string, by = secret, more = {}) =>
     oauth.processIntrospectionResponse(
@@ -90,7 +90,7 @@ test('openid-client introspects and revokes, with both secrets during a rotation
       undefined,
       openid.ClientSecretBasic(secret),
     );
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
+    // oxlint-disable-next-line typescript/no-deprecated -- the same
     openid.allowInsecureRequests(configuration);
     return configuration;
   };
@@ -139,7 +139,7 @@ async function aServiceAtItsIssuer(t: Test) {
 /** RFC 9068: checks an access token at the service of an audience. */
 function validate(server: oauth.AuthorizationServer, token: string, audience: string) {
   const request = new Request('http://localhost/orders', { headers: bearer(token) });
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+  // oxlint-disable-next-line typescript/no-deprecated -- there is no TLS on the loopback
   return oauth.validateJwtAccessToken(server, request, audience, { [oauth.allowInsecureRequests]: true });
 }
 
@@ -158,7 +158,7 @@ test('services get tokens as themselves, with a secret or their own key, by Open
   const key = { key: privateKey, kid: 'shop' };
   const audience = { audience: 'orders' };
   for (const by of [openid.ClientSecretBasic(shop.client_secret), openid.PrivateKeyJwt(key)]) {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+    // oxlint-disable-next-line typescript/no-deprecated -- there is no TLS on the loopback
     const options = { execute: [openid.allowInsecureRequests] };
     const asShop = await openid.discovery(new URL(issuer), client_id, undefined, by, options);
     const granted = await openid.clientCredentialsGrant(asShop, audience);
@@ -174,7 +174,7 @@ test('services get tokens as themselves, with a secret or their own key, by Open
     await t.rejects(openid.clientCredentialsGrant(asShop), withError('invalid_request'));
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- the same
+  // oxlint-disable-next-line typescript/no-deprecated -- the same
   const options = { [oauth.allowInsecureRequests]: true };
   const found = await oauth.discoveryRequest(new URL(issuer), { ...options, algorithm: 'oidc' });
   const server = await oauth.processDiscoveryResponse(new URL(issuer), found);
@@ -197,7 +197,7 @@ test('openid-client finds the token endpoint and exchanges tokens, and oauth4web
   const { issuer, registered } = await aServiceAtItsIssuer(t);
   const orders = await registered('orders', '--audience', 'orders');
   const gateway = await registered('gateway', '--may', 'exchange,introspect');
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no TLS on the loopback
+  // oxlint-disable-next-line typescript/no-deprecated -- there is no TLS on the loopback
   const options = { algorithm: 'oauth2' as const, execute: [openid.allowInsecureRequests] };
   const discover = ({ client_id, client_secret }: Registered) =>
     openid.discovery(new URL(issuer), client_id, undefined, openid.ClientSecretBasic(client_secret), options);

@@ -1,11 +1,11 @@
 import { test } from 'tap';
-import { ADMIN_MISTAKES, ADMIN_PROGRAM } from '../support/admin-program.ts';
+import { ADMIN_MISTAKES, ADMIN_PROGRAM } from '../typed-client/admin-program.ts';
 import { anAccount } from '../support/client.ts';
-import { compileWithClient } from '../support/generated-client.ts';
+import { compileWithClient } from '../typed-client/generated-client.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
 import { aServiceClient } from '../support/service-client.ts';
-import { MISTAKES, PROGRAM } from '../support/typed-client.ts';
+import { MISTAKES, PROGRAM } from '../typed-client/user-program.ts';
 import '../support/watch-leaks.ts';
 
 test('a typed client that is generated from the document', async (t) => {

@@ -137,7 +137,7 @@ function renamed(manifest: Manifest, path: Path): Manifest {
   const parent = parentOf(copy, path);
   const key = path.at(-1) ?? '';
   parent[`${key}z`] = parent[key];
-  // eslint-disable-next-line @typescript-eslint/no-dynamic-delete
+  // oxlint-disable-next-line typescript/no-dynamic-delete
   delete parent[key];
   return copy;
 }

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import ts from 'typescript';
+import { typeErrors } from '../support/type-errors.ts';
 import type { Manifest } from './kinds.ts';
 import { ROOT, scratch } from './render.ts';
 
@@ -31,12 +31,11 @@ export async function strictly(t: Test, manifests: Manifest[]): Promise<string[]
     const literal = JSON.stringify(manifest, null, 1);
     lines.push(...`export const it${i}: import('${module}').I${manifest.kind} = ${literal};`.split('\n'));
   }
-  const file = join(scratch(t), 'manifests.ts');
-  writeFileSync(file, lines.join('\n'));
-  for (const { start, messageText } of diagnosticsOf(file)) {
-    const line = start === undefined ? 0 : lineOf(lines, start);
-    const i = startsAt.findLastIndex((first) => first <= line);
-    problems[i]?.push(ts.flattenDiagnosticMessageText(messageText, ' '));
+  const folder = scratch(t);
+  writeFileSync(join(folder, 'manifests.ts'), lines.join('\n'));
+  for (const { line, message } of typeErrors(folder, ['manifests.ts'], [])) {
+    const i = startsAt.findLastIndex((first) => first < line);
+    problems[i]?.push(message);
   }
   return problems;
 }
@@ -60,21 +59,4 @@ async function schemaProblems(module: string, manifest: Manifest): Promise<strin
   } catch (error) {
     return [(error as Error).message];
   }
-}
-
-function diagnosticsOf(file: string): readonly ts.Diagnostic[] {
-  const program = ts.createProgram([file], {
-    strict: true,
-    noEmit: true,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    skipLibCheck: true,
-    types: [],
-  });
-  return ts.getPreEmitDiagnostics(program);
-}
-
-function lineOf(lines: string[], position: number): number {
-  let end = 0;
-  return lines.findIndex((line) => (end += line.length + 1) > position);
 }

@@ -1,11 +1,9 @@
-import { join } from 'node:path';
-import prettier from 'prettier';
 import { EntrySchema } from '../../src/domain/audit/entry.ts';
 import { EVENTS, type AuditEvent, type Definition, type EventName } from '../../src/domain/audit/event.ts';
 import { NO_REQUEST, type Sourced } from '../../src/domain/audit/source.ts';
 import { toEntry } from '../../src/domain/audit/to-entry.ts';
 import { detailsOf } from './audit-schema.ts';
-import { ROOT } from './documents.ts';
+import { formatted } from './formatted.ts';
 
 const INTRODUCTION = `# Audit trail
 
@@ -102,9 +100,7 @@ export async function auditDocument(): Promise<string> {
     table('event | severity | outcome | actor', names.map(rowOf)),
     ...names.map(sectionOf),
   ];
-  const path = join(ROOT, 'docs/audit.md');
-  const style = await prettier.resolveConfig(path);
-  return prettier.format(parts.join('\n\n'), { ...style, filepath: path });
+  return formatted('audit.md', parts.join('\n\n'));
 }
 
 function rowOf(name: EventName): string {

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
-import prettier from 'prettier';
 import type { Vector } from '../client/run-vector.ts';
-import { readDocument, ROOT } from './documents.ts';
+import { readDocument } from './documents.ts';
+import { formatted } from './formatted.ts';
 
 export function readVectors(): readonly Vector[] {
   return (JSON.parse(readDocument('packages/client/test/vectors.json')) as { rows: Vector[] }).rows;
@@ -13,7 +12,5 @@ export async function clientsDocument(text: string): Promise<string> {
   const table = ['| row | what happened | what to do |', '| --- | --- | --- |', ...rows].join('\n');
   const parts = /^([^]*<!-- the rows of vectors\.json -->\n)[^]*(\n<!-- end of the rows -->[^]*)$/.exec(text);
   if (!parts) throw new Error('docs/clients.md has no marks around its table');
-  const path = join(ROOT, 'docs/clients.md');
-  const style = await prettier.resolveConfig(path);
-  return prettier.format([parts[1], table, parts[2]].join('\n'), { ...style, filepath: path });
+  return formatted('clients.md', [parts[1], table, parts[2]].join('\n'));
 }

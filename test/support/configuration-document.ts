@@ -1,8 +1,6 @@
-import { join } from 'node:path';
-import prettier from 'prettier';
 import { FIELD_GROUPS } from '../../src/config/fields.ts';
 import type { Description } from '../../src/config/field-kinds.ts';
-import { ROOT } from './documents.ts';
+import { formatted } from './formatted.ts';
 
 const INTRODUCTION = `# Configuration
 
@@ -23,9 +21,7 @@ const CLOSING = `The SDK of OpenTelemetry also reads its other variables, such a
 /** The text of docs/configuration.md. */
 export async function configurationDocument(): Promise<string> {
   const parts = Object.entries(FIELD_GROUPS).map(([title, fields]) => `## ${title}\n\n${tableOf(fields)}\n`);
-  const path = join(ROOT, 'docs/configuration.md');
-  const style = await prettier.resolveConfig(path);
-  return prettier.format([INTRODUCTION, ...parts, CLOSING].join('\n'), { ...style, filepath: path });
+  return formatted('configuration.md', [INTRODUCTION, ...parts, CLOSING].join('\n'));
 }
 
 function tableOf(fields: Readonly<Record<string, Description>>): string {

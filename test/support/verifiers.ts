@@ -77,7 +77,7 @@ export const VERIFIERS: Record<string, (about: Issuer) => Verifier> = {
 
   // Exactly RFC 9068, with the keys that RFC 8414's metadata name.
   oauth4webapi: ({ issuer, audience }) => {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- on loopback there is no TLS
+    // oxlint-disable-next-line typescript/no-deprecated -- on loopback there is no TLS
     const insecure = { [oauth.allowInsecureRequests]: true };
     return async (token) => {
       const url = new URL(issuer);

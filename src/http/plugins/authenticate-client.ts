@@ -80,7 +80,7 @@ export function makeClientHooks(
         ? credentials.bySecret(authorization, right)
         : credentials.byToken(token, right));
     },
-    // eslint-disable-next-line @typescript-eslint/require-await -- as a hook it is either async or takes a callback
+    // oxlint-disable-next-line typescript/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
       const refusal = clients.refusalOf(serviceClientOf(request), right);
       if (refusal) throw refusal;

@@ -4,11 +4,11 @@ import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
 import type { Test } from 'tap';
-import ts from 'typescript';
 import type { Environment } from '../../src/config/config.ts';
-import { bareEnvironment } from './environment.ts';
-import { testFolder } from './folder.ts';
-import type { Service } from './service.ts';
+import { bareEnvironment } from '../support/environment.ts';
+import { testFolder } from '../support/folder.ts';
+import type { Service } from '../support/service.ts';
+import { typeErrors } from '../support/type-errors.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 
@@ -63,24 +63,10 @@ async function generate(t: Test, document: OpenAPI3): Promise<string> {
 
 /** Compiles programs to 0.js, 1.js and so on. @returns the errors of each. */
 function compile(folder: string, sources: string[]): string[][] {
-  const files = sources.map((source, i) => {
-    const file = join(folder, `${i}.ts`);
-    writeFileSync(file, source);
-    return file;
-  });
-  const program = ts.createProgram(files, {
-    target: ts.ScriptTarget.ES2023,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-    types: ['node'],
-    strict: true,
-    skipLibCheck: true,
-  });
-  program.emit();
-  return files.map((file) =>
-    ts
-      .getPreEmitDiagnostics(program, program.getSourceFile(file))
-      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' ').slice(0, 200)),
+  const files = sources.map((_, i) => `${i}.ts`);
+  for (const [i, source] of sources.entries()) writeFileSync(join(folder, `${i}.ts`), source);
+  const errors = typeErrors(folder, files, ['node']);
+  return files.map((name) =>
+    errors.filter(({ file }) => file === name).map(({ message }) => message.slice(0, 200)),
   );
 }
