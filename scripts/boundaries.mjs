@@ -188,7 +188,7 @@ export const LAYERS = [
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
       '^src/infra/postgres/(account-store|client|client-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|session-settings|token-store|user-imports)\\.ts$',
-      '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect-token|recover|token-states)\\.ts$',
+      '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
       '^src/runtime/',

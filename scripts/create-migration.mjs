@@ -2,7 +2,6 @@
 // migrations so far and schema.prisma. It works in a database of its own on the server that the tests use.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { openTestDatabase } from './test-database.mjs';
 
 const root = new URL('..', import.meta.url).pathname;
 const [name, ...rest] = process.argv.slice(2);
@@ -14,11 +13,12 @@ if (name === undefined || rest.length > 0) {
 // An older build is enough. A new one could fail, because the code may not fit the changed schema yet.
 if (!existsSync(join(root, 'dist/test/support/create-migration.js'))) await import('./build.mjs');
 const { createMigration, CreateMigrationError } = await import('../dist/test/support/create-migration.js');
-const { scratchDatabase, USUAL_SERVER } = await import('../dist/test/support/postgres.js');
+const { scratchDatabase } = await import('../dist/test/support/postgres.js');
+const { openTestStores } = await import('../dist/test/support/test-stores.js');
 const { MigrationError } = await import('../dist/src/infra/postgres/migrate.js');
 
-const server = await openTestDatabase(process.env);
-const database = await scratchDatabase(server.url ?? USUAL_SERVER);
+const stores = await openTestStores(process.env);
+const database = await scratchDatabase(stores.env.TEST_DATABASE_URL);
 try {
   const created = await createMigration(database.url, name);
   const file = `prisma/migrations/${created}/migration.sql`;
@@ -33,5 +33,5 @@ try {
   process.exitCode = 1;
 } finally {
   await database.drop();
-  await server.close();
+  await stores.close();
 }

@@ -1,10 +1,11 @@
+// suite: tools
 import { dirname, join } from 'node:path';
 import { test } from 'tap';
 import { ROOT } from './support/documents.ts';
 
 interface Boundaries {
-  check(sources: Map<string, string>): { imports: number; problems: string[] };
-  readSources(): Map<string, string>;
+  check: (sources: Map<string, string>) => { imports: number; problems: string[] };
+  readSources: () => Map<string, string>;
 }
 
 const { check, readSources } = (await import(join(ROOT, 'scripts/boundaries.mjs'))) as Boundaries;

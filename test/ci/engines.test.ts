@@ -1,3 +1,4 @@
+// suite: tools
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { minVersion, satisfies } from 'semver';

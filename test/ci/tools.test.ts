@@ -1,3 +1,4 @@
+// suite: tools
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';

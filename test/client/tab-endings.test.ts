@@ -1,3 +1,4 @@
+// suite: browser
 import { test, type Test } from 'tap';
 import { chromiumMissing } from '../support/browser.ts';
 import { anAccount } from '../support/client.ts';

@@ -1,3 +1,4 @@
+// suite: browser
 import tap, { test } from 'tap';
 import { chromiumMissing } from '../support/browser.ts';
 import { testScale } from '../support/environment.ts';

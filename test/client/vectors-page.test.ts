@@ -1,3 +1,4 @@
+// suite: browser
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';

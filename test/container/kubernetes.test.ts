@@ -1,3 +1,4 @@
+// release
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';

@@ -1,3 +1,4 @@
+// suite: tools
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';

@@ -1,3 +1,4 @@
+// suite: e2e
 import { test } from 'tap';
 import { DOCUMENTS } from '../support/documents.ts';
 import { logLines } from '../support/log-lines.ts';

@@ -1,3 +1,4 @@
+// suite: e2e, release
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';

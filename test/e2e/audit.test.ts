@@ -85,7 +85,7 @@ test('the runbook leads from a theft to both addresses and the user, by the audi
   t.match(found, { event: 'session.reuse_detected', address: THIEF });
   const output = await shell(investigate, {
     SESSION: String(found?.token_id),
-    USER_ID: String((found?.subject as { user_id: number }).user_id),
+    USER_ID: String((found?.subject as { user_id?: number } | undefined)?.user_id),
     ADDRESS: String(found?.address),
   });
   const lines = logLines(output);

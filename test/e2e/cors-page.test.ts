@@ -1,3 +1,4 @@
+// suite: browser
 import http from 'node:http';
 import { test, type Test } from 'tap';
 import { chromiumMissing, openPage } from '../support/browser.ts';

@@ -1,3 +1,4 @@
+// suite: browser
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { test, type Test } from 'tap';

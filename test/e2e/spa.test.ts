@@ -1,3 +1,4 @@
+// suite: browser
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';

@@ -85,7 +85,11 @@ test(
         client,
         onError: () => undefined,
       });
-      await verifier.ready().finally(() => verifier.close());
+      try {
+        await verifier.ready();
+      } finally {
+        await verifier.close();
+      }
     };
     const mistake = { code: 'unavailable', reason: 'configuration' };
     const client = { id: env.LATCHKEY_ID, secret: env.LATCHKEY_SECRET };

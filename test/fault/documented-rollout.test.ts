@@ -1,3 +1,4 @@
+// alone
 import { spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { test, type Test } from 'tap';

@@ -1,3 +1,4 @@
+// alone
 import { test } from 'tap';
 import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';

@@ -1,3 +1,4 @@
+// alone
 import { test, type Test } from 'tap';
 import type { OpenLoopResult } from '../support/generator/open-loop.ts';
 import { withClient } from '../support/postgres.ts';

@@ -1,3 +1,4 @@
+// alone
 import { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';

@@ -1,3 +1,4 @@
+// suite: e2e
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type AddressInfo } from 'node:net';
@@ -174,7 +175,7 @@ test('a change of an account by a registered service names the service', async (
   const account = anAccount();
   const created = await event('POST /api/users', account);
   t.match(created, { event: 'user.created_by_client' });
-  const { user_id: id } = created?.subject as { user_id: number };
+  const { user_id: id } = (created?.subject ?? {}) as { user_id?: number };
   const changed = await event(`PATCH /api/users/${id}`, {
     ...{ name: 'B', email: account.email, email_verified: true },
   });

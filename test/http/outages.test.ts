@@ -1,3 +1,4 @@
+// suite: e2e
 import type { LightMyRequestResponse } from 'fastify';
 import { test, type Test } from 'tap';
 import { aManager } from '../support/accounts.ts';

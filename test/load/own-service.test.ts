@@ -1,3 +1,4 @@
+// suite: e2e, release
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// suite: browser, release
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';

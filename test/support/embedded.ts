@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { startEmbeddedPostgres } from '../../src/infra/embedded/postgres.ts';
 import { packageRoot } from '../../src/infra/postgres/migration-files.ts';
-import { recording } from './environment.ts';
 import { testFolder } from './folder.ts';
 import type { HostReport } from './embedded-host.ts';
 import { withClient } from './postgres.ts';
@@ -50,10 +49,7 @@ export async function host(t: Test, dataDir: string, options: HostOptions = {}):
 export function launch(t: Test, dataDir: string, options: HostOptions = {}): Process {
   const { script = hostScript, temporary = tmpdir(), ...spawning } = options;
   // Through `env`: tap makes each spawned Node write a report, which another user may not.
-  // Another user may not read the recorder either.
-  const own = spawning.uid === undefined ? recording() : {};
-  const variables = Object.entries({ TMPDIR: temporary, ...own }).map(([name, value]) => `${name}=${value}`);
-  const command = ['-i', ...variables, process.execPath, script, dataDir];
+  const command = ['-i', `TMPDIR=${temporary}`, process.execPath, script, dataDir];
   const child = spawn('env', command, { ...spawning, stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const finish = async () => {

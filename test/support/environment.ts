@@ -16,17 +16,8 @@ export const testScale = Number(process.env.TEST_SCALE ?? 1);
 /** For tests without data: not even root can make a folder below a file. The default is the checkout's `.data`. */
 export const NO_DATA_DIR = '/dev/null/data';
 
-const RECORDER = new URL('../../../scripts/calls/record.mjs', import.meta.url).pathname;
-
 /** The environment of a process that a test starts: the basics, without other variables of the caller. */
 export function bareEnvironment(env: Environment = {}): NodeJS.ProcessEnv {
   const { PATH, HOME, TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR && { TMPDIR }), DATA_DIR: NO_DATA_DIR, ...recording(), ...env };
-}
-
-/** Variables that make a process record its calls if the tests do (scripts/calls/record.mjs). */
-export function recording(): Record<string, string> {
-  const { TEST_COVERAGE } = process.env;
-  if (!TEST_COVERAGE) return {};
-  return { TEST_COVERAGE, NODE_OPTIONS: `--import=${RECORDER}` };
+  return { PATH, HOME, ...(TMPDIR && { TMPDIR }), DATA_DIR: NO_DATA_DIR, ...env };
 }

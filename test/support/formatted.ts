@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format, type FormatOptions } from 'oxfmt';
+import { format } from 'oxfmt';
 import { ROOT } from './documents.ts';
+
+type FormatOptions = NonNullable<Parameters<typeof format>[2]>;
 
 interface Settings {
   singleQuote: boolean;

@@ -55,7 +55,7 @@ export async function startCluster(t: Test, ...args: string[]): Promise<ClusterS
   const ownerOf: ClusterServers['ownerOf'] = async (key, asked = existing(nodes[0])) => {
     const slot = await slotOf(asked, key);
     const range = (await slotsOf(asked)).find(([from, to]) => from <= slot && slot <= to);
-    const [master, ...replicas] = (range?.slice(2) as [string, number][]).map(([, port]) =>
+    const [master, ...replicas] = ((range?.slice(2) ?? []) as [string, number][]).map(([, port]) =>
       existing(nodes.find((node) => node.port === port)),
     );
     return { master: existing(master), replicas };

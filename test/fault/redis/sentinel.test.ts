@@ -1,3 +1,4 @@
+// alone
 import { test } from 'tap';
 import { watchedApp } from '../../support/redis-app.ts';
 import { redisServersMissing } from '../../support/redis-server.ts';

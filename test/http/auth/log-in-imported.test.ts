@@ -1,3 +1,4 @@
+// suite: e2e
 import { pbkdf2Sync } from 'node:crypto';
 import { test, type Test } from 'tap';
 import { makeUserStore } from '../../../src/infra/postgres/user-store.ts';

@@ -1,3 +1,4 @@
+// suite: e2e
 import type { AddressInfo } from 'node:net';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { test, type Test } from 'tap';

@@ -117,7 +117,8 @@ test('gaps in the description are found', (t) => {
     [
       'description of /user/name',
       (document) =>
-        delete (document.components.schemas.User?.properties as Record<string, JsonSchema>).name?.description,
+        delete (document.components.schemas.User?.properties as Record<string, JsonSchema> | undefined)?.name
+          ?.description,
     ],
   ];
   for (const [gap, plant] of gaps) {

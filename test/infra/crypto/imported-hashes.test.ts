@@ -1,3 +1,4 @@
+// suite: e2e, release
 import { test } from 'tap';
 import { readKeycloakHash } from '../../../src/infra/crypto/keycloak-hash.ts';
 import { makeReadHash } from '../../../src/infra/crypto/new-stored-hash.ts';

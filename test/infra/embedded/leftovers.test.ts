@@ -1,3 +1,4 @@
+// suite: e2e
 import { test } from 'tap';
 import { ask, host, isAlive, onlyLinux, postmaster, start, urlOf } from '../../support/embedded.ts';
 import { testFolder } from '../../support/folder.ts';

@@ -1,3 +1,4 @@
+// suite: e2e
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

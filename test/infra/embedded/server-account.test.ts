@@ -1,3 +1,4 @@
+// suite: e2e
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,3 +1,4 @@
+// suite: e2e
 import { test, type Test } from 'tap';
 import { anAccount } from '../../support/client.ts';
 import { logLines } from '../../support/log-lines.ts';
