@@ -172,13 +172,21 @@ function temporaryFolder(t: Test): string {
   return folder;
 }
 
-/** The project's scripts and build in a new folder, without the checkout's `.data`. No build starts. */
+/** The project and its build in a new folder, without the checkout's `.data`. No build starts. */
 function aProject(t: Test, shell: string): string {
   const folder = temporaryFolder(t);
-  for (const part of ['scripts', 'package.json']) {
+  const built = ['dist/src', 'dist/.steps', 'dist/.tsbuildinfo-service'];
+  const files = [
+    'package.json',
+    'package-lock.json',
+    'prisma.config.ts',
+    'tsconfig.json',
+    'tsconfig.service.json',
+  ];
+  for (const part of ['scripts', ...files, ...built]) {
     cpSync(join(ROOT, part), join(folder, part), { recursive: true, preserveTimestamps: true });
   }
-  for (const part of ['dist', 'node_modules']) symlinkSync(join(ROOT, part), join(folder, part));
+  for (const part of ['node_modules', 'prisma', 'src']) symlinkSync(join(ROOT, part), join(folder, part));
   writeFileSync(join(folder, '.npmrc'), `script-shell=${shell}\nupdate-notifier=false\n`);
   return folder;
 }

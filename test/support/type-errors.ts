@@ -15,7 +15,15 @@ export interface TypeError {
  * @param types packages below node_modules/@types that the files see
  */
 export function typeErrors(folder: string, files: readonly string[], types: readonly string[]): TypeError[] {
-  const options = ['--strict', '--skipLibCheck', '--pretty', 'false', '--module', 'nodenext'];
+  const options = [
+    '--ignoreConfig',
+    '--strict',
+    '--skipLibCheck',
+    '--pretty',
+    'false',
+    '--module',
+    'nodenext',
+  ];
   const lib = ['--target', 'es2023', '--lib', 'es2023,dom,dom.iterable', '--types', types.join(',')];
   const { stdout, stderr, status } = spawnSync(
     process.execPath,

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
+import type { OpenAPI3 } from 'openapi-typescript';
 import type { Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
 import { bareEnvironment } from '../support/environment.ts';
@@ -11,6 +12,11 @@ import type { Service } from '../support/service.ts';
 import { typeErrors } from '../support/type-errors.ts';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
+
+/** From the workspace's own packages: this file runs below dist. */
+const { default: openapiTS, astToString } = createRequire(join(ROOT, 'test/typed-client/package.json'))(
+  'openapi-typescript',
+) as typeof import('openapi-typescript');
 
 /** The original code, and the mistake that replaces it. */
 export type Mistake = [name: string, find: string, replace: string];
