@@ -83,6 +83,7 @@ export function describeKeys(kids: readonly string[], circumstances: Circumstanc
     const { publishedAt, signsSince, signedAt } = record;
     const tokens = longLived.get(kid) ?? 0;
     if (signsSince === null && signedAt === null) {
+      // Stryker disable next-line EqualityOperator: the signer itself has a time in `signsSince`
       const isNext = publishedAt !== null && (signer < 0 || i < signer);
       const next = isNext ? publishedAt + lead * 1000 : null;
       return { kid, state: 'published', since: publishedAt, next, longLived: tokens };

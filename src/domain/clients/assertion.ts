@@ -11,6 +11,8 @@ export interface PublicJwks {
   keys: readonly object[];
 }
 
+// Stryker disable ArrayDeclaration,StringLiteral: below test/infra/issuers, each kind of key and each algorithm is tried
+
 /** By `kty` and `crv` of the key. None is symmetric: with such an algorithm a published key would be the secret. */
 export const ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map([
   ['EC P-256', ['ES256']],
@@ -22,6 +24,7 @@ export const ALGORITHMS: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Every algorithm that an assertion may have. */
 export const ASSERTION_ALGORITHMS = [...ALGORITHMS.values()].flat();
+// Stryker restore ArrayDeclaration,StringLiteral
 
 /** Seconds by which the clocks of an issuer and a replica may differ. */
 const TOLERANCE = 30;

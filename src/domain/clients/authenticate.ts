@@ -65,6 +65,7 @@ export function makeServiceClients(
     const failure =
       proof.by === 'token' ? tokenFailure(client, proof.token) : credentialFailure(client, proof);
     if (failure) return failure;
+    // Stryker disable next-line OptionalChaining: a client that was not found has failed above
     const isMissing = right !== null && client?.rights.includes(right) !== true;
     return isMissing ? new AuthError('right_missing', { right, ...idOf(client) }) : null;
   }
@@ -96,6 +97,7 @@ export function makeServiceClients(
       failure = refusal(client, proof, right);
     }
     if (failure) throw failure;
+    // Stryker disable next-line all: a client that was not found has failed above
     if (!client) throw new AuthError('internal_error');
     const { clientId, name, audience } = client;
     return { clientId, name, audience, proof };
@@ -135,6 +137,7 @@ function credentialFailure(
     if (!client) return refused('unknown');
     if (!isRight) return refused('secret');
   }
+  // Stryker disable next-line OptionalChaining: a client that was not found has failed above
   return client?.disabledAt === null ? null : refused('disabled');
 }
 

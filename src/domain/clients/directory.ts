@@ -19,7 +19,7 @@ const MIN_INTERVAL = 1000;
  */
 export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
   let clients: ReadonlyMap<string, ServiceClient> = new Map();
-  let audiences: ReadonlySet<string> = new Set();
+  let audiences: ReadonlySet<string | null> = new Set();
   let byTrust: ReadonlyMap<string, ServiceClient> = new Map();
   let issuers: ReadonlyMap<string, PublicJwks | null> = new Map();
   let versions: ClientVersions = {};
@@ -35,10 +35,11 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
     const number = ++loads;
     const [found, foundIssuers] = await Promise.all([store.list(), store.issuers()]);
     // A load that began later has finished first: its result is newer.
+    // Stryker disable next-line EqualityOperator: no two loads have the same number
     if (number < loaded) return;
     loaded = number;
     clients = new Map(found.map((client) => [client.clientId, client]));
-    audiences = new Set(found.flatMap(({ audience }) => audience ?? []));
+    audiences = new Set(found.map(({ audience }) => audience));
     issuers = new Map(
       [...foundIssuers].map(([issuer, jwks]) => [issuer, sameOrNew(issuers.get(issuer), jwks)]),
     );

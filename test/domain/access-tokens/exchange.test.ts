@@ -74,12 +74,15 @@ test('a token lives no longer than its subject, and at least a second', async (t
   clock.pass(999);
   t.match(await ask({ ...subject, expiresAt: now + 1 }), { iat: now, exp: now + 1 });
   clock.pass(1);
-  await t.rejects(ask({ ...subject, expiresAt: now + 1 }), { code: 'invalid_subject_token' });
+  await t.rejects(ask({ ...subject, expiresAt: now + 1 }), {
+    code: 'invalid_subject_token',
+    reason: 'expired',
+  });
 });
 
 test('a subject that is not good, and an audience that is not one, are refused and counted', async (t) => {
   const { outcomes, subject, ask } = aService();
-  await t.rejects(ask('signature'), { code: 'invalid_subject_token' });
+  await t.rejects(ask('signature'), { code: 'invalid_subject_token', reason: 'signature' });
   for (const audience of ['latchkey', 'shop', '', 'a/b', '__proto__'])
     await t.rejects(ask(subject, audience), { code: 'invalid_target' }, audience);
   t.strictSame(outcomes, ['subject', ...Array<string>(5).fill('target')]);

@@ -3,6 +3,7 @@ import {
   jwksMaxAge,
   describeKeys,
   signerFirst,
+  signerOf,
   type KeyRecord,
 } from '../../../src/domain/access-tokens/key-lifecycle.ts';
 import type { SigningKey } from '../../../src/domain/access-tokens/ports.ts';
@@ -46,6 +47,9 @@ test('among the keys that may sign, the highest name signs', (t) => {
     'if none may sign, the lowest name comes first',
   );
   t.strictSame(order(['c', 'b', 'a'], null), ['a', 'c', 'b'], 'unknown which may sign');
+  t.strictSame(order([], null), []);
+  t.match(signerOf({ signing: [aKey('a'), aKey('b')], refresh: [] }), { kid: 'a' });
+  t.throws(() => signerOf({ signing: [], refresh: [] }), { message: 'the key ring is empty' });
   t.end();
 });
 
@@ -61,6 +65,9 @@ test('a key is unseen, then published, then signs', (t) => {
     { kid: 'next', state: 'published', since: NOW - MINUTE, next: NOW + 9 * MINUTE },
     { kid: 'old', state: 'signing', since: NOW - 100 * MINUTE, next: null },
   ]);
+  t.match(judge({ next: aRecord(waiting) }, ['next'])[0], { state: 'published', next: NOW + 9 * MINUTE });
+  const unpublished = { ...waiting, publishedAt: null };
+  t.match(judge({ next: aRecord(unpublished) }, ['next'])[0], { state: 'published', next: null });
   t.match(judge(records, ['old', 'next'])[1], { state: 'published', next: null }, 'a lower name never signs');
   t.end();
 });
@@ -73,6 +80,8 @@ test('a key is needed until its last token has expired', (t) => {
   t.match(old(NOW - keep + 1), { state: 'verifying' });
   t.match(old(NOW - keep), { state: 'retirable', next: NOW });
   t.match(old(null), { state: 'retirable' }, 'it could have signed, but no replica signed with it');
+  const withdrawn = aRecord({ signsSince: null });
+  t.match(judge({ new: aRecord(), old: withdrawn }, ['new', 'old'])[1], { state: 'verifying', since: NOW });
   const justBefore = aRecord({ signsSince: NOW - MINUTE, signedAt: null });
   t.match(judge({ new: aRecord(), old: justBefore }, ['new', 'old'])[1], { state: 'verifying' });
   t.end();

@@ -1,10 +1,10 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
-import { makeVerify } from '../../../src/domain/access-tokens/verify.ts';
+import { makeVerify, refusalOf } from '../../../src/domain/access-tokens/verify.ts';
+import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeWriteBehind } from '../../../src/domain/tokens/write-behind.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
@@ -12,7 +12,7 @@ import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
 import { aUser } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
-async function aService({ maxAge = 0 } = {}) {
+async function aService({ maxAge = 0, away = false } = {}) {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user]);
@@ -29,40 +29,75 @@ async function aService({ maxAge = 0 } = {}) {
   const events: AuditEvent[] = [];
   const audit = (event: AuditEvent) => events.push(event);
   const endForReuse = makeEndForReuse({ tokenStates, tokens, revocations: tokens, clock, audit });
+  const counted: string[] = [];
+  const noted: unknown[] = [];
+  const states = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
   const verify = makeVerify({
-    tokenStates: withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED }),
-    writeBehind: makeWriteBehind({ writer: tokens, tokenStates, revocations: tokens, clock }),
+    tokenStates: away
+      ? { ...states, checkAccess: () => Promise.reject(new AuthError('unavailable')) }
+      : states,
+    writeBehind: {
+      note: (key, confirmed) => noted.push([key, confirmed]),
+      noteUse: (tokenId, usedAt) => noted.push([tokenId, usedAt]),
+    },
     lifetimes: { accessToken: 900, refreshToken: 2_592_000, session: maxAge },
     endForReuse,
     clock,
     audit,
-    observe: UNOBSERVED,
+    observe: { ...UNOBSERVED, verification: (type, outcome) => counted.push(`${type} ${outcome}`) },
   });
   const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access' } as const;
   const exchanged = { ...access, type: 'exchanged' } as const;
   const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt' } as const;
   const bearers = { access, exchanged, longLived };
-  return { clock, user, createdAt, tokens, tokenStates, verify, ...bearers, endForReuse, events };
+  return {
+    clock,
+    user,
+    createdAt,
+    tokens,
+    tokenStates,
+    verify,
+    ...bearers,
+    endForReuse,
+    events,
+    counted,
+    noted,
+  };
 }
 
 const invalid = { name: 'AuthError', code: 'invalid_token' };
 
 test('a good token names its owner and its record', async (t) => {
-  const { clock, user, createdAt, verify, access, longLived } = await aService();
+  const { clock, user, createdAt, verify, access, longLived, counted, noted } = await aService();
   clock.pass(5000);
   const { tokenId, generation } = access;
   t.strictSame(await verify(access, NO_REQUEST), { user, tokenId, type: 'access', generation, createdAt });
   const ofLongLived = { tokenId: longLived.tokenId, type: 'llt', generation: 0, createdAt };
   t.strictSame(await verify(longLived, NO_REQUEST), { user, ...ofLongLived });
+  t.match(noted, [
+    [{ userId: 1, tokenId }, { latest: generation }],
+    [longLived.tokenId, clock.now()],
+  ]);
+  t.strictSame(counted, ['access good', 'llt good']);
+});
+
+test('an outage is counted, and no refusal', async (t) => {
+  const { verify, access, counted } = await aService({ away: true });
+  await t.rejects(verify(access, NO_REQUEST), { code: 'unavailable' });
+  t.strictSame(counted, ['access unavailable']);
+  t.equal(refusalOf(new AuthError('unavailable')), null);
+  t.equal(refusalOf(new Error('a bug')), null);
+  t.equal(refusalOf(new AuthError('invalid_token', { reason: 'gone' })), 'gone');
 });
 
 test('a superseded access token is refused, and its session stays good', async (t) => {
-  const { tokenStates, verify, access } = await aService();
+  const { tokenStates, verify, access, counted } = await aService();
   await verify(access, NO_REQUEST);
   const presented = { generation: access.generation, elapsed: 0, window: 0, client: 'home' };
   const answer = await tokenStates.rotate(access, presented);
   if (answer.outcome !== 'issued') throw new Error(answer.outcome);
-  await t.rejects(verify(access, NO_REQUEST), invalid);
+  await t.rejects(verify(access, NO_REQUEST), { ...invalid, reason: 'superseded' });
+  t.strictSame(counted, ['access good', 'access superseded']);
   t.match(await verify({ ...access, generation: answer.state.latest }, NO_REQUEST), {
     tokenId: access.tokenId,
   });
@@ -116,7 +151,7 @@ test('an exchanged token is good for as long as its session, and confirms no pai
 });
 
 test('a theft missing from the record is refused, reported once and queued', async (t) => {
-  const { clock, tokens, tokenStates, verify, access, endForReuse, events } = await aService();
+  const { clock, tokens, tokenStates, verify, access, endForReuse, events, counted } = await aService();
   const { userId, tokenId } = access;
   await verify(access, NO_REQUEST);
   const presented = { generation: access.generation, elapsed: 0, window: 0, client: 'home' };
@@ -129,13 +164,14 @@ test('a theft missing from the record is refused, reported once and queued', asy
   await t.rejects(verify({ ...access, generation }, NO_REQUEST), invalid);
   await t.rejects(verify({ ...access, generation }, NO_REQUEST), invalid);
   t.strictSame(events, [{ event: 'session.reuse_detected', userId, tokenId, generation }]);
+  t.strictSame(counted.slice(-2), ['access revoked', 'access revoked']);
   await endForReuse.retry();
   t.match(await tokens.find(tokenId), { record: { revokedAt: clock.now() } });
   t.strictSame(await tokenStates.checkAccess(access, generation), { outcome: 'revoked' });
 });
 
 test('a session ends at its greatest age; a long-lived token has none', async (t) => {
-  const { clock, verify, access, exchanged, longLived } = await aService({ maxAge: 600 });
+  const { clock, verify, access, exchanged, longLived, counted } = await aService({ maxAge: 600 });
   clock.pass(599_999);
   for (const bearer of [access, exchanged]) t.match(await verify(bearer, NO_REQUEST), { type: 'access' });
   clock.pass(1);
@@ -143,4 +179,6 @@ test('a session ends at its greatest age; a long-lived token has none', async (t
   t.match(await verify(longLived, NO_REQUEST), { type: 'llt' });
   clock.distrust();
   await t.rejects(verify(access, NO_REQUEST), { code: 'unavailable' });
+  const ofAccess = counted.filter((each) => each.startsWith('access'));
+  t.strictSame(ofAccess, ['access good', 'access expired', 'access unavailable']);
 });

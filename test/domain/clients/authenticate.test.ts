@@ -3,13 +3,19 @@ import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts'
 import { hashSecret } from '../../../src/domain/clients/secret.ts';
 import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/rights.ts';
 import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
+import type { ClientTrust } from '../../../src/domain/clients/assertion.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 
 const CLOCK = { now: () => 1_795_000_000_000, isTrusted: () => true };
 
 function aDirectory(...secrets: [clientId: string, secret: string][]) {
   const clients = new Map<string, ServiceClient>();
-  const add = (clientId: string, secret: string, rights: readonly Right[] = DEFAULT_RIGHTS) =>
+  const add = (
+    clientId: string,
+    secret: string,
+    rights: readonly Right[] = DEFAULT_RIGHTS,
+    changes: Partial<ServiceClient> = {},
+  ) =>
     clients.set(clientId, {
       clientId,
       name: `name of ${clientId}`,
@@ -19,7 +25,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
       rotatedAt: null,
       rights,
       audience: null,
-      ...{ roles: [], version: 1, disabledAt: null, trusts: [] },
+      ...{ roles: [], version: 1, disabledAt: null, trusts: [], ...changes },
     });
   for (const [clientId, secret] of secrets) add(clientId, secret);
   let refreshes = 0;
@@ -27,7 +33,7 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
     add,
     refreshes: () => refreshes,
     find: (clientId: string) => clients.get(clientId),
-    findTrusting: () => undefined,
+    findTrusting: ({ subject }: ClientTrust) => clients.get(subject),
     hasAudience: (audience: string) => [...clients.values()].some((client) => client.audience === audience),
     refresh: () => {
       refreshes++;
@@ -149,4 +155,53 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
   const away = makeServiceClients({ ...directory, hasAudience, refresh }, CLOCK);
   t.equal(await away.hasAudience('orders'), true);
   await t.rejects(away.hasAudience('unknown'), { code: 'unavailable' });
+});
+
+test('a service token is good while its client is enabled and has its version', async (t) => {
+  const directory = aDirectory();
+  const expiresAt = CLOCK.now() / 1000 + 60;
+  const token = { type: 'service', clientId: 'a', version: 2, audience: 'latchkey', expiresAt } as const;
+  const has = (changes: Partial<ServiceClient>) => directory.add('a', 'secret', ['revoke'], changes);
+  const clients = makeServiceClients(directory, CLOCK);
+  const refused = (reason: string, more = {}) =>
+    t.rejects(clients.authenticateToken({ ...token, ...more }, 'revoke'), { code: 'invalid_token', reason });
+
+  await refused('gone');
+  has({ version: 2 });
+  t.equal(directory.refreshes(), 1);
+  const identity = await clients.authenticateToken(token, 'revoke');
+  t.match(identity, { clientId: 'a', proof: { by: 'token', token } });
+  t.strictSame(await clients.admitAgain(identity, null), identity);
+  t.match(clients.find('a'), { version: 2 });
+  t.equal(directory.refreshes(), 1);
+  await refused('revoked', { version: 1 });
+  t.equal(directory.refreshes(), 1, 'no query tells that an older version is good');
+  await refused('revoked', { version: 3 });
+  await t.rejects(clients.authenticateToken(token, 'introspect'), { code: 'right_missing', clientId: 'a' });
+  t.equal(directory.refreshes(), 3, 'a newer version and a right may be on record');
+  await refused('expired', { expiresAt: expiresAt - 65 });
+  has({ version: 2, disabledAt: 1 });
+  await t.rejects(clients.admitAgain(identity, null), { code: 'invalid_token', reason: 'disabled' });
+});
+
+test('a workload opens the client that trusts its issuer for its subject', async (t) => {
+  const directory = aDirectory();
+  const trust = { issuer: 'https://issuer.example', subject: 'a' };
+  const others = [
+    { ...trust, subject: 'b' },
+    { issuer: 'https://other.example', subject: 'a' },
+  ];
+  const has = (changes: Partial<ServiceClient>) => directory.add('a', 'secret', ['revoke'], changes);
+  const clients = makeServiceClients(directory, CLOCK);
+  const refused = (reason: string) =>
+    t.rejects(clients.authenticateWorkload(trust, null), { code: 'invalid_client', reason });
+
+  await refused('assertion');
+  has({ trusts: others });
+  await refused('assertion');
+  has({ trusts: [...others, trust] });
+  const proof = { by: 'assertion', trust };
+  t.match(await clients.authenticateWorkload(trust, 'revoke'), { clientId: 'a', proof });
+  has({ trusts: [trust], disabledAt: 1 });
+  await refused('disabled');
 });

@@ -131,3 +131,44 @@ test('known clients stay while the record is down; changes show after the outage
   t.match(directory.find('b'), { clientId: 'b' });
   t.strictSame(['audience of a', 'audience of b'].map(directory.hasAudience), [false, true]);
 });
+
+test('workloads, keys and versions are those on record; what has not changed stays', async (t) => {
+  const [issuer, other] = ['https://issuer.example', 'https://other.example'];
+  const trust = { issuer, subject: 'a pod' };
+  const record: ServiceClient[] = [
+    { ...aClient('a'), trusts: [trust] },
+    { ...aClient('b'), disabledAt: 1 },
+  ];
+  let keys = ['first'];
+  const jwks = () => ({ keys: keys.map((kid) => ({ kid })) });
+  const store = {
+    list: () => Promise.resolve([...record]),
+    issuers: () =>
+      Promise.resolve(
+        new Map([
+          [issuer, jwks()],
+          [other, null],
+        ]),
+      ),
+  };
+  const directory = makeClientDirectory({ store, clock: aClock(), sleep: () => Promise.resolve() });
+  const told: unknown[] = [];
+  directory.onVersions((versions) => told.push(versions));
+  await directory.load();
+  t.equal(directory.findTrusting(trust), record[0]);
+  t.equal(directory.findTrusting({ ...trust, subject: 'another pod' }), undefined);
+  t.equal(directory.findTrusting({ ...trust, issuer: other }), undefined);
+  t.strictSame(directory.versions(), { a: 1 }, 'a disabled client has none');
+  t.equal(directory.issuers().get(other), null);
+
+  const before = directory.issuers().get(issuer);
+  await directory.load();
+  t.equal(directory.issuers().get(issuer), before);
+  t.strictSame(told, [{ a: 1 }]);
+
+  keys = ['second'];
+  record[0] = { ...aClient('a'), version: 2 };
+  await directory.load();
+  t.strictSame(directory.issuers().get(issuer), { keys: [{ kid: 'second' }] });
+  t.strictSame(told, [{ a: 1 }, { a: 2 }]);
+});
