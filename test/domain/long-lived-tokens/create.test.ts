@@ -47,7 +47,7 @@ async function aService({
       },
     ),
     audit: (event) => events.push(event),
-    auditLimit: (_key, event) => events.push(event),
+    auditLimit: (key, event) => events.push({ ...event, key } as AuditEvent),
   });
   const caller = { ...aCaller(user, tokenId, generation), createdAt };
   const create = (device = 'Kitchen', type: 'access' | 'llt' = 'access', from: string | null = HOME) =>
@@ -106,7 +106,8 @@ test('creation needs a device name and a free place', async (t) => {
   await create();
   await create();
   await t.rejects(create(), { code: 'too_many_tokens' });
-  t.match(events[2], { event: 'limit.reached', limit: 'llt', userId: 1 });
+  const reached = { event: 'limit.reached', limit: 'llt', userId: 1, windowSeconds: 3600 } as const;
+  t.strictSame(events[2], { ...reached, key: 'llt:1' });
 });
 
 test('deleted tokens count for the budget, refused ones do not, and a window later it is free again', async (t) => {

@@ -60,7 +60,7 @@ test('after a walk it pauses, and the next walk forgets unused costs', async (t)
   const { costs, clock, pages, changes } = someCosts(accounts);
   await costs.step();
   await costs.step();
-  accounts[1] = 'today';
+  accounts[1] = 'beyond';
   clock.pass(TEN_MINUTES - 1);
   await costs.step();
   t.strictSame(pages, ['1', '']);

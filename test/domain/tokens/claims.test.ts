@@ -2,10 +2,14 @@ import { test } from 'tap';
 import { CLOCK_TOLERANCE } from '../../../src/domain/clock.ts';
 import {
   hasExpired,
+  isLongExpired,
   longLivedClaims,
+  longLivedExpiry,
   pairClaims,
   readClaims,
   readServiceClaims,
+  sessionExpiry,
+  usedSince,
 } from '../../../src/domain/tokens/claims.ts';
 
 const identity = { userId: 7, tokenId: 11, generation: 1_795_000_000_999_999 };
@@ -91,7 +95,20 @@ test('claims of another shape are refused', (t) => {
   t.equal(readClaims(longLived, 'refresh'), null);
   t.equal(readClaims(access, 'llt'), null);
   const spoilt: Record<string, unknown[]> = {
-    sub: [undefined, 7, '', '0', '-7', '07', '7.0', '1e3', ' 7', '9007199254740992', '99999999999999999'],
+    sub: [
+      undefined,
+      7,
+      ['7'],
+      '',
+      '0',
+      '-7',
+      '07',
+      '7.0',
+      '1e3',
+      ' 7',
+      '9007199254740992',
+      '99999999999999999',
+    ],
     sid: [undefined, '11', 0, -1, 1.5, 2 ** 53, NaN, null],
     gen: [undefined, '5', 0, -1, 1.5, 2 ** 53, null],
     jti: [undefined, '', '11', '11.5', `12.${identity.generation}`, 11],
@@ -118,6 +135,36 @@ test('claims of another shape are refused', (t) => {
   t.end();
 });
 
+test('an exchanged token is told by its random id', (t) => {
+  const { access } = pairClaims(identity, createdAt, lifetimes, []);
+  const exchanged = { ...access, jti: 'Aa0_-'.repeat(5).slice(3) };
+  t.strictSame(readClaims(exchanged, 'exchanged'), { ...identity, expiresAt: IAT + 900 });
+  t.equal(readClaims(exchanged, 'access'), null);
+  for (const jti of [access.jti, `.${exchanged.jti}`, `${exchanged.jti}.`, 'A', [exchanged.jti]])
+    t.equal(readClaims({ ...exchanged, jti }, 'exchanged'), null, String(jti));
+  t.end();
+});
+
+test('a session ends with its newest token or its greatest age; its record may be a lifetime behind', (t) => {
+  const DAY = 86_400;
+  const at = (seconds: number) => (IAT + seconds) * 1_000_000;
+  const now = IAT * 1000;
+  const short = { accessToken: 1, refreshToken: 60, session: 0 };
+  t.equal(sessionExpiry(now, at(0) + 999_999, short), now + 60_000);
+  t.equal(sessionExpiry(now, at(0), { ...short, session: 50 }), now + 50_000);
+  t.equal(longLivedExpiry(now + 999, 0), null);
+  t.equal(longLivedExpiry(now + 999, 60), now + 60_000);
+
+  t.equal(usedSince(now, short), at(-60 - DAY), 'a day');
+  t.equal(usedSince(now, { ...short, refreshToken: 2 * DAY }), at(-4 * DAY), 'another lifetime');
+  t.equal(isLongExpired(0, at(-60 - DAY), now, short), true);
+  t.equal(isLongExpired(0, at(-60 - DAY) + 1, now, short), false);
+  const aged = { ...short, session: 50 };
+  t.equal(isLongExpired(now - 50_000 - DAY * 1000, at(0), now, aged), false);
+  t.equal(isLongExpired(now - 50_000 - DAY * 1000 - 1, at(0), now, aged), true);
+  t.end();
+});
+
 test('claims of another shape are no service’s', (t) => {
   const clientId = `lkc_${'a'.repeat(22)}`;
   const service: Record<string, unknown> = {
@@ -128,13 +175,13 @@ test('claims of another shape are no service’s', (t) => {
   t.strictSame(readServiceClaims(service), read);
   const spoilt: Record<string, unknown[]> = {
     client_version: [undefined, '3', 0, -1, 1.5, null],
-    jti: [undefined, '', '11.5', 11],
+    jti: [undefined, '', '11.5', 11, ['j'.repeat(22)]],
     aud: [undefined, null, ['orders']],
     ...{ iat: [undefined, '5'], exp: [undefined, '5'], sid: [1], gen: [1] },
   };
   for (const [claim, values] of Object.entries(spoilt))
     for (const value of values) t.equal(readServiceClaims({ ...service, [claim]: value }), null, claim);
-  for (const id of [undefined, 7, '7', 'latchkey', `${clientId}a`])
+  for (const id of [undefined, 7, '7', 'latchkey', `${clientId}a`, `a${clientId}`, 'lkc_a', [clientId]])
     t.equal(readServiceClaims({ ...service, sub: id, client_id: id }), null, String(id));
   t.equal(readServiceClaims({ ...service, client_id: `lkc_${'b'.repeat(22)}` }), null, 'of two clients');
   t.end();

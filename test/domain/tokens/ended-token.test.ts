@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { asEnded, finalEnd } from '../../../src/domain/tokens/ended-token.ts';
+import { asEnded, ENDED_SHOWN, finalEnd, newestFirst } from '../../../src/domain/tokens/ended-token.ts';
 import { aLongLived, aSession } from '../../support/token.ts';
 
 const USED = 1_795_000_000_000;
@@ -47,6 +47,7 @@ test('a token that had already expired stays expired, unless it was a theft', (t
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'logout'), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), null), [EXPIRY, 'expired']);
   t.strictSame(endOf(session({ revokedAt: EXPIRY + 1 }), 'reuse'), [EXPIRY + 1, 'reuse']);
+  t.strictSame(endOf(aLongLived({ expiresAt: 5, revokedAt: 9 }), 'reuse'), [5, 'expired']);
   t.end();
 });
 
@@ -64,6 +65,25 @@ test('an end is final if nothing can change it', (t) => {
   t.equal(final(session({ revokedAt: USED })), USED);
   t.equal(final(aLongLived({ expiresAt: USED })), USED);
   t.equal(final(aLongLived()), null);
+  t.end();
+});
+
+test('an end that was written stays when the lifetimes change', (t) => {
+  t.match(asEnded(session(), null, lifetimes, USED, USED - 7), { endedAt: USED - 7, reason: 'expired' });
+  t.end();
+});
+
+test('ended tokens are listed for 30 days, the newest first, and of one time the newest token', (t) => {
+  t.equal(ENDED_SHOWN / 86_400_000, 30);
+  const listed = [
+    { endedAt: 1, id: 9 },
+    { endedAt: 2, id: 3 },
+    { endedAt: 2, id: 4 },
+  ];
+  t.strictSame(
+    listed.sort(newestFirst).map(({ id }) => id),
+    [4, 3, 9],
+  );
   t.end();
 });
 
