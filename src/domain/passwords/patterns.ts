@@ -56,5 +56,5 @@ function runAt(text: string, at: number): number {
 }
 
 function columnsOf(rows: string[]): string[] {
-  return Array.from(rows[0] ?? '').map((_, index) => rows.map((row) => row[index] ?? '').join(''));
+  return Array.from(rows[0] ?? '').map((_, index) => rows.map((row) => row[index]).join(''));
 }

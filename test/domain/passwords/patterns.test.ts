@@ -18,6 +18,9 @@ test('the unit of a repetition is the shortest', (t) => {
   t.equal(repeatedUnit('monkeymonkeymon'), 'monkey');
   t.equal(repeatedUnit('monkey'), null);
   t.equal(repeatedUnit(''), null);
+  const numbers = Array.from({ length: 65 }, (_, i) => String.fromCodePoint(0x4e00 + i)).join('');
+  t.equal(repeatedUnit(numbers.slice(1).repeat(2)), numbers.slice(1), '64 characters at most');
+  t.equal(repeatedUnit(numbers.repeat(2)), null);
   t.equal(repeatedUnit('a'), null);
   t.end();
 });
@@ -29,6 +32,23 @@ test('sequences and rows of keys are patterns, in both directions', (t) => {
     t.ok(isPattern(row), row);
     t.ok(isPattern(Array.from(row).reverse().join('')), `${row} backwards`);
   }
+  const ends = [
+    '90-=',
+    'op[]',
+    "kl;'",
+    'nm,./',
+    '()_+',
+    'op{}',
+    'kl:"',
+    'nm<>?',
+    'jklmù',
+    'bn,;:!',
+    '90ß',
+    'iopü',
+    'klöä',
+  ];
+  for (const end of [...ends, 'nm,.-']) t.ok(isPattern(end), end);
+  t.notOk(isPattern('789009'), 'two rows');
   t.end();
 });
 

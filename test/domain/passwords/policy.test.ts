@@ -1,5 +1,10 @@
 import { test } from 'tap';
-import { normalisePassword, parsePassword, refuseGuessable } from '../../../src/domain/passwords/policy.ts';
+import {
+  normalisePassword,
+  parsePassword,
+  refuseGuessable,
+  requireUnguessable,
+} from '../../../src/domain/passwords/policy.ts';
 
 const COMPOSED = 'caf\u00e9';
 const DECOMPOSED = 'cafe\u0301';
@@ -105,5 +110,17 @@ test('patterns are refused, with decoration as well', (t) => {
   ]) {
     t.equal(refuseGuessable(password, owner, none), PATTERN, password.slice(0, 12));
   }
+  t.end();
+});
+
+test('the error names the field', (t) => {
+  requireUnguessable('difference engine', owner, isCommon);
+  const refused = (path: string) => ({ code: 'password_refused', errors: [{ path, message: COMMON }] });
+  t.throws(() => {
+    requireUnguessable('password1', owner, isCommon);
+  }, refused('/password'));
+  t.throws(() => {
+    requireUnguessable('password1', owner, isCommon, '/new_password');
+  }, refused('/new_password'));
   t.end();
 });
