@@ -33,11 +33,6 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'http/plugins/authenticate.ts',
-    ['attack/held-bodies'],
-    ['a token that expired meanwhile is good', 'if (hasExpired(bearer, clock.now()))', 'if (false)'],
-  ),
-  ...inFile(
     'http/plugins/authenticate-client.ts',
     ['http/plugins/authenticate-client'],
     ['a secret that was good once stays good', 'clients.refusalOf(known, right) === null', 'true'],
@@ -68,6 +63,11 @@ export const mutations = [
     ],
   ),
   ...inFile(
+    'infra/issuers/jwks.ts',
+    ['infra/issuers/jwks'],
+    ['a file may hold secret keys', 'if (secret >= 0)', 'if (false)'],
+  ),
+  ...inFile(
     'infra/memory/token-states.ts',
     ['infra/memory/token-states'],
     ['a token is found for any user', '`${userId}:${tokenId}`', '`${tokenId}`'],
@@ -93,7 +93,7 @@ export const mutations = [
   ),
   ...inFile(
     'infra/postgres/caller-lock.ts',
-    ['infra/postgres/token-store', 'races/effects'],
+    ['infra/postgres/token-store'],
     ['a caller that has ended acts', 'if (caller?.revokedAt !== null)', 'if (caller === undefined)'],
     ['a disabled user acts', 'if (locked?.user.disabled !== false)\n    throw', 'if (locked === null) throw'],
   ),

@@ -9,6 +9,7 @@ import {
 import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
 import type { Allowance } from '../../../src/domain/limits/ports.ts';
 import { makeMemoryAttemptSlots } from '../../../src/infra/memory/attempt-slots.ts';
+import { deferred } from '../../support/deferred.ts';
 
 interface Given {
   account?: Allowance | null;
@@ -138,6 +139,18 @@ test('while all slots are in use, one more try is refused with a retry after 1 s
   await t.rejects(right(), { code: 'rate_limited', retryAfter: 60 });
 });
 
+test('while one of two attempts is in flight, its slot may come back at once', async (t) => {
+  const { attempt, right } = limits();
+  const [first, second] = [deferred<string>(), deferred<string>()];
+  const [wrong, other] = [first, second].map(({ promise }) => attempt({}, () => promise));
+  first.reject(new AuthError('invalid_credentials', { reason: 'password' }));
+  await t.rejects(Promise.resolve(wrong), { code: 'invalid_credentials' });
+  await t.rejects(right(), { code: 'rate_limited', retryAfter: 1 });
+  second.resolve('in');
+  t.equal(await other, 'in');
+  t.equal(await right(), 'in');
+});
+
 test('a refusal by one limit takes no slot of the other', async (t) => {
   const { limited, wrong, right } = limits({ network: { count: 3, seconds: 60 } });
   for (let i = 0; i < 2; i++) await t.rejects(wrong(), { code: 'invalid_credentials' });
@@ -213,6 +226,6 @@ test('if the store is down no password is checked, and a failed return of a slot
   t.notOk(closed.done.includes('check'));
 
   t.equal(await limits({ away: 'release' }).right(), 'in');
-  const fault = new TypeError('a fault');
-  await t.rejects(limits({ away: 'release', fault }).right(), fault);
+  for (const fault of [new TypeError('a fault'), new AuthError('internal_error')])
+    await t.rejects(limits({ away: 'release', fault }).right(), fault);
 });
