@@ -39,8 +39,12 @@ export const mutations = [
   ),
   ...inFile(
     'http/auth/token.ts',
-    ['http/auth/assertions', 'http/auth/exchange'],
+    ['http/auth/assertions'],
     ['a secret opens the client of another id', 'id !== undefined && id !== service.clientId', 'false'],
+  ),
+  ...inFile(
+    'http/auth/token.ts',
+    ['http/auth/exchange'],
     ['any bearer asks for the token of another', 'bearer === subject)', 'true)'],
   ),
   ...inFile(

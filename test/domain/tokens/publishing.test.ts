@@ -12,6 +12,7 @@ test('every ended token is published', async (t) => {
   const tokenStates = withPublishing(store, feed);
   await tokenStates.revoke(key(11));
   await tokenStates.revokeAll([key(12), key(13)]);
+  await tokenStates.revoke(key(12));
   t.strictSame(await published(feed), ['7/11', '7/12', '7/13']);
   for (const id of [11, 12, 13]) t.match(await store.checkAccess(key(id), 1), { outcome: 'revoked' });
   t.match(
