@@ -46,7 +46,10 @@ test('settings of the database that only an administrator can mend are named', a
   const postgres = makePostgres({ url, pool: 1, timeout: 60_000, observe: null });
   t.teardown(() => postgres.close());
   const readiness = makeReadiness({ postgres, tokenStates, clock: right, isDraining: () => false });
-  t.match(await readiness(), { ready: false, checks: { database: /ALTER ROLE .* session_replication_role/ } });
+  t.match(await readiness(), {
+    ready: false,
+    checks: { database: /ALTER ROLE .* session_replication_role/ },
+  });
 });
 
 test('without its database the service is not ready', async (t) => {
