@@ -64,6 +64,8 @@ test('all contradictory settings are reported together', (t) => {
     t.match(problemsOf({ REDIS_NODES: nodes }), [/^REDIS_NODES must be HOST:PORT/], nodes);
   }
   t.match(problemsOf({ REDIS_MODE: 'Cluster' }), [/^REDIS_MODE must be/]);
-  t.match(problemsOf({ REDIS_URL: 'rediss://x', REDIS_CA: 'ca.pem' }), [/^REDIS_CA must be certificates/]);
+  // Node would skip these, and then trust nobody.
+  for (const ca of ['ca.pem', `${CA}\n-----BEGIN CERTIFICATE-----\nMIIB`, CA?.replace('MII', 'MIJ')])
+    t.match(problemsOf({ REDIS_URL: 'rediss://x', REDIS_CA: ca }), [/^REDIS_CA must be certificates/], ca);
   t.end();
 });
