@@ -54,8 +54,7 @@ function readNetwork(entry: string) {
   const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
   const max = family === 'ipv6' ? 128 : 32;
   const isPrefix = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= max);
-  // A zone (fe80::1%eth0) names an interface of this host, and no list of addresses can hold it.
-  if (isIP(address) === 0 || address.includes('%') || rest.length > 0 || !isPrefix) return null;
+  if (isIP(address) === 0 || rest.length > 0 || !isPrefix) return null;
   return { address, family, bits: bits === undefined ? max : Number(bits) } as const;
 }
 

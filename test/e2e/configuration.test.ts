@@ -44,7 +44,7 @@ test('a bad configuration ends the start with every problem, exit code 1 and no 
 test('a value that only later code would read ends the start in one line', async (t) => {
   for (const [name, value] of [
     ['TRUST_PROXY', '10.0.0.0/99'],
-    ['RATE_LIMIT_ALLOW', 'fe80::1%eth0'],
+    ['RATE_LIMIT_ALLOW', '::/129'],
     ['REDIS_URL', 'redis://app:p%zz@127.0.0.1'],
     ['DATABASE_URL', 'postgres://127.0.0.1/%ff'],
     ['OTEL_EXPORTER_OTLP_HEADERS', 'api-key'],
