@@ -15,8 +15,7 @@ import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
 import { makeHeartbeat, type Heartbeat } from '../infra/redis/heartbeat.ts';
-import { mastersOf, redisNow } from '../infra/redis/inspect.ts';
-import { highestIds, visitTokens } from '../infra/redis/recover.ts';
+import { highestIds, redisTime, visitTokens } from '../infra/redis/recover.ts';
 import { makeTokenKeys } from '../infra/redis/token-states.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
 import { UsageError, type Values } from './arguments.ts';
@@ -104,8 +103,7 @@ async function agree(ids: RecoveryPlan, plan: string, { yes, json }: Values): Pr
 
 /** By the clock that is furthest ahead, so that one that is behind does not make a backup look newer. Milliseconds. */
 async function latestTime({ prisma, redis }: Stores): Promise<number> {
-  const times = [databaseTime(prisma), ...mastersOf(redis).map((server) => orUnavailable(redisNow(server)))];
-  return Math.max(Date.now(), ...(await Promise.all(times)));
+  return Math.max(Date.now(), await databaseTime(prisma), await redisTime(redis));
 }
 
 /** @throws CommandError: a replica would assign ids and write records meanwhile. */

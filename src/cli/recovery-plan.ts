@@ -63,7 +63,7 @@ tokens in the database have ended since the backup.`,
       ? `Redis remembers for ${span(limit)} what has ended (twice SESSION_CACHE_TTL).`
       : 'Redis holds no token: it has lost its data, or none was used lately.',
     'Give --end-all to end them all, so that every user logs in again, or --keep-sessions to let them all be good.',
-    'If the service was idle, the backup may be newer than that use, and --keep-sessions right.',
+    'If the service was idle, the backup may be newer than that use: then --keep-sessions is right.',
     state,
   ];
   const message = lines.join('\n');

@@ -23,18 +23,33 @@ test('ended sessions could be good again if Redis may have forgotten an end, and
   const ends = { newest: now - 7_200_000, sessions: 1, longLived: 0, limit: 7_200_000, hasTokens: true };
   requireKnownEnds(ends, now, 'state');
   requireKnownEnds({ ...ends, newest: 0, sessions: 0, hasTokens: false }, now, 'state');
-  t.throws(() => requireKnownEnds(ends, now + 1, 'state'), {
-    message:
-      /of the 1 sessions and 0 .+ at 2026-11-26T10:00:00\.000Z, 2 h 0 min ago.+ for 2 h 0 min .+state$/s,
-    facts: { newest: '2026-11-26T10:00:00.000Z', limit: 7200, sessions: 1, long_lived: 0 },
-  });
-  t.throws(() => requireKnownEnds({ ...ends, newest: now, hasTokens: false }, now, 'state'), {
-    message: /Redis holds no token/,
-  });
-  t.throws(() => requireKnownEnds({ ...ends, newest: 0, sessions: 0, longLived: 1 }, now, 'state'), {
-    message: /no record of a session/,
-    facts: { newest: null },
-  });
+  t.throws(
+    () => {
+      requireKnownEnds(ends, now + 1, 'state');
+    },
+    {
+      message:
+        /of the 1 sessions and 0 .+ at 2026-11-26T10:00:00\.000Z, 2 h 0 min ago.+ for 2 h 0 min .+state$/s,
+      facts: { newest: '2026-11-26T10:00:00.000Z', limit: 7200, sessions: 1, long_lived: 0 },
+    },
+  );
+  t.throws(
+    () => {
+      requireKnownEnds({ ...ends, newest: now, hasTokens: false }, now, 'state');
+    },
+    {
+      message: /Redis holds no token/,
+    },
+  );
+  t.throws(
+    () => {
+      requireKnownEnds({ ...ends, newest: 0, sessions: 0, longLived: 1 }, now, 'state');
+    },
+    {
+      message: /no record of a session/,
+      facts: { newest: null },
+    },
+  );
   t.end();
 });
 

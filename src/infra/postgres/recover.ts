@@ -71,11 +71,12 @@ export async function surveyTokens(
             AND coalesce(expires_at > ${time}::timestamptz, true))::float8 AS "longLived"
         FROM (SELECT * FROM tokens WHERE id > ${BigInt(after)}::bigint ORDER BY id LIMIT ${SURVEY_PAGE}) AS page`,
     );
-    if (!page || page.last === null) return survey;
+    const last = page?.last ?? null;
+    if (!page || last === null) return survey;
     survey.newest = Math.max(survey.newest, page.newest);
     survey.sessions += page.sessions;
     survey.longLived += page.longLived;
-    after = page.last;
+    after = last;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import { Cluster, type Redis } from 'ioredis';
 import { orUnavailable } from './connection/errors.ts';
+import { mastersOf, redisNow } from './inspect.ts';
 
 /** Keys per SCAN. */
 const PAGE = 500;
@@ -19,6 +20,11 @@ export async function highestIds(
     }
   }
   return highest;
+}
+
+/** Redis's clock, in a cluster the one that is furthest ahead. Milliseconds since 1970. */
+export async function redisTime(redis: Redis | Cluster): Promise<number> {
+  return Math.max(...(await orUnavailable(Promise.all(mastersOf(redis).map(redisNow)))));
 }
 
 /**
