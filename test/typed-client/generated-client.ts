@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import type * as generator from 'openapi-typescript';
 import type { OpenAPI3 } from 'openapi-typescript';
 import type { Test } from 'tap';
 import type { Environment } from '../../src/config/config.ts';
@@ -16,7 +17,7 @@ const ROOT = new URL('../../../', import.meta.url).pathname;
 /** From the workspace's own packages: this file runs below dist. */
 const { default: openapiTS, astToString } = createRequire(join(ROOT, 'test/typed-client/package.json'))(
   'openapi-typescript',
-) as typeof import('openapi-typescript');
+) as typeof generator;
 
 /** The original code, and the mistake that replaces it. */
 export type Mistake = [name: string, find: string, replace: string];

@@ -179,8 +179,10 @@ export function createClient(options: ClientOptions = {}): Client {
 }
 
 function withToken(headers: NonNullable<RequestInit['headers']>, token: string): [string, string][] {
-  const entries = (Symbol.iterator in headers ? [...headers] : Object.entries(headers)) as [string, string][];
-  const others = entries.filter(([name]) => name.toLowerCase() !== 'authorization');
+  const entries = (Symbol.iterator in headers ? headers : Object.entries(headers)) as Iterable<
+    [string, string]
+  >;
+  const others = [...entries].filter(([name]) => name.toLowerCase() !== 'authorization');
   return [...others, ['authorization', `Bearer ${token}`]];
 }
 

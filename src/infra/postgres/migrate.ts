@@ -134,10 +134,12 @@ async function exclusively<T>(
       const client = await connectTo(databaseUrl, waitOptions.ca);
       // A limit that suits the service would cut off a long migration. A pooler may keep the setting.
       await client.query(`SELECT set_config(name, '0', false) ${LIMITS}`);
-      return use(client).finally(async () => {
+      try {
+        return await use(client);
+      } finally {
         await client.query(`SELECT set_config(name, reset_val, false) ${LIMITS}`).catch(() => undefined);
         await client.end();
-      });
+      }
     });
   } catch (error) {
     throw error instanceof MigrationError ? error : new MigrationError(`cannot migrate: ${reasonOf(error)}`);
