@@ -20,10 +20,7 @@ interface Document {
   citations: { label: string; file: string; name: string }[];
 }
 
-const script = (await import(join(ROOT, 'scripts/asvs/document.mjs'))) as {
-  readDocument: (text: string) => Document;
-};
-const read = (path: string) => script.readDocument(readFileSync(join(ROOT, path), 'utf8'));
+const read = (path: string) => readRows(readFileSync(join(ROOT, path), 'utf8'));
 const { rows, counts, citations } = read('docs/asvs.md');
 
 const ANSWERS = ['yes', 'no', 'not applicable'];
@@ -133,4 +130,26 @@ function matches(text: string, name: string, isTemplate: boolean): boolean {
     part.replaceAll(/\\(.)/g, '$1').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
   );
   return new RegExp(`^${literal.join('.+')}$`).test(name);
+}
+
+/** The rows of the tables, the counts (yes, no, not applicable), and the tests that rows cite. */
+function readRows(text: string): Document {
+  const found: Row[] = [];
+  const totals = new Map<string, number[]>();
+  let section = '';
+  for (const line of text.split('\n')) {
+    section = /^## (.*)$/.exec(line)?.[1] ?? section;
+    const cells = line.split(/(?<!\\)\|/).map((cell) => cell.trim());
+    const [, id = '', , level = '', answer = '', why = ''] = cells;
+    if (!line.startsWith('|') || /^(id|table|:?-+:?)$/.test(id)) continue;
+    if (cells.length === 6) totals.set(id, cells.slice(2, 5).map(Number));
+    else found.push({ section, id, level, answer, why, tests: why.match(/\bT\d+\b/g) ?? [] });
+  }
+  // One citation a line: `T1 test/http/log.test.ts › each request logs one line with its id`.
+  const cited = [...text.matchAll(/^(T\d+) (\S+) › (.+)$/gm)].map(([, label = '', file = '', name = '']) => ({
+    label,
+    file,
+    name,
+  }));
+  return { rows: found, counts: totals, citations: cited };
 }
