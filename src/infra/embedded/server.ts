@@ -69,7 +69,7 @@ function launch(port: number, { folder, binaries, account, log, onExit }: Option
       settle(`it ended with ${signal ?? `code ${code ?? 'unknown'}`}`);
     });
   });
-  const accepts = watchLog(child.stderr, log, tail);
+  const accepts = watchLog(child.stderr, log, tail, () => state === 'stopping');
   const ready = Promise.race([
     accepts.then(() => ((state = 'running'), true)),
     ended.then(() => false),
@@ -83,14 +83,21 @@ function launch(port: number, { folder, binaries, account, log, onExit }: Option
 }
 
 /** Resolves when PostgreSQL logs that it accepts connections; otherwise stays pending. */
-function watchLog(stderr: Readable, log: ServerLog, tail: string[]): Promise<void> {
+function watchLog(
+  stderr: Readable,
+  log: ServerLog,
+  tail: string[],
+  isStopping: () => boolean,
+): Promise<void> {
   return new Promise((resolve) => {
     createInterface({ input: stderr }).on('line', (line) => {
       // Our log has a time and a pid already.
       const message = line.replace(/^.*?\[\d+\] /, '');
       tail.push(message);
       if (tail.length > 20) tail.shift();
-      if (/^(FATAL|PANIC)/.test(message)) log.warn(`PostgreSQL: ${message}`);
+      // A stop cuts connections that their clients have given up, and PostgreSQL calls each of them fatal.
+      const isExpected = isStopping() && message.includes('terminating connection');
+      if (/^(FATAL|PANIC)/.test(message) && !isExpected) log.warn(`PostgreSQL: ${message}`);
       else log.debug(`PostgreSQL: ${message}`);
       if (message.includes('ready to accept connections')) resolve();
     });
