@@ -79,6 +79,7 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
    */
   return async function limitAttempt<Result>(attempt: Attempt, task: () => Promise<Result>): Promise<Result> {
     const held: [counter: string, slot: string][] = [];
+    // Stryker disable next-line BooleanLiteral: a success and a failure both set it
     let counts = false;
     try {
       await reserve(attempt, held);

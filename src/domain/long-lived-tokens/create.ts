@@ -76,6 +76,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
 
     const record = { id: tokenId, userId: user.id, type: 'llt' as const, name, createdAt };
     // The caller's user comes from the fast store, which may be behind the record.
+    // Stryker disable next-line StringLiteral: only a refresh compares clients, and a long-lived token has none
     await putCreated(tokenStates, { ...record, state: initialState(0, '') }, null, asOf);
     audit({ event: 'llt.created', userId: user.id, tokenId, by: sessionId }, from);
     return { userId: user.id, tokenId, createdAt, expiresAt };
