@@ -51,6 +51,7 @@ export function makeRevocations({ revocations, tokenStates, feed, users, clock }
       await tokenStates.putUsers(changed);
       await also?.(page);
       await users.settleChanges(changed);
+      // Stryker disable next-line OptionalChaining: a full page has a last user
       after = page.length === PAGE ? changed.at(-1)?.id : undefined;
     }
   }

@@ -128,9 +128,9 @@ test('many tokens of a disabled user give one event', async (t) => {
   const users = [aUser({ id: 1 }), aUser({ id: 2 }), aUser({ id: 3 })];
   const tokens = makeMemoryTokenStore(users);
   for (const [userId, count] of [
+    [3, 2],
     [1, 3],
     [2, 3],
-    [3, 2],
   ] as const) {
     for (let i = 0; i < count; i++) {
       const id = await tokens.addLongLived(
@@ -146,13 +146,49 @@ test('many tokens of a disabled user give one event', async (t) => {
   const feed = aFeed();
   await makeRevocations({
     users: noChanges,
-    revocations: tokens,
+    // As if the user's last token had come after the mark.
+    revocations: {
+      ...tokens,
+      marksOf: async (ids) =>
+        (await tokens.marksOf(ids)).map(({ userId, before }) => ({ userId, before: before - 1 })),
+    },
     tokenStates: aStore(),
     feed,
     clock,
   }).sweep();
   // The second user is not disabled and may have other tokens; the third has too few.
-  t.strictSame(await published(feed), ['1<=3', '2/4', '2/5', '2/6', '3/7', '3/8']);
+  t.strictSame(await published(feed), ['1<=4', '3/1', '3/2', '1/5', '2/6', '2/7', '2/8']);
+});
+
+test('a sweep and a renewal go on until a page is not full', async (t) => {
+  const keys = Array.from({ length: 1001 }, (_, i) => ({ userId: i + 1, tokenId: i + 1 }));
+  let pending = keys;
+  const asked: unknown[] = [];
+  const renewals = makeRevocations({
+    users: noChanges,
+    revocations: {
+      ...memoryRecords().revocations,
+      pending: (limit) => Promise.resolve(pending.slice(0, limit)),
+      settle: (tokenIds) => {
+        pending = pending.slice(tokenIds.length);
+        return Promise.resolve();
+      },
+      settledSince: (from, limit) => {
+        asked.push(from);
+        const after = 'id' in from ? from.id : 0;
+        const page = keys.slice(after, after + limit);
+        return Promise.resolve(page.map((key) => ({ key, at: key.tokenId * 10 })));
+      },
+    },
+    tokenStates: aStore(),
+    feed: aFeed(),
+    clock,
+  });
+  await renewals.sweep();
+  t.strictSame(pending, []);
+  t.equal(renewals.pending(), 1, 'the last page had one');
+  await renewals.renew(60_000);
+  t.strictSame(asked, [{ ago: 60_000 }, { at: 10_000, id: 1000 }]);
 });
 
 test('events lost in a failover are published again, and a replay publishes nothing', async (t) => {
