@@ -93,6 +93,7 @@ export function makeBulkhead(
       running++;
       return Promise.resolve();
     }
+    // Stryker disable next-line OptionalChaining: without a loser it was refused above
     if (isFull()) waiting.loserTo(path)?.giveUp('dropped');
     return new Promise((resolve, reject) => {
       const entry: Waiting = {

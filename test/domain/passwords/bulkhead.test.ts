@@ -286,6 +286,7 @@ test('the wait is predicted from the turns, not from the length of the queue', a
   await spend(1000);
   const burst = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => startFrom(HOME, name));
   t.match(bulkhead.tryAdmit('known', HOME), { ...overloaded, retryAfter: 5 }, 'five already wait');
+  t.match(bulkhead.tryAdmit('login', HOME), { ...overloaded, retryAfter: 5 }, 'as if it were known');
   t.equal(bulkhead.tryAdmit('known', OTHER), null, 'another address is second');
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
     await Promise.resolve();
@@ -293,6 +294,17 @@ test('the wait is predicted from the turns, not from the length of the queue', a
     await new Promise((resolve) => setImmediate(resolve));
   }
   await Promise.all(burst);
+});
+
+test('a queue with room drops no task', async (t) => {
+  const { startFrom, end } = aBulkhead({ concurrency: 1, queue: 3 });
+  const names = ['a', 'b', 'c', 'd'];
+  const tasks = names.map((name) => startFrom(name === 'd' ? OTHER : HOME, name));
+  for (let i = 0; i < names.length; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    names.forEach(end);
+  }
+  t.strictSame(await Promise.all(tasks), names);
 });
 
 test('a login that may be from a known device is admitted until one of its address waits', async (t) => {
