@@ -300,9 +300,9 @@ test('a queue with room drops no task', async (t) => {
   const { startFrom, end } = aBulkhead({ concurrency: 1, queue: 3 });
   const names = ['a', 'b', 'c', 'd'];
   const tasks = names.map((name) => startFrom(name === 'd' ? OTHER : HOME, name));
-  for (let i = 0; i < names.length; i++) {
+  for (const name of ['a', 'b', 'd', 'c']) {
     await new Promise((resolve) => setImmediate(resolve));
-    names.forEach(end);
+    end(name);
   }
   t.strictSame(await Promise.all(tasks), names);
 });
