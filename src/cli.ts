@@ -7,7 +7,7 @@ import { AuthError } from './domain/errors.ts';
 import { KeyError } from './infra/crypto/keys.ts';
 import { EmbeddedDatabaseError } from './infra/embedded/embedded-database-error.ts';
 import { MigrationError, MigrationStopped } from './infra/postgres/migration-error.ts';
-import { SETTINGS_STATE } from './infra/postgres/session-settings.ts';
+import { SETTINGS_STATE } from './infra/postgres/settings-error.ts';
 import { readBuild } from './runtime/build.ts';
 
 /** Each command is loaded when it is called: loading all takes longer than most of them run. */

@@ -8,7 +8,7 @@ import {
   type PostgresFacts,
 } from '../infra/postgres/inspect.ts';
 import { reasonOf } from '../infra/postgres/migration-error.ts';
-import { SettingsError } from '../infra/postgres/session-settings.ts';
+import { SettingsError } from '../infra/postgres/settings-error.ts';
 import { missingMigrations, unfinishedMigrations } from '../infra/postgres/schema-version.ts';
 import { judgeCertificate } from './certificate.ts';
 import { compareClocks, judgeClock } from './clock.ts';

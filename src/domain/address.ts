@@ -95,7 +95,12 @@ function asciiDomain(domain: string): string | null {
   const ascii = isPlain(folded) ? folded : domainToASCII(folded);
   // UTS 46 maps `１.２` to `1.2`, which a URL takes for the address 1.0.0.2.
   if (!isPlain(folded) && IPV4.test(ascii)) return null;
-  return ascii.split('.').every((label) => LABEL.test(label)) ? ascii : null;
+  return ascii.split('.').every(isLabel) ? ascii : null;
+}
+
+/** Newer versions of Node let an A-label pass that stands for no text; older ones do not. */
+function isLabel(label: string): boolean {
+  return LABEL.test(label) && !(label.startsWith('xn--') && domainToUnicode(label) === label);
 }
 
 /**

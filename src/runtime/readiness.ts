@@ -3,7 +3,7 @@ import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Readiness } from '../http/ops/health.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
-import { SettingsError } from '../infra/postgres/session-settings.ts';
+import { SettingsError } from '../infra/postgres/settings-error.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import { withTimeout } from './with-timeout.ts';
 import { missingMigrations } from '../infra/postgres/schema-version.ts';

@@ -143,11 +143,11 @@ test('every address names a container and a port of this file', (t) => {
     PORT,
     OPS_PORT,
     DATABASE_URL = '',
-    REDIS_URL = '',
+    REDIS_URL,
     ISSUER,
   } = loadConfig(composeService('latchkey').environment);
   t.equal(new URL(DATABASE_URL).host, 'postgres:5432');
-  t.equal(new URL(REDIS_URL).host, 'redis:6379');
+  t.match(REDIS_URL, { host: 'redis', port: 6379 });
   const nginx = readFileSync(join(ROOT, 'deploy/nginx/nginx.conf'), 'utf8');
   t.match(nginx, `set $latchkey http://latchkey:${PORT};`);
   const [, host = '', port] = /set \$app http:\/\/([a-z]+):(\d+);/.exec(nginx) ?? [];

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { test, type Test } from 'tap';
 import { checkKeys } from '../../src/doctor/keys.ts';
 import { aConfig, byCheck } from '../support/doctor.ts';
@@ -116,7 +117,7 @@ test('files that others may read or write', (t) => {
   chmodSync(url, 0o644);
   t.match(findings({ REDIS_URL_FILE: url }), files('warn', url));
   t.notMatch(JSON.stringify(findings({ REDIS_URL_FILE: url })), /sesame/);
-  writeFileSync(url, '-----BEGIN CERTIFICATE-----');
+  writeFileSync(url, rootCertificates[0] ?? '');
   for (const authority of [
     { REDIS_CA_FILE: url, REDIS_URL: 'rediss://127.0.0.1' },
     { DATABASE_CA_FILE: url, DATABASE_URL: 'postgres://127.0.0.1/x?sslmode=verify-full' },

@@ -1,6 +1,6 @@
 import { networkCause, StoreError, type Cause } from '../../telemetry/store-cause.ts';
 import { failureOfState, isState } from './failures.ts';
-import { SettingsError } from './session-settings.ts';
+import { SettingsError } from './settings-error.ts';
 
 /** The pool has no free connection. That says nothing about the server. */
 const BUSY = 'timeout exceeded when trying to connect';

@@ -4,7 +4,8 @@ import { certificateEnd } from '../tls/peer-certificate.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import { connectionOf } from './connection.ts';
-import { settle, SettingsError } from './session-settings.ts';
+import { settle } from './session-settings.ts';
+import { SettingsError } from './settings-error.ts';
 import {
   makeObservedPool,
   observedClient,

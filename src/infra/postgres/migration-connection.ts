@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { connectionOf } from './connection.ts';
-import { settle, SettingsError } from './session-settings.ts';
+import { settle } from './session-settings.ts';
+import { SettingsError } from './settings-error.ts';
 import { DatabaseAway, isAway, MigrationError, MigrationStopped, reasonOf } from './migration-error.ts';
 
 /** Timeout of one connection attempt, in milliseconds. */

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { SettingsError } from './settings-error.ts';
 
 // PostgreSQL takes a session's settings from the server's file, the database, the role and the URL. Some of them change
 // what a statement answers. `settle` makes each new connection independent of these, or refuses it.
@@ -108,27 +109,6 @@ const TIMEOUTS: Readonly<Record<string, string>> = {
   '57P05': 'idle_session_timeout',
   '25P04': 'transaction_timeout',
 };
-
-/** The code of a SettingsError: SQLSTATE's for an error in the server's configuration. */
-export const SETTINGS_STATE = 'F0000';
-
-/** A connection is not usable: settings of its role or database do harm, and only an administrator can change them. */
-export class SettingsError extends Error {
-  override name = 'SettingsError';
-  // As an error of the server has them: Prisma passes on no other.
-  readonly code = SETTINGS_STATE;
-  readonly severity = 'FATAL';
-  /** Which settings, with their values. */
-  readonly reason: string;
-  /** What an administrator should do. */
-  readonly todo: string;
-
-  constructor(reason: string, todo: string) {
-    super(`${reason}. To do: ${todo} (docs/operating.md, "Settings of the role")`);
-    this.reason = reason;
-    this.todo = todo;
-  }
-}
 
 /**
  * Makes a new connection independent of the settings of its role and database, in one round trip.
