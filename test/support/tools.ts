@@ -3,8 +3,7 @@ import { delimiter, join } from 'node:path';
 import { skipReason } from './environment.ts';
 
 /**
- * The external programs that suites start, by name and Debian or npm package. `.ci/run` installs them, and
- * test/ci/tools.test.ts compares the lists. All other suites need only Node.
+ * The external programs that suites start, by name and Debian or npm package. `.ci/run` installs them.
  */
 export const TOOLS: Readonly<Record<string, { package: string } | { npm: string }>> = {
   // Its package depends on Apache.
