@@ -20,7 +20,10 @@ const NPM = `#!/usr/bin/env bash
 set -euo pipefail
 modules='${join(ROOT, 'node_modules')}'
 case $1 in
-  ci) ln -s "$modules" node_modules ;;
+  ci)
+    ln -s "$modules" node_modules
+    ln -s '${join(ROOT, 'test/typed-client/node_modules')}' test/typed-client/node_modules
+    ;;
   install)
     for name in "\${@:2}"; do
       case $name in
