@@ -12,7 +12,7 @@ BEGIN
             IF NEW.email_key IS NOT DISTINCT FROM OLD.email_key THEN NEW.email_key := NULL; END IF;
         END IF;
     END IF;
-    IF NEW.email_key IS NULL AND (octet_length(NEW.email) <> length(NEW.email) OR NEW.email LIKE '%xn--%') THEN
+    IF NEW.email_key IS NULL AND (NEW.email !~ '^[ -~]*$' OR NEW.email LIKE '%xn--%') THEN
         NEW.email_key := '';
     END IF;
     RETURN NEW;

@@ -35,7 +35,7 @@ export async function changeRow(
   // The fast store holds neither the address nor whether it is verified.
   const isServed = servedOf(after) !== servedOf(valuesOf(before));
   const [row] = await tx.$queryRaw<[AccountRow]>`
-    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, isServed))}
+    UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isServed, isNewSpelling }))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
   return row;
 }
@@ -56,17 +56,24 @@ function requireStoredSpelling(stored: string, named: string | undefined): void 
 
 const KEPT = null;
 
-/** What a change writes. @param isServed whether the fast store has to learn of it. */
-function columnsOf({ username, name, email, disabled, emailVerified, roles }: Values, isServed: boolean) {
+/**
+ * What a change writes. The columns of an address that stays are not written again: 1.0.0 let accounts have addresses
+ * that are another account's by today's rules.
+ */
+function columnsOf(
+  { username, name, email, disabled, emailVerified, roles }: Values,
+  { isServed, isNewSpelling }: { isServed: boolean; isNewSpelling: boolean },
+) {
   const { sql } = Prisma;
   const stored = storedAddress(email);
+  const written = (value: Prisma.Sql) => (isNewSpelling ? value : KEPT);
   return {
     username: sql`${username}`,
     skeleton: sql`CASE WHEN username = ${username} THEN username_skeleton ELSE ${skeletonOf(username)} END`,
     name: sql`${name}`,
-    email: sql`${stored.email}`,
-    emailGiven: sql`${stored.emailGiven}`,
-    emailKey: sql`${stored.emailKey}`,
+    email: written(sql`${stored.email}`),
+    emailGiven: written(sql`${stored.emailGiven}`),
+    emailKey: written(sql`${stored.emailKey}`),
     emailVerifiedAt: sql`CASE WHEN ${emailVerified}
       THEN coalesce(CASE WHEN ${GIVEN_ADDRESS} = ${email} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,

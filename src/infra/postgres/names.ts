@@ -24,8 +24,8 @@ function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql 
 }
 
 /**
- * For statements on `users`. No key names a deleted account, and no address names one of two accounts that both have
- * it: 1.0.0 took its spellings for several (docs/adr/0054-an-address-is-compared-by-its-own-rules.md).
+ * For statements on `users`. No key names a deleted account, and no address that is not plain ASCII names one of two
+ * accounts that both have it: 1.0.0 took its spellings for several (docs/adr/0054-an-address-is-compared-by-its-own-rules.md).
  */
 export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Prisma.Sql> {
   const named =
@@ -40,7 +40,10 @@ export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Pri
 async function hasAddressAlone(db: RawQueries, key: string): Promise<Prisma.Sql> {
   await completeKeys(db, [key]);
   const others = Prisma.sql`SELECT FROM users AS twin WHERE ${hasAddress(key, 'twin')} AND twin.id <> users.id`;
-  return Prisma.sql`${hasAddress(key)} AND NOT EXISTS (${others})`;
+  // A plain address names its own account in any case. Otherwise another spelling of it, which 1.0.0 let anyone sign up
+  // with, would lock its owner out.
+  const isOwn = needsKey(key) ? Prisma.sql`false` : Prisma.sql`email = ${key}`;
+  return Prisma.sql`(${hasAddress(key)} AND (${isOwn} OR NOT EXISTS (${others})))`;
 }
 
 type RawQueries = Pick<Prisma.TransactionClient, '$queryRawUnsafe'>;

@@ -58,33 +58,33 @@ export async function surveyTokens(
   const createdSince = new Date(session === 0 ? 0 : now - session * 1000);
   for (let after = 0; ;) {
     const [page] = await mapDatabaseErrors(
-      () => prisma.$queryRaw<(TokenSurvey & { last: number | null })[]>`
-        SELECT max(id)::float8 AS last,
+      () => prisma.$queryRaw<Record<'last' | keyof TokenSurvey, bigint | null>[]>`
+        SELECT max(id) AS last,
           coalesce(extract(epoch FROM greatest(
             max(created_at) FILTER (WHERE created_at <= ${time}::timestamptz),
             max(last_used_at) FILTER (WHERE last_used_at <= ${time}::timestamptz),
             to_timestamp(max(latest) FILTER (WHERE latest <= ${micros}::bigint) / 1e6)
-          )) * 1000, 0)::float8 AS newest,
+          )) * 1000, 0)::bigint AS newest,
           count(*) FILTER (WHERE type = 'session' AND revoked_at IS NULL
-            AND latest > ${usedSince}::bigint AND created_at > ${createdSince}::timestamptz)::float8 AS sessions,
+            AND latest > ${usedSince}::bigint AND created_at > ${createdSince}::timestamptz) AS sessions,
           count(*) FILTER (WHERE type = 'llt' AND revoked_at IS NULL
-            AND coalesce(expires_at > ${time}::timestamptz, true))::float8 AS "longLived"
+            AND coalesce(expires_at > ${time}::timestamptz, true)) AS "longLived"
         FROM (SELECT * FROM tokens WHERE id > ${BigInt(after)}::bigint ORDER BY id LIMIT ${SURVEY_PAGE}) AS page`,
     );
     const last = page?.last ?? null;
     if (!page || last === null) return survey;
-    survey.newest = Math.max(survey.newest, page.newest);
-    survey.sessions += page.sessions;
-    survey.longLived += page.longLived;
-    after = last;
+    survey.newest = Math.max(survey.newest, Number(page.newest));
+    survey.sessions += Number(page.sessions);
+    survey.longLived += Number(page.longLived);
+    after = Number(last);
   }
 }
 
 /** PostgreSQL's clock, in milliseconds since 1970. */
 export async function databaseTime(prisma: PrismaClient): Promise<number> {
   const [row] = await mapDatabaseErrors(
-    () => prisma.$queryRaw<{ now: number }[]>`
-      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
+    () => prisma.$queryRaw<{ now: bigint }[]>`
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
   );
   return Number(row?.now);
 }

@@ -127,6 +127,27 @@ test('an address is compared by its own rules', async (t) => {
     for (const email of spellings) t.equal((await logIn(target, email)).user.id, ids[1]);
   });
 
+  await t.test('no spelling of a plain address takes it away from its owner', async (t) => {
+    const [host, other] = [`e${unique()}.example`, anAccount()];
+    const plain = `x@${host}`;
+    const [{ user: owner }, { user }] = [
+      await signUp(target, anAccount({ email: plain })),
+      await signUp(target, other),
+    ];
+    const spelling = plain.replace('@e', '@ｅ');
+    await giveAsBefore(user.id, spelling);
+    t.strictSame(await found('x@ü.example'), [], 'a look-up that fills the key');
+    for (const email of [plain, plain.toUpperCase(), spelling]) {
+      t.equal((await logIn(target, email)).user.id, owner.id);
+      t.strictSame(await found(email), [owner.id]);
+      refused(t, await signUpWith(email), 400, 'email_taken');
+    }
+    for (const change of [{ roles: ['a'] }, { disabled: true }, { disabled: false }, { name: 'Other' }])
+      t.equal((await ask(`PATCH /api/users/${user.id}`, change)).statusCode, 200, JSON.stringify(change));
+    await logIn(target, other.username);
+    refused(t, await give(user.id, plain), 400, 'email_taken');
+  });
+
   await t.test('an address is marked as verified code point by code point', async (t) => {
     const email = `Ada@${unique()}.example`;
     const { user } = await signUp(target, anAccount({ email }));

@@ -3,6 +3,7 @@ import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { postgresNow } from '../../../src/infra/postgres/inspect.ts';
 import { migrate } from '../../../src/infra/postgres/migrate.ts';
+import { databaseTime, surveyTokens } from '../../../src/infra/postgres/recover.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
@@ -56,6 +57,17 @@ function contractsHold(kind: string, url: string): void {
     );
     t.equal(Number(rows[0]?.ms), sent.createdAt.getTime(), 'the server means the same time');
     t.ok(Math.abs((await postgresNow(postgres.pool)) - Date.now()) < 60_000);
+    t.ok(Math.abs((await databaseTime(prisma)) - Date.now()) < 60_000);
+  });
+  void test(`${kind}: recover counts every token`, async (t) => {
+    const before = await surveyTokens(prisma, Date.now(), LIFETIMES);
+    const { id } = await addUser();
+    const session = { userId: id, type: 'session' as const, name: '', createdAt: new Date() };
+    const latest = BigInt(Date.now()) * 1000n;
+    await prisma.token.createMany({ data: Array.from({ length: 12 }, () => ({ ...session, latest })) });
+    const after = await surveyTokens(prisma, Date.now(), LIFETIMES);
+    t.equal(after.sessions, before.sessions + 12);
+    t.ok(Math.abs(after.newest - Date.now()) < 60_000);
   });
 }
 
