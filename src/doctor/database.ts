@@ -124,14 +124,15 @@ function judgeConnections({ connections, used }: PostgresFacts, pool: number): F
 async function checkAddresses(pool: Postgres['pool']): Promise<Finding> {
   const { shared, missing } = await inspectAddresses(pool);
   const check = 'e-mail addresses';
-  if (shared.length > 0) {
-    const found = `accounts that have one address in two spellings, and log in by username only: ${shared.join('; ')}`;
-    const todo = 'ask their owner which one stays; delete the other, or change its address';
-    return warn(check, found, todo);
+  // First: an address without its form is in no list of those that are shared.
+  if (missing > 0) {
+    const found = `${missing} were written by 1.0.0 and have no form to compare yet`;
+    return warn(check, found, 'run `latchkey migrate` again once every replica of 1.0.0 is replaced');
   }
-  if (missing === 0) return ok(check, 'no two accounts have the same');
-  const found = `${missing} were written by 1.0.0 and have no form to compare yet`;
-  return warn(check, found, 'run `latchkey migrate` again once every replica of 1.0.0 is replaced');
+  if (shared.length === 0) return ok(check, 'no two accounts have the same');
+  const found = `accounts that share one, which names none of them, or the one that has it in plain ASCII: ${shared.join('; ')}`;
+  const todo = 'ask their owner which one stays; delete the other, or change its address';
+  return warn(check, found, todo);
 }
 
 async function checkMigrations({ pool }: Postgres): Promise<Finding[]> {

@@ -66,7 +66,7 @@ export function spellingsOf(given: string): string[] {
   const { local, domain } = partsOf(key);
   const isName = !isPlain(domain) && asciiDomain(domain) !== null;
   const shown = isName ? domainToUnicode(domain) : domain;
-  return [...new Set([key, storedAddress(given).email, `${local}@${shown}`])];
+  return [...new Set([key, given.toLowerCase(), `${local}@${shown}`])];
 }
 
 /** Whether the rows of an address may have it as their `emailKey` only. @param key a canonical form */

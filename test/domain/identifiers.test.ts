@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'tap';
-import { addressAsGiven, canonicalAddress, storedAddress } from '../../src/domain/address.ts';
+import { addressAsGiven, canonicalAddress, spellingsOf, storedAddress } from '../../src/domain/address.ts';
 import {
   collectFields,
   lengthOf,
@@ -238,5 +238,14 @@ test('all problems are reported together, with their paths', (t) => {
     { path: '/username', message: 'must not be blank' },
     { path: '/email', message: 'must be an e-mail address' },
   ]);
+  t.end();
+});
+
+test('an address is reserved in the form of 1.0.0 too, even if nothing is stored in that form', (t) => {
+  for (const [given, former] of [
+    ['É@example.com', 'é@example.com'],
+    ['x@Ｅxample.com', 'x@ｅxample.com'],
+  ] as const)
+    t.ok(spellingsOf(given).includes(former));
   t.end();
 });
