@@ -72,14 +72,9 @@ const longTarget = (bytes: number) =>
   `/${'long/'.repeat(bytes / 10)}?audience=orders&q=${'%20'.repeat(bytes / 6)}`;
 /** Headers of a question to verify, besides those that each proxy sets itself. */
 const OF_VERIFY = ['authorization', 'x-request-id', 'x-forwarded-for'];
-const OF_THE_PROXY = [
-  'host',
-  'connection',
-  'content-length',
-  'accept-encoding',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-];
+const OF_THE_PROXY = ['host', 'connection', 'accept-encoding', 'x-forwarded-host', 'x-forwarded-proto'];
+/** Of the client's request, this would announce a body that the question lacks: the next question would be read as it. */
+const NO_BODY = 'content-length: 0';
 
 interface Proxy {
   name: string;
@@ -269,6 +264,9 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       t.equal(await status(url, `GET ${path}`), '201', path);
     for (const path of ['/public', '/publicx', '/PUBLIC/x', '/public/.x', '/public/a%20b'])
       t.equal(await status(url, `GET ${path}`), '401', path);
+    for (const schemes of ['x:', 'x:y:', 'http:http:'])
+      for (const path of ['/.well-known/jwks.json', '/public/x'])
+        t.match(await status(url, `GET ${schemes}http://x${path}`), /^40[01]$/, schemes + path);
   }
 
   async function takesWhatTheApplicationTakes(t: Test, url: string, target: string): Promise<void> {
@@ -359,6 +357,17 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       'no other upgrade is passed on',
     );
     isIdentity(t, seen[1], identity);
+    for (const [first, second] of [
+      ['h2c', 'websocket'],
+      ['websocket', 'h2c'],
+    ]) {
+      const two = [`Connection: Upgrade`, `Upgrade: ${first}`, `Upgrade: ${second}`];
+      await status(url, 'GET /public/socket', two);
+    }
+    t.notOk(
+      seen.flatMap(({ rawHeaders }) => rawHeaders).some((value) => /h2c/i.test(value)),
+      'also beside a WebSocket',
+    );
   }
 });
 
@@ -482,12 +491,11 @@ test('verify hears of the token alone, and its roles and client reach the applic
         headers: { authorization: 'Bearer x', 'x-request-id': /./ },
       });
       t.strictSame(more, []);
-      const names = Object.keys(question?.headers ?? {}).filter((name) => !OF_THE_PROXY.includes(name));
-      t.strictSame(
-        names.filter((name) => !OF_VERIFY.includes(name)),
-        [],
-        'nothing else of the client',
+      const others = Object.entries(question?.headers ?? {}).filter(
+        ([name, value]) =>
+          ![...OF_THE_PROXY, ...OF_VERIFY].includes(name) && `${name}: ${String(value)}` !== NO_BODY,
       );
+      t.strictSame(others, [], 'nothing else of the client');
 
       // Latchkey reads the path that it gets, too.
       for (const path of [
@@ -495,6 +503,8 @@ test('verify hears of the token alone, and its roles and client reach the applic
         '/api/users/..%2fauth',
         '/api/users/7/../../auth',
         '/API/auth',
+        // Go reads these as URLs without a path, and passes on what follows the scheme.
+        ...['x:', 'x:y:', 'http:http:'].map((schemes) => `${schemes}http://x/api/users`),
       ])
         await status(url, `GET ${path}`);
       const elsewhere = asked.filter(({ url = '' }) => !/^\/(api\/auth(\/|$)|health\/)/.test(url));
