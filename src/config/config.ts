@@ -151,8 +151,10 @@ export function issuerOf(env: Environment): string {
   return FIELDS.ISSUER.schema.parse(readVariable(env, 'ISSUER', []));
 }
 
+/** Also if its file is empty: a secret that is not there yet. One that cannot be read is not missing, but a problem. */
 function isMissing(env: Environment, name: string): boolean {
-  return !env[name] && !env[`${name}_FILE`];
+  const problems: string[] = [];
+  return readVariable(env, name, problems) === undefined && problems.length === 0;
 }
 
 /** Problems of the DATABASE_ variables in combination. Each was parsed before; an invalid one is undefined. */

@@ -139,6 +139,7 @@ test('a variable can come from a file', (t) => {
 
 test('production refuses missing and weak settings', (t) => {
   const keys = aFolder(t, { '1.pem': KEYS.ES256() });
+  const empty = join(aFolder(t, { empty: '\n' }), 'empty');
   const good = {
     NODE_ENV: 'production',
     DATABASE_URL: 'postgres://localhost/x',
@@ -150,7 +151,9 @@ test('production refuses missing and weak settings', (t) => {
   t.strictSame(problemsOf(good), []);
   t.strictSame(loadConfig(good, 64 * GIB).embedded, []);
   for (const name of ['DATABASE_URL', 'REDIS_URL', 'SIGNING_KEYS_DIR', 'REFRESH_TOKEN_SECRET', 'ISSUER']) {
-    t.strictSame(problemsOf({ ...good, [name]: undefined }), [`${name} is required in production`]);
+    const missing = [`${name} is required in production`];
+    t.strictSame(problemsOf({ ...good, [name]: undefined }), missing);
+    t.strictSame(problemsOf({ ...good, [name]: undefined, [`${name}_FILE`]: empty }), missing);
   }
   t.equal(loadConfig(good, 64 * GIB).DOCS_ENABLED, false, 'the reference is off in production');
   t.equal(loadConfig({ ...good, DOCS_ENABLED: 'true' }, 64 * GIB).DOCS_ENABLED, true);

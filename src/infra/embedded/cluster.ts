@@ -118,9 +118,13 @@ async function removeDrafts(dataDir: string): Promise<void> {
   }
 }
 
-/** Root gives the server's account what an earlier version ran as another user, in a folder that only root changes. */
+/**
+ * Root gives the server's account what an earlier version ran as another user, in a folder that only root changes.
+ * Elsewhere the cluster may be anybody's.
+ */
 function takeOver(dataDir: string, folder: string, account: Account): void {
-  if (account && statSync(dataDir).uid === 0) {
+  const { uid: holder, mode } = statSync(dataDir);
+  if (account && holder === 0 && (mode & 0o022) === 0) {
     giveTo(folder, account);
     return;
   }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { lchownSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { lchownSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 
@@ -44,10 +44,15 @@ export function initdbAccount(server: Account): Account {
 /**
  * Gives a folder and all that is in it to an account. Goes from the top down: what is in a folder of the new owner, the
  * former one can no longer exchange. Only root may be able to exchange the folder itself.
- * @throws EmbeddedDatabaseError for a file with another name elsewhere: the former owner may have linked a file of root
+ * @throws EmbeddedDatabaseError for a file with another name elsewhere: the former owner may have linked a file of root;
+ * and for a link to what belongs to others, which is left to them
  */
 export function giveTo(path: string, account: NonNullable<Account>): void {
   const info = lstatSync(path);
+  if (info.isSymbolicLink() && statSync(path).uid !== account.uid)
+    throw new EmbeddedDatabaseError(
+      `${path} is a link to data of another user: run \`chown -R ${account.uid}:${account.gid} ${realpathSync(path)}\`, or set another DATA_DIR`,
+    );
   if (info.uid !== account.uid || info.gid !== account.gid) {
     if (info.isFile() && info.nlink > 1)
       throw new EmbeddedDatabaseError(

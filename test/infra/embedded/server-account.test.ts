@@ -1,5 +1,5 @@
 // suite: e2e
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -10,8 +10,10 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -118,12 +120,36 @@ test('root takes over a database that ran as a user of other programs', { skip: 
   t.equal(statSync(secret).uid, 0, 'a file of root stays its own');
   rmSync(planted);
 
+  const moved = join(testFolder(t), 'wal');
+  renameSync(join(dataDir, 'postgres', 'pg_wal'), moved);
+  symlinkSync(moved, join(dataDir, 'postgres', 'pg_wal'));
+  chownSync(moved, unprivileged, unprivileged);
+  const refusal = await start(t, dataDir).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  t.match(refusal, /pg_wal is a link to data of another user: run `chown -R \d+:\d+ .*\/wal`/);
+  execFileSync('chown', /`chown (-R) ([\d:]+) (.*)`/.exec(refusal)?.slice(1) ?? []);
+  chmodSync(dirname(moved), 0o711);
+
   const next = await start(t, dataDir);
   t.same(await ask(next.url, 'SELECT word FROM kept'), [{ word: 'a word' }]);
   const { uid } = statSync(`/proc/${postmaster(dataDir)}`);
   t.not(uid, unprivileged);
   await next.stop();
   t.strictSame([...new Set(filesOf(dataDir).map((path) => statSync(path).uid))], [uid]);
+});
+
+test('a database of another user is left where others could have put it', { skip: onlyRoot }, async (t) => {
+  const dataDir = testFolder(t);
+  await (await start(t, dataDir)).stop();
+  for (const path of filesOf(dataDir)) lchownSync(path, unprivileged, unprivileged);
+  chmodSync(dataDir, 0o1777);
+  await t.rejects(start(t, dataDir), {
+    name: 'EmbeddedDatabaseError',
+    message: /belongs to another user .*run `chown -R \d+ /,
+  });
+  t.equal(statSync(join(dataDir, 'postgres')).uid, unprivileged);
 });
 
 test('the owner of the data folder runs it, if it has a name or not', { skip: onlyRoot }, async (t) => {
