@@ -73,7 +73,7 @@ const longTarget = (bytes: number) =>
 /** Headers of a question to verify, besides those that each proxy sets itself. */
 const OF_VERIFY = ['authorization', 'x-request-id', 'x-forwarded-for'];
 const OF_THE_PROXY = ['host', 'connection', 'accept-encoding', 'x-forwarded-host', 'x-forwarded-proto'];
-/** Of the client's request, this would announce a body that the question lacks: the next question would be read as it. */
+/** The client's own length would announce a body that the question lacks, and the next question would be read as it. */
 const NO_BODY = 'content-length: 0';
 
 interface Proxy {
@@ -402,7 +402,7 @@ test('forward-auth for one audience', async (t) => {
       const ofAudience = await proxy.start(t, upstreams, withAudience);
       const plain = await proxy.start(t, upstreams);
       for (const target of targets)
-        for (const [how, lines] of Object.entries({ not: [], ...FORGED }))
+        for (const [how, lines] of Object.entries(target === '/' ? { not: [], ...FORGED } : { not: [] }))
           for (const [{ url }, good, bad] of [
             [ofAudience, token, subject],
             [plain, subject, token],
@@ -445,11 +445,15 @@ test('forward-auth for one audience', async (t) => {
   const caddy = PROXIES.find(({ name }) => name === 'Caddy');
   const { skip = true } = caddy ?? {};
   await t.test(
-    'Caddy’s file without the last slash of verify lets no client choose the audience',
+    'Caddy’s file without the ? after verify lets no client choose the audience',
     { skip },
     async (t) => {
-      const before = (text: string) => text.replace('uri /api/auth/verify/\n', 'uri /api/auth/verify\n');
-      const { url } = (await caddy?.start(t, upstreams, before)) ?? { url: '' };
+      const without = (text: string) => {
+        const changed = text.replace('rewrite * /api/auth/verify?\n', 'rewrite * /api/auth/verify\n');
+        if (changed === text) throw new Error('there is no ? after verify');
+        return changed;
+      };
+      const { url } = (await caddy?.start(t, upstreams, without)) ?? { url: '' };
       for (const query of [
         ...['?audience=orders', '?page=2&audience=orders', '?audience=orders&', '?%61udience=orders'],
         ...['?audience=orders&x;y', '?audience=orders&%zz', '?audience=orders?'],

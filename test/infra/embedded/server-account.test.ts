@@ -126,7 +126,7 @@ test('root takes over a database that ran as a user of other programs', { skip: 
   chownSync(moved, unprivileged, unprivileged);
   const refusal = await start(t, dataDir).then(
     () => '',
-    (error: Error) => error.message,
+    (error: unknown) => (error as Error).message,
   );
   t.match(refusal, /pg_wal is a link to data of another user: run `chown -R \d+:\d+ .*\/wal`/);
   execFileSync('chown', /`chown (-R) ([\d:]+) (.*)`/.exec(refusal)?.slice(1) ?? []);
