@@ -13,7 +13,14 @@ import { changeRow } from './change-user.ts';
 import { endTokens } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { voidReset } from './password-resets.ts';
-import { requireFree, requireStillFree, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
+import {
+  newNamesOf,
+  requireFree,
+  requireStillFree,
+  TAKEN,
+  whereAccount,
+  type ReservedHashes,
+} from './names.ts';
 import {
   ACCOUNT_COLUMNS,
   assign,
@@ -140,9 +147,10 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
           prisma.$transaction(async (tx) => {
             const before = await lockAccount(tx, key);
             if (!before) return null;
-            await requireFree(tx, changes, reserved, before.id);
+            const names = newNamesOf(changes, before);
+            await requireFree(tx, names, reserved, before.id);
             const row = await changeRow(tx, before, changes);
-            if (row) await requireStillFree(tx, before.id, changes, reserved);
+            if (row) await requireStillFree(tx, before.id, names, reserved);
             const { ended, before: mark } =
               changes.disabled === true
                 ? await endTokens(tx, Number(before.id), endsAll(at))

@@ -1,4 +1,4 @@
-import { canonicalAddress, needsKey } from '../../domain/address.ts';
+import { canonicalAddress, givenAddress, needsKey } from '../../domain/address.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
@@ -98,6 +98,15 @@ export async function findTaken(
   const hashes = reserved(names);
   const held = await findReserved(db, hashes);
   return hashes.find(([, hash]) => held.has(hash))?.[0] ?? (found.length > 0 ? 'email_taken' : null);
+}
+
+/**
+ * The names that have to be free: not the address that the account has in this very spelling, which may be reserved for
+ * a deleted account that shared it.
+ */
+export function newNamesOf(names: ChangedNames, before: Parameters<typeof givenAddress>[0]): ChangedNames {
+  const { email, ...others } = names;
+  return email === undefined || email === givenAddress(before) ? others : names;
 }
 
 /** @throws AuthError `username_taken`, `email_taken` */

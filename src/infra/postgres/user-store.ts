@@ -9,7 +9,14 @@ import { lockCaller } from './caller-lock.ts';
 import { changeRow } from './change-user.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { KNOWN_CLIENTS } from './known-devices.ts';
-import { findTaken, requireStillFree, TAKEN, whereAccount, type ReservedHashes } from './names.ts';
+import {
+  findTaken,
+  newNamesOf,
+  requireStillFree,
+  TAKEN,
+  whereAccount,
+  type ReservedHashes,
+} from './names.ts';
 import { GIVEN_ADDRESS, SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
@@ -47,7 +54,11 @@ export function makeUserStore(
       ),
 
     findTaken: (names, except = 0) =>
-      mapDatabaseErrors(() => findTaken(prisma, names, reserved, BigInt(except))),
+      mapDatabaseErrors(async () => {
+        const id = BigInt(except);
+        const before = except === 0 ? null : await prisma.user.findUnique({ where: { id } });
+        return findTaken(prisma, before ? newNamesOf(names, before) : names, reserved, id);
+      }),
 
     change: (caller, names, passwordVersion) =>
       mapDatabaseErrors(
@@ -58,7 +69,7 @@ export function makeUserStore(
             if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
               throw new AuthError('invalid_credentials', { reason: 'password' });
             const row = await changeRow(tx, before, names);
-            await requireStillFree(tx, before.id, names, reserved);
+            await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
             return { user: toUser(row ?? before), isChanged: row !== null };
           }),
         TAKEN,

@@ -158,6 +158,18 @@ test('an address is compared by its own rules', async (t) => {
     refused(t, await signUpWith(`É@${host}`), 400, 'email_taken');
   });
 
+  await t.test('the address of an account stays its own when another that had it is deleted', async (t) => {
+    const owner = anAccount({ email: `x@e${unique()}.example` });
+    const [{ user, access_token: token }, twin] = [await signUp(target, owner), await signUp(target)];
+    await giveAsBefore(twin.user.id, owner.email.replace('@e', '@ｅ'));
+    const verify = () => ask(`PATCH /api/users/${user.id}`, { email: owner.email, email_verified: true });
+    t.equal((await verify()).statusCode, 200, 'while both have it');
+    await ask(`DELETE /api/users/${twin.user.id}`);
+    t.equal((await verify()).statusCode, 200);
+    const payload = { email: owner.email, name: 'Ada', current_password: 'difference engine' };
+    t.equal((await call(target, 'PATCH /api/user', { token, payload })).statusCode, 200);
+  });
+
   await t.test('an address is marked as verified code point by code point', async (t) => {
     const email = `Ada@${unique()}.example`;
     const { user } = await signUp(target, anAccount({ email }));
