@@ -192,7 +192,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(verifyRoute);
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(tokenRoute, {
-    ...{ exchange, serviceTokens, clients, checkAssertion, credentials, codec },
+    exchange,
+    serviceTokens,
+    clients,
+    checkAssertion,
+    credentials,
+    codec,
   });
   await app.register(introspectRoute, { introspect, codec, settings });
   await app.register(revokeRoute, { revokeToken, codec });

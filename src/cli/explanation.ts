@@ -81,10 +81,20 @@ const CHECKS = ['form', 'issuer', 'key', 'signature', 'audience', 'expiry', 'ses
  * is `client` for a service token.
  */
 const FAILED: Record<BearerRefusal | 'unknown', (typeof CHECKS)[number]> = {
-  ...{ malformed: 'form', type: 'form', issuer: 'issuer', unknown_key: 'key', signature: 'signature' },
-  ...{ audience: 'audience', expired: 'expiry' },
-  ...{ superseded: 'session', revoked: 'session', reused: 'session', disabled: 'session', gone: 'session' },
-  ...{ unknown: 'session', right: 'client' },
+  malformed: 'form',
+  type: 'form',
+  issuer: 'issuer',
+  unknown_key: 'key',
+  signature: 'signature',
+  audience: 'audience',
+  expired: 'expiry',
+  superseded: 'session',
+  revoked: 'session',
+  reused: 'session',
+  disabled: 'session',
+  gone: 'session',
+  unknown: 'session',
+  right: 'client',
 };
 
 const NAMES: Record<PresentedType, string> = {
@@ -155,7 +165,9 @@ export function explainService(
     checks: checksOf(reason, 'client'),
     token: tokenOf(presented, 'service'),
     client,
-    ...{ user: null, record: null, ended: null },
+    user: null,
+    record: null,
+    ended: null,
     facts: [...facts, keyFact(presented)],
     to_do,
   };

@@ -55,7 +55,9 @@ async function listKeys(env: Environment): Promise<Outcome> {
   });
   const shown = keys.map((key) => ({
     ...key,
-    ...{ createdAt: isoOf(key.createdAt), since: isoOf(key.since), next: isoOf(key.next) },
+    createdAt: isoOf(key.createdAt),
+    since: isoOf(key.since),
+    next: isoOf(key.next),
   }));
   return {
     result: { directory, keys: shown },

@@ -45,7 +45,8 @@ async function* exportLines(
 function lineOf({ id: _, passwordHash, createdAt, emailVerified, ...columns }: ExportedAccount) {
   return {
     ...columns,
-    ...{ password_hash: hashAsText(passwordHash), created_at: new Date(createdAt).toISOString() },
+    password_hash: hashAsText(passwordHash),
+    created_at: new Date(createdAt).toISOString(),
     email_verified: emailVerified,
   };
 }

@@ -93,7 +93,12 @@ function refusal(taken: 'username_taken' | 'email_taken'): CommandError {
 
 function fieldsOf({ id, username, name, createdAt, disabled, emailVerified, roles }: Account) {
   return {
-    ...{ id, username, name, created_at: new Date(createdAt).toISOString() },
-    ...{ disabled, email_verified: emailVerified, roles },
+    id,
+    username,
+    name,
+    created_at: new Date(createdAt).toISOString(),
+    disabled,
+    email_verified: emailVerified,
+    roles,
   };
 }

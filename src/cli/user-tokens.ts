@@ -76,7 +76,11 @@ type TokenSummaryLike = Pick<EndedToken, 'id' | 'type' | 'name' | 'createdAt' | 
 
 function common({ id, type, name, createdAt, createdBy, lastUsedAt }: TokenSummaryLike) {
   return {
-    ...{ id, type, name, created_at: iso(createdAt), created_by: createdBy },
+    id,
+    type,
+    name,
+    created_at: iso(createdAt),
+    created_by: createdBy,
     last_used_at: iso(lastUsedAt),
   };
 }

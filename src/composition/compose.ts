@@ -97,7 +97,11 @@ export async function compose(
   });
   const { clients, directory, checkAssertion } = makeClients({
     issuer: config.ISSUER,
-    ...{ prisma, clock, observe, tasks, logger },
+    prisma,
+    clock,
+    observe,
+    tasks,
+    logger,
   });
   const fanOut = makeFeed({
     feed: opened.feed,

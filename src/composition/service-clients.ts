@@ -38,7 +38,12 @@ export function makeClients({ issuer, prisma, clock, observe, tasks, logger }: C
   const clients = makeServiceClients(directory, clock);
   const checkAssertion = makeCheckAssertion({
     refresh: () => directory.refresh(),
-    ...{ keys, clients, issuer, clock, observe, log: logger },
+    keys,
+    clients,
+    issuer,
+    clock,
+    observe,
+    log: logger,
   });
   return { directory, clients, checkAssertion };
 }

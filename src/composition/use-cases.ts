@@ -110,7 +110,9 @@ export function makeUseCases(parts: Parts): UseCases {
     issuer: config.ISSUER,
     ownAudience: config.AUDIENCE,
     ttl: config.SERVICE_TOKEN_TTL,
-    ...{ clock, randomBytes, observe },
+    clock,
+    randomBytes,
+    observe,
   });
   const finishEndings = makeFinishEndings({
     tokenStates: parts.unpublishedStates,
@@ -126,17 +128,31 @@ export function makeUseCases(parts: Parts): UseCases {
   const newAccounts = { users, feed, hasher, bulkhead, audit, isCommonPassword, newNames, passwordMinLength };
   const newPasswords = {
     passwords: makePasswordStore(postgres.prisma),
-    ...{ tokenStates, finishEndings, hasher, bulkhead, isCommonPassword, passwordMinLength },
-    ...{ lifetimes, clock, audit },
+    tokenStates,
+    finishEndings,
+    hasher,
+    bulkhead,
+    isCommonPassword,
+    passwordMinLength,
+    lifetimes,
+    clock,
+    audit,
   };
   const profile = makeProfile({ tokens, tokenStates, lifetimes, clock });
 
   return {
     signUp: makeSignUp({
       ...newAccounts,
-      ...{ tokenStates, knownDevices, clock, observe, enabled: config.SIGNUP_ENABLED },
+      tokenStates,
+      knownDevices,
+      clock,
+      observe,
+      enabled: config.SIGNUP_ENABLED,
       networkBudget: makeBudget(limitAttempt, {
-        network: { limit: 'signup_network', allowance: config.RATE_LIMIT_SIGNUP_NETWORK },
+        network: {
+          limit: 'signup_network',
+          allowance: config.RATE_LIMIT_SIGNUP_NETWORK,
+        },
       }),
     }),
     createAccount: makeCreateAccount({
@@ -145,13 +161,22 @@ export function makeUseCases(parts: Parts): UseCases {
       hashThatNothingOpens: () => hashThatNothingOpens(hashing.cost),
     }),
     accounts: makeManageAccounts({
-      ...{ accounts, tokens, profile, tokenStates, finishEndings, finishUserChange, newNames, randomBytes },
+      accounts,
+      tokens,
+      profile,
+      tokenStates,
+      finishEndings,
+      finishUserChange,
+      newNames,
+      randomBytes,
       issueReset: (key, tokenHash) => issueReset(postgres.prisma, key, tokenHash, config.PASSWORD_RESET_TTL),
       reservation: {
-        grace: config.DELETED_NAME_GRACE * 1000,
+        grace: config.DELETED_NAME_GRACE * 1e3,
         hashes: (names) => parts.hashNames.newest(names).map(([, hash]) => hash),
       },
-      ...{ lifetimes, clock, audit },
+      lifetimes,
+      clock,
+      audit,
     }),
     logIn: makeLogIn({
       users,
@@ -219,7 +244,9 @@ export function makeUseCases(parts: Parts): UseCases {
       clients: parts.clients,
       ownAudience: config.AUDIENCE,
       ttl: config.EXCHANGED_TOKEN_TTL,
-      ...{ clock, randomBytes, observe },
+      clock,
+      randomBytes,
+      observe,
     }),
     serviceTokens,
     verify,

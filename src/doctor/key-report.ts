@@ -45,7 +45,10 @@ export async function reportKeys(env: Environment, url: string): Promise<KeysRep
   try {
     const { now, records } = await readKeyRecords(postgres.prisma);
     const lives = describeKeys([...new Set(files.map(({ key }) => key.kid))], {
-      ...{ records, now, lead: config.KEY_PUBLISH_LEAD, accessTokenTtl: config.ACCESS_TOKEN_TTL },
+      records,
+      now,
+      lead: config.KEY_PUBLISH_LEAD,
+      accessTokenTtl: config.ACCESS_TOKEN_TTL,
       longLived: await countLongLived(postgres.prisma),
     });
     const keys = lives.flatMap((life) => {

@@ -142,6 +142,7 @@ export function createClient(options: ClientOptions = {}): Client {
         return null;
       });
       await removal.catch(() => null);
+      // oxlint-disable-next-line unicorn/no-useless-spread -- others join and leave while this one waits
       for (const end of [...untold]) {
         const pace = makePace();
         await insist(pace, () => pace.run(end)).catch((error: unknown) => {

@@ -32,9 +32,11 @@ export function makeServer(url: string, request: Send) {
     }, TIMEOUT);
     try {
       const response = await request(url + path, {
-        // Elsewhere, a refusal would be one of a request that has lost its token.
         redirect: 'error',
-        ...{ method, keepalive, signal: cut.signal, body: content },
+        method,
+        keepalive,
+        signal: cut.signal,
+        body: content,
         ...(cache && { cache }),
         headers: {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -99,14 +99,16 @@ export function readArguments(
   const users = readUsers(values.users ?? env.LOAD_USERS, Math.min(usual.users, listed));
   if (users > listed) throw new LoadError(`--users: ${users}, and --accounts has ${listed}`);
   return {
-    ...{ scenario, url, users },
+    scenario,
+    url,
+    users,
     accounts: accounts ?? (url === null ? null : (listSeeded?.(users) ?? null)),
     seconds: positive('--seconds', values.seconds ?? env.LOAD_SECONDS, usual.seconds),
     rate: scenario === 'herd' ? 0 : positive('--rate', values.rate ?? env.LOAD_RATE, usual.rate),
     thresholds: thresholdsOf(values, scenario),
     report: values.report ?? 'reports/load',
     lost: shareOf(env.LOAD_LOST),
-    connections: Math.ceil(positive('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 100_000)),
+    connections: Math.ceil(positive('LOAD_CONNECTIONS', env.LOAD_CONNECTIONS, usual.connections, 1e5)),
   };
 }
 
@@ -188,8 +190,14 @@ const LIMITS = { 'max-p99': TEXT, 'max-errors': TEXT, 'max-late': TEXT } as cons
 /** @throws LoadError for an unknown option, and for one without its value */
 export function parseWords(words: readonly string[]) {
   return parsed(words, {
-    ...{ url: TEXT, users: TEXT, seconds: TEXT, rate: TEXT, report: TEXT, accounts: TEXT },
-    ...{ 'sign-up': FLAG, 'yes-i-own-this': FLAG },
+    url: TEXT,
+    users: TEXT,
+    seconds: TEXT,
+    rate: TEXT,
+    report: TEXT,
+    accounts: TEXT,
+    'sign-up': FLAG,
+    'yes-i-own-this': FLAG,
     ...LIMITS,
   });
 }

@@ -107,12 +107,17 @@ async function runRound(
   const ports: DevicePorts = {
     wire: {
       send: (call, loseAfter) => {
-        const second = Math.floor(clock.monotonic() / 1000);
+        const second = Math.floor(clock.monotonic() / 1e3);
         sent[second] = (sent[second] ?? 0) + 1;
         return wire.send(call, loseAfter);
       },
     },
-    ...{ judge, samples, clock, random, pause, lost },
+    judge,
+    samples,
+    clock,
+    random,
+    pause,
+    lost,
     ended,
     isOver: () => stop.aborted,
   };

@@ -78,7 +78,11 @@ export function makeJudge(now: () => number = Date.now): Judge {
   const names = new Map<number, string>();
   const ids = new Map<string, number>();
   const broken: Correctness = {
-    ...{ sign_outs: 0, duplicate_ids: 0, revoked_accepted: 0, good_refused: 0, wrong_user: 0 },
+    sign_outs: 0,
+    duplicate_ids: 0,
+    revoked_accepted: 0,
+    good_refused: 0,
+    wrong_user: 0,
   };
   const judged: Judged = { pairs_issued: 0, refreshes: 0, ended_tokens_tried: 0, good_tokens_tried: 0 };
   const findings: Finding[] = [];

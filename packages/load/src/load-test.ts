@@ -129,12 +129,23 @@ async function openLoop(site: Site, devices: OpenedDevice[]): Promise<Ran> {
   let unfollow: () => void = () => undefined;
   const result = await runScenario({
     scenario: SCENARIOS[options.scenario],
-    ...{ rate: options.rate, seconds: options.seconds, lost: options.lost },
-    ...{ devices, wire, judge, signal },
-    ...{ clock, random: Math.random },
+    rate: options.rate,
+    seconds: options.seconds,
+    lost: options.lost,
+    devices,
+    wire,
+    judge,
+    signal,
+    clock,
+    random: Math.random,
     newAccount: (i) => run.account(devices.length + i),
     watch: (running) => {
-      unfollow = view.follow(() => loadPicture(running, { seconds: options.seconds, judge }));
+      unfollow = view.follow(() =>
+        loadPicture(running, {
+          seconds: options.seconds,
+          judge,
+        }),
+      );
     },
   }).finally(() => {
     unfollow();
@@ -149,9 +160,14 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
   const cpu = process.cpuUsage();
   let unfollow: () => void = () => undefined;
   const { rounds, samples } = await runHerd({
-    ...{ devices, wire, judge, signal },
-    ...{ seconds: options.seconds, lost: options.lost },
-    ...{ clock, random: Math.random },
+    devices,
+    wire,
+    judge,
+    signal,
+    seconds: options.seconds,
+    lost: options.lost,
+    clock,
+    random: Math.random,
     setOutage: (isOut) => own?.setOutage(isOut),
     watch: (running) => {
       unfollow = view.follow(() => herdPicture(running, judge));
@@ -162,10 +178,20 @@ async function herd(site: Site, devices: OpenedDevice[]): Promise<Ran> {
   const seconds = (performance.now() - since) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   return {
-    ...{ options, url, started, judge, samples, seconds, rounds, interrupted: signal.aborted },
+    options,
+    url,
+    started,
+    judge,
+    samples,
+    seconds,
+    rounds,
+    interrupted: signal.aborted,
     ok: samples.all().ok,
     arrivals: devices.length,
     not_begun: 0,
-    generator: { late_p99_ms: null, cpu: (user + system) / 1e6 / seconds },
+    generator: {
+      late_p99_ms: null,
+      cpu: (user + system) / 1e6 / seconds,
+    },
   };
 }

@@ -68,10 +68,13 @@ export function mergeReports(reports: readonly Report[], given: Thresholds): Rep
   const totals = sumOf(all((each) => each.totals));
   const { scenario, models, started, settings } = first;
   return {
-    ...{ scenario, models, started },
+    scenario,
+    models,
+    started,
     settings: {
       ...settings,
-      ...{ users: sum((each) => each.settings.users), rate: sum((each) => each.settings.rate) },
+      users: sum((each) => each.settings.users),
+      rate: sum((each) => each.settings.rate),
       connections: sum((each) => each.settings.connections),
       url: distinct(all((each) => each.settings.url)),
     },
@@ -83,12 +86,14 @@ export function mergeReports(reports: readonly Report[], given: Thresholds): Rep
     generators: sum((each) => each.generators),
     machine: {
       cpu: distinct(all((each) => each.machine.cpu)),
-      ...{ cores: sum((each) => each.machine.cores), memory_gib: sum((each) => each.machine.memory_gib) },
+      cores: sum((each) => each.machine.cores),
+      memory_gib: sum((each) => each.machine.memory_gib),
       node: distinct(all((each) => each.machine.node)),
       platform: distinct(all((each) => each.machine.platform)),
     },
     totals: {
-      ...{ seconds: rounded(seconds), arrivals: sum((each) => each.totals.arrivals) },
+      seconds: rounded(seconds),
+      arrivals: sum((each) => each.totals.arrivals),
       not_begun: sum((each) => each.totals.not_begun),
       ok_per_second: rounded(sum((each) => each.totals.ok_per_second * each.totals.seconds) / seconds),
       ...totals,
@@ -143,7 +148,10 @@ function mergeIntervals(reports: readonly Report[], begin: number): Interval[] {
       second: at * length,
       offered: parts.reduce((total, { offered }) => total + offered, 0),
       answered: parts.reduce((total, { answered }) => total + answered, 0),
-      ...{ p50, p90, p99, histogram: took.toCounts() },
+      p50,
+      p90,
+      p99,
+      histogram: took.toCounts(),
       errors: addedUp(parts.map(({ errors }) => errors)),
     };
   });

@@ -85,19 +85,26 @@ function chartsOverTime({ over_time: intervals }: Report): Chart[] {
     {
       title: 'Requests a second',
       about: 'Offered: due in this second, retries included. If answered stays below it, a queue grows.',
-      ...{ x: 'seconds', y: 'requests a second', names: ['offered', 'answered'] },
+      x: 'seconds',
+      y: 'requests a second',
+      names: ['offered', 'answered'],
       data: [seconds, of('offered'), of('answered')],
     },
     {
       title: 'Latency',
-      about: `From the moment at which a request was due to its answer. A timeout counts as ${TIMEOUT / 1000} s or more. Logarithmic.`,
-      ...{ x: 'seconds', y: 'milliseconds', isLog: true, names: ['p99', 'p90', 'median'] },
+      about: `From the moment at which a request was due to its answer. A timeout counts as ${TIMEOUT / 1e3} s or more. Logarithmic.`,
+      x: 'seconds',
+      y: 'milliseconds',
+      isLog: true,
+      names: ['p99', 'p90', 'median'],
       data: [seconds, of('p99'), of('p90'), of('p50')],
     },
     {
       title: 'Failed requests',
       about: 'By code. A refused device waits as Retry-After says and tries again.',
-      ...{ x: 'seconds', y: 'requests', names: codes },
+      x: 'seconds',
+      y: 'requests',
+      names: codes,
       data: [seconds, ...codes.map((code) => intervals.map(({ errors: each }) => each[code] ?? 0))],
     },
   ];
@@ -110,7 +117,8 @@ function herdChart({ rounds }: NonNullable<Report['herd']>): Chart {
   return {
     title: 'Back after the outage',
     about: 'The share of devices that have refreshed, by the time since PostgreSQL was back.',
-    ...{ x: 'seconds since the end of the outage', y: 'percent back' },
+    x: 'seconds since the end of the outage',
+    y: 'percent back',
     names: rounds.map(({ devices }) => `${figure(devices)} devices`),
     data: [
       tenths.map((i) => i / 10),

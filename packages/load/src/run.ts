@@ -80,7 +80,14 @@ export async function runScenario(options: RunOptions): Promise<RunResult> {
   const ended = makeEndedTokens({ wire, judge, samples, clock });
   const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal }).catch(() => undefined);
   const ports: DevicePorts = {
-    ...{ wire, judge, ended, samples, clock, random, pause, isOver },
+    wire,
+    judge,
+    ended,
+    samples,
+    clock,
+    random,
+    pause,
+    isOver,
     lost: options.lost,
   };
 

@@ -43,12 +43,32 @@ export function writeReport(report: Report, folder: string, view: Pick<LiveView,
 
 function operationsTable({ totals, operations }: Report): string {
   const head = [
-    ...['operation', 'requests', 'ok', 'lost_on_purpose', 'timeouts', 'failed'],
-    ...['p50_ms', 'p90_ms', 'p95_ms', 'p99_ms', 'p99.9_ms', 'max_ms'],
+    'operation',
+    'requests',
+    'ok',
+    'lost_on_purpose',
+    'timeouts',
+    'failed',
+    'p50_ms',
+    'p90_ms',
+    'p95_ms',
+    'p99_ms',
+    'p99.9_ms',
+    'max_ms',
   ];
   const rows = Object.entries({ all: totals, ...operations }).map(([name, each]) => [
-    ...[name, each.requests, each.ok, each.lost_on_purpose, each.timeouts, sumOfCounts(each.errors)],
-    ...[each.p50, each.p90, each.p95, each.p99, each.p999, each.max],
+    name,
+    each.requests,
+    each.ok,
+    each.lost_on_purpose,
+    each.timeouts,
+    sumOfCounts(each.errors),
+    each.p50,
+    each.p90,
+    each.p95,
+    each.p99,
+    each.p999,
+    each.max,
   ]);
   return csv([head, ...rows]);
 }
@@ -64,7 +84,13 @@ function overTimeTable({ over_time: intervals }: Report): string {
     'p99_ms',
   ];
   const rows = intervals.map(({ second, offered, answered, errors, p50, p90, p99 }) => [
-    ...[second, offered, answered, sumOfCounts(errors), p50, p90, p99],
+    second,
+    offered,
+    answered,
+    sumOfCounts(errors),
+    p50,
+    p90,
+    p99,
   ]);
   return csv([head, ...rows]);
 }

@@ -100,8 +100,18 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   });
   const cache = makeTokenCache(settings.tokenCache);
   const read = makeReadCached({
-    ...{ keys, cache, clock, clockTolerance },
-    read: suspectOptions(makeReadJwt({ keys, settings, clock }), reportOnce(onError)),
+    keys,
+    cache,
+    clock,
+    clockTolerance,
+    read: suspectOptions(
+      makeReadJwt({
+        keys,
+        settings,
+        clock,
+      }),
+      reportOnce(onError),
+    ),
   });
 
   const tellOfUsers = makeTellOfUsers(settings.onUser, reportOnce(onError));

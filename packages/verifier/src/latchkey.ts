@@ -142,7 +142,9 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     // RFC 8414, section 3.3: another issuer's metadata may not be used.
     if (found.issuer !== issuer) {
       throw unavailable('configuration', `${METADATA} is of another issuer`, {
-        ...{ option: 'issuer', expected: issuer, found: found.issuer },
+        option: 'issuer',
+        expected: issuer,
+        found: found.issuer,
         words: ['the setting is', "Latchkey's is"],
       });
     }
@@ -157,7 +159,9 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     const found = answered.get('x-latchkey-audience');
     if (found === encodeURI(audience)) return;
     throw unavailable('configuration', 'the client may ask about tokens for another audience only', {
-      ...{ option: 'audience', expected: audience, found },
+      option: 'audience',
+      expected: audience,
+      found,
       words: ['the setting is', "the client's is"],
     });
   }
@@ -213,7 +217,9 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
       if (type.startsWith('text/event-stream')) return response;
       await response.body?.cancel().catch(() => undefined);
       throw unavailable('unexpected_answer', `${FEED} did not return what it should`, {
-        ...{ option: 'url', expected: 'text/event-stream', found: type },
+        option: 'url',
+        expected: 'text/event-stream',
+        found: type,
       });
     },
     close() {

@@ -58,7 +58,7 @@ export function makeLongLivedTokens({ introspect, revocations, size }: Parts): L
   }
 
   function forgetUser(user: number, before = Infinity): void {
-    for (const sid of [...(ofUser.get(user) ?? [])]) if (sid <= before) forget(sid);
+    for (const sid of ofUser.get(user) ?? []) if (sid <= before) forget(sid);
   }
 
   return {

@@ -124,7 +124,10 @@ function readUserToken(payload: object, tokenType: UsersType): UserToken | null 
   const roles = readRoles(claims.roles);
   if (!roles || !isOptionalText(clientId) || !isOptionalActor(act)) return null;
   return {
-    ...{ userId, sid, tokenType, roles },
+    userId,
+    sid,
+    tokenType,
+    roles,
     ...(clientId !== undefined && { clientId }),
     ...(act !== undefined && { act }),
     claims: deepFreeze(claims as unknown as TokenClaims),

@@ -79,13 +79,19 @@ export function makePlan(usage: Usage, settings: Settings, costs: Costs): Plan {
     postgres: requests.postgres + replicas.peak * costs.idle.postgres,
   };
   return {
-    ...{ demand, cores, remembersTokens, replicas },
+    demand,
+    cores,
+    remembersTokens,
+    replicas,
     connections: planConnections(replicas.autoscaler.max, settings),
     ...planStores(
       usage,
       demand,
       cores,
-      { ...settings, loginsAtMost: replicas.autoscaler.max * replicas.loginsAtMost },
+      {
+        ...settings,
+        loginsAtMost: replicas.autoscaler.max * replicas.loginsAtMost,
+      },
       costs,
     ),
   };
@@ -98,7 +104,10 @@ function planReplicas(peak: Cores, mean: Cores, settings: Settings, costs: Costs
   const { hashConcurrency, hashMemory, processMemory } = settings;
   const needed = processMemory + hashConcurrency * hashMemory;
   return {
-    ...{ peak: replicasFor(peak), mean: replicasFor(mean), cpu: CPU, hashConcurrency },
+    peak: replicasFor(peak),
+    mean: replicasFor(mean),
+    cpu: CPU,
+    hashConcurrency,
     memory: Math.ceil(needed / FULL / MEMORY_STEP) * MEMORY_STEP,
     loginsAtMost: (hashConcurrency * 1e6) / costs.replica.login,
     autoscaler: {

@@ -107,7 +107,10 @@ function planPostgres(
   const knownDevices = Math.min(users * KNOWN_MOST, loginsPerDay * KNOWN_DAYS);
   const all = users * bytes.user + tokens * bytes.token + knownDevices * bytes.knownDevice;
   return {
-    ...{ tokens, knownDevices, bytes: all, monthlyBytes: growth * all },
+    tokens,
+    knownDevices,
+    bytes: all,
+    monthlyBytes: growth * all,
     firstMonthlyBytes: growth * users * bytes.user + loginsPerDay * MONTH * (bytes.token + bytes.knownDevice),
     rowWrites: rowWritesOf(peak),
     partition: tokens > PARTITION_ABOVE,

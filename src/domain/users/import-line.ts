@@ -72,9 +72,14 @@ export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uin
     return {
       ok: true,
       user: {
-        ...{ username: username.value, name: name.value, email: email.value },
-        ...{ hash: password_hash.value, createdAt: created_at.value, roles: roles.value },
-        ...{ disabled: disabled.value, emailVerified: email_verified.value },
+        username: username.value,
+        name: name.value,
+        email: email.value,
+        hash: password_hash.value,
+        createdAt: created_at.value,
+        roles: roles.value,
+        disabled: disabled.value,
+        emailVerified: email_verified.value,
       },
     };
   }

@@ -29,7 +29,7 @@ function methodNotAllowed(app: FastifyInstance, _options: object, done: () => vo
     known.set(url, { methods, group });
   });
   app.decorate('refuseOtherMethods', () => {
-    for (const [url, { methods: allowed, group }] of [...known]) {
+    for (const [url, { methods: allowed, group }] of Array.from(known)) {
       const others = ALL_METHODS.filter((method) => !allowed.has(method));
       if (others.length === 0) continue;
       const allow = [...allowed].sort().join(', ');

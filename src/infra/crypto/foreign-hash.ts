@@ -69,30 +69,42 @@ const FORMATS: readonly [RegExp, Read][] = [
   [
     whole(`\\$scrypt\\$ln=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`),
     ([logN, r, p, salt = '', key = '']) => ({
-      ...{ kind: 'scrypt', logN: Number(logN), r: Number(r), p: Number(p) },
-      ...{ salt: fromBase64(salt), key: fromBase64(key) },
+      kind: 'scrypt',
+      logN: Number(logN),
+      r: Number(r),
+      p: Number(p),
+      salt: fromBase64(salt),
+      key: fromBase64(key),
     }),
   ],
   [
     whole(`\\$2[aby]\\$(\\d\\d)\\$([./A-Za-z0-9]{22})([./A-Za-z0-9]{31})`),
     ([rounds, salt = '', key = '']) => ({
       kind: 'bcrypt',
-      ...{ rounds: Number(rounds), salt: fromBcrypt64(salt), key: fromBcrypt64(key) },
+      rounds: Number(rounds),
+      salt: fromBcrypt64(salt),
+      key: fromBcrypt64(key),
     }),
   ],
   // passlib, without a suffix for SHA-1.
   [
     whole(`\\$pbkdf2(?:-(sha256|sha512))?\\$(${NUMBER})\\$(${DOTTED})\\$(${DOTTED})`),
     ([digest = 'sha1', iterations, salt = '', key = '']) => ({
-      ...{ kind: 'pbkdf2', digest: digest as Digest, iterations: Number(iterations) },
-      ...{ salt: fromBase64(salt.replaceAll('.', '+')), key: fromBase64(key.replaceAll('.', '+')) },
+      kind: 'pbkdf2',
+      digest: digest as Digest,
+      iterations: Number(iterations),
+      salt: fromBase64(salt.replaceAll('.', '+')),
+      key: fromBase64(key.replaceAll('.', '+')),
     }),
   ],
   [
     whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${BASE64}={0,2})`),
     ([iterations, salt = '', key = '']) => ({
-      ...{ kind: 'pbkdf2', digest: 'sha256', iterations: Number(iterations) },
-      ...{ salt: Buffer.from(salt), key: fromBase64(key) },
+      kind: 'pbkdf2',
+      digest: 'sha256',
+      iterations: Number(iterations),
+      salt: Buffer.from(salt),
+      key: fromBase64(key),
     }),
   ],
   [
@@ -101,8 +113,12 @@ const FORMATS: readonly [RegExp, Read][] = [
       const logN = Math.log2(Number(n));
       if (!Number.isInteger(logN)) return null;
       return {
-        ...{ kind: 'scrypt', logN, r: Number(r), p: Number(p) },
-        ...{ salt: Buffer.from(salt), key: fromBase64(key) },
+        kind: 'scrypt',
+        logN,
+        r: Number(r),
+        p: Number(p),
+        salt: Buffer.from(salt),
+        key: fromBase64(key),
       };
     },
   ],

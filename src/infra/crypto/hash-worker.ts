@@ -11,8 +11,13 @@ async function compute({ recipe, password, length }: WorkerTask): Promise<Uint8A
   }
   const { variant, memory: memorySize, passes: iterations, lanes: parallelism, salt } = recipe;
   return hashWasm[variant]({
-    ...{ password, salt, memorySize, iterations, parallelism },
-    ...{ hashLength: length, outputType: 'binary' },
+    password,
+    salt,
+    memorySize,
+    iterations,
+    parallelism,
+    hashLength: length,
+    outputType: 'binary',
   });
 }
 

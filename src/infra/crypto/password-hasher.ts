@@ -93,8 +93,12 @@ function recipeOf(cost: HashCost): Recipe | null {
   if (name === 'bcrypt') return { kind: 'bcrypt', rounds: first, salt };
   if (name.startsWith('argon2'))
     return {
-      ...{ kind: 'argon2', variant: name as Argon2 },
-      ...{ memory: first, passes: second, lanes: third, salt },
+      kind: 'argon2',
+      variant: name as Argon2,
+      memory: first,
+      passes: second,
+      lanes: third,
+      salt,
     };
   const [, digest] = PBKDF2.exec(cost) ?? [];
   // One block of a key, whose cost is its iterations.

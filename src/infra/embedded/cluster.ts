@@ -94,10 +94,16 @@ async function initdb(
     const { ok, output } = await runProgram(
       binaries.initdb,
       [
-        ...['-D', dataArgument(data, account), '-U', 'postgres'],
-        ...['--auth=scram-sha-256', `--pwfile=${windows ? handed : '/dev/stdin'}`],
-        // PostgreSQL's own C.UTF-8 is the same on every system; a system locale is not.
-        ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+        '-D',
+        dataArgument(data, account),
+        '-U',
+        'postgres',
+        '--auth=scram-sha-256',
+        `--pwfile=${windows ? handed : '/dev/stdin'}`,
+        '--encoding=UTF8',
+        '--locale=C',
+        '--locale-provider=builtin',
+        '--builtin-locale=C.UTF-8',
       ],
       { cwd: data, account, stdin },
     );

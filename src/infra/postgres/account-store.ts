@@ -68,29 +68,50 @@ const ERASED_USER = {
 
 /** What is left of its tokens, until they are purged: every replica has to learn that they ended. */
 const ERASED_TOKEN = {
-  ...{ id: KEPT, userId: KEPT, type: KEPT, createdAt: KEPT, lastUsedAt: KEPT, expiresAt: KEPT, kid: KEPT },
-  ...{ revokedAt: KEPT, endReason: KEPT, endedAt: KEPT, pending: KEPT, settledAt: KEPT },
-  ...{ createdBy: KEPT, createdGeneration: KEPT, latest: KEPT, parent: KEPT, first: KEPT, confirmed: KEPT },
-  ...{ name: EMPTY, client: EMPTY },
+  id: KEPT,
+  userId: KEPT,
+  type: KEPT,
+  createdAt: KEPT,
+  lastUsedAt: KEPT,
+  expiresAt: KEPT,
+  kid: KEPT,
+  revokedAt: KEPT,
+  endReason: KEPT,
+  endedAt: KEPT,
+  pending: KEPT,
+  settledAt: KEPT,
+  createdBy: KEPT,
+  createdGeneration: KEPT,
+  latest: KEPT,
+  parent: KEPT,
+  first: KEPT,
+  confirmed: KEPT,
+  name: EMPTY,
+  client: EMPTY,
 } satisfies Record<keyof TokenRow, Prisma.Sql | null>;
 
 /** What an export holds of an account, for an import elsewhere. The id is for the next page only. */
 const EXPORTED = {
-  ...{ id: true, username: true, name: true, email: true, passwordHash: true, createdAt: true },
-  ...{ roles: true, disabledAt: true, emailVerifiedAt: true },
-  // `passwordHash` stands for both kinds of hash, and `email` for the address as it was given.
-  ...{ importedHash: false, importedCost: false, emailGiven: false },
-  // Made anew by an import.
-  ...{
-    skeleton: false,
-    emailKey: false,
-    passwordVersion: false,
-    version: false,
-    changedAt: false,
-    pending: false,
-  },
-  // A deleted account is not exported.
-  ...{ enabledAt: false, deletedAt: false },
+  id: true,
+  username: true,
+  name: true,
+  email: true,
+  passwordHash: true,
+  createdAt: true,
+  roles: true,
+  disabledAt: true,
+  emailVerifiedAt: true,
+  importedHash: false,
+  importedCost: false,
+  emailGiven: false,
+  skeleton: false,
+  emailKey: false,
+  passwordVersion: false,
+  version: false,
+  changedAt: false,
+  pending: false,
+  enabledAt: false,
+  deletedAt: false,
 } as const satisfies Record<keyof UserRow, boolean>;
 
 type ExportedRow = Pick<UserRow, Chosen<typeof EXPORTED>>;
@@ -129,7 +150,10 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             const names = { username, email: account.email };
             await requireFree(tx, names, reserved);
             const data = {
-              ...{ username, skeleton: skeletonOf(username), ...account, ...storedAddress(account.email) },
+              username,
+              skeleton: skeletonOf(username),
+              ...account,
+              ...storedAddress(account.email),
               passwordHash: new Uint8Array(passwordHash),
             };
             const added = await tx.user.create({ data });
@@ -157,8 +181,11 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
                 : { ended: [], before: null };
             if (changes.disabled === true) await voidReset(tx, before.id);
             return {
-              ...{ account: toAccount(row ?? before), isChanged: row !== null },
-              ...{ status: row && statusAfter(before, row), ended, before: mark ?? 0 },
+              account: toAccount(row ?? before),
+              isChanged: row !== null,
+              status: row && statusAfter(before, row),
+              ended,
+              before: mark ?? 0,
             };
           }),
         TAKEN,
@@ -187,8 +214,11 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             UPDATE users SET ${assign(USER_COLUMNS, ERASED_USER)}
             WHERE id = ${id} RETURNING ${ACCOUNT_COLUMNS}`;
           return {
-            ...{ account: toAccount(row), isChanged: true, status: 'deleted' },
-            ...{ ended, before: before ?? 0 },
+            account: toAccount(row),
+            isChanged: true,
+            status: 'deleted',
+            ended,
+            before: before ?? 0,
           };
         }),
       ),
@@ -230,7 +260,10 @@ export async function pageToExport(
       FROM users WHERE id > ${after} AND deleted_at IS NULL ORDER BY id LIMIT ${count}`,
   );
   return rows.map(({ id, createdAt, disabledAt, emailVerifiedAt, ...row }) => ({
-    ...{ ...row, id: Number(id), createdAt: createdAt.getTime() },
-    ...{ disabled: disabledAt !== null, emailVerified: emailVerifiedAt !== null },
+    ...row,
+    id: Number(id),
+    createdAt: createdAt.getTime(),
+    disabled: disabledAt !== null,
+    emailVerified: emailVerifiedAt !== null,
   }));
 }

@@ -82,8 +82,13 @@ function columnsOf(
     version: isServed ? sql`version + 1` : KEPT,
     changedAt: isServed ? sql`clock_timestamp()` : KEPT,
     pending: sql`pending OR ${isServed}`,
-    ...{ id: KEPT, createdAt: KEPT, deletedAt: KEPT },
-    ...{ passwordHash: KEPT, passwordVersion: KEPT, importedHash: KEPT, importedCost: KEPT },
+    id: KEPT,
+    createdAt: KEPT,
+    deletedAt: KEPT,
+    passwordHash: KEPT,
+    passwordVersion: KEPT,
+    importedHash: KEPT,
+    importedCost: KEPT,
   } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 }
 
@@ -95,7 +100,11 @@ function servedOf({ username, name, disabled, roles }: Values): string {
 function valuesOf(row: UserRow): Values {
   const { username, name, disabledAt, emailVerifiedAt, roles } = row;
   return {
-    ...{ username, name, email: givenAddress(row), disabled: disabledAt !== null },
-    ...{ emailVerified: emailVerifiedAt !== null, roles },
+    username,
+    name,
+    email: givenAddress(row),
+    disabled: disabledAt !== null,
+    emailVerified: emailVerifiedAt !== null,
+    roles,
   };
 }

@@ -90,8 +90,10 @@ export function makePostgres(options: PostgresOptions): Postgres {
   });
   const probe = new pg.Pool({
     ...connection,
-    ...{ Client: config.Client, max: 1, keepAlive: true, onConnect },
-    // So that it learns of changed settings.
+    Client: config.Client,
+    max: 1,
+    keepAlive: true,
+    onConnect,
     maxLifetimeSeconds: lifetime,
     connectionTimeoutMillis: PROBE_TIMEOUT,
     query_timeout: PROBE_TIMEOUT,

@@ -68,8 +68,20 @@ export const DUPLICATES: ReadonlySet<string> = new Set(['23505', 'P2002']);
 
 /** Prisma's codes, and its adapter's names in a raw statement, for a database that is down, full, slow or not migrated. */
 export const PRISMA_OUTAGES: ReadonlySet<string> = new Set([
-  ...['P1000', 'P1001', 'P1002', 'P1003', 'P1008', 'P1010', 'P1011', 'P1017'],
-  ...['P2021', 'P2022', 'P2024', 'P2028', 'P2034', 'P2037'],
+  'P1000',
+  'P1001',
+  'P1002',
+  'P1003',
+  'P1008',
+  'P1010',
+  'P1011',
+  'P1017',
+  'P2021',
+  'P2022',
+  'P2024',
+  'P2028',
+  'P2034',
+  'P2037',
   'DatabaseNotReachable',
   'DatabaseDoesNotExist',
   'DatabaseAccessDenied',

@@ -187,7 +187,9 @@ const TAKEN_TEXTS = {
 async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
   const wanted = lines.map(({ line, user: { username, email } }) => ({
-    ...{ line, email: canonicalAddress(email), skeleton: skeletonOf(username) },
+    line,
+    email: canonicalAddress(email),
+    skeleton: skeletonOf(username),
   }));
   const skeletons = wanted.map(({ skeleton }) => skeleton);
   const emails = wanted.map(({ email }) => email);
@@ -210,8 +212,11 @@ const DEFAULT = null;
 
 /** Where the columns of an imported account come from: fields of `insertUsers`. */
 const IMPORTED = {
-  ...{ username: Prisma.sql`username`, skeleton: Prisma.sql`skeleton`, email: Prisma.sql`email` },
-  ...{ emailGiven: Prisma.sql`email_given`, emailKey: Prisma.sql`email_key` },
+  username: Prisma.sql`username`,
+  skeleton: Prisma.sql`skeleton`,
+  email: Prisma.sql`email`,
+  emailGiven: Prisma.sql`email_given`,
+  emailKey: Prisma.sql`email_key`,
   name: Prisma.sql`name`,
   passwordHash: Prisma.sql`decode(hash, 'base64')`,
   importedHash: Prisma.sql`imported_hash`,
@@ -220,8 +225,13 @@ const IMPORTED = {
   roles: Prisma.sql`ARRAY(SELECT jsonb_array_elements_text(roles))`,
   disabledAt: Prisma.sql`CASE WHEN disabled THEN now() END`,
   emailVerifiedAt: Prisma.sql`CASE WHEN email_verified THEN now() END`,
-  ...{ id: DEFAULT, passwordVersion: DEFAULT, version: DEFAULT, changedAt: DEFAULT, pending: DEFAULT },
-  ...{ enabledAt: DEFAULT, deletedAt: DEFAULT },
+  id: DEFAULT,
+  passwordVersion: DEFAULT,
+  version: DEFAULT,
+  changedAt: DEFAULT,
+  pending: DEFAULT,
+  enabledAt: DEFAULT,
+  deletedAt: DEFAULT,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>
@@ -231,12 +241,18 @@ const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>
 /** @returns the usernames of the accounts that were added. */
 async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Set<string>> {
   const rows = lines.map(({ line, user }) => ({
-    ...{ line, username: user.username, skeleton: skeletonOf(user.username) },
+    line,
+    username: user.username,
+    skeleton: skeletonOf(user.username),
     ...addressFields(storedAddress(user.email)),
-    ...{ name: user.name, hash: Buffer.from(user.hash.passwordHash).toString('base64') },
-    ...{ imported_hash: user.hash.imported?.hash, imported_cost: user.hash.imported?.cost },
-    ...{ created_at: user.createdAt === null ? null : new Date(user.createdAt).toISOString() },
-    ...{ roles: user.roles, disabled: user.disabled, email_verified: user.emailVerified },
+    name: user.name,
+    hash: Buffer.from(user.hash.passwordHash).toString('base64'),
+    imported_hash: user.hash.imported?.hash,
+    imported_cost: user.hash.imported?.cost,
+    created_at: user.createdAt === null ? null : new Date(user.createdAt).toISOString(),
+    roles: user.roles,
+    disabled: user.disabled,
+    email_verified: user.emailVerified,
   }));
   const added = await tx.$queryRaw<{ username: string }[]>`
     INSERT INTO users (${Prisma.join(WRITTEN.map(({ column }) => column))})

@@ -142,7 +142,12 @@ function putArguments(record: TokenRecord, user: User | null): (string | number)
   const { state, createdAt, lastUsedAt } = record;
   return [
     lastUsedAt ?? '',
-    ...[state.latest, state.parent, state.first, state.confirmed ? 1 : 0, state.client, createdAt],
+    state.latest,
+    state.parent,
+    state.first,
+    state.confirmed ? 1 : 0,
+    state.client,
+    createdAt,
     ...(user ? userFields(user) : NO_USER),
   ];
 }
@@ -153,7 +158,12 @@ const NO_USER = ['', '', 0, 0, '', -1];
 /** The user as put.lua and put-user.lua take it: a member that has no place here does not compile. */
 function userFields({ username, name, createdAt, disabled, roles, version = 0 }: User): (string | number)[] {
   const fields = {
-    ...{ username, name, createdAt, disabled: disabled ? 1 : 0, roles: roles.join(','), version },
+    username,
+    name,
+    createdAt,
+    disabled: disabled ? 1 : 0,
+    roles: roles.join(','),
+    version,
   } satisfies Record<keyof Omit<User, 'id'>, string | number>;
   return Object.values(fields);
 }

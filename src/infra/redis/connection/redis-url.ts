@@ -31,7 +31,9 @@ export function readRedisUrl(text: string): RedisServer | string {
   if (url.search !== '') return 'must not have a query';
   if (!/^\/?\d{0,5}$/.test(url.pathname) || url.hash !== '') return 'must end after the database number';
   return {
-    ...{ host, username, password },
+    host,
+    username,
+    password,
     hasTls: url.protocol === 'rediss:',
     port: Number(url.port || USUAL_PORT),
     database: Number(url.pathname.slice(1)),
