@@ -171,7 +171,7 @@ export const LAYERS = [
       '^src/domain/access-tokens/',
       '^src/infra/crypto/(key-files|keys)\\.ts$',
       '^src/infra/issuers/(fetch-jwks|jwks)\\.ts$',
-      '^src/infra/postgres/(cause|client|client-store|inspect|key-records|migration-error|schema-version|settings-error)\\.ts$',
+      '^src/infra/postgres/(cause|client|service-store|inspect|key-records|migration-error|schema-version|settings-error)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|inspect)\\.ts$',
       NODE,
     ],
@@ -187,7 +187,7 @@ export const LAYERS = [
       '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
-      '^src/infra/postgres/(account-store|client|client-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports)\\.ts$',
+      '^src/infra/postgres/(account-store|client|service-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',

@@ -33,14 +33,14 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'http/plugins/authenticate-client.ts',
-    ['http/plugins/authenticate-client'],
-    ['a secret that was good once stays good', 'clients.refusalOf(known, right) === null', 'true'],
+    'http/plugins/authenticate-service.ts',
+    ['http/plugins/authenticate-service'],
+    ['a secret that was good once stays good', 'services.refusalOf(known, right) === null', 'true'],
   ),
   ...inFile(
     'http/auth/token.ts',
     ['http/auth/assertions'],
-    ['a secret opens the client of another id', 'id !== undefined && id !== service.clientId', 'false'],
+    ['a secret opens the client of another id', 'id !== undefined && id !== service.serviceId', 'false'],
   ),
   ...inFile(
     'http/auth/token.ts',
@@ -62,8 +62,8 @@ export const mutations = [
     ],
     [
       'an assertion opens the client of another id',
-      'clientId === undefined || clientId === identity',
-      "clientId !== '' || clientId === identity",
+      'serviceId === undefined || serviceId === identity',
+      "serviceId !== '' || serviceId === identity",
     ],
   ),
   ...inFile(
@@ -111,8 +111,8 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'infra/postgres/client-store.ts',
-    ['infra/postgres/client-store'],
+    'infra/postgres/service-store.ts',
+    ['infra/postgres/service-store'],
     ['a disabled client keeps its tokens', ', version: { increment: 1 } };', ' };'],
   ),
   ...inFile(

@@ -34,7 +34,7 @@ import { metricsRoute } from './http/ops/metrics.ts';
 import { answerUnknownPath } from './http/ops/unknown-path.ts';
 import { makeTokenPairResponse } from './http/token-pair-response.ts';
 import authenticate from './http/plugins/authenticate.ts';
-import { makeClientCredentials, makeClientHooks } from './http/plugins/authenticate-client.ts';
+import { makeServiceCredentials, makeServiceHooks } from './http/plugins/authenticate-service.ts';
 import cors from './http/plugins/cors.ts';
 import jsonBody from './http/plugins/json-body.ts';
 import { makeTokenCodec } from './http/token-codec.ts';
@@ -91,7 +91,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
-  const { createLongLived, profile, listTokens, logOutEverywhere, clients, checkAssertion } =
+  const { createLongLived, accountWithTokens, listTokens, logOutEverywhere, services, checkAssertion } =
     options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
   const endRequest = makeEndRequest({ clock, observe, logged: settings.logged });
@@ -152,13 +152,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
   const codec = await makeTokenCodec(keyRing, { ...settings, observe, clock });
-  const credentials = makeClientCredentials({ clients, codec, issuer: settings.issuer });
+  const credentials = makeServiceCredentials({ services, codec, issuer: settings.issuer });
   await app.register(authenticate, {
     codec,
     verify,
     serviceTokens,
     clock,
-    client: makeClientHooks(credentials, clients),
+    service: makeServiceHooks(credentials, services),
   });
 
   const tokenPairResponse = makeTokenPairResponse(codec, settings.lifetimes);
@@ -194,7 +194,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(tokenRoute, {
     exchange,
     serviceTokens,
-    clients,
+    services,
     checkAssertion,
     credentials,
     codec,
@@ -202,7 +202,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(introspectRoute, { introspect, codec, settings });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
-    profile,
+    accountWithTokens,
     changeProfile,
     guessOriginOf,
     settings,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { anAccount } from '../../test/support/client.ts';
-import { basic, type TestClient } from '../../test/support/service-client.ts';
+import { basic, type TestService } from '../../test/support/registered-service.ts';
 import { sql } from '../../test/support/sql.ts';
 import type { Caller } from '../../test/support/generator/load.ts';
 import {
@@ -42,7 +42,7 @@ export function operationsOf(yardstick: Yardstick): Operation[] {
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 /** The floor knows only this secret. */
-const BARE_CLIENT = { clientId: 'bench', secret: 'secret' };
+const BARE_CLIENT = { serviceId: 'bench', secret: 'secret' };
 
 export const CONNECTIONS = 64;
 /** Tokens that the load verifies in turn: more than connections, few enough for every cache. */
@@ -192,7 +192,7 @@ async function credentials(world: World): Promise<string> {
   return credentialsRequest('POST /api/auth/token', client, audience);
 }
 
-function credentialsRequest(operation: string, client: TestClient, audience = 'bench'): string {
+function credentialsRequest(operation: string, client: TestService, audience = 'bench'): string {
   const headers = { ...FORM, ...basic(client) };
   return requestText(operation, { headers, body: `grant_type=client_credentials&audience=${audience}` });
 }

@@ -104,9 +104,9 @@ async function refreshAll(
   });
   const entries = shuffled([...states]);
   for (let at = 0; at < entries.length; at += queued) {
-    for (const [key, { latest: parent, client }] of entries.slice(at, at + queued)) {
+    for (const [key, { latest: parent, caller }] of entries.slice(at, at + queued)) {
       const latest = parent + REFRESH_INTERVAL;
-      const state = { latest, parent, first: latest, confirmed: true, client };
+      const state = { latest, parent, first: latest, confirmed: true, caller };
       states.set(key, state);
       writeBehind.note(key, state);
     }

@@ -59,16 +59,16 @@ export async function measureRedisBytes(
     });
     const inUse = async (number: number) => {
       const user = userOf(number);
-      const [key, client] = [{ userId: user.id, tokenId: FIRST_TOKEN + number }, aFingerprint()];
+      const [key, caller] = [{ userId: user.id, tokenId: FIRST_TOKEN + number }, aFingerprint()];
       const now = await tokenStates.preparePut(user.id);
       const [generation, createdAt] = [now - SINCE_LOGIN, Math.floor((now - SINCE_LOGIN) / 1000)];
-      const record = aSession(initialState(generation, client), {
+      const record = aSession(initialState(generation, caller), {
         id: key.tokenId,
         userId: user.id,
         createdAt,
       });
       await tokenStates.put(record, user, now);
-      const refreshed = await tokenStates.rotate(key, { generation, elapsed: 0, window: WINDOW, client });
+      const refreshed = await tokenStates.rotate(key, { generation, elapsed: 0, window: WINDOW, caller });
       if (refreshed.outcome !== 'issued') throw new Error(`a refresh was ${refreshed.outcome}`);
       await tokenStates.checkAccess(key, refreshed.state.latest);
     };

@@ -12,7 +12,7 @@ import { createLongLived, signUp, type Pair, type Target } from '../../test/supp
 import { testDatabase } from '../../test/support/postgres.ts';
 import { redisMissing, testRedis } from '../../test/support/redis.ts';
 import { startRedis } from '../../test/support/redis-server.ts';
-import { aServiceClient, type TestClient } from '../../test/support/service-client.ts';
+import { aRegisteredService, type TestService } from '../../test/support/registered-service.ts';
 import { silentLogger, silentOutput } from '../../test/support/silent-log.ts';
 import { toolsMissing } from '../../test/support/tools.ts';
 
@@ -46,7 +46,7 @@ export interface World {
   /** Creates long-lived tokens, one in each of these sessions. */
   createLongLivedMany(sessions: readonly Pair[]): Promise<string[]>;
   /** Registers a service. @param rights by default it may introspect. */
-  registerClient(rights?: readonly Right[], audience?: string): Promise<TestClient>;
+  registerClient(rights?: readonly Right[], audience?: string): Promise<TestService>;
   close(): Promise<void>;
 }
 
@@ -97,7 +97,7 @@ export async function makeWorld(changes: Record<string, string> = {}): Promise<W
           return tokens;
         }),
       registerClient: (rights, audience) =>
-        aServiceClient(env.DATABASE_URL, `bench-${randomBytes(4).toString('hex')}`, rights, audience),
+        aRegisteredService(env.DATABASE_URL, `bench-${randomBytes(4).toString('hex')}`, rights, audience),
       close,
     };
   } catch (error) {

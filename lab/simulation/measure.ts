@@ -43,7 +43,7 @@ export function falseSignOuts(rule: Rule, network: Network, refreshes: number, s
 }
 
 /** Seconds until the thief of an owner on a good network is found; null if not within a day. */
-export function untilFound(rule: Rule, thief: { kind: Kind; client: string }, seed: number) {
+export function untilFound(rule: Rule, thief: { kind: Kind; caller: string }, seed: number) {
   const random = makeRandom(seed);
   const timeline = makeTimeline(START);
   const found: number[] = [];

@@ -55,7 +55,7 @@ export function openTab(owner: OwnersSession, network: Network, timeline: Timeli
     const elapsed = inside * random.between(0, 1);
     timeline.after(random.between(0.01, 0.2) + elapsed, () => {
       if (session !== owner.session) return;
-      const reply = session.refresh({ token, now: timeline.now(), elapsed, client: 'home' });
+      const reply = session.refresh({ token, now: timeline.now(), elapsed, caller: 'home' });
       if (reply === 'theft') {
         owner.onTheft();
         return;

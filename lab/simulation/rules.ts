@@ -6,7 +6,7 @@ export interface Presented {
   now: number;
   /** The request's elapsed time inside the service. */
   elapsed: number;
-  client: string;
+  caller: string;
 }
 
 export type Reply = { pair: number } | { retryAfter: number } | 'theft';
@@ -30,9 +30,9 @@ export function ours(window: number): Rule {
     let state = initialState(first, 'home');
     return {
       first,
-      refresh({ token, now, elapsed, client }) {
+      refresh({ token, now, elapsed, caller }) {
         const times = { now: micros(now), elapsed: micros(elapsed), window: micros(window) };
-        const answer = rotate(state, { generation: token, client, ...times });
+        const answer = rotate(state, { generation: token, caller, ...times });
         switch (answer.outcome) {
           case 'issued':
           case 'repeated':

@@ -10,8 +10,8 @@ const THEFTS = 40;
 
 const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
 
-function secondsUntilFound(rule: Rule, kind: Kind, client: string): (number | null)[] {
-  return Array.from({ length: THEFTS }, (_, index) => untilFound(rule, { kind, client }, index + 1).seconds);
+function secondsUntilFound(rule: Rule, kind: Kind, caller: string): (number | null)[] {
+  return Array.from({ length: THEFTS }, (_, index) => untilFound(rule, { kind, caller }, index + 1).seconds);
 }
 
 function foundText(seconds: readonly (number | null)[]): string {
@@ -35,10 +35,10 @@ const signOuts = NETWORKS.map((network) => ({
 const thieves = THIEVES.flatMap((kind) =>
   [
     ['elsewhere', 'from another client'],
-    ['home', "from the owner's client"],
-  ].map(([client = '', where = '']) => ({
+    ['home', "from the owner's caller"],
+  ].map(([caller = '', where = '']) => ({
     thief: `${kind}, ${where}`,
-    secondsUntilFound: RULES.map(({ rule }) => secondsUntilFound(rule, kind, client)),
+    secondsUntilFound: RULES.map(({ rule }) => secondsUntilFound(rule, kind, caller)),
   })),
 );
 const tables: Table[] = [

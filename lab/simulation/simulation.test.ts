@@ -39,9 +39,9 @@ test('a rule that reads, then writes, takes the requests of a page for theft', (
 for (const kind of THIEVES) {
   test(`a thief that ${kind} is found`, (t) => {
     for (let seed = 1; seed <= 10; seed++) {
-      const elsewhere = untilFound(ours(10), { kind, client: 'elsewhere' }, seed);
+      const elsewhere = untilFound(ours(10), { kind, caller: 'elsewhere' }, seed);
       t.ok(elsewhere.seconds !== null && elsewhere.seconds < 1800, `elsewhere: ${elsewhere.seconds} s`);
-      const closed = untilFound(ours(0), { kind, client: 'home' }, seed);
+      const closed = untilFound(ours(0), { kind, caller: 'home' }, seed);
       t.ok(closed.seconds !== null && closed.seconds < 1800, `window 0: ${closed.seconds} s`);
     }
     t.end();
@@ -50,7 +50,7 @@ for (const kind of THIEVES) {
 
 test("with the window on, a thief at the owner's address just behind the owner is not found", (t) => {
   const kind = 'refreshes just behind the owner';
-  const { seconds, pairs } = untilFound(ours(10), { kind, client: 'home' }, 1);
+  const { seconds, pairs } = untilFound(ours(10), { kind, caller: 'home' }, 1);
   t.equal(seconds, null);
   t.ok(pairs > 90, `${pairs} pairs in a day`);
   t.end();

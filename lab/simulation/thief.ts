@@ -11,7 +11,7 @@ export type Kind = (typeof THIEVES)[number];
 
 /** A thief with a good network. @param stolen the pair whose refresh token it has. */
 export function letLoose(
-  { kind, client, stolen }: { kind: Kind; client: string; stolen: number },
+  { kind, caller, stolen }: { kind: Kind; caller: string; stolen: number },
   owner: OwnersSession,
   timeline: Timeline,
   random: Random,
@@ -21,7 +21,7 @@ export function letLoose(
   let held = stolen;
 
   const refresh = () => {
-    const reply = session.refresh({ token: held, now: timeline.now(), elapsed: 0, client });
+    const reply = session.refresh({ token: held, now: timeline.now(), elapsed: 0, caller });
     if (reply === 'theft') owner.onTheft();
     else if ('retryAfter' in reply) timeline.after(reply.retryAfter + 0.001, refresh);
     else {

@@ -128,22 +128,22 @@ function isUserCommand(event: string): event is UserCommand {
 }
 
 function clientEvent([action, given, list]: readonly (string | undefined)[], values: Values): Begun | null {
-  const clientName = truncate(withoutAddresses(given ?? ''), 64);
+  const serviceName = truncate(withoutAddresses(given ?? ''), 64);
   if (action === 'create') {
     const { may, audience = '' } = values;
     const named = isAudience(audience) ? { audience } : {};
-    return { event: 'client.create', clientName, ...rightsOf(may), ...named };
+    return { event: 'client.create', serviceName, ...rightsOf(may), ...named };
   }
-  if (action === 'allow') return { event: 'client.allow', clientName, ...rightsOf(list) };
+  if (action === 'allow') return { event: 'client.allow', serviceName, ...rightsOf(list) };
   const event = `client.${action ?? ''}` as const;
-  if (isPlainClientCommand(event)) return { event, clientName };
+  if (isPlainClientCommand(event)) return { event, serviceName };
   const { issuer = '-', subject = '-', jwks } = values;
   const pair = { issuer: withoutAddresses(issuer), subject: withoutAddresses(subject) };
-  if (action === 'trust') return { event: 'client.trust', clientName, ...pair, keys: jwks !== undefined };
-  if (action === 'untrust') return { event: 'client.untrust', clientName, ...pair };
+  if (action === 'trust') return { event: 'client.trust', serviceName, ...pair, keys: jwks !== undefined };
+  if (action === 'untrust') return { event: 'client.untrust', serviceName, ...pair };
   if (action !== 'rotate') return null;
   const step: EventOf<'client.rotate'>['step'] = values.again ? 'again' : values.finish ? 'finish' : 'add';
-  return { event: 'client.rotate', clientName, step };
+  return { event: 'client.rotate', serviceName, step };
 }
 
 /** Never an e-mail address, even if an operator has named a service so, or a platform its workloads. */

@@ -2,21 +2,21 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { audienceOf, issuerOf } from '../config/config.ts';
-import type { ClientTrust, PublicJwks } from '../domain/clients/assertion.ts';
-import { makeClientRegistry, type ClientRegistry, type Credentials } from '../domain/clients/registry.ts';
+import type { ServiceTrust, PublicJwks } from '../domain/services/assertion.ts';
+import { makeServiceRegistry, type ServiceRegistry, type Credentials } from '../domain/services/registry.ts';
 import { isAudience } from '../domain/audience.ts';
 import { parseRoles } from '../domain/roles.ts';
 import { parseRights, type Right } from '../domain/rights.ts';
 import {
   MAX_TRUSTS,
-  parseClientName,
+  parseServiceName,
   TrustRefusedError,
   TwoSecretsError,
-  type ServiceClient,
-} from '../domain/clients/service-client.ts';
+  type RegisteredService,
+} from '../domain/services/registered-service.ts';
 import { discoveryUrl } from '../infra/issuers/issuer-url.ts';
 import { parseJwks } from '../infra/issuers/jwks.ts';
-import { makeClientStore } from '../infra/postgres/client-store.ts';
+import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { UsageError, type Values } from './arguments.ts';
 import { CommandError, type Command, type Outcome } from './command.ts';
 import { withPostgres } from './database.ts';
@@ -32,7 +32,7 @@ export interface ClientCommand {
   /** For `create`. */
   audience?: string;
   /** For `trust` and `untrust`. */
-  pair?: ClientTrust;
+  pair?: ServiceTrust;
   /** For `trust`: the file of the issuer's keys. */
   jwks?: string;
 }
@@ -55,7 +55,7 @@ export const run: Command = async ({ env, words, values }) => {
   const keys = command.jwks === undefined ? null : await readKeys(command.jwks);
   return withPostgres(env, ({ prisma }) => {
     const clock = { now: () => Date.now() };
-    const registry = makeClientRegistry({ store: makeClientStore(prisma), randomBytes, clock });
+    const registry = makeServiceRegistry({ store: makeServiceStore(prisma), randomBytes, clock });
     return ACTIONS[command.action](registry, command, keys);
   });
 };
@@ -82,7 +82,7 @@ export function parseClientCommand(
   if (rest.length !== (list === undefined ? 0 : 1))
     return list === undefined ? 'give one name only' : `client ${named} needs a name and a list of ${list}`;
   if (rawName === undefined) return `client ${action} needs a name`;
-  const name = parseClientName(rawName);
+  const name = parseServiceName(rawName);
   if (name === null) return 'a client has a name of 1 to 64 printable characters';
   if (named === 'trust' || named === 'untrust') {
     const isGiven = [issuer, subject].every((text) => text !== undefined && PRINTABLE.test(text));
@@ -152,7 +152,7 @@ function rolesOf(list = ''): string[] {
 
 const HEADING = ['name', 'client id', 'secrets', 'created', 'rotated', 'rights', 'more'].join('\t');
 
-type Act = (registry: ClientRegistry, command: ClientCommand, keys: PublicJwks | null) => Promise<Outcome>;
+type Act = (registry: ServiceRegistry, command: ClientCommand, keys: PublicJwks | null) => Promise<Outcome>;
 
 const ACTIONS: Record<ClientCommand['action'], Act> = {
   async create(registry, { name, rights, audience, roles }) {
@@ -171,7 +171,7 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
       `${roles.length === 0 ? 'no roles' : `roles ${roles.join(', ')}`}; in tokens issued after 2 seconds`,
     ),
   trust: async (registry, { name, pair = NO_PAIR }, keys) => {
-    const client = await registry.trust(name, pair, keys).catch(orTold);
+    const service = await registry.trust(name, pair, keys).catch(orTold);
     const others = keys === null ? [] : await othersTrusting(registry, name, pair.issuer);
     const lines = [`may authenticate as ${told(pair)}; replicas know at once`];
     if (others.length > 0)
@@ -180,7 +180,7 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
       lines.push(
         'warning: the pods of a namespace share the account "default"; give this service one of its own',
       );
-    const { result, ...outcome } = changed(client, lines.join('\n'));
+    const { result, ...outcome } = changed(service, lines.join('\n'));
     return { ...outcome, result: { ...result, keys_also_for: others } };
   },
   untrust: async (registry, { name, pair = NO_PAIR }) =>
@@ -212,11 +212,11 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
   },
   async list(registry) {
     const [found, issuers] = [await registry.list(), await registry.issuers()];
-    const clients = found.map((client) => ({
-      ...described(client),
-      trusts: client.trusts.map((pair) => ({ ...pair, keys_of_file: Boolean(issuers.get(pair.issuer)) })),
+    const services = found.map((service) => ({
+      ...described(service),
+      trusts: service.trusts.map((pair) => ({ ...pair, keys_of_file: Boolean(issuers.get(pair.issuer)) })),
     }));
-    const lines = clients.map(({ name, client_id, secrets, created_at, rotated_at, rights, ...client }) =>
+    const lines = services.map(({ name, client_id, secrets, created_at, rotated_at, rights, ...service }) =>
       [
         name,
         client_id,
@@ -224,40 +224,40 @@ const ACTIONS: Record<ClientCommand['action'], Act> = {
         created_at,
         rotated_at ?? 'never rotated',
         rights.join(','),
-        ...(client.audience === null ? [] : [`audience ${client.audience}`]),
-        ...(client.roles.length === 0 ? [] : [`roles ${client.roles.join(',')}`]),
-        ...client.trusts.map(
+        ...(service.audience === null ? [] : [`audience ${service.audience}`]),
+        ...(service.roles.length === 0 ? [] : [`roles ${service.roles.join(',')}`]),
+        ...service.trusts.map(
           ({ keys_of_file: isOfFile, ...pair }) =>
             `trusts ${told(pair)}${isOfFile ? ' (keys of a file)' : ''}`,
         ),
-        ...(client.disabled_at === null ? [] : [`disabled ${client.disabled_at}`]),
+        ...(service.disabled_at === null ? [] : [`disabled ${service.disabled_at}`]),
       ].join('\t'),
     );
     const text = lines.length === 0 ? 'there are no clients' : [HEADING, ...lines].join('\n');
-    return { result: { clients }, text };
+    return { result: { clients: services }, text };
   },
 };
 
-/** The outcome of a change; the client is null if there is none of this name. */
-function changed(client: ServiceClient | null, text: string): Outcome {
-  if (!client) throw notFound();
-  return { result: described(client), text, audited: { clientId: client.clientId } };
+/** The outcome of a change; the service is null if there is none of this name. */
+function changed(service: RegisteredService | null, text: string): Outcome {
+  if (!service) throw notFound();
+  return { result: described(service), text, audited: { serviceId: service.serviceId } };
 }
 
-/** The names of the other clients that trust this issuer. */
-async function othersTrusting(registry: ClientRegistry, name: string, issuer: string): Promise<string[]> {
+/** The names of the other services that trust this issuer. */
+async function othersTrusting(registry: ServiceRegistry, name: string, issuer: string): Promise<string[]> {
   const trusting = (await registry.list()).filter(({ trusts }) =>
     trusts.some((pair) => pair.issuer === issuer),
   );
-  return trusting.map((client) => client.name).filter((other) => other !== name);
+  return trusting.map((service) => service.name).filter((other) => other !== name);
 }
 
 /** A client with a key of its own is both. */
-function told({ issuer, subject }: ClientTrust): string {
+function told({ issuer, subject }: ServiceTrust): string {
   return issuer === subject ? `${subject}, its own issuer` : `${subject} of ${issuer}`;
 }
 
-const NO_PAIR: ClientTrust = { issuer: '', subject: '' };
+const NO_PAIR: ServiceTrust = { issuer: '', subject: '' };
 
 function orTold(error: unknown): never {
   if (error instanceof TrustRefusedError)
@@ -276,20 +276,30 @@ function notFound(): CommandError {
   return new CommandError('no client has this name');
 }
 
-function shown(name: string, { clientId, secret }: Credentials): Outcome {
+function shown(name: string, { serviceId, secret }: Credentials): Outcome {
   return {
-    result: { name, client_id: clientId, client_secret: secret },
-    audited: { clientId },
-    text: `client_id      ${clientId}\nclient_secret  ${secret}\nThe secret will not be shown again.`,
+    result: { name, client_id: serviceId, client_secret: secret },
+    audited: { serviceId },
+    text: `client_id      ${serviceId}\nclient_secret  ${secret}\nThe secret will not be shown again.`,
   };
 }
 
-function described(client: ServiceClient) {
-  const { name, clientId, previousHash, createdAt, rotatedAt, rights, audience, roles, version, disabledAt } =
-    client;
+function described(service: RegisteredService) {
+  const {
+    name,
+    serviceId,
+    previousHash,
+    createdAt,
+    rotatedAt,
+    rights,
+    audience,
+    roles,
+    version,
+    disabledAt,
+  } = service;
   return {
     name,
-    client_id: clientId,
+    client_id: serviceId,
     secrets: previousHash === null ? 1 : 2,
     created_at: new Date(createdAt).toISOString(),
     rotated_at: isoOrNull(rotatedAt),
@@ -298,7 +308,7 @@ function described(client: ServiceClient) {
     roles,
     version,
     disabled_at: isoOrNull(disabledAt),
-    trusts: client.trusts,
+    trusts: service.trusts,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { ServiceClient } from '../domain/clients/service-client.ts';
+import type { RegisteredService } from '../domain/services/registered-service.ts';
 import type { ServiceBearer } from '../domain/principal.ts';
 import type { BearerRefusal } from '../domain/refusal-reasons.ts';
 import { callRight } from '../domain/rights.ts';
@@ -12,13 +12,14 @@ export interface ServiceTokenFacts {
   /** ISSUER. */
   issuer: string;
   /** Every registered one. */
-  clients: readonly ServiceClient[] | Away;
+  services: readonly RegisteredService[] | Away;
 }
 
 /** What a service token's client says of it. */
 export interface ServiceVerdict {
   /** null if it is good; `unknown` if PostgreSQL is away. */
   reason: Extract<BearerRefusal, 'expired' | 'gone' | 'disabled' | 'revoked' | 'right'> | 'unknown' | null;
+  /** As `explain` shows it. */
   client: { id: string; name: string | null };
   /** Sentences. */
   facts: string[];
@@ -27,35 +28,37 @@ export interface ServiceVerdict {
 
 /** Why a service token with a good signature is good or refused, by its client as it is now. */
 export function judgeServiceToken(given: ServiceTokenFacts): ServiceVerdict {
-  const { bearer, clients } = given;
-  const client = isAway(clients) ? undefined : clients.find(({ clientId }) => clientId === bearer.clientId);
-  const reason = refusalOf(given, client);
-  const name = client?.name ?? null;
-  const facts = [`It is a service token of client ${name ?? bearer.clientId} for ${bearer.audience}.`];
-  if (isAway(clients)) facts.push('PostgreSQL does not answer.');
-  else if (client && client.version !== bearer.version)
-    facts.push(`It has version ${bearer.version} of its client, whose version is ${client.version} now.`);
-  const names = { client: name ?? 'NAME', audience: bearer.audience };
-  return { reason, client: { id: bearer.clientId, name }, facts, to_do: toDo(reason, names) };
+  const { bearer, services } = given;
+  const service = isAway(services)
+    ? undefined
+    : services.find(({ serviceId }) => serviceId === bearer.serviceId);
+  const reason = refusalOf(given, service);
+  const name = service?.name ?? null;
+  const facts = [`It is a service token of client ${name ?? bearer.serviceId} for ${bearer.audience}.`];
+  if (isAway(services)) facts.push('PostgreSQL does not answer.');
+  else if (service && service.version !== bearer.version)
+    facts.push(`It has version ${bearer.version} of its client, whose version is ${service.version} now.`);
+  const names = { service: name ?? 'NAME', audience: bearer.audience };
+  return { reason, client: { id: bearer.serviceId, name }, facts, to_do: toDo(reason, names) };
 }
 
 /** In the order of the checks. That the audience is still registered is none: verify does not ask it either. */
 function refusalOf(
-  { bearer, now, issuer, clients }: ServiceTokenFacts,
-  client: ServiceClient | undefined,
+  { bearer, now, issuer, services }: ServiceTokenFacts,
+  service: RegisteredService | undefined,
 ): ServiceVerdict['reason'] {
   const { audience, version } = bearer;
   if (hasExpired(bearer, now)) return 'expired';
-  if (isAway(clients)) return 'unknown';
-  if (!client) return 'gone';
-  if (client.disabledAt !== null) return 'disabled';
-  if (client.version !== version) return 'revoked';
-  return audience === issuer || client.rights.includes(callRight(audience)) ? null : 'right';
+  if (isAway(services)) return 'unknown';
+  if (!service) return 'gone';
+  if (service.disabledAt !== null) return 'disabled';
+  if (service.version !== version) return 'revoked';
+  return audience === issuer || service.rights.includes(callRight(audience)) ? null : 'right';
 }
 
 function toDo(
   reason: ServiceVerdict['reason'],
-  { client, audience }: { client: string; audience: string },
+  { service, audience }: { service: string; audience: string },
 ): string {
   switch (reason) {
     case null:
@@ -65,11 +68,11 @@ function toDo(
     case 'gone':
       return 'The client was deleted: its tokens stay ended.';
     case 'disabled':
-      return `An operator may enable the client: latchkey client enable ${client}. It then gets a new token.`;
+      return `An operator may enable the client: latchkey client enable ${service}. It then gets a new token.`;
     case 'revoked':
       return 'The tokens of the client were ended by latchkey client end-tokens or disable: it gets a new token.';
     case 'right':
-      return `The client lacks the right call:${audience} now: latchkey client allow ${client} RIGHTS sets all of its rights.`;
+      return `The client lacks the right call:${audience} now: latchkey client allow ${service} RIGHTS sets all of its rights.`;
     case 'unknown':
       return 'Ask again when PostgreSQL answers.';
   }

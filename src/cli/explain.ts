@@ -11,7 +11,7 @@ import { makeTokenCodec } from '../http/token-codec.ts';
 import { existingRefreshSecret } from '../infra/crypto/generated-keys.ts';
 import { readSigningKeys } from '../infra/crypto/key-files.ts';
 import { parseRefreshSecrets } from '../infra/crypto/keys.ts';
-import { makeClientStore } from '../infra/postgres/client-store.ts';
+import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { inspectToken, type RecordedToken } from '../infra/postgres/inspect-token.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
@@ -58,8 +58,8 @@ export async function explainToken(token: string, env: Environment): Promise<Exp
   const config = loadConfig(env, NO_HASHES);
   const { presented, service } = await checkToken(token, config);
   if (service) {
-    const clients = await readClients(env);
-    const given = { bearer: service, now: systemClock.now(), issuer: config.ISSUER, clients };
+    const services = await readServices(env);
+    const given = { bearer: service, now: systemClock.now(), issuer: config.ISSUER, services };
     return explainService(presented, judgeServiceToken(given));
   }
   const key = presented.identity;
@@ -154,9 +154,9 @@ async function readRedis(config: Config, key: TokenKey): Promise<StoredToken | A
   }
 }
 
-async function readClients(env: Environment): Promise<ServiceTokenFacts['clients']> {
+async function readServices(env: Environment): Promise<ServiceTokenFacts['services']> {
   try {
-    return await withPostgres(env, ({ prisma }) => makeClientStore(prisma).list());
+    return await withPostgres(env, ({ prisma }) => makeServiceStore(prisma).list());
   } catch (error) {
     return awayOf(error);
   }

@@ -248,7 +248,7 @@ function isSuperseded(facts: Facts, identity: Identity): boolean {
 
 /** What a refresh would lead to, from a device that is not known to be the one of the newest pair. */
 function presentAgain({ now, window }: Facts, state: SessionState, { generation }: Identity) {
-  const presented = { generation, now: now * 1000, elapsed: 0, window: window * 1_000_000, client: '' };
+  const presented = { generation, now: now * 1000, elapsed: 0, window: window * 1_000_000, caller: '' };
   return rotate(state, presented).outcome;
 }
 

@@ -4,7 +4,7 @@ import type { Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
 import { listEnded } from '../domain/users/list-tokens.ts';
-import { summarise, type TokenSummary } from '../domain/users/profile.ts';
+import { summarise, type TokenSummary } from '../domain/users/account-with-tokens.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { systemClock } from '../runtime/system-clock.ts';

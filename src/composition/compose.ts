@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from '../app.ts';
 import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
-import { makeClients } from './service-clients.ts';
+import { makeServices } from './services.ts';
 import { makeClock } from './clock.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
@@ -95,7 +95,7 @@ export async function compose(
     tasks,
     logger,
   });
-  const { clients, directory, checkAssertion } = makeClients({
+  const { services, directory, checkAssertion } = makeServices({
     issuer: config.ISSUER,
     prisma,
     clock,
@@ -108,16 +108,16 @@ export async function compose(
     prisma,
     accessTokenTtl: lifetimes.accessToken,
     maxReaders: config.REVOCATION_READERS_MAX,
-    maxReadersPerClient: config.REVOCATION_READERS_PER_CLIENT,
-    isClient: (client) => clients.refusalOf(client, 'revocations') === null,
-    clientVersions: directory.versions,
+    maxReadersPerService: config.REVOCATION_READERS_PER_CLIENT,
+    isAdmitted: (service) => services.refusalOf(service, 'revocations') === null,
+    serviceVersions: directory.versions,
     clock,
     observe,
     tasks,
     logger,
   });
   directory.onVersions((versions) => {
-    fanOut.sendClients(versions);
+    fanOut.sendServices(versions);
   });
   const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
   const useCases = makeUseCases({
@@ -133,7 +133,7 @@ export async function compose(
     postgres,
     durability,
     hashing,
-    clients,
+    services,
     checkAssertion,
     clock,
     observe,

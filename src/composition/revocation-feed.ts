@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BackgroundTasks } from '../runtime/background-tasks.ts';
-import type { ClientVersions } from '../domain/clients/directory.ts';
-import type { ServiceIdentity } from '../domain/clients/service-client.ts';
+import type { ServiceVersions } from '../domain/services/directory.ts';
+import type { ServiceIdentity } from '../domain/services/registered-service.ts';
 import { CLOCK_TOLERANCE, type Clock } from '../domain/clock.ts';
 import { makeCatchUp } from '../domain/feed/catch-up.ts';
 import { makeFanOut } from '../domain/feed/fan-out.ts';
@@ -18,9 +18,9 @@ interface FeedParts {
   /** REVOCATION_READERS_MAX. */
   maxReaders: number;
   /** REVOCATION_READERS_PER_CLIENT; undefined for a quarter of `maxReaders`. */
-  maxReadersPerClient: number | undefined;
-  isClient: (client: ServiceIdentity) => boolean;
-  clientVersions: () => ClientVersions;
+  maxReadersPerService: number | undefined;
+  isAdmitted: (service: ServiceIdentity) => boolean;
+  serviceVersions: () => ServiceVersions;
   clock: Clock;
   observe: Observe;
   tasks: Pick<BackgroundTasks, 'every'>;
@@ -42,9 +42,9 @@ export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts
     feed,
     catchUp,
     maxReaders: parts.maxReaders,
-    maxReadersPerClient: parts.maxReadersPerClient ?? Math.max(1, Math.floor(parts.maxReaders / 4)),
-    isClient: parts.isClient,
-    clientVersions: parts.clientVersions,
+    maxReadersPerService: parts.maxReadersPerService ?? Math.max(1, Math.floor(parts.maxReaders / 4)),
+    isAdmitted: parts.isAdmitted,
+    serviceVersions: parts.serviceVersions,
     clock,
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
     observe,
@@ -53,7 +53,7 @@ export function makeFeed({ feed, prisma, clock, observe, tasks, logger, ...parts
     },
   });
   tasks.every(POLL, 'revocation feed', () => {
-    fanOut.disconnectInvalidClients();
+    fanOut.disconnectInvalidServices();
     return fanOut.poll();
   });
   return fanOut;

@@ -8,7 +8,7 @@ import { makeServiceTokens } from '../domain/access-tokens/service-tokens.ts';
 import { makeIntrospect } from '../domain/access-tokens/introspect.ts';
 import { makeVerify } from '../domain/access-tokens/verify.ts';
 import type { Audit, AuditLimit } from '../domain/audit/event.ts';
-import type { CheckAssertion, ServiceClients } from '../domain/clients/authenticate.ts';
+import type { CheckAssertion, RegisteredServices } from '../domain/services/authenticate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
 import type { Observe } from '../telemetry/observe.ts';
@@ -34,7 +34,7 @@ import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeListTokens } from '../domain/users/list-tokens.ts';
 import { makeManageAccounts } from '../domain/users/manage-accounts.ts';
 import { makeNewNames } from '../domain/users/new-names.ts';
-import { makeProfile } from '../domain/users/profile.ts';
+import { makeAccountWithTokens } from '../domain/users/account-with-tokens.ts';
 import { makeResetPassword } from '../domain/users/reset-password.ts';
 import { makeSignUp } from '../domain/sessions/sign-up.ts';
 import type { AttemptHash } from '../infra/crypto/attempt-hash.ts';
@@ -64,7 +64,7 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
-  clients: ServiceClients;
+  services: RegisteredServices;
   checkAssertion: CheckAssertion;
   clock: Clock;
   observe: Observe;
@@ -106,7 +106,7 @@ export function makeUseCases(parts: Parts): UseCases {
     observe,
   });
   const serviceTokens = makeServiceTokens({
-    clients: parts.clients,
+    services: parts.services,
     issuer: config.ISSUER,
     ownAudience: config.AUDIENCE,
     ttl: config.SERVICE_TOKEN_TTL,
@@ -138,7 +138,7 @@ export function makeUseCases(parts: Parts): UseCases {
     clock,
     audit,
   };
-  const profile = makeProfile({ tokens, tokenStates, lifetimes, clock });
+  const accountWithTokens = makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock });
 
   return {
     signUp: makeSignUp({
@@ -163,7 +163,7 @@ export function makeUseCases(parts: Parts): UseCases {
     accounts: makeManageAccounts({
       accounts,
       tokens,
-      profile,
+      accountWithTokens,
       tokenStates,
       finishEndings,
       finishUserChange,
@@ -220,10 +220,10 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
       auditLimit,
     }),
-    clients: parts.clients,
+    services: parts.services,
     checkAssertion: parts.checkAssertion,
-    profile,
-    listTokens: makeListTokens({ profile, tokens, lifetimes, clock }),
+    accountWithTokens,
+    listTokens: makeListTokens({ accountWithTokens, tokens, lifetimes, clock }),
     logOutEverywhere: makeLogOutEverywhere({ tokens, finishEndings, lifetimes, clock, audit }),
     changePassword: makeChangePassword({ ...newPasswords, confirmPassword }),
     changeProfile: makeChangeProfile({
@@ -241,7 +241,7 @@ export function makeUseCases(parts: Parts): UseCases {
     introspect: makeIntrospect({ verify, serviceTokens, observe }),
     exchange: makeExchange({
       verify,
-      clients: parts.clients,
+      services: parts.services,
       ownAudience: config.AUDIENCE,
       ttl: config.EXCHANGED_TOKEN_TTL,
       clock,

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { fetchJwks, type IssuerError } from '../infra/issuers/fetch-jwks.ts';
 import { usableKeys } from '../infra/issuers/jwks.ts';
-import { makeClientStore } from '../infra/postgres/client-store.ts';
+import { makeServiceStore } from '../infra/postgres/service-store.ts';
 import { makePostgres } from '../infra/postgres/client.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
@@ -13,7 +13,7 @@ export async function checkIssuers(config: Config): Promise<Finding[]> {
   if (url === undefined) return [];
   const postgres = makePostgres({ url, ca, pool: 1, timeout, observe: null });
   try {
-    const issuers = await makeClientStore(postgres.prisma).issuers();
+    const issuers = await makeServiceStore(postgres.prisma).issuers();
     const fetched = [...issuers].filter(([, jwks]) => jwks === null).map(([issuer]) => issuer);
     return await Promise.all(fetched.sort().map(checkIssuer));
   } finally {

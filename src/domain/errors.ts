@@ -70,7 +70,7 @@ export interface AuthErrorOptions {
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
   limited?: string;
   /** Of `invalid_client`, `invalid_token` and `right_missing`: the registered service that is refused, for the log. */
-  clientId?: string;
+  serviceId?: string;
 }
 
 type Reasons = typeof REFUSAL_REASONS;
@@ -88,10 +88,10 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly right: Right | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
-  readonly clientId: string | undefined;
+  readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, reason = right && kindOf(right), limited, clientId } = options;
+    const { cause, errors, retryAfter, right, reason = right && kindOf(right), limited, serviceId } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
     this.code = code;
@@ -100,7 +100,7 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.right = right;
     this.reason = reason;
     this.limited = limited;
-    this.clientId = clientId;
+    this.serviceId = serviceId;
   }
 }
 

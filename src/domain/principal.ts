@@ -25,7 +25,7 @@ export interface ExchangedBearer extends TokenIdentity {
 /** A token of a service, verified as a `Bearer` is. It is good only while its client has this version. */
 export interface ServiceBearer {
   type: 'service';
-  clientId: string;
+  serviceId: string;
   version: number;
   /** `aud`: a registered audience, or ISSUER. */
   audience: string;
@@ -36,7 +36,7 @@ export interface ServiceBearer {
 /** The service of a service token that was good when it was checked. */
 export interface ServicePrincipal {
   type: 'service';
-  clientId: string;
+  serviceId: string;
   /** Its present ones. */
   roles: readonly string[];
 }

@@ -30,7 +30,8 @@ export type BearerRefusal = UserTokenRefusal | ServiceRefusal;
 export const LOGIN_REFUSALS = ['unknown', 'password', 'disabled'] as const;
 export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
 
-export const CLIENT_REFUSALS = [
+/** Why a registered service is not authenticated. */
+export const CREDENTIAL_REFUSALS = [
   'missing',
   'malformed',
   'unknown',
@@ -39,9 +40,9 @@ export const CLIENT_REFUSALS = [
   'client_id',
   'assertion',
 ] as const;
-export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
+export type CredentialRefusal = (typeof CREDENTIAL_REFUSALS)[number];
 
-/** Why a client's assertion was refused. For the log and a metric only: the client learns that it was refused. */
+/** Why a service's assertion was refused. For the log and a metric only: the service learns that it was refused. */
 export const ASSERTION_REFUSALS = [
   'malformed',
   'algorithm',
@@ -76,7 +77,7 @@ export const REFUSAL_REASONS = {
   invalid_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS, 'right'],
   invalid_subject_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
   invalid_credentials: LOGIN_REFUSALS,
-  invalid_client: CLIENT_REFUSALS,
+  invalid_client: CREDENTIAL_REFUSALS,
   right_missing: RIGHT_KINDS,
   rate_limited: RATE_LIMITS,
 } as const;

@@ -68,7 +68,7 @@ export function sendError(
   request.errorCode = refusal.code;
   request.refusalReason = refusal.reason ?? null;
   request.limited = refusal.limited ?? null;
-  request.refusedClient = refusal.clientId ?? null;
+  request.refusedService = refusal.serviceId ?? null;
   const problem = problemOf(refusal.code, request.id, refusal.errors, refusal.right);
   if (showsReasons && refusal.reason !== undefined && refusal.code !== 'invalid_credentials')
     problem.reason = refusal.reason;

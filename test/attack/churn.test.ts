@@ -5,7 +5,7 @@ import { anAccount, call, claimsOf, pairOf, refresh, signUp, verify, type Pair }
 import { redisServersMissing, startRedis, type RedisServer } from '../support/redis-server.ts';
 import { refused } from '../support/problem.ts';
 import { redeem } from '../support/resets.ts';
-import { aServiceClient, basic, postForm, type TestClient } from '../support/service-client.ts';
+import { aRegisteredService, basic, postForm, type TestService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -56,7 +56,7 @@ interface Operation {
 
 interface User extends Pair {
   target: TestApp;
-  service: TestClient;
+  service: TestService;
   account: ReturnType<typeof anAccount>;
 }
 
@@ -284,8 +284,8 @@ test('churn (Redis)', { skip: redisServersMissing }, async (t) => {
 
 async function churn(t: Test, env: Environment, redis: RedisServer | null): Promise<void> {
   const target = await buildTestApp(t, { env: { ...DEFAULTS, ...env } });
-  await aServiceClient(target.databaseUrl, 'orders', [], 'orders');
-  const service = await aServiceClient(target.databaseUrl, 'desk', ['users.reset']);
+  await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
+  const service = await aRegisteredService(target.databaseUrl, 'desk', ['users.reset']);
   const bystander = { account: anAccount(), pair: null as Pair | null };
   bystander.pair = await signUp(target, bystander.account);
   if (redis) await fill(redis, 0.85 * MEMORY - LEFT);

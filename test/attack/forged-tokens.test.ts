@@ -7,7 +7,7 @@ import { bearer, claimsOf, headerOf } from '../support/client.ts';
 import { KEYS } from '../support/keys.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { answersIn, exchange } from '../support/raw.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';

@@ -19,7 +19,7 @@ import {
 } from '../support/endings.ts';
 import { answersIn } from '../support/raw.ts';
 import { routesOf } from '../support/routes.ts';
-import { aServiceClient, basic, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, basic, withRegistry } from '../support/registered-service.ts';
 import { serviceToken } from '../support/service-tokens.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
@@ -153,7 +153,7 @@ for (const kind of ['secret', 'service token'] as const) {
   test(`a service that is deleted while it holds its body back ends no token, by its ${kind}`, async (t) => {
     const { target } = await listening(t, {});
     const victim = await aVictim(target);
-    let service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
+    let service = await aRegisteredService(target.databaseUrl, 'billing', RIGHTS);
     const form = new URLSearchParams({ token: victim.caller.access_token }).toString();
     for (const [line, deleted] of [
       ['POST /api/auth/introspect', false],
@@ -175,7 +175,7 @@ for (const kind of ['secret', 'service token'] as const) {
         });
       }
       t.equal((await held.send()).status, deleted ? 401 : 200, line);
-      if (deleted) service = await aServiceClient(target.databaseUrl, 'billing', RIGHTS);
+      if (deleted) service = await aRegisteredService(target.databaseUrl, 'billing', RIGHTS);
     }
     t.equal((await liveTokens(target, victim)).includes(victim.callerId), true);
   });

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { bearer } from '../support/client.ts';
 import { exchange } from '../support/raw.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf } from './operations.ts';
@@ -171,8 +171,8 @@ test('credentials of a service do not reach the log', (t) =>
   attack(t, async ({ url, client }) => {
     // The directory looks unknown clients up at most once a second, so all requests go out at once.
     const attempts = HOSTILE.flatMap((text) => [text, encodeURIComponent(text)]).flatMap((text) => [
-      { clientId: text, secret: text },
-      { clientId: client.clientId, secret: text },
+      { serviceId: text, secret: text },
+      { serviceId: client.serviceId, secret: text },
     ]);
     const statuses = await Promise.all(
       attempts.map(async (credentials) => {

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap';
 import { bearer } from '../support/client.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
 import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { bearer } from '../support/client.ts';
 import { signUpOver } from '../support/over-http.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
 import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
@@ -137,7 +137,7 @@ test('queries, paths, headers and names of clients and users cannot change a pro
     }
     const asClient = await fetch(`${url}/api/auth/introspect`, {
       method: 'POST',
-      headers: basic({ clientId: name, secret: 'prototype-secret' }),
+      headers: basic({ serviceId: name, secret: 'prototype-secret' }),
       body: new URLSearchParams({ token: 'x' }),
     });
     t.equal(asClient.status, 401, `no client has the name ${name}`);

@@ -1,6 +1,6 @@
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import { test, type Test } from 'tap';
-import type { PublicJwks } from '../../src/domain/clients/assertion.ts';
+import type { PublicJwks } from '../../src/domain/services/assertion.ts';
 import { RIGHTS, callRight } from '../../src/domain/rights.ts';
 import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp } from '../support/app.ts';
@@ -9,7 +9,7 @@ import { bearer, call, claimsOf, headerOf } from '../support/client.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { KEYS, withKeys } from '../support/keys.ts';
 import { refused } from '../support/problem.ts';
-import { aServiceClient, introspect, postForm, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, introspect, postForm, withRegistry } from '../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
@@ -22,7 +22,7 @@ const ISSUER = 'https://auth.example';
 /** The target, where `shop` may do everything and call `orders`. */
 async function aWorld(t: Test) {
   const target = await aTarget(t, { ISSUER });
-  const shop = await aServiceClient(target.databaseUrl, 'shop', [...RIGHTS, callRight('orders')]);
+  const shop = await aRegisteredService(target.databaseUrl, 'shop', [...RIGHTS, callRight('orders')]);
   const own = await serviceToken(target, shop, ISSUER);
   const forOrders = await serviceToken(target, shop, 'orders');
   return { target, shop, own, forOrders };
@@ -106,7 +106,7 @@ test('a service token begets no other one, neither as a credential nor as a subj
   // The command refuses this pair, if its environment names ISSUER.
   const jwks = (await call(target, 'GET /.well-known/jwks.json')).json<PublicJwks>();
   await withRegistry(target.databaseUrl, (registry) =>
-    registry.trust('shop', { issuer: ISSUER, subject: shop.clientId }, jwks),
+    registry.trust('shop', { issuer: ISSUER, subject: shop.serviceId }, jwks),
   );
   for (const audience of [ISSUER, 'orders'])
     for (const token of [own, forOrders]) {
@@ -127,7 +127,7 @@ test('a service token begets no other one, neither as a credential nor as a subj
 
 test('at another’s audience', async (t) => {
   const { target, shop, own, forOrders } = await aWorld(t);
-  await aServiceClient(target.databaseUrl, 'stock', ['introspect'], 'stock');
+  await aRegisteredService(target.databaseUrl, 'stock', ['introspect'], 'stock');
   await withRegistry(target.databaseUrl, (registry) => registry.allow('shop', ['call:orders', 'call:stock']));
   const forStock = await serviceToken(target, shop, 'stock');
   t.strictSame(await verifyFor(target, forStock, 'stock'), [200, 200, 200, 200]);
@@ -155,7 +155,7 @@ test('claims that no service token has, even with a valid signature', async (t) 
   const { target, own, forOrders } = await aWorld(t);
   const { databaseUrl, client } = target;
   await withRegistry(databaseUrl, (registry) => registry.remove('orders'));
-  const orders = await aServiceClient(databaseUrl, 'orders', ['introspect'], 'orders');
+  const orders = await aRegisteredService(databaseUrl, 'orders', ['introspect'], 'orders');
   const [{ sub: user, sid, gen, jti }, now] = [
     claimsOf(target.pair.access_token),
     Math.floor(Date.now() / 1000),
@@ -170,8 +170,8 @@ test('claims that no service token has, even with a valid signature', async (t) 
     'no client_version': { client_version: undefined },
     'a user as sub': { sub: user },
     'a user': { sub: user, client_id: user },
-    'another client as sub': { sub: client.clientId },
-    'another client as client_id': { client_id: client.clientId },
+    'another client as sub': { sub: client.serviceId },
+    'another client as client_id': { client_id: client.serviceId },
     'no client_id': { client_id: undefined },
     'an unknown client': { sub: `lkc_${'x'.repeat(22)}`, client_id: `lkc_${'x'.repeat(22)}` },
     'the session of a user': { sid },
@@ -212,7 +212,7 @@ test('claims that no service token has, even with a valid signature', async (t) 
 
 test('an assertion of one client opens no other one', async (t) => {
   const { target, shop } = await aWorld(t);
-  const spy = await aServiceClient(target.databaseUrl, 'spy', []);
+  const spy = await aRegisteredService(target.databaseUrl, 'spy', []);
   const [ours, theirs] = [
     await fakeIssuer(t, { audience: ISSUER }),
     await fakeIssuer(t, { audience: ISSUER }),
@@ -227,29 +227,29 @@ test('an assertion of one client opens no other one', async (t) => {
       ...{ client_assertion_type: JWT_BEARER, client_assertion },
       ...(client_id !== undefined && { client_id }),
     });
-  for (const [signed, { clientId }] of [
+  for (const [signed, { serviceId }] of [
     [await ours.sign(), shop],
     [await theirs.sign({ sub: 'spy' }), spy],
     [await ours.sign({ sub: 'spy' }), spy],
   ] as const) {
     const response = await ask(signed);
-    t.equal(claimsOf(response.json<{ access_token: string }>().access_token).sub, clientId);
+    t.equal(claimsOf(response.json<{ access_token: string }>().access_token).sub, serviceId);
   }
   const [key] = ours.published;
   // Their issuer publishes its own key under the id of ours, and ours itself.
   Object.assign(theirs.published[0] ?? {}, { kid: key?.kid });
   theirs.published.push({ ...key, kid: 'stolen' });
   const iss = ours.url;
-  for (const [what, signed, clientId] of [
-    ['the id of another client', await ours.sign({ sub: 'spy' }), shop.clientId],
+  for (const [what, signed, serviceId] of [
+    ['the id of another client', await ours.sign({ sub: 'spy' }), shop.serviceId],
     ['the subject of another', await theirs.sign()],
     ['the issuer of another', await theirs.sign({ iss })],
     ['and its key id', await theirs.sign({ iss }, { kid: key?.kid })],
     ['a subject in a list', await ours.sign({ sub: [SUBJECT] })],
-    ['a client’s id as subject', await theirs.sign({ sub: shop.clientId })],
-    ['a client’s id as issuer', await theirs.sign({ iss: shop.clientId, sub: shop.clientId })],
+    ['a client’s id as subject', await theirs.sign({ sub: shop.serviceId })],
+    ['a client’s id as issuer', await theirs.sign({ iss: shop.serviceId, sub: shop.serviceId })],
   ] as [string, string, string?][]) {
-    const response = await ask(signed, clientId);
+    const response = await ask(signed, serviceId);
     t.comment(what);
     refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
   }
@@ -258,8 +258,8 @@ test('an assertion of one client opens no other one', async (t) => {
 test('after end-tokens, a token of a replica that has not loaded it yet', async (t) => {
   const { target: replica, env } = await withKeys(t, 'ES256', 0, { ISSUER });
   const { databaseUrl } = replica;
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
-  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders']);
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
+  const shop = await aRegisteredService(databaseUrl, 'shop', ['call:orders']);
   // It does not load its clients on its own.
   const stale = await buildTestApp(t, { env, databaseUrl });
   await serviceToken(stale, shop);

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { exchange } from '../support/raw.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
 import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
@@ -170,7 +170,7 @@ function attemptsInPlaces(target: Target): Attempt[] {
         [200],
       ],
       ['token to revoke', () => form('revoke', asService, { token: text }), [200]],
-      ['client id', () => form('introspect', basic({ ...client, clientId: part }), { token: 'x' }), [401]],
+      ['client id', () => form('introspect', basic({ ...client, serviceId: part }), { token: 'x' }), [401]],
       ['client secret', () => form('introspect', basic({ ...client, secret: part }), { token: 'x' }), [401]],
       ['request id', () => exchanged(target, 'GET /api/user', `X-Request-Id: ${text}`), [400, 401]],
       ['user agent', () => exchanged(target, 'GET /api/user', `User-Agent: ${text}`), [400, 401]],

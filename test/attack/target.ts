@@ -8,7 +8,7 @@ import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
-import { aServiceClient, basic, type TestClient } from '../support/service-client.ts';
+import { aRegisteredService, basic, type TestService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 import type { Attacked } from './operations.ts';
 
@@ -18,7 +18,7 @@ export interface Target extends TestApp {
   account: ReturnType<typeof anAccount>;
   pair: Pair;
   llt: { id: number; longlived_token: string };
-  client: TestClient;
+  client: TestService;
   /** Its signing key, as PEM; it lies in `keyFolder`. */
   pem: string;
   keyFolder: string;
@@ -48,9 +48,9 @@ export async function aTarget(t: Test, env: Environment = {}): Promise<Target> {
     body: '{"device":"Kitchen tablet"}',
   });
   const llt = (await created.json()) as Target['llt'];
-  const client = await aServiceClient(app.databaseUrl, 'billing', RIGHTS);
+  const client = await aRegisteredService(app.databaseUrl, 'billing', RIGHTS);
   // The audience in the reference's example of an exchange.
-  await aServiceClient(app.databaseUrl, 'orders', [], 'orders');
+  await aRegisteredService(app.databaseUrl, 'orders', [], 'orders');
   // The service notes the first use of a pair; do it now, so that it does not look like an attack's change.
   await fetch(`${url}/api/auth/verify`, { headers: bearer(llt.longlived_token) });
   return { ...app, url, account, pair, llt, client, pem, keyFolder, refreshSecret };

@@ -11,7 +11,7 @@ import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
-import { aServiceClient, basic, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, basic, withRegistry } from '../support/registered-service.ts';
 import { serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
 import '../support/watch-leaks.ts';
@@ -110,7 +110,7 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
   const file = join(folder, 'audit.log');
   await call(target, 'DELETE /api/auth', { token: good.access_token, headers: { 'user-agent': 'x' } });
   const { access_token: byService, user } = await signUp(target);
-  const desk = await aServiceClient(target.databaseUrl, 'desk', ['users.write']);
+  const desk = await aRegisteredService(target.databaseUrl, 'desk', ['users.write']);
   await call(target, `DELETE /api/users/${user.id}/tokens`, { headers: basic(desk) });
   writeFileSync(
     file,
@@ -132,7 +132,7 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
   t.match(await explain(byService, { AUDIT_LOG: `file:${file}` }), {
     ended: {
       ...{ reason: 'admin', event: 'user.logged_out_by_client' },
-      by: { type: 'service', client_id: desk.clientId },
+      by: { type: 'service', client_id: desk.serviceId },
     },
   });
   const disabled = await tokens.disabled();
@@ -182,10 +182,10 @@ test('Redis decides, as at the service, if it has the state', skip, async (t) =>
 test('a service token: its client, what ended it, and what to do', skip, async (t) => {
   const { target, explain } = await anExplainedService(t);
   const { databaseUrl } = target;
-  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders']);
+  const shop = await aRegisteredService(databaseUrl, 'shop', ['call:orders']);
   const change = (work: Parameters<typeof withRegistry>[1]) => withRegistry(databaseUrl, work);
   const token = await serviceToken(target, shop);
-  const client = { id: shop.clientId, name: 'shop' };
+  const client = { id: shop.serviceId, name: 'shop' };
   const good = await explain(token);
   t.match(good, { reason: null, token: { type: 'service', audience: 'orders' }, client, user: null });
   t.match(good.checks, { audience: true, client: true, session: null });
@@ -193,7 +193,7 @@ test('a service token: its client, what ended it, and what to do', skip, async (
   t.match(await explain(token), { reason: null }, 'its audience may have been deleted');
   t.match(await explain(token, { DATABASE_URL: 'postgres://127.0.0.1:1/none' }), {
     ...{ reason: 'unknown', checks: { expiry: true, client: null } },
-    client: { id: shop.clientId, name: null },
+    client: { id: shop.serviceId, name: null },
   });
 
   for (const [work, reason, toDo] of [

@@ -19,7 +19,7 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
-import { aServiceClient, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { postAsService, serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
 import { until } from '../support/until.ts';
@@ -165,7 +165,7 @@ test(
     const { serve, backUp, restore, recover } = await aRestorableService(t);
     const ISSUER = 'http://localhost:3000';
     const { shop, ofBackup } = await serve(async (target) => {
-      const client = await aServiceClient(target.databaseUrl, 'shop', ['introspect']);
+      const client = await aRegisteredService(target.databaseUrl, 'shop', ['introspect']);
       return { shop: client, ofBackup: await serviceToken(target, client, ISSUER) };
     });
     await backUp();

@@ -43,7 +43,7 @@ test('a login that races with a disable is ended by it or refused', async (t) =>
   const session = {
     name: 'late',
     createdAt: Date.now(),
-    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, client: '' },
+    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, caller: '' },
   };
   await withClient(url, async (client) => {
     const { rows } = await client.query<{ username: string }>('SELECT username FROM users');

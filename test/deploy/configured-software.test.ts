@@ -14,7 +14,7 @@ import { aSecret, KEYS } from '../support/keys.ts';
 import { readBlocks } from '../support/markdown.ts';
 import { logOutOver, signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { aServiceClient } from '../support/service-client.ts';
+import { aRegisteredService } from '../support/registered-service.ts';
 import { ready, startService } from '../support/service.ts';
 import { forge } from '../support/tokens.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -38,7 +38,7 @@ test(
       ...{ REFRESH_TOKEN_SECRET: aSecret(), ISSUER: issuer, PORT: String(port) },
     });
     await ready(service);
-    const client = await aServiceClient(DATABASE_URL, 'orders', ['introspect'], 'orders');
+    const client = await aRegisteredService(DATABASE_URL, 'orders', ['introspect'], 'orders');
     const documented = (language: string) => {
       const blocks = readBlocks(readDocument('docs/integrating/proxies.md'));
       const text = blocks.find((block) => block.language === language)?.text ?? '';
@@ -51,7 +51,7 @@ test(
     const application = await startApplication(t, seen);
     const haproxy = await startHttpHaproxy(t, documented('haproxy'), application);
     const byKeys = await startApache(t, documented('apache'));
-    const auth = `client_id=${client.clientId}&client_secret=${client.secret}`;
+    const auth = `client_id=${client.serviceId}&client_secret=${client.secret}`;
     const introspects = await startApache(
       t,
       `AuthType oauth2

@@ -15,7 +15,7 @@ import { testDatabase } from '../support/postgres.ts';
 import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
 import { spellings, waysOut } from '../support/path-spellings.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { aServiceClient, basic } from '../support/service-client.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 
@@ -373,8 +373,8 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
 
 test('forward-auth for one audience', async (t) => {
   const DATABASE_URL = (await testDatabase(t)).url;
-  await aServiceClient(DATABASE_URL, 'orders', [], 'orders');
-  const gateway = await aServiceClient(DATABASE_URL, 'gateway', ['exchange', 'call:orders']);
+  await aRegisteredService(DATABASE_URL, 'orders', [], 'orders');
+  const gateway = await aRegisteredService(DATABASE_URL, 'gateway', ['exchange', 'call:orders']);
   const service = await startService(t, { DATABASE_URL, TRUST_PROXY: 'loopback' });
   await ready(service);
   opsPort = new URL(service.opsUrl).port;
@@ -424,7 +424,7 @@ test('forward-auth for one audience', async (t) => {
         t.equal(await status(plain.url, 'GET /', asGateway), '401', title);
         t.equal(seen.length, 0);
         t.equal(await status(ofAudience.url, 'GET /', asGateway), '201', title);
-        isIdentity(t, seen[0], ['', '', '', 'service', '', gateway.clientId], title);
+        isIdentity(t, seen[0], ['', '', '', 'service', '', gateway.serviceId], title);
       }
 
       const opened = await signUpOver(service.url);
@@ -432,7 +432,10 @@ test('forward-auth for one audience', async (t) => {
       const asked = () => status(ofAudience.url, 'GET /', [`Authorization: Bearer ${ofService}`]);
       seen.length = 0;
       t.equal(await asked(), '201', 'a service asked for the token');
-      t.match(seen[0]?.headers, { 'x-auth-user': String(opened.user.id), 'x-auth-client': gateway.clientId });
+      t.match(seen[0]?.headers, {
+        'x-auth-user': String(opened.user.id),
+        'x-auth-client': gateway.serviceId,
+      });
       const refreshed = await refreshOver(service.url, opened.refresh_token);
       t.equal(refreshed.status, 200);
       const { access_token: newer } = (await refreshed.json()) as { access_token: string };

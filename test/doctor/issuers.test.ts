@@ -1,15 +1,15 @@
 import { test } from 'tap';
-import type { PublicJwks } from '../../src/domain/clients/assertion.ts';
+import type { PublicJwks } from '../../src/domain/services/assertion.ts';
 import { checkIssuers } from '../../src/doctor/issuers.ts';
 import { aConfig, runDoctor } from '../support/doctor.ts';
 import { fakeIssuer, JWKS, SUBJECT } from '../support/fake-issuer.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { aServiceClient, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 
 test('each issuer without a file is fetched, and the finding says what it published', async (t) => {
   const { url } = await testDatabase(t);
   const issuer = await fakeIssuer(t, { audience: 'http://localhost:3000' });
-  await aServiceClient(url);
+  await aRegisteredService(url);
   const trust = (iss: string, jwks: PublicJwks | null = null) =>
     withRegistry(url, (registry) => registry.trust('billing', { issuer: iss, subject: SUBJECT }, jwks));
   await trust(issuer.url);

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
 import { agentIsReady, startAgent, type Agent } from '../support/agent.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import { bearer } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { freePort } from '../support/free-port.ts';
@@ -27,17 +27,17 @@ async function aWorld(t: Test) {
   const create = async (name: string, ...options: string[]) => {
     const { stdout } = await latchkey(['client', 'create', name, '--json', ...options], { DATABASE_URL });
     const {
-      client_id: clientId = '',
+      client_id: serviceId = '',
       secret = '',
       client_secret = secret,
     } = JSON.parse(stdout) as Record<string, string>;
-    return { clientId, secret: client_secret };
+    return { serviceId, secret: client_secret };
   };
   const client = await create('shop');
   const env = {
     LATCHKEY_URL: url,
     LATCHKEY_AUDIENCE: 'latchkey',
-    LATCHKEY_CLIENT_ID: client.clientId,
+    LATCHKEY_CLIENT_ID: client.serviceId,
     LATCHKEY_CLIENT_SECRET: client.secret,
   };
   return { url, start, service: first, create, client, env };
@@ -160,7 +160,7 @@ test('a token of a service is accepted only if AGENT_ACCEPT says so', async (t) 
     ...env,
     ...{
       LATCHKEY_AUDIENCE: 'orders',
-      LATCHKEY_CLIENT_ID: orders.clientId,
+      LATCHKEY_CLIENT_ID: orders.serviceId,
       LATCHKEY_CLIENT_SECRET: orders.secret,
     },
   };
@@ -173,7 +173,7 @@ test('a token of a service is accepted only if AGENT_ACCEPT says so', async (t) 
   const taken = await verify('access,service');
   t.equal(taken.status, 200);
   t.match(Object.fromEntries(taken.headers), {
-    ...{ 'x-auth-token-type': 'service', 'x-auth-client': caller.clientId, 'x-auth-roles': 'stock:read' },
+    ...{ 'x-auth-token-type': 'service', 'x-auth-client': caller.serviceId, 'x-auth-roles': 'stock:read' },
     ...{ 'x-auth-user': '', 'x-auth-session': '', 'x-auth-username': '' },
   });
 });
@@ -284,7 +284,7 @@ test('every mistake names its variable', async (t) => {
     ],
     [{ LATCHKEY_CLIENT_SECRET: 'mistyped' }, /^LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET: .* answered 401/],
     [
-      { LATCHKEY_CLIENT_ID: narrow.clientId, LATCHKEY_CLIENT_SECRET: narrow.secret },
+      { LATCHKEY_CLIENT_ID: narrow.serviceId, LATCHKEY_CLIENT_SECRET: narrow.secret },
       /^LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET: .*no right `revocations`/,
     ],
   ];

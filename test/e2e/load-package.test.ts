@@ -16,7 +16,7 @@ import { listen } from '../support/listen.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { packedLoad } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { aServiceClient, basic } from '../support/service-client.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
@@ -71,8 +71,8 @@ async function aService(t: Test, env: Record<string, string> = {}) {
   const service = await startService(t, { DATABASE_URL, ...env });
   await ready(service);
   const register = async (name: string, rights: Right[]) => {
-    const client = await aServiceClient(DATABASE_URL, name, rights);
-    const { clientId: LATCHKEY_CLIENT_ID, secret: LATCHKEY_CLIENT_SECRET } = client;
+    const client = await aRegisteredService(DATABASE_URL, name, rights);
+    const { serviceId: LATCHKEY_CLIENT_ID, secret: LATCHKEY_CLIENT_SECRET } = client;
     return { client, env: { LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET } };
   };
   return { url: service.url, register };

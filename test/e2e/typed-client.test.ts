@@ -4,7 +4,7 @@ import { anAccount } from '../support/client.ts';
 import { compileWithClient } from '../typed-client/generated-client.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ready, startService } from '../support/service.ts';
-import { aServiceClient } from '../support/service-client.ts';
+import { aRegisteredService } from '../support/registered-service.ts';
 import { MISTAKES, PROGRAM } from '../typed-client/user-program.ts';
 import '../support/watch-leaks.ts';
 
@@ -27,10 +27,10 @@ test('an administrator’s script that uses the generated client', async (t) => 
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { DATABASE_URL: databaseUrl, SIGNUP_ENABLED: 'false' });
   await ready(service);
-  const client = await aServiceClient(databaseUrl, 'admin', ['users.read', 'users.write', 'users.reset']);
+  const client = await aRegisteredService(databaseUrl, 'admin', ['users.read', 'users.write', 'users.reset']);
   const run = await compileWithClient(t, service, ADMIN_PROGRAM, ADMIN_MISTAKES);
   const { username } = anAccount();
-  const done = await run([username], { CLIENT_ID: client.clientId, CLIENT_SECRET: client.secret });
+  const done = await run([username], { CLIENT_ID: client.serviceId, CLIENT_SECRET: client.secret });
   const { id, pages } = done as { id: number; pages: number[][] };
   t.strictSame(done, {
     id,

@@ -43,7 +43,7 @@ async function startFeedWorld(t: Test, redis: Environment): Promise<FeedWorld> {
   const env = { DATABASE_URL: url, DATA_DIR: dataDir, REDIS_TIMEOUT: '2000', ...redis };
   const replicas = await Promise.all([1, 2, 3].map(() => startReplica(t, env)));
   for (const replica of replicas) await isReady(replica, PATIENCE);
-  const authorization = await aServiceClient(url);
+  const authorization = await aRegisteredService(url);
   const { access_token: token, user } = await signUpOver(replicas[0]?.url ?? '');
   const ids = await sessionsOf(url, user.id, COUNT);
   const ended: number[] = [];
@@ -128,7 +128,7 @@ function missingFrom(reader: Watched, ids: number[], userId?: number): Promise<s
   );
 }
 
-async function aServiceClient(databaseUrl: string): Promise<string> {
+async function aRegisteredService(databaseUrl: string): Promise<string> {
   const { code, stdout, stderr } = await latchkey(['client', 'create', 'reader'], {
     DATABASE_URL: databaseUrl,
   });

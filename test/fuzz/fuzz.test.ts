@@ -6,7 +6,7 @@ import { testDatabase } from '../support/postgres.ts';
 import type { Document, JsonSchema, Operation, Response } from '../support/openapi.ts';
 import { ready, startService } from '../support/service.ts';
 import { RIGHTS } from '../../src/domain/rights.ts';
-import { aServiceClient } from '../support/service-client.ts';
+import { aRegisteredService } from '../support/registered-service.ts';
 import { fuzz } from './fuzz.ts';
 import '../support/watch-leaks.ts';
 
@@ -31,8 +31,8 @@ test(`${COUNT} valid, invalid and hostile requests get documented answers`, asyn
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
-  const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
+  const client = await aRegisteredService(databaseUrl, 'billing', RIGHTS);
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const document = JSON.parse(DOCUMENT) as Document;
   const { seen, problems } = await fuzz({ url: service.url, document, count: COUNT, seed: SEED, client });
   t.strictSame(problems, []);
@@ -51,8 +51,8 @@ test('finds an undocumented answer', async (t) => {
   const { url: databaseUrl } = await testDatabase(t);
   const service = await startService(t, { ...ENVIRONMENT, DATABASE_URL: databaseUrl });
   await ready(service);
-  const client = await aServiceClient(databaseUrl, 'billing', RIGHTS);
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
+  const client = await aRegisteredService(databaseUrl, 'billing', RIGHTS);
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
     ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
     ['a status of a range', /413 is not documented/, (document) => delete unread(document).body_too_large],
@@ -111,7 +111,7 @@ test('finds a fault of the service', async (t) => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => server.close());
   const { port } = server.address() as { port: number };
-  const client = { clientId: 'unknown', secret: 'x'.repeat(43) };
+  const client = { serviceId: 'unknown', secret: 'x'.repeat(43) };
   const { problems } = await fuzz({
     url: `http://127.0.0.1:${port}`,
     document,

@@ -1,5 +1,5 @@
 import type { Document } from '../support/openapi.ts';
-import type { TestClient } from '../support/service-client.ts';
+import type { TestService } from '../support/registered-service.ts';
 import { makeContract } from './contract.ts';
 import { makeDice } from './dice.ts';
 import { withMistake } from './mistakes.ts';
@@ -15,7 +15,7 @@ interface FuzzOptions {
   count: number;
   seed: number;
   /** A registered service. */
-  client: TestClient;
+  client: TestService;
 }
 
 export interface Report {

@@ -3,7 +3,7 @@ import { claimsOf, type Pair } from '../support/client.ts';
 import type { Operation } from '../support/openapi.ts';
 import type { Contract, Known } from './contract.ts';
 import type { Dice } from './dice.ts';
-import { basic } from '../support/service-client.ts';
+import { basic } from '../support/registered-service.ts';
 import type { Account, Session, World } from './world.ts';
 
 /** A correct request, before mistakes are added. */

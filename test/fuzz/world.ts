@@ -1,5 +1,5 @@
 import { claimsOf, type Pair } from '../support/client.ts';
-import type { TestClient } from '../support/service-client.ts';
+import type { TestService } from '../support/registered-service.ts';
 
 /** The shared state of all requests: accounts, and the tokens in use. Each is lent to one request at a time. */
 
@@ -23,7 +23,7 @@ export interface Account {
 const MAX_SESSIONS = 200;
 
 /** @param client a registered service. */
-export function makeWorld(client: TestClient) {
+export function makeWorld(client: TestService) {
   const free: Session[] = [];
   const accounts: Account[] = [];
   return {

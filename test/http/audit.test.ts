@@ -21,7 +21,7 @@ import {
 } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { aReset, redeem } from '../support/resets.ts';
-import { aServiceClient, introspect, revoke } from '../support/service-client.ts';
+import { aRegisteredService, introspect, revoke } from '../support/registered-service.ts';
 import { disableUser } from '../support/sql.ts';
 import { aStoredSession } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -95,7 +95,7 @@ test('signup, login and failed logins name the user, the session and the caller'
 
 test('successful refreshes, verifications and introspections leave no event', async (t) => {
   const target = await aTarget(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
   const lines = await trailOf(t, target, async () => {
     const next = pairOf(await refresh(target, pair.refresh_token));
@@ -150,13 +150,13 @@ test('logouts and long-lived tokens name the session that asked', async (t) => {
 
 test('a token that a registered service ends names the service', async (t) => {
   const target = await aTarget(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
   const lines = await trailOf(t, target, () => revoke(target, client, pair.refresh_token));
   t.match(lines, [
     {
       event: 'token.revoked_by_client',
-      actor: { type: 'service', client_id: client.clientId },
+      actor: { type: 'service', client_id: client.serviceId },
       subject: { user_id: pair.user.id },
     },
   ]);
@@ -165,7 +165,7 @@ test('a token that a registered service ends names the service', async (t) => {
 test('a change of an account by a registered service names the service', async (t) => {
   const target = await aTarget(t);
   const ask = await aManager(target.databaseUrl, target);
-  const actor = { type: 'service', client_id: ask.client.clientId };
+  const actor = { type: 'service', client_id: ask.client.serviceId };
   const event = async (line: string, payload?: object) => {
     const lines = await trailOf(t, target, () => ask(line, payload));
     t.equal(lines.length, 1, line);

@@ -183,7 +183,7 @@ test('an outage is logged once for each reason, not once for each request', asyn
   const fails = () =>
     Promise.reject(new AuthError('unavailable', { cause: new StoreError('Redis', reason, '', null) }));
   const target = await buildTestApp(t, {
-    override: (options) => ({ ...options, useCases: { ...options.useCases, profile: fails } }),
+    override: (options) => ({ ...options, useCases: { ...options.useCases, accountWithTokens: fails } }),
   });
   const { access_token: token } = await signUp(target);
   for (let i = 0; i < 5; i++) refused(t, await call(target, 'GET /api/user', { token }), 503, 'unavailable');
@@ -198,7 +198,10 @@ test('an internal fault is 500, and only the log tells its cause', async (t) => 
   const target = await buildTestApp(t, {
     override: (options) => ({
       ...options,
-      useCases: { ...options.useCases, profile: () => Promise.reject(new Error('SELECT secret FROM users')) },
+      useCases: {
+        ...options.useCases,
+        accountWithTokens: () => Promise.reject(new Error('SELECT secret FROM users')),
+      },
     }),
   });
   const { access_token: token } = await signUp(target);

@@ -5,7 +5,7 @@ import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
-import { aServiceClient, introspect } from '../support/service-client.ts';
+import { aRegisteredService, introspect } from '../support/registered-service.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -85,7 +85,7 @@ test('each request logs one line with its id', async (t) => {
 /** The routes of the lines, each with its status, after one good and one bad request of each group. */
 async function linesWith(t: Test, LOG_REQUESTS?: string): Promise<string[]> {
   const target = await buildTestApp(t, { env: { ...(LOG_REQUESTS !== undefined && { LOG_REQUESTS }) } });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
   const next = pairOf(await refresh(target, pair.refresh_token));
   const before = target.log().length;

@@ -20,7 +20,7 @@ import { faultProxy, type Fault } from '../support/fault-proxy.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
-import { aServiceClient, introspect, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, introspect, withRegistry } from '../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { workDone } from '../support/spy.ts';
 import { countRows, sql } from '../support/sql.ts';
@@ -268,8 +268,8 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
       const ISSUER = 'https://auth.example';
       const env = { ISSUER, REDIS_URL: sessions.url, REDIS_PREFIX: redis.prefix, DATABASE_TIMEOUT: '300' };
       const target = await buildTestApp(t, { databaseUrl: database.url, env });
-      const orders = await aServiceClient(database.url, 'orders', ['introspect'], 'orders');
-      const shop = await aServiceClient(database.url, 'shop', ['introspect', 'call:orders']);
+      const orders = await aRegisteredService(database.url, 'orders', ['introspect'], 'orders');
+      const shop = await aRegisteredService(database.url, 'shop', ['introspect', 'call:orders']);
       const issuer = await fakeIssuer(t, { audience: ISSUER });
       await withRegistry(database.url, (clients) =>
         clients.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
@@ -285,7 +285,7 @@ for (const fault of ['refuse', 'hang', 'vanish'] as const) {
           await serviceToken(target, null, 'orders', assertion),
         ]) {
           t.strictSame(await verifyFor(target, token), [200, 200, 200, 200]);
-          t.match((await introspect(target, orders, token)).json(), { active: true, sub: shop.clientId });
+          t.match((await introspect(target, orders, token)).json(), { active: true, sub: shop.serviceId });
         }
         const byToken = await postAsService(target, '/api/auth/introspect', own, { token: own });
         t.equal(byToken.statusCode, 200);

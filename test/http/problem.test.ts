@@ -7,7 +7,7 @@ import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } fro
 import { readTable } from '../support/markdown.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
-import { aServiceClient, basic, introspect } from '../support/service-client.ts';
+import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
 import { aStoredSession } from '../support/tokens.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -68,7 +68,7 @@ function expectedDetail(code: ErrorCode): string {
 type Override = NonNullable<NonNullable<Parameters<typeof buildTestApp>[1]>['override']>;
 const breakProfile: Override = (options) => ({
   ...options,
-  useCases: { ...options.useCases, profile: () => Promise.reject(new Error('broken')) },
+  useCases: { ...options.useCases, accountWithTokens: () => Promise.reject(new Error('broken')) },
 });
 
 /** The refusals that one service gives through `inject`. */
@@ -104,9 +104,9 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   for (const [line, options] of requests) note((await call(target, line, options)).body);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
-  const client = await aServiceClient(target.databaseUrl, 'shop', ['revoke']);
+  const client = await aRegisteredService(target.databaseUrl, 'shop', ['revoke']);
   note((await introspect(target, client, token)).body);
-  const reader = await aServiceClient(target.databaseUrl, 'desk', ['users.read']);
+  const reader = await aRegisteredService(target.databaseUrl, 'desk', ['users.read']);
   note((await call(target, 'GET /api/users/999999', { headers: basic(reader) })).body);
   const now = Date.now() * 1000;
   const session = await aStoredSession(target, { latest: now - 60e6, parent: now - 90e6, confirmed: true });

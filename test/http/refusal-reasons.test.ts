@@ -6,7 +6,7 @@ import {
   SESSION_REFUSALS,
   TOKEN_REFUSALS,
   type BearerRefusal,
-  type ClientRefusal,
+  type CredentialRefusal,
 } from '../../src/domain/refusal-reasons.ts';
 import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
@@ -19,7 +19,13 @@ import { codeOf, readTable } from '../support/markdown.ts';
 import { refused } from '../support/problem.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
-import { aServiceClient, basic, introspect, revoke, withRegistry } from '../support/service-client.ts';
+import {
+  aRegisteredService,
+  basic,
+  introspect,
+  revoke,
+  withRegistry,
+} from '../support/registered-service.ts';
 import { askServiceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
 import { forge } from '../support/tokens.ts';
@@ -102,13 +108,13 @@ test(
 
 test('the reason why a service is refused is logged and counted', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl, 'billing', ['revoke']);
-  const disabled = await aServiceClient(target.databaseUrl, 'disabled', ['introspect']);
+  const client = await aRegisteredService(target.databaseUrl, 'billing', ['revoke']);
+  const disabled = await aRegisteredService(target.databaseUrl, 'disabled', ['introspect']);
   await withRegistry(target.databaseUrl, (registry) => registry.disable('disabled'));
-  const attempts: Record<Exclude<ClientRefusal, 'assertion' | 'client_id'>, Record<string, string>> = {
+  const attempts: Record<Exclude<CredentialRefusal, 'assertion' | 'client_id'>, Record<string, string>> = {
     missing: {},
     malformed: { authorization: 'Basic %' },
-    unknown: basic({ ...client, clientId: 'lkc_other' }),
+    unknown: basic({ ...client, serviceId: 'lkc_other' }),
     secret: basic({ ...client, secret: 'lks_other' }),
     disabled: basic(disabled),
   };
@@ -119,8 +125,8 @@ test('the reason why a service is refused is logged and counted', async (t) => {
     });
   for (const [reason, headers] of Object.entries(attempts)) {
     t.match((await ask(headers)).json(), { code: 'invalid_client', reason });
-    const known = { secret: client.clientId, disabled: disabled.clientId }[reason];
-    t.match(lastLine(target), { code: 'invalid_client', reason, clientId: known });
+    const known = { secret: client.serviceId, disabled: disabled.serviceId }[reason];
+    t.match(lastLine(target), { code: 'invalid_client', reason, serviceId: known });
     t.equal(await counted(target, { code: 'invalid_client', reason }), 1);
   }
   t.match((await ask(basic(client))).json(), { code: 'right_missing', reason: 'introspect' });

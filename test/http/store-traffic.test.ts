@@ -9,7 +9,7 @@ import { audienceClients, exchange, exchanged } from '../support/audiences.ts';
 import { call, createLongLived, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
 import { parseExposition } from '../support/exposition.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
-import { aServiceClient, introspect, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, introspect, withRegistry } from '../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../support/service-tokens.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 
@@ -124,7 +124,7 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     'refresh',
   );
   const { orders } = await audienceClients(target.databaseUrl);
-  const shop = await aServiceClient(target.databaseUrl, 'shop', ['introspect', 'call:orders']);
+  const shop = await aRegisteredService(target.databaseUrl, 'shop', ['introspect', 'call:orders']);
   await serviceToken(target, shop);
   await exchanged(target, (await pair()).access_token);
   t.strictSame(

@@ -10,7 +10,7 @@ export type Step =
   /** Refresh tokens presented at once: one directly after the other, before any answer. */
   | { do: 'refresh'; requests: RefreshRequest[] }
   /** A refresh is sent. */
-  | { do: 'send'; token: Token; client: string }
+  | { do: 'send'; token: Token; caller: string }
   /** It arrives: after waiting inside the service, or late from the network. It may arrive again. */
   | { do: 'deliver'; nth: number; inside: boolean; again: boolean }
   /** Access tokens are presented at once: before any answer. */
@@ -25,7 +25,7 @@ export type Token = 'latest' | 'parent' | 'gap' | 'first' | number;
 
 export interface RefreshRequest {
   token: Token;
-  client: string;
+  caller: string;
   elapsed: Duration;
 }
 
@@ -69,7 +69,7 @@ export function aHistory(seed: number): History {
       2,
       below(9),
     );
-  const client = () => oneOf('home', 'home', 'home', 'home', 'elsewhere', 'elsewhere', '');
+  const caller = () => oneOf('home', 'home', 'home', 'home', 'elsewhere', 'elsewhere', '');
   const beyond = () => oneOf(-1, 0, 1, 2);
   const elapsed = (): Duration =>
     oneOf<Duration>(0, 0, 0, 0, below(20_000), { to: 'issue', beyond: beyond() }, 5 * SECOND + beyond());
@@ -85,7 +85,7 @@ export function aHistory(seed: number): History {
 
   const makers: [number, () => Step | Step[]][] = [
     [9, () => ({ do: 'refresh', requests: requests(oneOf(1, 1, 1, 1, 2, 3)) })],
-    [3, () => ({ do: 'send', token: token(), client: client() })],
+    [3, () => ({ do: 'send', token: token(), caller: caller() })],
     [3, () => ({ do: 'deliver', nth: below(4), inside: random() < 0.5, again: random() < 0.5 })],
     [4, () => ({ do: 'use', tokens: Array.from({ length: oneOf(1, 1, 2, 3) }, token) })],
     [6, () => ({ do: 'pass', micros: micros() })],
@@ -93,15 +93,15 @@ export function aHistory(seed: number): History {
     [1, () => losesWhatWasIssued()],
   ];
   const requests = (count: number) =>
-    Array.from({ length: count }, () => ({ token: token(), client: client(), elapsed: elapsed() }));
+    Array.from({ length: count }, () => ({ token: token(), caller: caller(), elapsed: elapsed() }));
   /** The only steps that lead to a token between parent and first. Random steps rarely find them. */
   const losesWhatWasIssued = (): Step[] => [
     { do: 'lose', nth: 0 },
-    { do: 'refresh', requests: [{ token: 'latest', client: client(), elapsed: 0 }] },
+    { do: 'refresh', requests: [{ token: 'latest', caller: caller(), elapsed: 0 }] },
     { do: 'pass', micros: micros() },
     { do: 'refresh', requests: requests(1) },
     { do: 'pass', micros: micros() },
-    { do: 'refresh', requests: [{ token: 'gap', client: client(), elapsed: elapsed() }] },
+    { do: 'refresh', requests: [{ token: 'gap', caller: caller(), elapsed: elapsed() }] },
   ];
   const total = makers.reduce((sum, [weight]) => sum + weight, 0);
   const step = (): Step | Step[] => {

@@ -12,7 +12,7 @@ type Step =
   /** A tab sends the refresh token that the owner holds. */
   | { do: 'send' }
   /** One of the requests in flight reaches the service; a proxy may send it once more. */
-  | { do: 'arrive'; nth: number; again: boolean; client: string }
+  | { do: 'arrive'; nth: number; again: boolean; caller: string }
   /** One of the answers in flight reaches the owner, or gets lost. */
   | { do: 'answer'; nth: number; lost: boolean }
   /** The owner uses its access token. */
@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('arrive' as const),
       nth,
       again: fc.boolean(),
-      client: fc.constantFrom('home', 'home', 'train', ''),
+      caller: fc.constantFrom('home', 'home', 'train', ''),
     }),
   },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('answer' as const), nth, lost: fc.boolean() }) },
@@ -94,7 +94,7 @@ function live(steps: readonly Step[], { window, overlap, loses }: Circumstances)
         if (!request) break;
         if (!overlap || !current.again) requests.splice(index, 1);
         const { generation } = request;
-        const answer = rotate(state, { generation, now, elapsed: 0, window, client: current.client });
+        const answer = rotate(state, { generation, now, elapsed: 0, window, caller: current.caller });
         if (answer.outcome === 'reused') return { signedOut: true, pairs };
         if (answer.outcome === 'issued') {
           state = answer.state;

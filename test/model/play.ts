@@ -51,9 +51,9 @@ async function take(
 ): Promise<boolean> {
   switch (step.do) {
     case 'refresh': {
-      const requests = step.requests.map(({ token, client, elapsed }) => ({
+      const requests = step.requests.map(({ token, caller, elapsed }) => ({
         generation: generationOf(token, world),
-        client,
+        caller,
         elapsed: Math.max(0, microsOf(elapsed, world, window)),
         window,
       }));
@@ -61,16 +61,16 @@ async function take(
       return true;
     }
     case 'send':
-      world.inFlight.push({ generation: generationOf(step.token, world), client: step.client, waited: 0 });
+      world.inFlight.push({ generation: generationOf(step.token, world), caller: step.caller, waited: 0 });
       return false;
     case 'deliver': {
       const index = step.nth % Math.max(1, world.inFlight.length);
       const request = world.inFlight[index];
       if (!request) return false;
       if (!step.again) world.inFlight.splice(index, 1);
-      const { generation, client, waited } = request;
+      const { generation, caller, waited } = request;
       const elapsed = step.inside ? waited : 0;
-      await present([{ generation, client, elapsed, window }], world, subjects, coverage);
+      await present([{ generation, caller, elapsed, window }], world, subjects, coverage);
       return true;
     }
     case 'use':

@@ -91,13 +91,13 @@ export function makeSubjects({ redis, prefix, inRedis }: RedisUnderTest, userId:
 /** The Redis hash of a state, with exact numbers; null is the tombstone of a theft. */
 export function hashOf(state: SessionState | null, { createdAt }: Known): Record<string, string> {
   if (!state) return { revoked: 'reused' };
-  const { latest, parent, first, confirmed, client } = state;
+  const { latest, parent, first, confirmed, caller } = state;
   return {
     latest: BigInt(latest).toString(),
     parent: BigInt(parent).toString(),
     first: BigInt(first).toString(),
     confirmed: confirmed ? '1' : '0',
-    client,
+    client: caller,
     created: String(createdAt),
   };
 }

@@ -4,7 +4,7 @@ import { earlier, type Subjects } from './subjects.ts';
 
 interface InFlight {
   generation: number;
-  client: string;
+  caller: string;
   /** Microseconds since it was sent. Setting the clock back does not shorten it. */
   waited: number;
 }
@@ -39,8 +39,8 @@ export async function become(state: SessionState, world: World, subjects: Subjec
 export async function pass(micros: number, world: World, subjects: Subjects): Promise<void> {
   world.issued = world.issued.map((generation) => generation - micros);
   world.earlierStates = world.earlierStates.map((state) => earlier(state, micros));
-  world.inFlight = world.inFlight.map(({ generation, client, waited }) => ({
-    ...{ generation: generation - micros, client, waited: waited + Math.max(0, micros) },
+  world.inFlight = world.inFlight.map(({ generation, caller, waited }) => ({
+    ...{ generation: generation - micros, caller, waited: waited + Math.max(0, micros) },
   }));
   world.last = earlier(world.last, micros);
   if (world.state) await become(earlier(world.state, micros), world, subjects);

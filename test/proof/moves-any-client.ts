@@ -12,18 +12,18 @@ export function anyClientsMoves(s: Situation, world: World, rule: Rule): Move[] 
     const move = found.at(-1);
     if (move?.access?.answer.outcome === 'good' && s.watched?.generation === generation)
       move.after = { ...move.after, watched: { ...s.watched, used: true } };
-    for (const client of world.clients) found.push(...presented(s, world, rule, generation, client));
+    for (const caller of world.clients) found.push(...presented(s, world, rule, generation, caller));
   }
   return found;
 }
 
-function presented(s: Situation, world: World, rule: Rule, generation: number, client: string): Move[] {
+function presented(s: Situation, world: World, rule: Rule, generation: number, caller: string): Move[] {
   const arrived = s.now + 1;
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ generation, client, arrived, by: 'any client' },
+    ...{ generation, caller, arrived, by: 'any client' },
   });
   const move = (watched: Watched | null): Move => ({
-    ...{ what: `a refresh token from ${client}`, before: s, refresh, after: { ...after, watched } },
+    ...{ what: `a refresh token from ${caller}`, before: s, refresh, after: { ...after, watched } },
   });
   if (answer.outcome !== 'issued') return [move(s.watched)];
   const issued = { generation: answer.state.latest, token: generation, used: false, lost: false };

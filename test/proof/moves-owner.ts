@@ -14,11 +14,11 @@ export function ownersMoves(s: Situation, world: World, rule: Rule): Move[] {
   const add = (what: string, after: Situation) => found.push({ what, before: s, after });
 
   if (messages.length < world.messages) {
-    for (const client of world.clients) {
+    for (const caller of world.clients) {
       const message: Message = {
-        ...{ at: 'sent', generation: s.held, client, arrived: 0, delay: 0, counts: false },
+        ...{ at: 'sent', generation: s.held, caller, arrived: 0, delay: 0, counts: false },
       };
-      add(`the owner sends a refresh${from(client)}`, { ...s, messages: [...messages, message] });
+      add(`the owner sends a refresh${from(caller)}`, { ...s, messages: [...messages, message] });
     }
   }
   found.push(presentAccess(s, rule, s.held, 'the owner uses its access token'));
@@ -56,22 +56,22 @@ export function ownersMoves(s: Situation, world: World, rule: Rule): Move[] {
   return found;
 }
 
-const from = (client: string) => ` from ${client === '' ? 'nowhere' : client}`;
+const from = (caller: string) => ` from ${caller === '' ? 'nowhere' : caller}`;
 
 function taken(s: Situation, world: World, rule: Rule, message: Message, others: Message[]): Move {
-  const { generation, client, arrived } = message;
+  const { generation, caller, arrived } = message;
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ generation, client, arrived, by: 'owner' },
+    ...{ generation, caller, arrived, by: 'owner' },
   });
   after.messages = others;
   if (answer.outcome === 'issued' || answer.outcome === 'repeated') {
     const { latest } = answer.state;
     const delay = latest === after.issue.generation ? after.issue.age : 0;
     const counts = s.thief.hasStolen;
-    const reply: Message = { at: 'answer', generation: latest, client: '', arrived: 0, delay, counts };
+    const reply: Message = { at: 'answer', generation: latest, caller: '', arrived: 0, delay, counts };
     if (delay <= world.answerDelay) after.messages = [...others, reply];
   }
-  return { what: `the owner's refresh${from(client)}`, before: s, after, refresh };
+  return { what: `the owner's refresh${from(caller)}`, before: s, after, refresh };
 }
 
 function received(s: Situation, { generation, counts }: Message, messages: Message[]): Situation {

@@ -47,7 +47,7 @@ function thefts(s: Situation): Move[] {
 
 function taken(s: Situation, world: World, rule: Rule, inside: NonNullable<Thief['inside']>): Move[] {
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ ...inside, client: world.thief ?? '', by: 'thief' },
+    ...{ ...inside, caller: world.thief ?? '', by: 'thief' },
   });
   const thief: Thief = { ...s.thief, inside: null };
   const done = (changed: Thief): Move => ({

@@ -9,18 +9,18 @@ export function presentRefresh(
   s: Situation,
   world: World,
   rule: Rule,
-  token: { generation: number; client: string; arrived: number; by: Refresh['by'] },
+  token: { generation: number; caller: string; arrived: number; by: Refresh['by'] },
 ): { after: Situation; refresh: Refresh; answer: RotationOutcome } {
   if (!s.session) throw new Error('the session is over');
-  const { generation, client, arrived, by } = token;
+  const { generation, caller, arrived, by } = token;
   const now = s.now + 1;
-  const presented = { generation, client, now, elapsed: now - arrived, window: world.window * MICROS };
+  const presented = { generation, caller, now, elapsed: now - arrived, window: world.window * MICROS };
   const answer = rule.rotate(s.session, presented);
   const after = { ...s, now };
   if (answer.outcome === 'reused') after.session = null;
   if (answer.outcome === 'issued') {
     after.session = answer.state;
-    after.issue = { generation: answer.state.latest, token: generation, client, age: 0 };
+    after.issue = { generation: answer.state.latest, token: generation, caller, age: 0 };
   }
   return { after, refresh: { by, presented, answer }, answer };
 }

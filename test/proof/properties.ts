@@ -43,7 +43,7 @@ function late({ session, now }: Situation, generation: number, world: World, rul
   if (!session) return { outcome: 'reused' };
   const { step, oldest } = scaleOf(world);
   return rule.rotate(session, {
-    ...{ generation, client: 'somewhere else', elapsed: 0, window: world.window * MICROS },
+    ...{ generation, caller: 'somewhere else', elapsed: 0, window: world.window * MICROS },
     now: Math.max(now, session.latest) + step * oldest,
   });
 }
@@ -62,15 +62,15 @@ export const oldAccessEnds: Property = {
 };
 
 export const overlappingGetOnePair: Property = {
-  name: "one client's refreshes sent at once get one pair",
+  name: "one caller's refreshes sent at once get one pair",
   holds({ before, refresh }) {
     if (!refresh) return true;
     const { presented, answer } = refresh;
     const { issue } = before;
     const overlaps =
       presented.generation === issue.token &&
-      presented.client === issue.client &&
-      presented.client !== '' &&
+      presented.caller === issue.caller &&
+      presented.caller !== '' &&
       presented.now - presented.elapsed <= issue.generation;
     if (!overlaps || answer.outcome === 'refused') return true;
     return answer.outcome === 'repeated' && answer.state.latest === issue.generation;

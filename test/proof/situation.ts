@@ -28,7 +28,7 @@ export interface Message {
   at: 'sent' | 'inside' | 'answer';
   /** The generation of its refresh token; for an answer, of its pair. */
   generation: number;
-  client: string;
+  caller: string;
   /** When it arrived, if it is inside; otherwise 0. */
   arrived: number;
   /** Steps since it was sent; for an answer, since its pair was first issued. */
@@ -42,7 +42,7 @@ export interface Issue {
   generation: number;
   /** The generation whose refresh token was presented for it. */
   token: number;
-  client: string;
+  caller: string;
   /** Steps since then, capped at the age that exceeds every limit. */
   age: number;
 }
@@ -129,7 +129,7 @@ export function listOf(s: Situation, time: (value: number, at: number) => number
     addTime(state.latest);
     addTime(state.parent);
     addTime(state.first);
-    addClient(state.client);
+    addClient(state.caller);
   };
   const addWatched = (watched: Watched | null) => {
     add(watched ? 1 + Number(watched.used) + 2 * Number(watched.lost) : 0);
@@ -145,7 +145,7 @@ export function listOf(s: Situation, time: (value: number, at: number) => number
   add(s.drops === Infinity ? 0 : s.drops);
   addTime(issue.generation);
   addTime(issue.token);
-  addClient(issue.client);
+  addClient(issue.caller);
   add(issue.age);
   addWatched(s.watched);
   addWatched(s.watchedInRecord);
@@ -165,7 +165,7 @@ export function listOf(s: Situation, time: (value: number, at: number) => number
     add(2 * message.at.charCodeAt(0) + Number(message.counts));
     addTime(message.generation);
     addTime(message.arrived);
-    addClient(message.client);
+    addClient(message.caller);
     add(message.delay);
   }
   return list;

@@ -68,7 +68,7 @@ function inOrder(a: Message, b: Message): number {
     a.at.charCodeAt(0) - b.at.charCodeAt(0) ||
     a.generation - b.generation ||
     a.arrived - b.arrived ||
-    a.client.localeCompare(b.client) ||
+    a.caller.localeCompare(b.caller) ||
     a.delay - b.delay ||
     Number(a.counts) - Number(b.counts)
   );

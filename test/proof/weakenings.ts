@@ -15,7 +15,7 @@ const weaken = (name: string, find: string, replace: string, ...breaks: Weakenin
   ...{ name, find, replace, breaks },
 });
 
-const RETRY_LINE = "generation === parent && client !== '' && client === state.client";
+const RETRY_LINE = "generation === parent && caller !== '' && caller === state.caller";
 const HELD = "return { outcome: 'held', retryAfter: Math.max(0, latest + window - now) };";
 
 export const WEAKENINGS: readonly Weakening[] = [
@@ -42,7 +42,7 @@ export const WEAKENINGS: readonly Weakening[] = [
   ),
   weaken(
     'unknown addresses are the same',
-    " && client !== ''",
+    " && caller !== ''",
     '',
     'thief, addresses mean nothing',
     hold.notBothTheNewest,
@@ -52,7 +52,7 @@ export const WEAKENINGS: readonly Weakening[] = [
   weaken(
     'a changed address is not held',
     HELD,
-    `if (client === state.client) ${HELD}`,
+    `if (caller === state.caller) ${HELD}`,
     'owner',
     hold.staysSignedIn,
   ),
@@ -145,8 +145,8 @@ export const WEAKENINGS: readonly Weakening[] = [
   ),
   weaken(
     'the client is not kept',
-    'first ?? next, confirmed: false, client',
-    "first ?? next, confirmed: false, client: ''",
+    'first ?? next, confirmed: false, caller',
+    "first ?? next, confirmed: false, caller: ''",
     'owner',
     hold.overlappingGetOnePair,
   ),

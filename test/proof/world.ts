@@ -58,7 +58,7 @@ export function firstSituation(world: World, rule: Rule): Situation {
     held: now,
     messages: [],
     drops: world.drops,
-    issue: { generation: now, token: 0, client: OWNER, age: 0 },
+    issue: { generation: now, token: 0, caller: OWNER, age: 0 },
     thief: { hasStolen: false, tokens: [], inside: null, turns: '' },
     watched: null,
     watchedInRecord: null,

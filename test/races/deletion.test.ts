@@ -15,7 +15,7 @@ import {
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { aReset, redeem } from '../support/resets.ts';
-import { aServiceClient } from '../support/service-client.ts';
+import { aRegisteredService } from '../support/registered-service.ts';
 import { sql } from '../support/sql.ts';
 
 /**
@@ -114,7 +114,7 @@ test('a deleted account leaves no token, and no name', { skip: redisMissing }, a
   const env = { REDIS_URL: url, REDIS_PREFIX: prefix, REFRESH_TOKEN_SECRET, DATABASE_TIMEOUT: '30000' };
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
-  const ask = managerOf(target, await aServiceClient(databaseUrl, 'back office', ['users.write']));
+  const ask = managerOf(target, await aRegisteredService(databaseUrl, 'back office', ['users.write']));
   const locks = await aClient(t, databaseUrl);
   const watch = await aClient(t, databaseUrl);
 

@@ -27,7 +27,7 @@ test('logout against exchange: a token that comes after the logout is not good',
   });
   const exchange = makeExchange({
     verify,
-    clients: { hasAudience: known.work },
+    services: { hasAudience: known.work },
     ownAudience: 'latchkey',
     ttl: 300,
     clock: systemClock,
@@ -36,7 +36,7 @@ test('logout against exchange: a token that comes after the logout is not good',
   });
   const expiresAt = Math.floor(Date.now() / 1000) + 600;
   const subject = { ...key, generation, expiresAt, type: 'access' as const };
-  const exchanging = exchange(subject, { audience: 'orders', clientId: null }, NO_REQUEST);
+  const exchanging = exchange(subject, { audience: 'orders', serviceId: null }, NO_REQUEST);
   await known.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);
   known.go();

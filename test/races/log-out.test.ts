@@ -39,7 +39,7 @@ test('logout against refresh: a refresh that rebuilds the session comes too late
     clock: systemClock,
     observe: UNOBSERVED,
   });
-  const presented = { generation, elapsed: 0, window: 0, client: 'home' };
+  const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
   const refreshing = readThrough.rotate(key, presented);
   await find.reached;
   t.equal(await revoke(key.userId, key.tokenId), true);

@@ -34,7 +34,7 @@ test('theft against a lost reply: the next refresh tells the record', { skip: re
   const present = () =>
     refresh({
       identity: { ...key, generation: latest },
-      client: 'home',
+      caller: 'home',
       receivedAt: systemClock.monotonic(),
       from: NO_REQUEST,
     });

@@ -43,7 +43,7 @@ export async function raceWorld(t: Test) {
     forgetEverything: () => deleteKeys(redis, prefix),
     /** A refresh from another client long after the last one. */
     rotate: (from: number) =>
-      tokenStates.rotate(key, { generation: from, elapsed: 0, window: 0, client: 'other' }),
+      tokenStates.rotate(key, { generation: from, elapsed: 0, window: 0, caller: 'other' }),
     isRevoked: async (session: TokenKey = key) =>
       (await tokenStates.checkAccess(session, Number.MAX_SAFE_INTEGER)).outcome === 'revoked',
   };

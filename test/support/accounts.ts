@@ -4,7 +4,7 @@ import type { Right } from '../../src/domain/rights.ts';
 import { makeAccountStore } from '../../src/infra/postgres/account-store.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { call, type Target } from './client.ts';
-import { aServiceClient, basic, type TestClient } from './service-client.ts';
+import { aRegisteredService, basic, type TestService } from './registered-service.ts';
 
 /** Does the work of `latchkey user` without a process. */
 export async function withAccounts<Result>(
@@ -33,11 +33,11 @@ const ALL: readonly Right[] = ['introspect', 'users.read', 'users.write', 'users
 
 /** A service with these rights, as a function that sends its requests. */
 export async function aManager(databaseUrl: string, target: Target, rights = ALL, name = 'back office') {
-  const client = await aServiceClient(databaseUrl, name, rights);
+  const client = await aRegisteredService(databaseUrl, name, rights);
   return managerOf(target, client);
 }
 
-export function managerOf(target: Target, client: TestClient) {
+export function managerOf(target: Target, client: TestService) {
   const send = (line: string, payload?: object) =>
     call(target, line, { headers: basic(client), ...(payload && { payload }) });
   return Object.assign(send, { client });

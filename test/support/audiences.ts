@@ -1,6 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { bearer, call, type Target } from './client.ts';
-import { aServiceClient, postForm, type TestClient } from './service-client.ts';
+import { aRegisteredService, postForm, type TestService } from './registered-service.ts';
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 export const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
@@ -20,7 +20,7 @@ export function exchangeForm(subject: string, audience: string, other: Record<st
 export function exchange(
   target: Target,
   subject: string,
-  { audience = 'orders', by = null }: { audience?: string; by?: TestClient | null } = {},
+  { audience = 'orders', by = null }: { audience?: string; by?: TestService | null } = {},
   other: Record<string, string> = {},
 ): Promise<LightMyRequestResponse> {
   const headers: Record<string, string> = by ? {} : bearer(subject);
@@ -48,7 +48,7 @@ export async function verifyFor(target: Target, token: string, audience = 'order
 
 /** The client of the audience `orders`, and one that may exchange tokens. */
 export async function audienceClients(databaseUrl: string) {
-  const orders = await aServiceClient(databaseUrl, 'orders', ['introspect', 'revoke'], 'orders');
-  const gateway = await aServiceClient(databaseUrl, 'gateway', ['exchange', 'introspect', 'revoke']);
+  const orders = await aRegisteredService(databaseUrl, 'orders', ['introspect', 'revoke'], 'orders');
+  const gateway = await aRegisteredService(databaseUrl, 'gateway', ['exchange', 'introspect', 'revoke']);
   return { orders, gateway };
 }

@@ -75,7 +75,7 @@ const CALLER: Sourced = {
     address: '192.0.2.77',
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
     requestId: '2f5c0a1e-7f5e-4f43-9d0b-1d7a3b1c9e55',
-    clientId: null,
+    serviceId: null,
   },
 };
 

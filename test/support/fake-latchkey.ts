@@ -146,7 +146,8 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     const refusal = fake.refusals.get(path);
     const { authorization: presented } = request.headers;
     if (path === FEED || path === INTROSPECT) fake.authorizations.push(presented);
-    const isClient = presented === authorization || fake.bearers.has(presented?.replace('Bearer ', '') ?? '');
+    const isAdmitted =
+      presented === authorization || fake.bearers.has(presented?.replace('Bearer ', '') ?? '');
     const json = (body: object) =>
       response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
     if (refusal !== undefined) response.writeHead(refusal).end();
@@ -158,7 +159,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       });
     else if (path === '/.well-known/jwks.json') json({ keys: fake.published });
     else if (path === TOKEN && method === 'POST') await giveToken(request, response);
-    else if (!isClient) response.writeHead(401).end();
+    else if (!isAdmitted) response.writeHead(401).end();
     else if (path === FEED) follow(request, response);
     else if (path === INTROSPECT && method === 'POST') {
       const token = new URLSearchParams(await bodyOf(request)).get('token') ?? '';

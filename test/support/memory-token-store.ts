@@ -94,7 +94,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         requireLive(userId, createdBy?.sessionId ?? null);
         const good = ofUser(userId, 'llt').filter((llt) => (llt.expiresAt ?? Infinity) > createdAt);
         if (good.length >= limit) return null;
-        const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
+        const state = { latest: 0, parent: 0, first: 0, confirmed: false, caller: '' };
         const by = createdBy?.sessionId ?? null;
         const id = add({ userId, type: 'llt', name, createdAt, state, expiresAt, createdBy: by });
         if (createdBy) origins.set(id, createdBy.generation);

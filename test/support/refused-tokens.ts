@@ -7,7 +7,7 @@ import { exchanged } from './audiences.ts';
 import { call, claimsOf, headerOf, pairOf, refresh, signUp, type Pair } from './client.ts';
 import { KEYS, withKeys } from './keys.ts';
 import { testRedis } from './redis.ts';
-import { aServiceClient } from './service-client.ts';
+import { aRegisteredService } from './registered-service.ts';
 import { forge } from './tokens.ts';
 
 /** Makes a token that is refused for one reason, as an access token. The use of a `reused` one ends that state. */
@@ -19,8 +19,8 @@ export async function aServiceThatRefuses(t: Test, settings: Environment = {}) {
   const made = await withKeys(t, 'ES256', 0, { REDIS_URL: url, REDIS_PREFIX: prefix, ...settings });
   const { target, pem } = made;
   const { databaseUrl } = target;
-  await aServiceClient(databaseUrl, 'orders', ['introspect'], 'orders');
-  const gateway = await aServiceClient(databaseUrl, 'gateway', ['exchange', 'introspect', 'revoke']);
+  await aRegisteredService(databaseUrl, 'orders', ['introspect'], 'orders');
+  const gateway = await aRegisteredService(databaseUrl, 'gateway', ['exchange', 'introspect', 'revoke']);
   const good = await signUp(target);
   const [header, claims] = [headerOf(good.access_token), claimsOf(good.access_token)];
   const now = Math.floor(Date.now() / 1000);

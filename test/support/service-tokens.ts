@@ -1,11 +1,11 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { bearer, type Target } from './client.ts';
-import { postForm, type TestClient } from './service-client.ts';
+import { postForm, type TestService } from './registered-service.ts';
 
 /** Asks for a service token. A parameter that is '' counts as missing. */
 export function askServiceToken(
   target: Target,
-  client: TestClient | null,
+  client: TestService | null,
   audience = 'orders',
   other: Record<string, string> = {},
   headers: Record<string, string> = {},

@@ -36,6 +36,6 @@ export function aSession(state: SessionState, overrides: Partial<TokenRecord> = 
 
 /** A long-lived token's record. */
 export function aLongLived(overrides: Partial<TokenRecord> = {}): TokenRecord {
-  const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
+  const state = { latest: 0, parent: 0, first: 0, confirmed: false, caller: '' };
   return aSession(state, { id: 12, type: 'llt', name: 'Kitchen tablet', ...overrides });
 }

@@ -26,13 +26,13 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
   const codec = await makeTokenCodec(keyRing, { ...settings, observe: UNOBSERVED, clock: systemClock });
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
-  const { latest, parent, first, confirmed, client } = { ...initialState(0, ''), ...state };
+  const { latest, parent, first, confirmed, caller } = { ...initialState(0, ''), ...state };
   const createdAt = new Date(Date.now() - 3_600_000);
   const [row] = await sql<{ id: string }>(
     databaseUrl,
     `INSERT INTO tokens (user_id, type, name, created_at, latest, parent, first, confirmed, client)
      VALUES ($1, 'session', 'Kitchen tablet', $2, $3, $4, $5, $6, $7) RETURNING id`,
-    [userId, createdAt, latest, parent, first, confirmed, client],
+    [userId, createdAt, latest, parent, first, confirmed, caller],
   );
   const tokenId = Number(row?.id);
   return {

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { basic } from '../../../test/support/service-client.ts';
+import { basic } from '../../../test/support/registered-service.ts';
 import type { BareTokens } from '../../../test/support/measured-server.ts';
 
 export const CLIENT = { clientId: 'bench', secret: 'a-secret-of-the-bench-0123456789' };

@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, truncateSync, writeFileSync } from '
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../../test/support/free-port.ts';
 import { scratchDatabase, withClient } from '../../../test/support/postgres.ts';
-import { basic } from '../../../test/support/service-client.ts';
+import { basic } from '../../../test/support/registered-service.ts';
 import { CONNECTIONS } from '../operations.ts';
 import { stopperOf } from '../../../test/support/measured-server.ts';
 import type { World } from '../world.ts';

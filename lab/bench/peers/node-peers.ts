@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { scratchDatabase } from '../../../test/support/postgres.ts';
-import { basic, type TestClient } from '../../../test/support/service-client.ts';
+import { basic, type TestService } from '../../../test/support/registered-service.ts';
 import { CONNECTIONS, inTurn } from '../operations.ts';
 import { requestText } from '../../../test/support/generator/requests.ts';
 import { startServer, type BareTokens } from '../../../test/support/measured-server.ts';
@@ -15,7 +15,7 @@ interface NodePeer {
   name: string;
   script: string;
   usesPostgres: boolean;
-  offers(tokens: BareTokens, client: TestClient): BenchedServer['offers'];
+  offers(tokens: BareTokens, client: TestService): BenchedServer['offers'];
 }
 
 const NODE_PEERS: readonly NodePeer[] = [

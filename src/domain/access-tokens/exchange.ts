@@ -1,7 +1,7 @@
 import type { Sourced } from '../audit/source.ts';
 import { isAudience } from '../audience.ts';
-import type { ServiceClients } from '../clients/authenticate.ts';
-import type { RandomBytes } from '../clients/secret.ts';
+import type { RegisteredServices } from '../services/authenticate.ts';
+import type { RandomBytes } from '../services/secret.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
@@ -18,7 +18,7 @@ import { refusalOf, type Verify } from './verify.ts';
 
 interface ExchangePorts {
   verify: Verify;
-  clients: Pick<ServiceClients, 'hasAudience'>;
+  services: Pick<RegisteredServices, 'hasAudience'>;
   /** AUDIENCE. */
   ownAudience: string;
   /** EXCHANGED_TOKEN_TTL in seconds. */
@@ -34,7 +34,7 @@ export type Subject = PresentedIdentity & { type: 'access' };
 interface Target {
   audience: string;
   /** The service that asks; null if the user's own client does. */
-  clientId: string | null;
+  serviceId: string | null;
 }
 
 /**
@@ -43,7 +43,7 @@ interface Target {
  * @throws AuthError `invalid_subject_token`, `invalid_target`, `unavailable`
  */
 export function makeExchange(ports: ExchangePorts) {
-  const { verify, clients, ownAudience, ttl, clock, randomBytes, observe } = ports;
+  const { verify, services, ownAudience, ttl, clock, randomBytes, observe } = ports;
 
   async function principalOf(subject: Subject, from: Sourced): Promise<Principal> {
     try {
@@ -56,13 +56,13 @@ export function makeExchange(ports: ExchangePorts) {
 
   async function checkTarget(audience: string): Promise<void> {
     const isPossible = audience !== ownAudience && isAudience(audience);
-    if (!isPossible || !(await clients.hasAudience(audience))) throw new AuthError('invalid_target');
+    if (!isPossible || !(await services.hasAudience(audience))) throw new AuthError('invalid_target');
   }
 
   /** @param subject the reason if the token is not ours, not an access token for AUDIENCE, or has expired. */
   async function claimsFor(
     subject: Subject | TokenRefusal,
-    { audience, clientId }: Target,
+    { audience, serviceId }: Target,
     from: Sourced,
   ): Promise<ExchangedClaims> {
     if (typeof subject === 'string') throw new AuthError('invalid_subject_token', { reason: subject });
@@ -82,8 +82,8 @@ export function makeExchange(ports: ExchangePorts) {
       iat,
       exp,
       aud: audience,
-      client_id: clientId ?? CLIENT_ID,
-      ...(clientId !== null && { act: { sub: clientId } }),
+      client_id: serviceId ?? CLIENT_ID,
+      ...(serviceId !== null && { act: { sub: serviceId } }),
       // The present ones: a role that was taken away since the subject token was issued is not passed on.
       roles: user.roles,
     };

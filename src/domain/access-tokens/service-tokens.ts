@@ -1,7 +1,7 @@
 import { isAudience } from '../audience.ts';
-import type { ServiceClients } from '../clients/authenticate.ts';
-import type { RandomBytes } from '../clients/secret.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { RegisteredServices } from '../services/authenticate.ts';
+import type { RandomBytes } from '../services/secret.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
@@ -13,7 +13,7 @@ import { RANDOM_JTI_BYTES, type ServiceClaims } from '../tokens/claims.ts';
 import { refusalOf } from './verify.ts';
 
 interface ServiceTokenPorts {
-  clients: Pick<ServiceClients, 'authenticateToken' | 'admitAgain' | 'find' | 'hasAudience'>;
+  services: Pick<RegisteredServices, 'authenticateToken' | 'admitAgain' | 'find' | 'hasAudience'>;
   /** ISSUER: the audience of tokens for this service itself. */
   issuer: string;
   /** AUDIENCE: that of users' tokens, and of no service token. */
@@ -25,30 +25,30 @@ interface ServiceTokenPorts {
   observe: Pick<Observe, 'serviceVerification' | 'serviceToken'>;
 }
 
-/** Tokens of services: made and checked in memory, with the registered clients alone. */
+/** Tokens of services: made and checked in memory, with the registered services alone. */
 export function makeServiceTokens(ports: ServiceTokenPorts) {
-  const { clients, issuer, ownAudience, ttl, clock, randomBytes, observe } = ports;
+  const { services, issuer, ownAudience, ttl, clock, randomBytes, observe } = ports;
 
   async function claimsFor(identity: ServiceIdentity, audience: string): Promise<ServiceClaims> {
-    // For this service itself no right is needed: the client's rights are checked whenever the token is used.
+    // For this service itself no right is needed: the service's rights are checked whenever the token is used.
     const isForUs = audience === issuer;
-    if (!isForUs) await clients.admitAgain(identity, callRight(audience));
+    if (!isForUs) await services.admitAgain(identity, callRight(audience));
     const isPossible = isForUs || (audience !== ownAudience && isAudience(audience));
-    if (!isPossible || !(isForUs || (await clients.hasAudience(audience))))
+    if (!isPossible || !(isForUs || (await services.hasAudience(audience))))
       throw new AuthError('invalid_target');
-    const client = clients.find(identity.clientId);
-    // The client was deleted a moment ago; or both times of the token would be wrong.
-    if (!client || !clock.isTrusted()) throw new AuthError('unavailable');
+    const service = services.find(identity.serviceId);
+    // The service was deleted a moment ago; or both times of the token would be wrong.
+    if (!service || !clock.isTrusted()) throw new AuthError('unavailable');
     const iat = Math.floor(clock.now() / 1000);
     return {
-      sub: client.clientId,
-      client_id: client.clientId,
-      client_version: client.version,
+      sub: service.serviceId,
+      client_id: service.serviceId,
+      client_version: service.version,
       jti: randomBytes(RANDOM_JTI_BYTES).toString('base64url'),
       iat,
       exp: iat + ttl,
       aud: audience,
-      roles: client.roles,
+      roles: service.roles,
     };
   }
 
@@ -70,18 +70,18 @@ export function makeServiceTokens(ports: ServiceTokenPorts) {
     },
 
     /**
-     * Checks a service token at the service of its audience: the client must still have the right to call it.
+     * Checks a service token at the service of its audience: the service must still have the right to call it.
      * @throws AuthError `invalid_token`, `unavailable`
      */
     async verify(token: ServiceBearer): Promise<ServicePrincipal> {
       try {
-        const { clientId } = await clients.authenticateToken(token, callRight(token.audience));
+        const { serviceId } = await services.authenticateToken(token, callRight(token.audience));
         observe.serviceVerification('good');
-        return { type: 'service', clientId, roles: clients.find(clientId)?.roles ?? [] };
+        return { type: 'service', serviceId, roles: services.find(serviceId)?.roles ?? [] };
       } catch (error) {
         const isBarred = error instanceof AuthError && error.code === 'right_missing';
-        const { clientId } = token;
-        const refusal = isBarred ? new AuthError('invalid_token', { reason: 'right', clientId }) : error;
+        const { serviceId } = token;
+        const refusal = isBarred ? new AuthError('invalid_token', { reason: 'right', serviceId }) : error;
         const reason = refusalOf(refusal) as ServiceRefusal | 'expired' | null;
         observe.serviceVerification(reason ?? 'unavailable');
         throw refusal;

@@ -27,9 +27,9 @@ const command = <Properties extends TProperties>(line: string, properties: Prope
     ...properties,
   });
 
-const CLIENT = {
-  clientName: Text('The service’s name', 'billing'),
-  clientId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
+const SERVICE = {
+  serviceName: Text('The service’s name', 'billing'),
+  serviceId: Type.Optional(Text('The service’s id', 'lkc_n2Kx0pQ')),
 };
 
 const PAIR = {
@@ -37,7 +37,7 @@ const PAIR = {
   subject: Text('Its name for the service', 'system:serviceaccount:shop:orders'),
 };
 
-const BY_CLIENT = { clientId: Text('The service', 'lkc_n2Kx0pQ') };
+const BY_SERVICE = { serviceId: Text('The service', 'lkc_n2Kx0pQ') };
 
 const RIGHTS = {
   rights: Type.Optional(Text('Its rights, if the command named them', 'introspect,users.read')),
@@ -77,14 +77,14 @@ export const EVENTS = {
   'user.created_by_client': define(
     ['info', 'success', 'service'],
     'A registered service opened an account.',
-    { ...USER, ...BY_CLIENT },
+    { ...USER, ...BY_SERVICE },
   ),
   'user.changed_by_client': define(
     ['info', 'success', 'service'],
     'A registered service changed, disabled or enabled an account.',
     {
       ...USER,
-      ...BY_CLIENT,
+      ...BY_SERVICE,
       fields: Text('What it asked to change', 'roles,disabled'),
       disabled: Flag('Whether the account is disabled now'),
       ...TOKEN_IDS,
@@ -95,18 +95,18 @@ export const EVENTS = {
     'A registered service deleted an account.',
     {
       ...USER,
-      ...BY_CLIENT,
+      ...BY_SERVICE,
       ...TOKEN_IDS,
     },
   ),
   'user.logged_out_by_client': define(
     ['info', 'success', 'service'],
     'A registered service ended all tokens of an account.',
-    { ...USER, ...BY_CLIENT, ...TOKEN_IDS },
+    { ...USER, ...BY_SERVICE, ...TOKEN_IDS },
   ),
   'user.reset_by_client': define(['warn', 'success', 'service'], 'A registered service made a reset token.', {
     ...USER,
-    ...BY_CLIENT,
+    ...BY_SERVICE,
   }),
   'password.changed': define(['info', 'success', 'user'], 'A user changed the password.', {
     ...USER,
@@ -178,7 +178,7 @@ export const EVENTS = {
   'token.revoked_by_client': define(
     ['info', 'success', 'service'],
     'A registered service ended a session or long-lived token.',
-    { ...TOKEN, ...BY_CLIENT },
+    { ...TOKEN, ...BY_SERVICE },
   ),
   'clock.wrong': define(
     ['error', 'refused', 'presenter'],
@@ -244,30 +244,30 @@ export const EVENTS = {
     exported: Type.Optional(Count('Accounts that it wrote', 100_000)),
   }),
   'client.create': command('`latchkey client create`', {
-    ...CLIENT,
+    ...SERVICE,
     ...RIGHTS,
     audience: Type.Optional(Text('Its audience, if the command named one', 'orders')),
   }),
-  'client.allow': command('`latchkey client allow`', { ...CLIENT, ...RIGHTS }),
-  'client.roles': command('`latchkey client roles`', CLIENT),
+  'client.allow': command('`latchkey client allow`', { ...SERVICE, ...RIGHTS }),
+  'client.roles': command('`latchkey client roles`', SERVICE),
   'client.trust': command('`latchkey client trust`', {
-    ...CLIENT,
+    ...SERVICE,
     ...PAIR,
     keys: Flag('With `--jwks`, which replaces the keys of the issuer for every client'),
   }),
-  'client.untrust': command('`latchkey client untrust`', { ...CLIENT, ...PAIR }),
-  'client.disable': command('`latchkey client disable`', CLIENT),
-  'client.enable': command('`latchkey client enable`', CLIENT),
-  'client.end-tokens': command('`latchkey client end-tokens`', CLIENT),
+  'client.untrust': command('`latchkey client untrust`', { ...SERVICE, ...PAIR }),
+  'client.disable': command('`latchkey client disable`', SERVICE),
+  'client.enable': command('`latchkey client enable`', SERVICE),
+  'client.end-tokens': command('`latchkey client end-tokens`', SERVICE),
   'client.rotate': command('`latchkey client rotate`', {
-    ...CLIENT,
+    ...SERVICE,
     step: OneOf('`--again` replaces the newer secret, `--finish` ends the older one', [
       'add',
       'again',
       'finish',
     ]),
   }),
-  'client.delete': command('`latchkey client delete`', { clientName: CLIENT.clientName }),
+  'client.delete': command('`latchkey client delete`', { serviceName: SERVICE.serviceName }),
   'keys.add': command('`latchkey keys add`', {
     kid: Type.Optional(KEY.kid),
     file: Type.Optional(Text('Its file', '2026-11-22.pem')),

@@ -6,7 +6,7 @@ export interface Source {
   userAgent: string | null;
   requestId: string | null;
   /** The registered service that sent the request; null for any other caller. */
-  clientId: string | null;
+  serviceId: string | null;
 }
 
 /**
@@ -19,5 +19,5 @@ export interface Sourced {
 
 /** For commands and background work: no request caused the event. */
 export const NO_REQUEST: Sourced = {
-  source: { address: null, userAgent: null, requestId: null, clientId: null },
+  source: { address: null, userAgent: null, requestId: null, serviceId: null },
 };

@@ -14,9 +14,16 @@ export interface Self {
   host: string;
 }
 
-/** Where the fields of events go that are not details. */
-const SUBJECTS = ['userId', 'nameHash', 'clientId', 'clientName', 'kid'];
-export const ENVELOPE_FIELDS = [...SUBJECTS, 'tokenId', 'outcome'];
+/** The members of `subject`, by the fields of events. */
+const SUBJECTS: Readonly<Record<string, string>> = {
+  userId: 'user_id',
+  nameHash: 'name_hash',
+  serviceId: 'client_id',
+  serviceName: 'client_name',
+  kid: 'kid',
+};
+/** The fields of events that are not details. */
+export const ENVELOPE_FIELDS = [...Object.keys(SUBJECTS), 'tokenId', 'outcome'];
 
 /**
  * The line of an event, as an object.
@@ -27,7 +34,7 @@ export function toEntry(kind: Kind, event: AuditEvent, from: Sourced, time: numb
   const { event: name, ...fields } = event;
   const { source } = from;
   const values: Readonly<Record<string, unknown>> = fields;
-  const isActor = (field: string) => field === 'clientId' && kind.actor === 'service';
+  const isActor = (field: string) => field === 'serviceId' && kind.actor === 'service';
   return {
     log: 'audit',
     time: new Date(time).toISOString(),
@@ -35,7 +42,7 @@ export function toEntry(kind: Kind, event: AuditEvent, from: Sourced, time: numb
     severity: kind.severity,
     outcome: kind.outcome ?? (values.outcome as Entry['outcome']),
     actor: actorOf(kind, values, source, self),
-    subject: inSnakeCase(values, (field) => SUBJECTS.includes(field) && !isActor(field)),
+    subject: inSnakeCase(values, (field) => field in SUBJECTS && !isActor(field)),
     token_id: typeof values.tokenId === 'number' ? values.tokenId : null,
     address: source.address,
     user_agent: source.userAgent,
@@ -46,7 +53,7 @@ export function toEntry(kind: Kind, event: AuditEvent, from: Sourced, time: numb
 
 function actorOf(
   { actor }: Kind,
-  { userId, clientId }: Readonly<Record<string, unknown>>,
+  { userId, serviceId }: Readonly<Record<string, unknown>>,
   source: Source,
   { name, host }: Self,
 ): Entry['actor'] {
@@ -54,11 +61,11 @@ function actorOf(
     case 'user':
       return { type: 'user', user_id: Number(userId) };
     case 'service':
-      return { type: 'service', client_id: String(clientId) };
+      return { type: 'service', client_id: String(serviceId) };
     case 'presenter':
-      return source.clientId === null
+      return source.serviceId === null
         ? { type: 'anonymous' }
-        : { type: 'service', client_id: source.clientId };
+        : { type: 'service', client_id: source.serviceId };
     case 'operator':
       return { type: actor, name, host };
     case 'system':
@@ -75,12 +82,16 @@ function inSnakeCase(
     wanted.flatMap(([field, value]) =>
       Array.isArray(value)
         ? [
-            [snakeCase(field), value.slice(0, MAX_TOKEN_IDS)],
+            [memberOf(field), value.slice(0, MAX_TOKEN_IDS)],
             ['count', value.length],
           ]
-        : [[snakeCase(field), value]],
+        : [[memberOf(field), value]],
     ),
   );
+}
+
+function memberOf(field: string): string {
+  return SUBJECTS[field] ?? snakeCase(field);
 }
 
 export function snakeCase(name: string): string {

@@ -1,5 +1,5 @@
-import type { ClientVersions } from '../clients/directory.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { ServiceVersions } from '../services/directory.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { Observe } from '../metrics/observe.ts';
@@ -13,14 +13,14 @@ interface FanOutPorts {
   catchUp: CatchUp;
   /** Limit of readers on this replica. */
   maxReaders: number;
-  /** Limit of readers of one client on this replica. */
-  maxReadersPerClient: number;
+  /** Limit of readers of one service on this replica. */
+  maxReadersPerService: number;
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
   wait: (ms: number) => Promise<void>;
-  /** Whether the client's credentials are still good, and it still has the right to read the feed. */
-  isClient: (client: ServiceIdentity) => boolean;
-  clientVersions: () => ClientVersions;
+  /** Whether the service's credentials are still good, and it still has the right to read the feed. */
+  isAdmitted: (service: ServiceIdentity) => boolean;
+  serviceVersions: () => ServiceVersions;
   observe: Pick<Observe, 'feedEnded'>;
   /** A bug has ended a reader. */
   onError: (error: Error) => void;
@@ -40,12 +40,12 @@ const RECONNECT_TIME = 15_000;
  * caught up. A new reader catches up on its own, and then joins them.
  */
 export function makeFanOut(ports: FanOutPorts) {
-  const { feed, catchUp, maxReaders, maxReadersPerClient, clock, wait, observe } = ports;
+  const { feed, catchUp, maxReaders, maxReadersPerService, clock, wait, observe } = ports;
   const readers = new Set<FeedReader>();
   /** Readers that have caught up, with the last number sent to each: that of `cursor`, or a later one. */
   const following = new Map<FeedReader, number>();
   let cursor: FeedPosition | null = null;
-  /** The client ids of readers that are being opened. */
+  /** The service ids of readers that are being opened. */
   const opening: string[] = [];
   /** When readers began to be refused, and when one was last refused. */
   let refused: { since: number; last: number } | null = null;
@@ -89,9 +89,9 @@ export function makeFanOut(ports: FanOutPorts) {
     }
   }
 
-  function readersOf(clientId: string): number {
-    const open = [...readers].filter(({ client }) => client.clientId === clientId);
-    return open.length + opening.filter((each) => each === clientId).length;
+  function readersOf(serviceId: string): number {
+    const open = [...readers].filter(({ service }) => service.serviceId === serviceId);
+    return open.length + opening.filter((each) => each === serviceId).length;
   }
 
   function noteRefusal(): void {
@@ -135,15 +135,15 @@ export function makeFanOut(ports: FanOutPorts) {
     /**
      * Reads the first step of a new reader. If that fails, the reader is refused.
      * @param position the last one that it knows; null for none.
-     * @param clientId the reader's client.
+     * @param serviceId the reader's service.
      * @returns a function that starts the reader.
      * @throws AuthError `unavailable`
      */
-    async open(position: FeedPosition | null, clientId: string): Promise<(reader: FeedReader) => void> {
+    async open(position: FeedPosition | null, serviceId: string): Promise<(reader: FeedReader) => void> {
       if (isClosed) throw new AuthError('unavailable');
-      // Not a refusal in the sense of `lag`: one client's limit delays no other client.
-      if (readersOf(clientId) >= maxReadersPerClient) throw new AuthError('unavailable');
-      opening.push(clientId);
+      // Not a refusal in the sense of `lag`: one service's limit delays no other service.
+      if (readersOf(serviceId) >= maxReadersPerService) throw new AuthError('unavailable');
+      opening.push(serviceId);
       let first: Step;
       try {
         if (readers.size + opening.length > maxReaders) throw new AuthError('unavailable');
@@ -152,7 +152,7 @@ export function makeFanOut(ports: FanOutPorts) {
         noteRefusal();
         throw error;
       } finally {
-        opening.splice(opening.indexOf(clientId), 1);
+        opening.splice(opening.indexOf(serviceId), 1);
       }
       return (reader) => {
         refused = null;
@@ -161,7 +161,7 @@ export function makeFanOut(ports: FanOutPorts) {
         if (isClosed) end(reader, 'drain');
         else {
           start(reader, first);
-          reader.send([clientsMessage(ports.clientVersions())]);
+          reader.send([servicesMessage(ports.serviceVersions())]);
         }
       };
     },
@@ -194,15 +194,15 @@ export function makeFanOut(ports: FanOutPorts) {
       for (const reader of following.keys()) reader.send(messages);
     },
 
-    /** Tells every reader the versions of the registered clients, which have changed. */
-    sendClients(versions: ClientVersions): void {
-      const messages = [clientsMessage(versions)];
+    /** Tells every reader the versions of the registered services, which have changed. */
+    sendServices(versions: ServiceVersions): void {
+      const messages = [servicesMessage(versions)];
       for (const reader of readers) reader.send(messages);
     },
 
-    /** Ends the readers whose client, credentials or right is gone. */
-    disconnectInvalidClients(): void {
-      for (const reader of readers) if (!ports.isClient(reader.client)) end(reader, 'client');
+    /** Ends the readers whose service, credentials or right is gone. */
+    disconnectInvalidServices(): void {
+      for (const reader of readers) if (!ports.isAdmitted(reader.service)) end(reader, 'client');
     },
 
     readers: () => readers.size,
@@ -223,7 +223,7 @@ export function makeFanOut(ports: FanOutPorts) {
 export type FanOut = ReturnType<typeof makeFanOut>;
 
 /** Without a position: it belongs to no place in the stream, and the next one replaces it. */
-function clientsMessage(versions: ClientVersions): FeedMessage {
+function servicesMessage(versions: ServiceVersions): FeedMessage {
   return { type: 'clients', versions, position: null };
 }
 

@@ -1,5 +1,5 @@
-import type { ClientVersions } from '../clients/directory.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { ServiceVersions } from '../services/directory.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { FeedEvent, FeedPosition, UserMark, UserStatusAt } from './ports.ts';
 
 /** A message to a reader. `position` is the reader's position after it; null if it has none, or more parts follow. */
@@ -13,14 +13,14 @@ export type FeedMessage = { position: FeedPosition | null } & (
       /** Seconds for which a revocation has to be remembered. */
       remember: number;
     }
-  /** The versions of all clients that are not disabled. */
-  | { type: 'clients'; versions: ClientVersions }
+  /** The versions of all services that are not disabled. */
+  | { type: 'clients'; versions: ServiceVersions }
   | { type: 'heartbeat' }
 );
 
-/** A connection of a service client. */
+/** A connection of a service service. */
 export interface FeedReader {
-  client: ServiceIdentity;
+  service: ServiceIdentity;
   /** Never blocks, and reports no failure. */
   send(messages: readonly FeedMessage[]): void;
   /** Bytes that were sent and not flushed yet. */

@@ -20,7 +20,7 @@ export interface Guess {
    */
   name: string | null;
   /** The account of that name, and the fingerprints that have logged in to it; null if there is none. */
-  account: { userId: number; knownClients: readonly string[] } | null;
+  account: { userId: number; knownCallers: readonly string[] } | null;
   origin: GuessOrigin;
   from: Sourced;
 }
@@ -90,14 +90,14 @@ export type LimitGuess = ReturnType<typeof makeGuessingLimits>;
  * long-lived tokens without it, so all of an account's count as one device.
  */
 function deviceOf(
-  { userId, knownClients }: NonNullable<Guess['account']>,
+  { userId, knownCallers }: NonNullable<Guess['account']>,
   { token, fingerprints }: GuessOrigin,
 ): string | null {
   if (token?.userId === userId)
     return token.type === 'llt' ? `${userId} llt` : `${userId} session ${token.tokenId}`;
   const [newest] = fingerprints;
   const isKnown = fingerprints.some(
-    (fingerprint) => fingerprint !== '' && knownClients.includes(fingerprint),
+    (fingerprint) => fingerprint !== '' && knownCallers.includes(fingerprint),
   );
   return isKnown && newest !== undefined ? `${userId} client ${newest}` : null;
 }

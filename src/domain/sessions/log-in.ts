@@ -46,7 +46,7 @@ export interface LogInRequest {
   password: string;
   device: string;
   /** Keyed hash of address and User-Agent. */
-  client: string;
+  caller: string;
   turn: Turn;
   origin: GuessOrigin;
   from: Sourced;
@@ -71,7 +71,7 @@ export function makeLogIn(ports: LogInPorts) {
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.preparePut(user.id);
     const createdAt = clock.now();
-    const state = initialState(generation, request.client);
+    const state = initialState(generation, request.caller);
     const limits = {
       limit: maxSessions,
       liveSince: generation - lifetimes.refreshToken * 1_000_000,
@@ -102,7 +102,7 @@ export function makeLogIn(ports: LogInPorts) {
     };
     await putCreated(tokenStates, record, added.user, generation);
     audit({ event: 'session.created', userId: user.id, tokenId: added.id }, request.from);
-    await rememberDevice(ports.knownDevices, user.id, request.client);
+    await rememberDevice(ports.knownDevices, user.id, request.caller);
     await renewHash(ports, account, request);
     return { user: added.user, tokenId: added.id, generation, createdAt };
   };
@@ -131,7 +131,7 @@ async function findAccount({ users }: LogInPorts, request: LogInRequest): Promis
 
 /** A guess at any name, even an impossible one, so that limits do not reveal which names exist. */
 function guessOf({ username, origin, from }: LogInRequest, found: LoginAccount | null): Guess {
-  const account = found && { userId: found.user.id, knownClients: found.knownClients };
+  const account = found && { userId: found.user.id, knownCallers: found.knownCallers };
   return { name: attemptedName(username), account, origin, from };
 }
 

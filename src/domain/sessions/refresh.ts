@@ -28,7 +28,7 @@ export interface RefreshRequest {
   /** The claims of the presented refresh token. */
   identity: TokenIdentity;
   /** Keyed hash of address and User-Agent; empty if the client's address is unknown. */
-  client: string;
+  caller: string;
   /** When the service had received the complete request, by Clock.monotonic. */
   receivedAt: number;
   from: Sourced;
@@ -42,12 +42,12 @@ export function makeRefresh(ports: RefreshPorts) {
   const { tokenStates, lifetimes, clock, observe } = ports;
   const window = ports.retryWindow * 1_000_000;
 
-  const present = ({ identity, client, receivedAt }: RefreshRequest) =>
+  const present = ({ identity, caller, receivedAt }: RefreshRequest) =>
     tokenStates.rotate(identity, {
       generation: identity.generation,
       elapsed: Math.ceil((clock.monotonic() - receivedAt) * 1000),
       window,
-      client,
+      caller,
     });
 
   return async function refresh(request: RefreshRequest): Promise<SessionGrant> {

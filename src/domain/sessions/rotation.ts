@@ -30,13 +30,13 @@ export const MAX_LEAD = 60_000_000;
 export const ANY_GENERATION = Number.MAX_SAFE_INTEGER;
 
 /** The state of a session that has just been created, in microseconds of the state store's clock. */
-export function initialState(generation: number, client: string): SessionState {
-  return { latest: generation, parent: 0, first: generation, confirmed: false, client };
+export function initialState(generation: number, caller: string): SessionState {
+  return { latest: generation, parent: 0, first: generation, confirmed: false, caller };
 }
 
 /** Presents a refresh token, in one atomic step. The first row that matches applies. */
 export function rotate(state: SessionState, presented: Presentation): RotationOutcome {
-  const { generation, now, elapsed, window, client } = presented;
+  const { generation, now, elapsed, window, caller } = presented;
   if (elapsed > MAX_ELAPSED) return { outcome: 'refused', reason: 'stale' };
   // If a token that we signed is newer than the state, state was lost. The client holds this token, so it is the
   // newest.
@@ -49,19 +49,19 @@ export function rotate(state: SessionState, presented: Presentation): RotationOu
       latest,
       parent: generation,
       now,
-      client,
+      caller,
     });
   }
   if (isRecent(latest, presented)) {
-    if (generation === parent && client !== '' && client === state.client)
+    if (generation === parent && caller !== '' && caller === state.caller)
       return { outcome: 'repeated', state };
     return { outcome: 'held', retryAfter: Math.max(0, latest + window - now) };
   }
   if (parent < generation && generation < first) {
-    return issue({ row: 'gap', latest, parent: generation, first, now, client });
+    return issue({ row: 'gap', latest, parent: generation, first, now, caller });
   }
   if (generation === parent && !state.confirmed) {
-    return issue({ row: 'unconfirmed', latest, parent, first, now, client });
+    return issue({ row: 'unconfirmed', latest, parent, first, now, caller });
   }
   return { outcome: 'reused' };
 }
@@ -78,16 +78,16 @@ interface Issue {
   parent: number;
   first?: number;
   now: number;
-  client: string;
+  caller: string;
 }
 
-function issue({ row, latest, parent, first, now, client }: Issue): RotationOutcome {
+function issue({ row, latest, parent, first, now, caller }: Issue): RotationOutcome {
   if (latest - now > MAX_LEAD) return { outcome: 'refused', reason: 'clock' };
   const next = Math.max(latest + 1, now);
   return {
     outcome: 'issued',
     row,
-    state: { latest: next, parent, first: first ?? next, confirmed: false, client },
+    state: { latest: next, parent, first: first ?? next, confirmed: false, caller },
   };
 }
 

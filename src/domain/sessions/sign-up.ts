@@ -43,7 +43,7 @@ export interface SignUpRequest {
   password: string;
   device: string;
   /** Keyed hash of address and User-Agent. */
-  client: string;
+  caller: string;
   turn: Turn;
   /** The /24 or /48 whose accounts are counted together; null if they are not counted. */
   network: string | null;
@@ -75,7 +75,7 @@ export function makeSignUp(ports: SignUpPorts) {
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.now();
     const createdAt = clock.now();
-    const state = initialState(generation, request.client);
+    const state = initialState(generation, request.caller);
     const { userId, tokenId } = await users.addWithSession(
       { username, name, email, passwordHash },
       { name: device, createdAt, state },
@@ -90,7 +90,7 @@ export function makeSignUp(ports: SignUpPorts) {
     );
     audit({ event: 'user.signed_up', userId, tokenId }, request.from);
     await publishCreated(ports.feed, user);
-    await rememberDevice(ports.knownDevices, userId, request.client);
+    await rememberDevice(ports.knownDevices, userId, request.caller);
     return { user, tokenId, generation, createdAt };
   }
 

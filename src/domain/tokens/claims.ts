@@ -188,17 +188,17 @@ const CLIENT = /^lkc_[A-Za-z0-9_-]{22}$/;
 export function readServiceClaims(
   claims: Partial<Record<keyof ServiceClaims | keyof Claims, unknown>>,
 ): ServiceBearer | null {
-  const { sub, client_id: clientId, client_version: version, sid, gen, jti, iat, exp, aud } = claims;
+  const { sub, client_id: serviceId, client_version: version, sid, gen, jti, iat, exp, aud } = claims;
   if (
     typeof sub !== 'string' ||
     !CLIENT.test(sub) ||
-    clientId !== sub ||
+    serviceId !== sub ||
     sid !== undefined ||
     gen !== undefined
   )
     return null;
   if (!isId(version) || !isId(iat) || !isId(exp) || !isRandomJti(jti) || typeof aud !== 'string') return null;
-  return { type: 'service', clientId: sub, version, audience: aud, expiresAt: exp };
+  return { type: 'service', serviceId: sub, version, audience: aud, expiresAt: exp };
 }
 
 /** Random, and so unique. */

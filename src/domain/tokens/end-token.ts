@@ -2,7 +2,7 @@ import type { TokenType } from './claims.ts';
 import type { Bearer, Caller, TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import { AuthError } from '../errors.ts';
 import type { Revoke, RevokeByCaller } from './revoke.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -57,12 +57,12 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
      * logout: the service may hold only a superseded or expired token. For a token without a record this is a no-op.
      */
     async revokeToken(
-      { clientId }: ServiceIdentity,
+      { serviceId }: ServiceIdentity,
       { userId, tokenId, type }: TokenIdentity & { type: TokenType },
       from: Sourced,
     ): Promise<void> {
       await revoke(userId, tokenId, recordType(type), () => {
-        audit({ event: 'token.revoked_by_client', userId, tokenId, clientId }, from);
+        audit({ event: 'token.revoked_by_client', userId, tokenId, serviceId }, from);
       });
     },
   };

@@ -9,7 +9,7 @@ export interface SessionState {
   /** A token of the latest pair has been used, so its client holds it. */
   confirmed: boolean;
   /** Keyed hash of the client that requested the latest pair; empty if its address is unknown. */
-  client: string;
+  caller: string;
 }
 
 /** A refresh token as it is presented. All times in microseconds. */
@@ -22,7 +22,7 @@ export interface Presentation {
   /** REFRESH_RETRY_WINDOW; 0 turns it off. */
   window: number;
   /** Keyed hash of the client; empty if its address is unknown, and then it matches no other client. */
-  client: string;
+  caller: string;
 }
 
 /** The row of the rotation table that issued a pair (docs/rotation.md). */

@@ -41,7 +41,7 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
     if (!account) throw new AuthError('invalid_token', { reason: 'gone' });
     const guess = {
       name: account.user.username,
-      account: { userId: user.id, knownClients: account.knownClients },
+      account: { userId: user.id, knownCallers: account.knownCallers },
       origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const } },
       from,
     };

@@ -1,6 +1,6 @@
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import { AuthError } from '../errors.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
@@ -42,7 +42,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
   return async function createAccount(
     request: NewAccountRequest,
     turn: Turn,
-    { clientId }: ServiceIdentity,
+    { serviceId }: ServiceIdentity,
     from: Sourced,
   ): Promise<Account> {
     const { password, roles = [], ...names } = parseRequest(request, ports);
@@ -54,7 +54,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
     const taken = await users.findTaken(names);
     if (taken) throw new AuthError(taken);
     const account = await accounts.add({ ...names, roles, passwordHash: await hash() });
-    audit({ event: 'user.created_by_client', userId: account.id, clientId }, from);
+    audit({ event: 'user.created_by_client', userId: account.id, serviceId }, from);
     await publishCreated(ports.feed, account);
     return account;
   };

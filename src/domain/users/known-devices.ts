@@ -3,7 +3,7 @@ import { AuthError } from '../errors.ts';
 /** The devices that have logged in to an account, by their fingerprints. */
 export interface KnownDeviceStore {
   /** Records a login at the present time. @throws AuthError `unavailable` */
-  remember(userId: number, client: string): Promise<void>;
+  remember(userId: number, caller: string): Promise<void>;
 }
 
 /**
@@ -13,11 +13,11 @@ export interface KnownDeviceStore {
 export async function rememberDevice(
   knownDevices: KnownDeviceStore,
   userId: number,
-  client: string,
+  caller: string,
 ): Promise<void> {
-  if (client === '') return;
+  if (caller === '') return;
   try {
-    await knownDevices.remember(userId, client);
+    await knownDevices.remember(userId, caller);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }

@@ -3,10 +3,10 @@ import type { Clock } from '../clock.ts';
 import { ENDED_SHOWN, type EndedPosition, type EndedToken } from '../tokens/ended-token.ts';
 import type { TokenStore } from '../tokens/ports.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
-import type { Profile, TokenSummary } from './profile.ts';
+import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
 
 interface ListTokensPorts {
-  profile: Profile;
+  accountWithTokens: AccountWithTokens;
   tokens: Pick<TokenStore, 'listEnded'>;
   lifetimes: Lifetimes;
   clock: Clock;
@@ -28,9 +28,9 @@ export interface TokenList {
  * @param before the last entry of the previous page of ended tokens.
  * @throws AuthError `unavailable`
  */
-export function makeListTokens({ profile, tokens, lifetimes, clock }: ListTokensPorts) {
+export function makeListTokens({ accountWithTokens, tokens, lifetimes, clock }: ListTokensPorts) {
   return async function listTokens(principal: Principal, before?: EndedPosition): Promise<TokenList> {
-    const { tokens: live } = await profile(principal);
+    const { tokens: live } = await accountWithTokens(principal);
     const { ended, next } = await listEnded(tokens, principal.user.id, lifetimes, clock.now(), before);
     // A refresh reaches the record late. A token that is live in the fast store has not expired.
     const alive = new Set(live.map(({ id }) => id));

@@ -1,7 +1,7 @@
 import type { AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
-import type { ServiceIdentity } from '../clients/service-client.ts';
+import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { ResetIssuer } from '../passwords/password-store.ts';
@@ -20,13 +20,13 @@ import {
 } from './account.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
 import { parseNames, type NewNames } from './new-names.ts';
-import type { Profile, TokenSummary } from './profile.ts';
+import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
 import { roleErrors } from '../roles.ts';
 
 interface ManageAccountsPorts {
   accounts: AccountStore;
   tokens: Pick<TokenStore, 'revokeAll'>;
-  profile: Profile;
+  accountWithTokens: AccountWithTokens;
   issueReset: ResetIssuer;
   tokenStates: Pick<TokenStateStore, 'now'>;
   finishEndings: FinishEndings;
@@ -80,7 +80,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
     async change(
       id: number,
       request: AccountChanges,
-      { clientId }: ServiceIdentity,
+      { serviceId }: ServiceIdentity,
       from: Sourced,
     ): Promise<Account> {
       const changes = parseChanges(request, ports.newNames);
@@ -92,14 +92,14 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
         const fields = Object.keys(changes).map(inSnakeCase).join(',');
         const tokenIds = liveIds(changed.ended, at, lifetimes);
         const { disabled } = changed.account;
-        audit({ event: 'user.changed_by_client', userId: id, clientId, fields, disabled, tokenIds }, from);
+        audit({ event: 'user.changed_by_client', userId: id, serviceId, fields, disabled, tokenIds }, from);
       }
       await finish(changed);
       return changed.account;
     },
 
     /** @throws AuthError `user_unknown` (also if it is deleted already), `unavailable` */
-    async delete(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<void> {
+    async delete(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<void> {
       await tokenStates.now();
       const at = clock.now();
       const deleted = await accounts.delete({ id }, at, ports.reservation);
@@ -107,14 +107,14 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
       if (!deleted) await ports.finishEndings(id, 0);
       const changed = existing(deleted);
       const tokenIds = liveIds(changed.ended, at, lifetimes);
-      audit({ event: 'user.deleted_by_client', userId: id, clientId, tokenIds }, from);
+      audit({ event: 'user.deleted_by_client', userId: id, serviceId, tokenIds }, from);
       await finish(changed);
     },
 
     /** The live tokens. @throws AuthError `user_unknown`, `unavailable` */
     async listTokens(id: number): Promise<TokenSummary[]> {
       const user = await get(id);
-      return (await ports.profile({ user, tokenId: 0 })).tokens;
+      return (await ports.accountWithTokens({ user, tokenId: 0 })).tokens;
     },
 
     /**
@@ -122,22 +122,22 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
      * @returns how many live ones this call has ended.
      * @throws AuthError `user_unknown`, `unavailable`
      */
-    async endTokens(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<number> {
+    async endTokens(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<number> {
       await get(id);
       const at = clock.now();
       const { ended, before } = await ports.tokens.revokeAll(id, endsAll(at));
       const tokenIds = liveIds(ended, at, lifetimes);
       if (ended.length > 0)
-        audit({ event: 'user.logged_out_by_client', userId: id, clientId, tokenIds }, from);
+        audit({ event: 'user.logged_out_by_client', userId: id, serviceId, tokenIds }, from);
       await ports.finishEndings(id, before ?? 0);
       return tokenIds.length;
     },
 
     /** Makes a reset token in place of an earlier one. @throws AuthError `user_unknown`, `unavailable` */
-    async resetPassword(id: number, { clientId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
+    async resetPassword(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
       const resetToken = newResetToken(ports.randomBytes);
       const { expiresAt } = existing(await ports.issueReset({ id }, hashResetToken(resetToken)));
-      audit({ event: 'user.reset_by_client', userId: id, clientId }, from);
+      audit({ event: 'user.reset_by_client', userId: id, serviceId }, from);
       return { resetToken, expiresAt };
     },
   };

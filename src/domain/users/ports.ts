@@ -25,7 +25,7 @@ export interface LoginAccount {
   /** How often the password was changed. */
   passwordVersion: number;
   /** The fingerprints of callers that have logged in recently. */
-  knownClients: readonly string[];
+  knownCallers: readonly string[];
 }
 
 /** An account, as a change of its password or names needs it. */

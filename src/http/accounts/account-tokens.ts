@@ -2,8 +2,8 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type from 'typebox';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { operation } from '../openapi/operation.ts';
-import { BY_SERVICE } from '../openapi/service.ts';
-import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import { endedTokens, refuseBody, Timestamp, timestamp } from '../schemas.ts';
 import { tokenBody, TokenSchema } from '../own-account/profile.ts';
 import { accountId, AccountParams } from './account-schema.ts';
@@ -71,27 +71,27 @@ export const accountTokensRoutes: FastifyPluginCallbackTypebox<AccountTokensRout
 ) => {
   app.get(
     '/api/users/:id/tokens',
-    { schema: listSchema, ...app.auth.client('users.read') },
+    { schema: listSchema, ...app.auth.service('users.read') },
     async (request) => ({ tokens: (await accounts.listTokens(accountId(request.params))).map(tokenBody) }),
   );
 
   app.delete(
     '/api/users/:id/tokens',
-    { schema: endSchema, ...app.auth.client('users.write') },
+    { schema: endSchema, ...app.auth.service('users.write') },
     async (request) => {
       refuseBody(request.body);
-      const ended = await accounts.endTokens(accountId(request.params), serviceClientOf(request), request);
+      const ended = await accounts.endTokens(accountId(request.params), serviceOf(request), request);
       return { msg: 'logged out everywhere', ended };
     },
   );
 
   app.post(
     '/api/users/:id/password-reset',
-    { schema: resetSchema, ...app.auth.client('users.reset') },
+    { schema: resetSchema, ...app.auth.service('users.reset') },
     async (request) => {
       refuseBody(request.body);
-      const [id, client] = [accountId(request.params), serviceClientOf(request)];
-      const { resetToken, expiresAt } = await accounts.resetPassword(id, client, request);
+      const [id, service] = [accountId(request.params), serviceOf(request)];
+      const { resetToken, expiresAt } = await accounts.resetPassword(id, service, request);
       return { reset_token: resetToken, expires_at: timestamp(expiresAt) };
     },
   );

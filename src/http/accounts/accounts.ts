@@ -7,8 +7,8 @@ import { parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
-import { BY_SERVICE } from '../openapi/service.ts';
-import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import {
   closedBody,
   Email,
@@ -151,15 +151,15 @@ const deleteSchema = operation({
 /** Accounts, for registered services. */
 export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app, options, done) => {
   const { createAccount, accounts } = options;
-  const { onRequest, preValidation } = app.auth.client('users.write');
-  const reads = app.auth.client('users.read');
+  const { onRequest, preValidation } = app.auth.service('users.write');
+  const reads = app.auth.service('users.read');
 
   app.post(
     '/api/users',
     { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull('known')], preValidation },
     async (request) => {
-      const [turn, client] = [callerTurn(request), serviceClientOf(request)];
-      return accountBody(await createAccount(request.body, turn, client, request));
+      const [turn, service] = [callerTurn(request), serviceOf(request)];
+      return accountBody(await createAccount(request.body, turn, service, request));
     },
   );
 
@@ -182,14 +182,12 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
   app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {
     const { email_verified: emailVerified, ...changes } = request.body;
     const given = { ...changes, ...(emailVerified !== undefined && { emailVerified }) };
-    return accountBody(
-      await accounts.change(accountId(request.params), given, serviceClientOf(request), request),
-    );
+    return accountBody(await accounts.change(accountId(request.params), given, serviceOf(request), request));
   });
 
   app.delete('/api/users/:id', { schema: deleteSchema, onRequest, preValidation }, async (request) => {
     refuseBody(request.body);
-    await accounts.delete(accountId(request.params), serviceClientOf(request), request);
+    await accounts.delete(accountId(request.params), serviceOf(request), request);
     return { msg: 'deleted' };
   });
   done();

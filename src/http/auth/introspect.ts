@@ -4,8 +4,8 @@ import type { Introspect } from '../../domain/access-tokens/introspect.ts';
 import { exampleOf } from '../openapi/example.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
-import { BY_SERVICE } from '../openapi/service.ts';
-import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import formBody from '../plugins/form-body.ts';
 import type { Settings } from '../settings.ts';
 import type { TokenCodec } from '../token-codec.ts';
@@ -149,12 +149,12 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   const encodedOwn = encodeURI(settings.audience);
   const options = {
     schema,
-    ...app.auth.client('introspect'),
+    ...app.auth.service('introspect'),
     config: { oauthErrors: true, group: 'introspection' as const },
   };
   app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
-    const { audience } = serviceClientOf(request);
+    const { audience } = serviceOf(request);
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
     const bearer =
       audience === null ? await codec.verify(token, 'access', 'llt') : await codec.verifyFor(token, audience);

@@ -62,7 +62,7 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
     const { username, password } = request.body;
     const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const caller = {
-      client: callerFingerprint(request),
+      caller: callerFingerprint(request),
       turn: callerTurn(request),
       origin: await guessOriginOf(request),
       from: request,

@@ -30,8 +30,8 @@ export const refreshRoute: FastifyPluginCallbackTypebox<RefreshRoute> = (app, op
   app.get('/api/auth/refresh', { schema, config: { group: 'refresh' } }, async (request) => {
     const identity = await readBearer(codec, request, 'refresh');
     const { receivedAt } = request;
-    const client = callerFingerprint(request);
-    return tokenPairResponse(await refresh({ identity, client, receivedAt, from: request }));
+    const caller = callerFingerprint(request);
+    return tokenPairResponse(await refresh({ identity, caller, receivedAt, from: request }));
   });
   done();
 };

@@ -7,8 +7,8 @@ import type { FeedMessage, FeedReader } from '../../domain/feed/reader.ts';
 import { openEventStream } from '../event-stream.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
-import { BY_SERVICE } from '../openapi/service.ts';
-import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import { Id } from '../schemas.ts';
 
 export interface RevocationsRoute {
@@ -133,10 +133,10 @@ const schema = operation({
 const RETRY = 1000;
 
 export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = (app, { fanOut }, done) => {
-  app.get('/api/auth/revocations', { schema, ...app.auth.client('revocations') }, async (request, reply) => {
-    const client = serviceClientOf(request);
+  app.get('/api/auth/revocations', { schema, ...app.auth.service('revocations') }, async (request, reply) => {
+    const service = serviceOf(request);
     const lastId = request.headers['last-event-id'];
-    const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId), client.clientId);
+    const start = await fanOut.open(lastId === undefined ? null : parsePosition(lastId), service.serviceId);
 
     reply.hijack();
     const stream = openEventStream(reply.raw, { 'x-request-id': request.id }, () => {
@@ -144,7 +144,7 @@ export const revocationsRoute: FastifyPluginCallbackTypebox<RevocationsRoute> = 
     });
     app.streamBegins(request);
     const reader: FeedReader = {
-      client,
+      service,
       send: (messages) => {
         stream.write(textOf(messages));
       },

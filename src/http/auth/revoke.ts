@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { RevokeToken } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';
-import { BY_SERVICE } from '../openapi/service.ts';
-import { serviceClientOf } from '../plugins/authenticate-client.ts';
+import { BY_SERVICE } from '../openapi/description.ts';
+import { serviceOf } from '../plugins/authenticate-service.ts';
 import formBody from '../plugins/form-body.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { TokenForm } from '../schemas.ts';
@@ -27,10 +27,10 @@ const schema = operation({
 
 export const revokeRoute: FastifyPluginAsyncTypebox<RevokeRoute> = async (app, { revokeToken, codec }) => {
   await app.register(formBody);
-  const options = { schema, ...app.auth.client('revoke'), config: { oauthErrors: true } };
+  const options = { schema, ...app.auth.service('revoke'), config: { oauthErrors: true } };
   app.post('/api/auth/revoke', options, async (request, reply) => {
     const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt');
-    if (typeof identity === 'object') await revokeToken(serviceClientOf(request), identity, request);
+    if (typeof identity === 'object') await revokeToken(serviceOf(request), identity, request);
     else request.refusalReason = identity;
     // RFC 7009, section 2.2: an invalid token gets 200 too, since it is already unusable.
     return reply.send('');

@@ -56,7 +56,7 @@ export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, opti
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {
     const device = deviceNameOf(request.body.device, userAgentTextOf(request));
     const caller = {
-      client: callerFingerprint(request),
+      caller: callerFingerprint(request),
       turn: callerTurn(request),
       network: networkOf(request),
       from: request,

@@ -3,22 +3,22 @@ import type { FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import type { Exchange } from '../../domain/access-tokens/exchange.ts';
 import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts';
-import type { CheckAssertion, ServiceClients } from '../../domain/clients/authenticate.ts';
-import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
+import type { CheckAssertion, RegisteredServices } from '../../domain/services/authenticate.ts';
+import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { ExchangedClaims, ServiceClaims } from '../../domain/tokens/claims.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import { operation } from '../openapi/operation.ts';
-import { serviceClientOf, type ClientCredentials } from '../plugins/authenticate-client.ts';
+import { serviceOf, type ServiceCredentials } from '../plugins/authenticate-service.ts';
 import formBody from '../plugins/form-body.ts';
 import type { TokenCodec } from '../token-codec.ts';
 
 interface TokenRoute {
   exchange: Exchange;
   serviceTokens: Pick<ServiceTokens, 'issue'>;
-  clients: Pick<ServiceClients, 'admitAgain'>;
+  services: Pick<RegisteredServices, 'admitAgain'>;
   checkAssertion: CheckAssertion;
-  credentials: ClientCredentials;
+  credentials: ServiceCredentials;
   codec: TokenCodec;
 }
 
@@ -133,7 +133,7 @@ function hasAssertion(form: Partial<TokenForm>): boolean {
 
 /** RFC 6749's token endpoint. */
 export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, options) => {
-  const { exchange, serviceTokens, clients, checkAssertion, credentials, codec } = options;
+  const { exchange, serviceTokens, services, checkAssertion, credentials, codec } = options;
   await app.register(formBody);
 
   /**
@@ -144,11 +144,11 @@ export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, opt
     const form = (request.body ?? {}) as Partial<TokenForm>;
     const { grant_type: grant, client_id: id } = form;
     const service = await authenticate(request, form);
-    if (service && id !== undefined && id !== service.clientId)
-      throw new AuthError('invalid_client', { reason: 'client_id', clientId: service.clientId });
+    if (service && id !== undefined && id !== service.serviceId)
+      throw new AuthError('invalid_client', { reason: 'client_id', serviceId: service.serviceId });
     if (grant !== undefined && !GRANTS.includes(grant)) throw new AuthError('unsupported_grant_type');
-    if (service && grant === TOKEN_EXCHANGE) await clients.admitAgain(service, 'exchange');
-    request.serviceClient = service;
+    if (service && grant === TOKEN_EXCHANGE) await services.admitAgain(service, 'exchange');
+    request.service = service;
   }
 
   /** RFC 6749, section 2.3: a request authenticates in one way only. @returns null for a user's own client. */
@@ -197,16 +197,16 @@ export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, opt
   const config = { oauthErrors: true, group: 'refresh' as const };
   app.post('/api/auth/token', { schema, config, preValidation: authorize }, async (request) => {
     const { grant_type: grant, subject_token: token = '', audience } = request.body;
-    const { serviceClient } = request;
+    const { service } = request;
     if (grant === TOKEN_EXCHANGE) {
       requireSubject(request.body);
-      if (!serviceClient && bearerTokenOf(request) !== token) throw NOT_THE_BEARER;
+      if (!service && bearerTokenOf(request) !== token) throw NOT_THE_BEARER;
       const subject = await codec.verify(token, 'access');
-      const clientId = serviceClient?.clientId ?? null;
-      const claims = await exchange(subject, { audience, clientId }, request);
+      const serviceId = service?.serviceId ?? null;
+      const claims = await exchange(subject, { audience, serviceId }, request);
       return { ...answer(claims), issued_token_type: ACCESS_TOKEN } as const;
     }
-    return answer(await serviceTokens.issue(serviceClientOf(request), audience));
+    return answer(await serviceTokens.issue(serviceOf(request), audience));
   });
 
   const answer = (claims: ExchangedClaims | ServiceClaims) =>

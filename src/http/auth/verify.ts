@@ -134,14 +134,14 @@ function answer(request: FastifyRequest, reply: FastifyReply): void {
     .send('');
 }
 
-function answerService({ clientId, roles }: ServicePrincipal, reply: FastifyReply): void {
+function answerService({ serviceId, roles }: ServicePrincipal, reply: FastifyReply): void {
   reply
     .header('x-auth-user', '')
     .header('x-auth-username', '')
     .header('x-auth-roles', roles.join(','))
     .header('x-auth-session', '')
     .header('x-auth-token-type', 'service')
-    .header('x-auth-client', clientId)
+    .header('x-auth-client', serviceId)
     .send('');
 }
 

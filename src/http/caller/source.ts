@@ -20,7 +20,7 @@ export function sourceOf(request: FastifyRequest): Source {
     address: addressOf(request)?.text ?? null,
     userAgent: cleanUserAgent(userAgentTextOf(request)),
     requestId: request.id,
-    clientId: request.serviceClient?.clientId ?? null,
+    serviceId: request.service?.serviceId ?? null,
   };
 }
 

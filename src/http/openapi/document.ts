@@ -11,7 +11,7 @@ import {
   problemResponse,
   ref,
 } from './refusals.ts';
-import { HEADERS, PARAMETERS, SECURITY_SCHEMES, SERVICE } from './service.ts';
+import { HEADERS, PARAMETERS, SECURITY_SCHEMES, SERVICE } from './description.ts';
 import { OAuthProblemSchema } from '../oauth-error.ts';
 import { ProblemSchema } from '../problem.ts';
 

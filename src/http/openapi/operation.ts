@@ -1,7 +1,7 @@
 import type { FastifySchema } from 'fastify';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonObject } from './json.ts';
-import type { SecurityScheme, Tag } from './service.ts';
+import type { SecurityScheme, Tag } from './description.ts';
 
 /** What the reference tells about a route, besides the schemas that Fastify uses. */
 export interface Described {

@@ -41,7 +41,7 @@ const UNREAD: ErrorCode[] = [
 const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'];
 
 /** An unknown secret may be new, so the database is queried. */
-const WITH_CLIENT: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing', 'unavailable'];
+const WITH_SERVICE: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing', 'unavailable'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
   validation_failed: [{ path: '/device', message: 'is required' }],
@@ -64,7 +64,7 @@ export function codesOf({ method, consumes, isValidated, security, refuses }: Ro
       ...(method === 'get' ? [] : WITH_BODY),
       ...(isValidated ? (['validation_failed'] as const) : []),
       ...(takesToken ? WITH_TOKEN : []),
-      ...(security.some((scheme) => 'serviceClient' in scheme) ? WITH_CLIENT : []),
+      ...(security.some((scheme) => 'serviceClient' in scheme) ? WITH_SERVICE : []),
       ...refuses,
     ]),
   ];

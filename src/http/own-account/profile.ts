@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { ChangeProfile } from '../../domain/users/change-profile.ts';
-import type { Profile, TokenSummary } from '../../domain/users/profile.ts';
+import type { AccountWithTokens, TokenSummary } from '../../domain/users/account-with-tokens.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
@@ -11,7 +11,7 @@ import { closedBody, Email, Id, Name, Password, Timestamp, timestamp, Username }
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
 interface ProfileRoute {
-  profile: Profile;
+  accountWithTokens: AccountWithTokens;
   changeProfile: ChangeProfile;
   guessOriginOf: GuessOriginOf;
   settings: Pick<Settings, 'limits'>;
@@ -90,9 +90,9 @@ const changeSchema = operation({
 });
 
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
-  const { profile, changeProfile, guessOriginOf, settings } = options;
+  const { accountWithTokens, changeProfile, guessOriginOf, settings } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
-    const { user, tokens } = await profile(principalOf(request));
+    const { user, tokens } = await accountWithTokens(principalOf(request));
     return { ...userBody(user), tokens: tokens.map(tokenBody) };
   });
 

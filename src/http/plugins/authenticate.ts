@@ -12,7 +12,7 @@ import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { bearerTokenOf } from '../bearer.ts';
-import type { ClientHooksFor } from './authenticate-client.ts';
+import type { ServiceHooksFor } from './authenticate-service.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import '../request.ts';
 
@@ -21,8 +21,8 @@ interface AuthenticateOptions {
   verify: Verify;
   serviceTokens: Pick<ServiceTokens, 'verify'>;
   clock: Pick<Clock, 'now' | 'isTrusted'>;
-  /** See authenticate-client.ts. */
-  client: ClientHooksFor;
+  /** See authenticate-service.ts. */
+  service: ServiceHooksFor;
 }
 
 /**
@@ -56,8 +56,8 @@ declare module 'fastify' {
        * lost.
        */
       changeOrDone(isDone: (request: FastifyRequest, bearer: Bearer) => Promise<boolean>): ChangeHooks;
-      /** A registered service that has the right. Sets `serviceClient`. */
-      client: ClientHooksFor;
+      /** A registered service that has the right. Sets `service`. */
+      service: ServiceHooksFor;
     };
   }
 }
@@ -85,7 +85,7 @@ function presentedTokenOf(request: FastifyRequest): string {
 
 function authenticate(
   app: FastifyInstance,
-  { codec, verify, serviceTokens, clock, client }: AuthenticateOptions,
+  { codec, verify, serviceTokens, clock, service }: AuthenticateOptions,
   done: () => void,
 ): void {
   const onRequest: onRequestAsyncHookHandler = async (request) => {
@@ -139,7 +139,7 @@ function authenticate(
           if (!hasEnded || !(await isDone(request, bearer))) throw error;
         }
       }),
-    client,
+    service,
   });
   done();
 }

@@ -5,7 +5,7 @@ import fp from 'fastify-plugin';
 import { completeDocument, type RouteSchema } from '../openapi/document.ts';
 import { COLLAPSED_STYLE, collapseErrors, WITHOUT_SCRIPT } from '../openapi/page.ts';
 import { asShown } from '../openapi/shown.ts';
-import { SECURITY_SCHEMES, SERVICE } from '../openapi/service.ts';
+import { SECURITY_SCHEMES, SERVICE } from '../openapi/description.ts';
 
 /** The page loads everything from this service, runs no injected script, and cannot be framed. */
 const POLICY = [

@@ -45,7 +45,7 @@ function requestContext(
   app.decorateRequest('callingService', null);
   app.decorateRequest('actor', '');
   app.decorateRequest('caller', null);
-  app.decorateRequest('serviceClient', null);
+  app.decorateRequest('service', null);
   app.decorateRequest('source', {
     getter() {
       return sourceOf(this);
@@ -55,7 +55,7 @@ function requestContext(
   app.decorateRequest('errorCode', null);
   app.decorateRequest('refusalReason', null);
   app.decorateRequest('limited', null);
-  app.decorateRequest('refusedClient', null);
+  app.decorateRequest('refusedService', null);
   app.decorateRequest('isStreamed', false);
   app.decorateRequest('traceId', null);
   app.decorateRequest('spanId', null);

@@ -24,8 +24,8 @@ export function logRequest(
 ): void {
   const { method, errorCode, refusalReason, limited, principal, presented } = request;
   const { traceId, spanId } = request;
-  const service = request.serviceClient ?? request.callingService;
-  const clientId = service?.clientId ?? request.refusedClient;
+  const service = request.service ?? request.callingService;
+  const serviceId = service?.serviceId ?? request.refusedService;
   const entry = {
     method,
     // The pattern, not the path: a client may put a token there by mistake.
@@ -37,7 +37,7 @@ export function logRequest(
     ...(limited && { limited }),
     ...(principal && { userId: principal.user.id, tokenId: principal.tokenId }),
     ...(!principal && presented && { userId: presented.userId, tokenId: presented.tokenId }),
-    ...(clientId && { clientId }),
+    ...(serviceId && { clientId: serviceId }),
     ...(traceId && { trace_id: traceId }),
     ...(spanId && { span_id: spanId }),
   };

@@ -2,7 +2,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import type { FastifySchema } from 'fastify';
 import Type from 'typebox';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
-import { ASSERTION_ALGORITHMS } from '../../domain/clients/assertion.ts';
+import { ASSERTION_ALGORITHMS } from '../../domain/services/assertion.ts';
 import { GRANTS } from '../auth/token.ts';
 import { operation } from '../openapi/operation.ts';
 import type { Settings } from '../settings.ts';

@@ -1,8 +1,8 @@
 import { KeyObject } from 'node:crypto';
 import { compactVerify, decodeJwt, decodeProtectedHeader, errors } from 'jose';
-import { ASSERTION_ALGORITHMS, claimsRefusal, type ClientTrust } from '../../domain/clients/assertion.ts';
-import type { CheckAssertion, ServiceClients } from '../../domain/clients/authenticate.ts';
-import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
+import { ASSERTION_ALGORITHMS, claimsRefusal, type ServiceTrust } from '../../domain/services/assertion.ts';
+import type { CheckAssertion, RegisteredServices } from '../../domain/services/authenticate.ts';
+import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../domain/metrics/observe.ts';
@@ -13,7 +13,7 @@ import type { IssuerKeys, WantedKey } from './issuer-keys.ts';
 
 interface CheckAssertionParts {
   keys: Pick<IssuerKeys, 'keyFor'>;
-  clients: Pick<ServiceClients, 'authenticateWorkload'>;
+  services: Pick<RegisteredServices, 'authenticateWorkload'>;
   /** Loads the clients again: an issuer or its key may be new. @throws AuthError `unavailable` */
   refresh: () => Promise<void>;
   /** ISSUER. */
@@ -59,7 +59,7 @@ interface Seen {
 }
 
 export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
-  const { keys, clients, refresh, issuer: audience, clock, observe, log } = parts;
+  const { keys, services, refresh, issuer: audience, clock, observe, log } = parts;
   const warn = makeCalmLog(log, clock);
 
   /** Looks for the issuer and its key on record before it refuses: `client trust` may just have named them. */
@@ -78,12 +78,12 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
   }
 
   async function open(
-    trust: ClientTrust,
-    clientId: string | undefined,
+    trust: ServiceTrust,
+    serviceId: string | undefined,
   ): Promise<ServiceIdentity | AssertionRefusal> {
     try {
-      const identity = await clients.authenticateWorkload(trust, null);
-      return clientId === undefined || clientId === identity.clientId ? identity : 'client_id';
+      const identity = await services.authenticateWorkload(trust, null);
+      return serviceId === undefined || serviceId === identity.serviceId ? identity : 'client_id';
     } catch (error) {
       const isRefusal = error instanceof AuthError && error.code === 'invalid_client';
       if (!isRefusal) throw error;
@@ -93,7 +93,7 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
 
   async function decide(
     assertion: string,
-    clientId: string | undefined,
+    serviceId: string | undefined,
     seen: Seen,
   ): Promise<ServiceIdentity | AssertionRefusal> {
     const read = readAssertion(assertion);
@@ -109,13 +109,13 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
     if (typeof claims.sub !== 'string') return 'malformed';
     seen.subject = truncate(claims.sub, SHOWN);
     if (refusal) return refusal;
-    return open({ issuer: claims.iss, subject: claims.sub }, clientId);
+    return open({ issuer: claims.iss, subject: claims.sub }, serviceId);
   }
 
-  return async function check(assertion, clientId) {
+  return async function check(assertion, serviceId) {
     const seen: Seen = {};
     try {
-      const decided = await decide(assertion, clientId, seen);
+      const decided = await decide(assertion, serviceId, seen);
       if (typeof decided === 'object') {
         observe.assertion('accepted');
         return decided;
@@ -123,7 +123,7 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
       // By the right time the assertion may be good.
       if (BY_CLOCK.includes(decided) && !clock.isTrusted()) throw new AuthError('unavailable');
       observe.assertion(decided);
-      warn({ reason: decided, ...seen, todo: TODO[decided] }, "a client's assertion was refused");
+      warn({ reason: decided, ...seen, todo: TODO[decided] }, "a service's assertion was refused");
       return decided;
     } catch (error) {
       observe.assertion('unavailable');

@@ -1,4 +1,4 @@
-import type { PublicJwks } from '../../domain/clients/assertion.ts';
+import type { PublicJwks } from '../../domain/services/assertion.ts';
 import { truncate } from '../../domain/truncate.ts';
 import { networkCause, type Cause } from '../../telemetry/store-cause.ts';
 import { discoveryUrl, keysUrl } from './issuer-url.ts';

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { PublicJwks } from '../../domain/clients/assertion.ts';
+import type { PublicJwks } from '../../domain/services/assertion.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { AssertionRefusal } from '../../domain/refusal-reasons.ts';
 import { makeCalmLog, type LogLine } from './calm-log.ts';

@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
-import { ALGORITHMS, type PublicJwks } from '../../domain/clients/assertion.ts';
+import { ALGORITHMS, type PublicJwks } from '../../domain/services/assertion.ts';
 
 /** A public key of an issuer. */
 export interface IssuerKey {

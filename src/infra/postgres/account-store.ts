@@ -87,7 +87,7 @@ const ERASED_TOKEN = {
   first: KEPT,
   confirmed: KEPT,
   name: EMPTY,
-  client: EMPTY,
+  caller: EMPTY,
 } satisfies Record<keyof TokenRow, Prisma.Sql | null>;
 
 /** What an export holds of an account, for an import elsewhere. The id is for the next page only. */

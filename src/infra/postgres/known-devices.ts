@@ -10,11 +10,11 @@ const MAX_AGE = Prisma.sql`interval '90 days'`;
 const PAGE = 1000;
 
 /** A column for statements on `users`: the fingerprints of the user's known devices. */
-export const KNOWN_CLIENTS = Prisma.sql`ARRAY(
+export const KNOWN_CALLERS = Prisma.sql`ARRAY(
   SELECT client FROM known_devices
   WHERE user_id = users.id AND last_login_at > now() - ${MAX_AGE}
   ORDER BY last_login_at DESC LIMIT ${KEPT}
-) AS "knownClients"`;
+) AS "knownCallers"`;
 
 /** The known devices in PostgreSQL; times by its clock. */
 export function makeKnownDeviceStore(prisma: PrismaClient): KnownDeviceStore {

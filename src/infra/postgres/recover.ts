@@ -130,7 +130,7 @@ export async function withoutRecord(prisma: PrismaClient, tokens: readonly Token
 /** Ends the service tokens of every client: after the backup, an operator may have ended those of some. */
 export async function endServiceTokens(prisma: PrismaClient): Promise<void> {
   await mapDatabaseErrors(() =>
-    prisma.serviceClient.updateMany({ data: { version: { increment: LOST_VERSIONS } } }),
+    prisma.registeredService.updateMany({ data: { version: { increment: LOST_VERSIONS } } }),
   );
 }
 

@@ -52,7 +52,7 @@ export const TOKEN_COLUMNS = {
   parent: 'parent',
   first: 'first',
   confirmed: 'confirmed',
-  client: 'client',
+  caller: 'client',
 } as const satisfies Record<keyof TokenRow, string>;
 
 /** What verify and introspection answer with, so that Redis holds it. */
@@ -94,7 +94,7 @@ const RECORDED = {
   parent: true,
   first: true,
   confirmed: true,
-  client: true,
+  caller: true,
   endReason: false,
   endedAt: false,
   pending: false,
@@ -192,7 +192,7 @@ export function toRecord(row: RecordedRow): TokenRecord {
       parent: Number(row.parent),
       first: Number(row.first),
       confirmed: row.confirmed,
-      client: row.client,
+      caller: row.caller,
     },
   };
 }

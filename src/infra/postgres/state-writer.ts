@@ -17,7 +17,7 @@ export function makeStateWriter(prisma: PrismaClient): StateWriter {
               ${column(({ state }) => BigInt(state.parent))}::bigint[],
               ${column(({ state }) => BigInt(state.first))}::bigint[],
               ${column(({ state }) => state.confirmed)}::boolean[],
-              ${column(({ state }) => state.client)}::text[]
+              ${column(({ state }) => state.caller)}::text[]
             ) AS given(id, user_id, latest, parent, first, confirmed, client)
           ), locked AS MATERIALIZED (
             -- Lock in the order of ids, or two replicas that write the same rows could deadlock.

@@ -111,7 +111,7 @@ export function sessionColumns({ name, createdAt, state }: NewSession) {
     parent: BigInt(state.parent),
     first: BigInt(state.first),
     confirmed: state.confirmed,
-    client: state.client,
+    caller: state.caller,
   };
 }
 

@@ -8,7 +8,7 @@ import { AuthError } from '../../domain/errors.ts';
 import { lockCaller } from './caller-lock.ts';
 import { changeRow } from './change-user.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
-import { KNOWN_CLIENTS } from './known-devices.ts';
+import { KNOWN_CALLERS } from './known-devices.ts';
 import {
   findTaken,
   newNamesOf,
@@ -135,11 +135,11 @@ export function makeUserStore(
 }
 
 async function findAccount(prisma: PrismaClient, where: Prisma.Sql): Promise<OwnAccount | null> {
-  const [row] = await prisma.$queryRaw<(UserRow & { knownClients: string[] })[]>`
+  const [row] = await prisma.$queryRaw<(UserRow & { knownCallers: string[] })[]>`
     SELECT ${SERVED_COLUMNS}, ${GIVEN_ADDRESS} AS email, ${STORED_HASH} AS "passwordHash", password_version AS "passwordVersion",
-      ${KNOWN_CLIENTS}
+      ${KNOWN_CALLERS}
     FROM users WHERE ${where}`;
   if (!row) return null;
-  const { email, passwordHash, passwordVersion, knownClients } = row;
-  return { user: toUser(row), email, passwordHash, passwordVersion, knownClients };
+  const { email, passwordHash, passwordVersion, knownCallers } = row;
+  return { user: toUser(row), email, passwordHash, passwordVersion, knownCallers };
 }

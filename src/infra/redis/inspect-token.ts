@@ -20,10 +20,10 @@ export async function readState(redis: Redis | Cluster, prefix: string, key: Tok
     redis.hmget(keys.token(key), 'latest', 'parent', 'first', 'confirmed', 'client', 'revoked'),
     redis.hmget(keys.user(key.userId), 'disabled'),
   ]);
-  const [latest, parent, first, confirmed, client, revoked] = token.map((field) => field ?? undefined);
+  const [latest, parent, first, confirmed, caller, revoked] = token.map((field) => field ?? undefined);
   return {
     tombstone: revoked === undefined ? null : revoked === 'reused' ? 'reused' : 'revoked',
-    state: latest === undefined ? null : decodeState(latest, parent, first, confirmed === '1', client),
+    state: latest === undefined ? null : decodeState(latest, parent, first, confirmed === '1', caller),
     isUserDisabled: user[0] === '1',
   };
 }

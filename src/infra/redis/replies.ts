@@ -13,8 +13,8 @@ export function decodeRotation(
 ): Unusable | (RotationOutcome & Known & { now: number }) {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, now, detail, latest, parent, first, confirmed, client, createdAt, ...user] = reply;
-  const state = decodeState(latest, parent, first, confirmed === '1', client);
+  const [outcome, now, detail, latest, parent, first, confirmed, caller, createdAt, ...user] = reply;
+  const state = decodeState(latest, parent, first, confirmed === '1', caller);
   const known = { ...decodeKnown(userId, createdAt, user), now: Number(now) };
   switch (outcome) {
     case 'issued':
@@ -36,12 +36,12 @@ export function decodeRotation(
 export function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
   const unusable = decodeUnusable(reply);
   if (unusable) return unusable;
-  const [outcome, createdAt, username, name, userCreatedAt, roles, latest, parent, first, client] = reply;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, latest, parent, first, caller] = reply;
   const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
   if (outcome === 'superseded') return { outcome, ...known };
   if (outcome !== 'good') throw unknownReply('check.lua', reply);
   if (latest === undefined) return { outcome, ...known };
-  return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, client) };
+  return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, caller) };
 }
 
 /** Decodes check.lua for a long-lived token. */
@@ -95,9 +95,9 @@ export function decodeState(
   parent: Field,
   first: Field,
   confirmed: boolean,
-  client: Field = '',
+  caller: Field = '',
 ): SessionState {
-  return { latest: Number(latest), parent: Number(parent), first: Number(first), confirmed, client };
+  return { latest: Number(latest), parent: Number(parent), first: Number(first), confirmed, caller };
 }
 
 /** An unknown reply is an error, never a good token. */

@@ -49,14 +49,14 @@ export function makeRedisTokenStates(
   return {
     now,
 
-    async rotate(key, { generation, elapsed, window, client }) {
+    async rotate(key, { generation, elapsed, window, caller }) {
       const start = performance.now();
       const elapsedByNow = () => elapsed + Math.ceil((performance.now() - start) * 1000);
       const attempt = async (elapsedBefore: number) => {
         const { sentAt, learn } = await clock.stamp(keys.token(key));
         const fields = await rotate(
           both(key),
-          `${generation} ${elapsedBefore} ${window} ${client} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
+          `${generation} ${elapsedBefore} ${window} ${caller} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
         );
         const [, ranAt] = fields;
         learn(ranAt === undefined ? null : Number(ranAt));
@@ -146,7 +146,7 @@ function putArguments(record: TokenRecord, user: User | null): (string | number)
     state.parent,
     state.first,
     state.confirmed ? 1 : 0,
-    state.client,
+    state.caller,
     createdAt,
     ...(user ? userFields(user) : NO_USER),
   ];

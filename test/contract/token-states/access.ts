@@ -21,7 +21,7 @@ export function checkAccessContract(contract: Contract): void {
       'with the state to write',
     );
     t.strictSame(await tokenStates.checkAccess(key, state.latest), good, 'still good');
-    const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
+    const presented = { generation: state.parent, elapsed: 0, window: 0, caller: 'home' };
     t.match(
       await tokenStates.rotate(key, presented),
       { outcome: 'reused' },
@@ -40,7 +40,7 @@ export function checkAccessContract(contract: Contract): void {
         createdAt,
       });
     }
-    const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
+    const presented = { generation: state.parent, elapsed: 0, window: 0, caller: 'home' };
     t.match(
       await tokenStates.rotate(key, presented),
       { row: 'unconfirmed' },
@@ -57,7 +57,7 @@ export function checkAccessContract(contract: Contract): void {
       await tokenStates.put(aSession(state), user, now);
       const good = { outcome: 'good', user, createdAt };
       t.strictSame(await tokenStates.checkAccess(key, ANY_GENERATION), good);
-      const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
+      const presented = { generation: state.parent, elapsed: 0, window: 0, caller: 'home' };
       t.match(await tokenStates.rotate(key, presented), { row: 'unconfirmed' }, 'it has confirmed nothing');
       t.strictSame(await tokenStates.checkAccess(key, ANY_GENERATION), good, 'after a refresh too');
       await tokenStates.revoke(key);
@@ -75,7 +75,7 @@ export function checkAccessContract(contract: Contract): void {
       { outcome: 'good' },
       'the latest generation is unchanged',
     );
-    const presented = { generation: state.parent, elapsed: 0, window: 0, client: 'home' };
+    const presented = { generation: state.parent, elapsed: 0, window: 0, caller: 'home' };
     await tokenStates.put(aSession(state, { id: 21 }), user, now);
     await tokenStates.checkAccess({ ...key, tokenId: 21 }, state.latest + 1);
     t.match(await tokenStates.rotate({ ...key, tokenId: 21 }, presented), { row: 'unconfirmed' });

@@ -40,7 +40,7 @@ export function lifetimeContract(contract: Contract): void {
     let generation = now - HOUR;
     for (let i = 0; i < 3; i++) {
       await pass(CACHE_TTL - MARGIN);
-      const presented = { generation, elapsed: 0, window: 0, client: 'home' };
+      const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
       const answer = await tokenStates.rotate(key, presented);
       if (answer.outcome !== 'issued') throw new Error(answer.outcome);
       generation = answer.state.latest;
@@ -82,7 +82,7 @@ export function lifetimeContract(contract: Contract): void {
     const now = await tokenStates.preparePut(7);
     const latest = now - HOUR;
     await tokenStates.put(aSession({ ...initialState(latest, 'home'), parent: 9 }), user, now);
-    const superseded = { generation: 5, elapsed: 0, window: 0, client: 'home' };
+    const superseded = { generation: 5, elapsed: 0, window: 0, caller: 'home' };
     t.match(await tokenStates.rotate(key, superseded), { outcome: 'reused' });
     await pass(2 * CACHE_TTL - MARGIN);
     t.strictSame(await tokenStates.checkAccess(key, latest), { outcome: 'reused' });

@@ -9,7 +9,7 @@ const user = aUser();
 
 /** Every query about a token. */
 const questions = (tokenStates: TokenStateStore, userId: number, tokenId: number, generation: number) => [
-  tokenStates.rotate({ userId, tokenId }, { generation, elapsed: 0, window: 0, client: 'home' }),
+  tokenStates.rotate({ userId, tokenId }, { generation, elapsed: 0, window: 0, caller: 'home' }),
   tokenStates.checkAccess({ userId, tokenId }, generation),
   tokenStates.checkLongLived({ userId, tokenId }),
 ];

@@ -12,7 +12,7 @@ const { createdAt } = aSession(initialState(1, ''));
 
 /** The latest refresh token of a session whose last pair went to `home`. */
 function presenting(generation: number, overrides: object = {}) {
-  return { generation, elapsed: 0, window: WINDOW, client: 'home', ...overrides };
+  return { generation, elapsed: 0, window: WINDOW, caller: 'home', ...overrides };
 }
 
 /** Puts a session whose latest pair was issued this many microseconds ago, an hour after the previous one. */
@@ -23,7 +23,7 @@ async function putSession(
   const now = await tokenStates.preparePut(7);
   const latest = now - age;
   const state = {
-    ...{ latest, parent: latest - HOUR, first: latest, confirmed: false, client: 'home' },
+    ...{ latest, parent: latest - HOUR, first: latest, confirmed: false, caller: 'home' },
     ...overrides,
   };
   if (!(await tokenStates.put(aSession(state), user, now))) throw new Error('the state was not taken');
@@ -34,12 +34,12 @@ export function rotateContract(contract: Contract): void {
   contract('issues the next pair for the latest token and keeps the state', async (t, { tokenStates }) => {
     const { latest } = await putSession(tokenStates, { confirmed: true });
     const before = await tokenStates.now();
-    const answer = await tokenStates.rotate(key, presenting(latest, { client: 'elsewhere' }));
+    const answer = await tokenStates.rotate(key, presenting(latest, { caller: 'elsewhere' }));
     const after = await tokenStates.now();
     if (answer.outcome !== 'issued') throw new Error(answer.outcome);
     const issued = answer.state.latest;
     t.ok(before <= issued && issued <= after, 'the generation is the time of issue');
-    const state = { latest: issued, parent: latest, first: issued, confirmed: false, client: 'elsewhere' };
+    const state = { latest: issued, parent: latest, first: issued, confirmed: false, caller: 'elsewhere' };
     t.strictSame(answer, { outcome: 'issued', row: 'current', state, user, createdAt, now: issued });
 
     const again = await tokenStates.rotate(key, presenting(issued));
@@ -56,8 +56,8 @@ export function rotateContract(contract: Contract): void {
 
   contract('delays a retry of another client until the window ends', async (t, { tokenStates }) => {
     const { latest, parent } = await putSession(tokenStates, { age: 1_000_000 });
-    for (const client of ['elsewhere', '']) {
-      const answer = await tokenStates.rotate(key, presenting(parent, { client }));
+    for (const caller of ['elsewhere', '']) {
+      const answer = await tokenStates.rotate(key, presenting(parent, { caller }));
       if (answer.outcome !== 'held') throw new Error(answer.outcome);
       const { now, ...rest } = answer;
       t.strictSame(rest, { outcome: 'held', retryAfter: latest + WINDOW - now, user, createdAt });
@@ -66,8 +66,8 @@ export function rotateContract(contract: Contract): void {
   });
 
   contract('the state is unchanged', async (t, { tokenStates }) => {
-    const { parent } = await putSession(tokenStates, { age: 1_000, client: '' });
-    t.match(await tokenStates.rotate(key, presenting(parent, { client: '' })), { outcome: 'held' });
+    const { parent } = await putSession(tokenStates, { age: 1_000, caller: '' });
+    t.match(await tokenStates.rotate(key, presenting(parent, { caller: '' })), { outcome: 'held' });
   });
 
   contract('accepts a token newer than its state', async (t, { tokenStates }) => {
@@ -170,7 +170,7 @@ export function rotateContract(contract: Contract): void {
     t.match(await tokenStates.rotate(key, presenting(parent - 1)), { outcome: 'reused' });
 
     const odd = await tokenStates.preparePut(7);
-    const state = { latest: odd, parent: odd - 3, first: odd - 1, confirmed: true, client: 'home' };
+    const state = { latest: odd, parent: odd - 3, first: odd - 1, confirmed: true, caller: 'home' };
     await tokenStates.put(aSession(state, { id: 13 }), user, odd);
     t.match(await tokenStates.rotate({ userId: 7, tokenId: 13 }, presenting(odd - 3)), {
       outcome: 'repeated',

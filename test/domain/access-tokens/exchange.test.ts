@@ -20,7 +20,7 @@ function aService({ verdict = null as AuthError | null, roles = [] as string[], 
       const { tokenId, generation } = bearer;
       return Promise.resolve({ user, tokenId, type: 'access', generation, createdAt: 1 });
     },
-    clients: {
+    services: {
       hasAudience: (audience) =>
         away ? Promise.reject(new AuthError('unavailable')) : Promise.resolve(audience === 'orders'),
     },
@@ -41,8 +41,8 @@ function aService({ verdict = null as AuthError | null, roles = [] as string[], 
   const ask = (
     of: Parameters<typeof exchange>[0] = subject,
     audience = 'orders',
-    clientId: string | null = null,
-  ) => exchange(of, { audience, clientId }, NO_REQUEST);
+    serviceId: string | null = null,
+  ) => exchange(of, { audience, serviceId }, NO_REQUEST);
   return { clock, now, outcomes, subject, ask };
 }
 

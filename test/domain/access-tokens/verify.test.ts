@@ -93,7 +93,7 @@ test('an outage is counted, and no refusal', async (t) => {
 test('a superseded access token is refused, and its session stays good', async (t) => {
   const { tokenStates, verify, access, counted } = await aService();
   await verify(access, NO_REQUEST);
-  const presented = { generation: access.generation, elapsed: 0, window: 0, client: 'home' };
+  const presented = { generation: access.generation, elapsed: 0, window: 0, caller: 'home' };
   const answer = await tokenStates.rotate(access, presented);
   if (answer.outcome !== 'issued') throw new Error(answer.outcome);
   await t.rejects(verify(access, NO_REQUEST), { ...invalid, reason: 'superseded' });
@@ -137,7 +137,7 @@ test('an exchanged token is good for as long as its session, and confirms no pai
   const { tokenId, generation } = exchanged;
   const principal = { user, tokenId, type: 'access', generation, createdAt };
   t.strictSame(await verify(exchanged, NO_REQUEST), principal);
-  const presented = { generation, elapsed: 0, window: 0, client: 'home' };
+  const presented = { generation, elapsed: 0, window: 0, caller: 'home' };
   t.match(await tokenStates.rotate(access, presented), { row: 'current' });
   t.strictSame(await verify(exchanged, NO_REQUEST), principal, 'a refresh does not end it');
   t.match(await tokenStates.rotate(access, presented), { row: 'unconfirmed' });
@@ -154,7 +154,7 @@ test('a theft missing from the record is refused, reported once and queued', asy
   const { clock, tokens, tokenStates, verify, access, endForReuse, events, counted } = await aService();
   const { userId, tokenId } = access;
   await verify(access, NO_REQUEST);
-  const presented = { generation: access.generation, elapsed: 0, window: 0, client: 'home' };
+  const presented = { generation: access.generation, elapsed: 0, window: 0, caller: 'home' };
   const next = await tokenStates.rotate(access, presented);
   if (next.outcome !== 'issued') throw new Error(next.outcome);
   const generation = next.state.latest;

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { ClientVersions } from '../../../src/domain/clients/directory.ts';
+import type { ServiceVersions } from '../../../src/domain/services/directory.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeCatchUp } from '../../../src/domain/feed/catch-up.ts';
 import { makeFanOut } from '../../../src/domain/feed/fan-out.ts';
@@ -12,12 +12,12 @@ import { until } from '../../support/until.ts';
 const key = (tokenId: number) => ({ userId: 7, tokenId });
 
 /** A fan-out over a feed that a test can empty or stop, and a record that has all published events. */
-function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
+function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
   const clock = aClock();
   const recorded = new Set<number>();
   const ends: string[] = [];
   const faults: string[] = [];
-  const clients = new Set(['shop']);
+  const services = new Set(['shop']);
   let stream = aFeed();
   let isAway = false;
   let isRecordAway = false;
@@ -39,18 +39,18 @@ function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
     feed,
     catchUp,
     maxReaders,
-    maxReadersPerClient,
+    maxReadersPerService,
     clock,
     wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
-    isClient: ({ clientId }) => clients.has(clientId),
-    clientVersions: () => ({ shop: 1 }),
+    isAdmitted: ({ serviceId }) => services.has(serviceId),
+    serviceVersions: () => ({ shop: 1 }),
     observe: { feedEnded: (reason) => ends.push(reason) },
     onError: ({ message }) => faults.push(message),
   });
   return {
     fanOut,
     clock,
-    clients,
+    services,
     ends,
     faults,
     /** Commits and publishes. */
@@ -76,16 +76,16 @@ function aWorld({ maxReaders = 10, maxReadersPerClient = 10 } = {}) {
 }
 
 /** A reader that notes its messages. */
-function aReader(clientId = 'shop') {
+function aReader(serviceId = 'shop') {
   const told: string[] = [];
-  const versions: ClientVersions[] = [];
+  const versions: ServiceVersions[] = [];
   let position: FeedPosition | null = null;
   let isEnded = false;
   let backlog = 0;
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
-    client: {
-      ...{ clientId, name: clientId, audience: null },
+    service: {
+      ...{ serviceId, name: serviceId, audience: null },
       proof: { by: 'secret', secretHash: new Uint8Array(32) },
     },
     send: (messages) => {
@@ -298,8 +298,8 @@ test('the number of readers is limited, including readers that are still opening
   await t.resolves(world.fanOut.open(null, 'shop'));
 });
 
-test('the number of readers per client is limited, which leaves room for other clients', async (t) => {
-  const world = aWorld({ maxReaders: 10, maxReadersPerClient: 2 });
+test('the number of readers per service is limited, which leaves room for other services', async (t) => {
+  const world = aWorld({ maxReaders: 10, maxReadersPerService: 2 });
   const opening = [world.fanOut.open(null, 'shop'), world.fanOut.open(null, 'shop')];
   await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' }, 'opening readers count');
   const starts = await Promise.all(opening);
@@ -322,16 +322,16 @@ test('a reader that fails to open frees its place', async (t) => {
   await t.resolves(world.fanOut.open(null, 'shop'));
 });
 
-test('the readers of a deleted client are ended', async (t) => {
+test('the readers of a deleted service are ended', async (t) => {
   const world = aWorld();
   const one = await follows(world);
   const other = aReader('till');
-  world.clients.add('till');
+  world.services.add('till');
   (await world.fanOut.open(null, 'shop'))(other.reader);
-  world.fanOut.disconnectInvalidClients();
+  world.fanOut.disconnectInvalidServices();
   t.strictSame(world.ends, []);
-  world.clients.delete('shop');
-  world.fanOut.disconnectInvalidClients();
+  world.services.delete('shop');
+  world.fanOut.disconnectInvalidServices();
   t.equal(one.isEnded(), true);
   t.equal(other.isEnded(), false);
   t.strictSame(world.ends, ['client']);

@@ -21,7 +21,7 @@ interface Given {
 
 const TWO = { count: 2, seconds: 60 };
 const STRANGER: GuessOrigin = { fingerprints: ['elsewhere'], token: null, network: '192.0.2.0/24' };
-const ADA = { userId: 1, knownClients: ['home', 'work', ''] };
+const ADA = { userId: 1, knownCallers: ['home', 'work', ''] };
 
 function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
   let now = 0;

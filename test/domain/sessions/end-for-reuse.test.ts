@@ -73,7 +73,7 @@ test('a theft that the record cannot store yet stays queued', async (t) => {
 
 test('a queued theft keeps the source of the request that found it', async (t) => {
   const { endForReuse, sources, succeed } = aWorld();
-  const source = { address: '192.0.2.1', userAgent: 'thief', requestId: 'r-1', clientId: null };
+  const source = { address: '192.0.2.1', userAgent: 'thief', requestId: 'r-1', serviceId: null };
   await endForReuse.end(key, 5, { source });
   succeed({ ended: [14], pending: [] });
   await endForReuse.retry();

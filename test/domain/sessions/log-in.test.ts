@@ -47,7 +47,7 @@ function aService({
     if (isAway) throw fault ?? new AuthError('unavailable');
     return Promise.resolve();
   };
-  const account = { user: ada, passwordHash: OLD as Uint8Array, passwordVersion: 0, knownClients: ['work'] };
+  const account = { user: ada, passwordHash: OLD as Uint8Array, passwordVersion: 0, knownCallers: ['work'] };
   const guesses: Guess[] = [];
   const logIn = makeLogIn({
     users: {
@@ -65,8 +65,8 @@ function aService({
     },
     tokens,
     knownDevices: {
-      remember: async (userId, client) => {
-        await step(`remember ${userId} ${client}`, away === 'remember');
+      remember: async (userId, caller) => {
+        await step(`remember ${userId} ${caller}`, away === 'remember');
       },
     },
     limitGuess: async (guess, check) => {
@@ -113,7 +113,7 @@ function aService({
   });
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
     logIn({
-      ...{ username: 'ada', password: PASSWORD, device: 'Firefox', client: 'home' },
+      ...{ username: 'ada', password: PASSWORD, device: 'Firefox', caller: 'home' },
       ...{ turn: ['192.0.2.0/24', '192.0.2.1'] as const, origin: ORIGIN, from: NO_REQUEST },
       ...request,
     });
@@ -127,7 +127,7 @@ test('a login opens a session, in the record and in the fast store', async (t) =
   const key = { userId: 1, tokenId: grant.tokenId };
   t.match(await tokenStates.checkAccess(key, grant.generation), {
     outcome: 'good',
-    confirmed: { client: 'home' },
+    confirmed: { caller: 'home' },
   });
   const record = (await tokens.find(grant.tokenId))?.record;
   t.match(record, {
@@ -301,7 +301,7 @@ for (const [age, replaced] of [
 }
 
 test('every try is limited by its canonical name, and by the account’s known devices', async (t) => {
-  const account = { userId: 1, knownClients: ['work'] };
+  const account = { userId: 1, knownCallers: ['work'] };
   const expected: [string, Guess][] = [
     [' ADA ', { name: 'ada', account, origin: ORIGIN, from: NO_REQUEST }],
     ['Bob', { name: 'bob', account: null, origin: ORIGIN, from: NO_REQUEST }],
@@ -324,7 +324,7 @@ test('a try beyond the limit computes no hash', async (t) => {
 
 test('a login makes its caller known, and succeeds if that cannot be stored', async (t) => {
   const unknown = aService();
-  await unknown.attempt({ client: '' });
+  await unknown.attempt({ caller: '' });
   t.notOk(
     unknown.done.some((step) => step.startsWith('remember')),
     'an empty fingerprint is never known',

@@ -45,10 +45,10 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
     audit,
     observe: { refresh: (outcome) => observed.push(outcome) },
   });
-  const present = (of: number, { client = 'home', inside = 0, userId = 1 } = {}) =>
+  const present = (of: number, { caller = 'home', inside = 0, userId = 1 } = {}) =>
     refresh({
       identity: { userId, tokenId, generation: of },
-      client,
+      caller,
       receivedAt: clock.monotonic() - inside,
       from: NO_REQUEST,
     });
@@ -92,23 +92,23 @@ test('a retry within the window returns the same pair to the same client', async
   clock.pass(9_000);
   t.strictSame(await present(generation), grant);
   t.equal(writeBehind.size(), 0, 'once');
-  await t.rejects(present(generation, { client: 'elsewhere' }), { code: 'refresh_overlap', retryAfter: 1 });
+  await t.rejects(present(generation, { caller: 'elsewhere' }), { code: 'refresh_overlap', retryAfter: 1 });
   t.strictSame(events, [], 'no alarm');
 });
 
 test('a client that must wait gets the time in whole seconds', async (t) => {
   const { clock, generation, present } = await aService();
   await present(generation);
-  await t.rejects(present(generation, { client: '' }), { code: 'refresh_overlap', retryAfter: 10 });
+  await t.rejects(present(generation, { caller: '' }), { code: 'refresh_overlap', retryAfter: 10 });
   clock.pass(5_500);
-  await t.rejects(present(generation, { client: '' }), { code: 'refresh_overlap', retryAfter: 5 });
+  await t.rejects(present(generation, { caller: '' }), { code: 'refresh_overlap', retryAfter: 5 });
 });
 
 test('with the window off, an overlapping request has to wait a second', async (t) => {
   const { clock, generation, present } = await aService({ retryWindow: 0 });
   await present(generation);
   clock.pass(1_000);
-  const late = present(generation, { client: 'elsewhere', inside: 1_001 });
+  const late = present(generation, { caller: 'elsewhere', inside: 1_001 });
   await t.rejects(late, { code: 'refresh_overlap', retryAfter: 1 });
 });
 
@@ -156,7 +156,7 @@ test('a theft that was never recorded reaches the record with the next refresh',
   const grant = await present(generation);
   await tokenStates.checkAccess(key, grant.generation);
   clock.pass(11_000);
-  const stolen = { generation, elapsed: 0, window: 0, client: 'thief' };
+  const stolen = { generation, elapsed: 0, window: 0, caller: 'thief' };
   t.match(await tokenStates.rotate(key, stolen), { outcome: 'reused' });
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: null } });
   await t.rejects(present(grant.generation), { code: 'token_reused' });
@@ -210,7 +210,7 @@ test('metrics show which line of the table decided, or why none did', async (t) 
   const { clock, tokenStates, observed, generation, key, present } = await aService({ maxAge: 7200 });
   const { generation: second } = await present(generation);
   await present(generation);
-  await t.rejects(present(generation, { client: 'elsewhere' }));
+  await t.rejects(present(generation, { caller: 'elsewhere' }));
   await t.rejects(present(second, { inside: 6000 }));
   clock.pass(60_000);
   await present(generation);
@@ -220,7 +220,7 @@ test('metrics show which line of the table decided, or why none did', async (t) 
   const latest = clock.micros();
   await t.rejects(present(latest), { code: 'invalid_token' });
   await t.rejects(present(latest), { code: 'invalid_token' });
-  await t.rejects(present(latest, { client: 'elsewhere' }), { code: 'refresh_overlap' });
+  await t.rejects(present(latest, { caller: 'elsewhere' }), { code: 'refresh_overlap' });
   t.strictSame(observed.splice(0), ['expired', 'expired', 'held']);
 
   await tokenStates.revoke(key);

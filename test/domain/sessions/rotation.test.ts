@@ -20,12 +20,12 @@ const HOUR = 3_600_000_000;
 
 /** A session that `home` refreshed at T; its login was an hour before. */
 function aState(overrides: Partial<SessionState> = {}): SessionState {
-  return { latest: T, parent: T - HOUR, first: T, confirmed: false, client: 'home', ...overrides };
+  return { latest: T, parent: T - HOUR, first: T, confirmed: false, caller: 'home', ...overrides };
 }
 
 /** The same client presents the latest refresh token an hour later, with the default window. */
 function presenting(overrides: Partial<Presentation> = {}): Presentation {
-  return { generation: T, now: T + HOUR, elapsed: 0, window: WINDOW, client: 'home', ...overrides };
+  return { generation: T, now: T + HOUR, elapsed: 0, window: WINDOW, caller: 'home', ...overrides };
 }
 
 const issued = (row: string, state: SessionState) => ({ outcome: 'issued', row, state });
@@ -40,18 +40,18 @@ function answer(t: Test, state: SessionState, presented: Presentation): Rotation
 }
 
 test('a new session starts at its first generation, without a parent', (t) => {
-  t.strictSame(initialState(T, 'home'), { latest: T, parent: 0, first: T, confirmed: false, client: 'home' });
+  t.strictSame(initialState(T, 'home'), { latest: T, parent: 0, first: T, confirmed: false, caller: 'home' });
   t.end();
 });
 
 for (const window of [0, WINDOW]) {
-  test(`the latest token is exchanged, from any client (window ${window})`, (t) => {
-    for (const client of ['home', 'elsewhere', '']) {
+  test(`the latest token is exchanged, from any caller (window ${window})`, (t) => {
+    for (const caller of ['home', 'elsewhere', '']) {
       for (const confirmed of [true, false]) {
         const now = T + HOUR;
         t.strictSame(
-          answer(t, aState({ confirmed, first: T - 5 }), presenting({ window, client })),
-          issued('current', { latest: now, parent: T, first: now, confirmed: false, client }),
+          answer(t, aState({ confirmed, first: T - 5 }), presenting({ window, caller })),
+          issued('current', { latest: now, parent: T, first: now, confirmed: false, caller }),
         );
       }
     }
@@ -62,8 +62,8 @@ for (const window of [0, WINDOW]) {
     const state = aState({ latest: T - HOUR, parent: T - 2 * HOUR, first: T - HOUR, confirmed: true });
     const now = T + 1_000;
     t.strictSame(
-      answer(t, state, presenting({ window, now, client: 'elsewhere' })),
-      issued('ahead', { latest: now, parent: T, first: now, confirmed: false, client: 'elsewhere' }),
+      answer(t, state, presenting({ window, now, caller: 'elsewhere' })),
+      issued('ahead', { latest: now, parent: T, first: now, confirmed: false, caller: 'elsewhere' }),
     );
     t.end();
   });
@@ -73,13 +73,13 @@ for (const window of [0, WINDOW]) {
     const now = T + HOUR;
     for (const generation of [T - HOUR + 1, T - 1_001]) {
       t.strictSame(
-        answer(t, state, presenting({ window, generation, client: 'elsewhere' })),
+        answer(t, state, presenting({ window, generation, caller: 'elsewhere' })),
         issued('gap', {
           latest: now,
           parent: generation,
           first: T - 1_000,
           confirmed: false,
-          client: 'elsewhere',
+          caller: 'elsewhere',
         }),
       );
     }
@@ -97,13 +97,13 @@ for (const window of [0, WINDOW]) {
     const state = aState({ first: T - 1_000 });
     const now = T + HOUR;
     t.strictSame(
-      answer(t, state, presenting({ window, generation: state.parent, client: 'elsewhere' })),
+      answer(t, state, presenting({ window, generation: state.parent, caller: 'elsewhere' })),
       issued('unconfirmed', {
         latest: now,
         parent: state.parent,
         first: T - 1_000,
         confirmed: false,
-        client: 'elsewhere',
+        caller: 'elsewhere',
       }),
     );
     t.end();
@@ -180,7 +180,7 @@ for (const window of [0, WINDOW]) {
     const lead = Math.max(MAX_LEAD_FOR_RECENT, window);
     const edge = presenting({ window, generation: state.parent, now: T - lead });
     t.strictSame(answer(t, state, edge), { outcome: 'repeated', state });
-    t.strictSame(answer(t, state, { ...edge, client: 'elsewhere' }), held(window + lead));
+    t.strictSame(answer(t, state, { ...edge, caller: 'elsewhere' }), held(window + lead));
     t.strictSame(answer(t, state, { ...edge, now: edge.now - 1 }), { outcome: 'reused' });
     t.match(answer(t, aState(), { ...edge, now: edge.now - 1 }), { row: 'unconfirmed' });
     t.equal(MAX_LEAD_FOR_RECENT, 1_000_000);
@@ -198,16 +198,16 @@ test('within the window the parent gets the same pair again, for the same client
   ] as const) {
     t.match(answer(t, state, { ...retry, now: T + age }), { outcome }, `${age} µs after`);
   }
-  for (const client of ['elsewhere', '']) {
-    t.strictSame(answer(t, state, { ...retry, now: T + WINDOW, client }), held(0), `from "${client}"`);
-    t.strictSame(answer(t, state, { ...retry, now: T + 1, client }), held(WINDOW - 1), `from "${client}"`);
+  for (const caller of ['elsewhere', '']) {
+    t.strictSame(answer(t, state, { ...retry, now: T + WINDOW, caller }), held(0), `from "${caller}"`);
+    t.strictSame(answer(t, state, { ...retry, now: T + 1, caller }), held(WINDOW - 1), `from "${caller}"`);
   }
   t.end();
 });
 
 test('a client without a known address is never the same client', (t) => {
-  const state = aState({ client: '' });
-  const retry = presenting({ generation: state.parent, client: '', now: T + 1 });
+  const state = aState({ caller: '' });
+  const retry = presenting({ generation: state.parent, caller: '', now: T + 1 });
   t.strictSame(answer(t, state, retry), held(WINDOW - 1));
   t.match(answer(t, state, { ...retry, now: T + WINDOW + 1 }), { row: 'unconfirmed' });
   t.end();
@@ -226,7 +226,7 @@ test('a clock set back by less than the window turns no retry into a theft', (t)
   for (const back of [1, 1_000_001, 5_000_000, WINDOW]) {
     const retry = presenting({ generation: state.parent, now: T - back });
     t.strictSame(answer(t, state, retry), { outcome: 'repeated', state }, `${back} µs`);
-    t.strictSame(answer(t, state, { ...retry, client: 'elsewhere' }), held(WINDOW + back));
+    t.strictSame(answer(t, state, { ...retry, caller: 'elsewhere' }), held(WINDOW + back));
     t.match(answer(t, state, { ...retry, generation: T }), { row: 'current', state: { latest: T + 1 } });
   }
   t.end();

@@ -166,12 +166,12 @@ test('a session ends with its newest token or its greatest age; its record may b
 });
 
 test('claims of another shape are no service’s', (t) => {
-  const clientId = `lkc_${'a'.repeat(22)}`;
+  const serviceId = `lkc_${'a'.repeat(22)}`;
   const service: Record<string, unknown> = {
-    ...{ sub: clientId, client_id: clientId, client_version: 3, jti: 'j'.repeat(22), aud: 'orders' },
+    ...{ sub: serviceId, client_id: serviceId, client_version: 3, jti: 'j'.repeat(22), aud: 'orders' },
     ...{ iat: IAT, exp: IAT + 600 },
   };
-  const read = { type: 'service', clientId, version: 3, audience: 'orders', expiresAt: IAT + 600 };
+  const read = { type: 'service', serviceId, version: 3, audience: 'orders', expiresAt: IAT + 600 };
   t.strictSame(readServiceClaims(service), read);
   const spoilt: Record<string, unknown[]> = {
     client_version: [undefined, '3', 0, -1, 1.5, null],
@@ -181,7 +181,7 @@ test('claims of another shape are no service’s', (t) => {
   };
   for (const [claim, values] of Object.entries(spoilt))
     for (const value of values) t.equal(readServiceClaims({ ...service, [claim]: value }), null, claim);
-  for (const id of [undefined, 7, '7', 'latchkey', `${clientId}a`, `a${clientId}`, 'lkc_a', [clientId]])
+  for (const id of [undefined, 7, '7', 'latchkey', `${serviceId}a`, `a${serviceId}`, 'lkc_a', [serviceId]])
     t.equal(readServiceClaims({ ...service, sub: id, client_id: id }), null, String(id));
   t.equal(readServiceClaims({ ...service, client_id: `lkc_${'b'.repeat(22)}` }), null, 'of two clients');
   t.end();

@@ -2,7 +2,7 @@ import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { Caller } from '../../../src/domain/principal.ts';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
-import type { ServiceIdentity } from '../../../src/domain/clients/service-client.ts';
+import type { ServiceIdentity } from '../../../src/domain/services/registered-service.ts';
 import { makeEndToken } from '../../../src/domain/tokens/end-token.ts';
 import { aUser } from '../../support/token.ts';
 
@@ -23,7 +23,7 @@ function aWorld({ exists, isRepeat = false }: { exists: boolean; isRepeat?: bool
   return { ...endings, asked, events };
 }
 
-const service = { clientId: 'kitchen' } as ServiceIdentity;
+const service = { serviceId: 'kitchen' } as ServiceIdentity;
 
 test('a token ends itself, and only as its own type', async (t) => {
   const world = aWorld({ exists: true });
@@ -84,7 +84,7 @@ test('a service ends a session by any of its tokens, and a repeat is a no-op', a
   await known.revokeToken(service, { userId: 7, tokenId: 11, generation: 5, type: 'refresh' }, NO_REQUEST);
   t.strictSame(known.asked, [[7, 11, 'session']]);
   t.strictSame(known.events, [
-    { event: 'token.revoked_by_client', userId: 7, tokenId: 11, clientId: 'kitchen' },
+    { event: 'token.revoked_by_client', userId: 7, tokenId: 11, serviceId: 'kitchen' },
   ]);
   const gone = aWorld({ exists: false });
   await gone.revokeToken(service, { userId: 7, tokenId: 12, generation: 0, type: 'llt' }, NO_REQUEST);

@@ -115,7 +115,7 @@ test('a revocation between reading the record and rebuilding wins', async (t) =>
 test('a rotation between reading the record and rebuilding wins', async (t) => {
   const { clock, tokens, tokenStates, generation, key } = await anEmptiedStore();
   const readThrough = withReadThrough(tokenStates, { tokens, clock, observe: UNOBSERVED });
-  const refresh = () => readThrough.rotate(key, { generation, elapsed: 0, window: 0, client: 'home' });
+  const refresh = () => readThrough.rotate(key, { generation, elapsed: 0, window: 0, caller: 'home' });
   const find = async (id: number) => {
     const found = await tokens.find(id);
     t.match(await refresh(), { outcome: 'issued' });
@@ -162,6 +162,6 @@ test('the time of a rebuild counts as time inside the service', async (t) => {
     return found;
   };
   const readThrough = withReadThrough(tokenStates, { tokens: { find }, clock, observe: UNOBSERVED });
-  const answer = await readThrough.rotate(key, { generation, elapsed: 0, window: 0, client: 'home' });
+  const answer = await readThrough.rotate(key, { generation, elapsed: 0, window: 0, caller: 'home' });
   t.match(answer, { outcome: 'refused', reason: 'stale' });
 });

@@ -95,7 +95,7 @@ test('a failed flush loses nothing, and does not overwrite newer states', async 
   answer(Infinity);
   await writeBehind.flush();
   t.equal(writeBehind.size(), 0);
-  t.equal((await stateOf(key.tokenId))?.client, 'new');
+  t.equal((await stateOf(key.tokenId))?.caller, 'new');
 });
 
 test('large batches are split, and only the failed part is written again', async (t) => {

@@ -14,7 +14,7 @@ interface Reader {
 
 /** A service that verifies locally and follows the feed of this replica correctly. */
 export async function aFeedReader(site: ObservedSite, replica: ObservedReplica): Promise<Verifier> {
-  const authorization = await aServiceClient(site, 'shop');
+  const authorization = await aRegisteredService(site, 'shop');
   const [id = '', secret = ''] = atob(authorization.slice('Basic '.length)).split(':');
   const verifier = createVerifier({
     ...{ issuer: 'http://localhost:3000', url: replica.url, audience: 'latchkey' },
@@ -26,7 +26,7 @@ export async function aFeedReader(site: ObservedSite, replica: ObservedReplica):
 
 /** A service that keeps reconnecting, each time after more events than the feed keeps. */
 export async function trimmedReader(site: ObservedSite, replica: ObservedReplica): Promise<void> {
-  const authorization = await aServiceClient(site, 'trimmed');
+  const authorization = await aRegisteredService(site, 'trimmed');
   const first = await read(replica, authorization);
   const position = await first.position;
   first.leave();
@@ -78,7 +78,7 @@ function firstId(response: Response | undefined): Promise<string> {
 }
 
 /** Creates a client. @returns its Authorization header. */
-async function aServiceClient({ postgres }: ObservedSite, name: string): Promise<string> {
+async function aRegisteredService({ postgres }: ObservedSite, name: string): Promise<string> {
   const { code, stdout, stderr } = await latchkey(['client', 'create', name, '--json'], {
     DATABASE_URL: postgres.url(),
   });

@@ -8,7 +8,7 @@ import { anAccount, claimsOf, type Pair } from '../../support/client.ts';
 import { testFolder } from '../../support/folder.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
-import { aServiceClient, basic, type TestClient } from '../../support/service-client.ts';
+import { aRegisteredService, basic, type TestService } from '../../support/registered-service.ts';
 import { makeBalancer } from './balancer.ts';
 import { isReady, startReplica, type Replica } from './replica.ts';
 import { makeTally } from './tally.ts';
@@ -68,7 +68,7 @@ export async function openSite(t: Test): Promise<OverloadedSite> {
   const balancer = makeBalancer(replicas, makeTally());
   t.teardown(() => balancer.close());
 
-  const client = await aServiceClient(databaseUrl);
+  const client = await aRegisteredService(databaseUrl);
   let pairs = await inParallel(Array.from({ length: REFRESHED + READ }), async () => {
     const call = { method: 'POST', path: '/api/auth/signup', userAgent: USER_AGENT } as const;
     return (await insist(balancer, { ...call, body: anAccount() })).body as Pair;
@@ -159,7 +159,7 @@ function refreshRequest({ refresh_token: token }: Pair): string {
   return requestText('GET /api/auth/refresh', { token });
 }
 
-function introspection(client: TestClient, token: string): string {
+function introspection(client: TestService, token: string): string {
   const headers = { 'Content-Type': 'application/x-www-form-urlencoded', ...basic(client) };
   return requestText('POST /api/auth/introspect', { headers, body: `token=${token}` });
 }

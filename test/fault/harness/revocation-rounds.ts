@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { anAccount, headerOf, type Pair } from '../../support/client.ts';
 import { testScale } from '../../support/environment.ts';
 import type { Call } from '../../../packages/load/src/exchange.ts';
-import { aServiceClient, type TestClient } from '../../support/service-client.ts';
+import { aRegisteredService, type TestService } from '../../support/registered-service.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { eventually } from '../../support/until.ts';
 import type { Replica } from './replica.ts';
@@ -34,7 +34,7 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
   const { tally, replicas } = world;
   const rounds = Math.max(1, Math.round((disaster.rounds ?? ROUNDS) * testScale));
   reset(tally);
-  const service = await aServiceClient(world.databaseUrl, `service ${disaster.name}`.slice(0, 64), [
+  const service = await aRegisteredService(world.databaseUrl, `service ${disaster.name}`.slice(0, 64), [
     'users.write',
   ]);
   let revoked = 0;
@@ -144,12 +144,21 @@ async function end(
   by: Replica,
   { pair, longLived }: Opened,
   way: (typeof WAYS)[number],
-  client: TestClient,
+  service: TestService,
 ): Promise<string[]> {
   const token = longLived.longlived_token;
   if (way === 'deletion') {
     // After a 503 the user may be deleted already.
-    await ask(world, by, { method: 'DELETE', path: `/api/users/${pair.user.id}`, client }, [200, 404]);
+    await ask(
+      world,
+      by,
+      {
+        method: 'DELETE',
+        path: `/api/users/${pair.user.id}`,
+        client: { clientId: service.serviceId, secret: service.secret },
+      },
+      [200, 404],
+    );
   } else if (way === 'everywhere') {
     await ask(world, by, { method: 'DELETE', path: '/api/user/tokens', token: pair.access_token });
   } else {

@@ -36,7 +36,7 @@ for (const { window, away, why } of [
       generation,
       elapsed: 0,
       window: window * SECOND,
-      client: 'home',
+      caller: 'home',
     });
     const now = await other.preparePut(7);
     await other.put(aSession(initialState(now, 'home')), aUser(), now);

@@ -15,7 +15,7 @@ import {
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { redeem } from '../../support/resets.ts';
-import { aServiceClient, introspect } from '../../support/service-client.ts';
+import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { Redis } from 'ioredis';
@@ -57,7 +57,7 @@ onEachStore('accounts for services', async (t, env) => {
     t.equal((await logIn(target, account.email)).user.id, created.id);
     t.match(
       target.audit().filter(({ event }) => event === 'user.created_by_client'),
-      [{ actor: { type: 'service', client_id: ask.client.clientId }, subject: { user_id: created.id } }],
+      [{ actor: { type: 'service', client_id: ask.client.serviceId }, subject: { user_id: created.id } }],
     );
   });
 
@@ -340,7 +340,7 @@ onEachStore('accounts for services', async (t, env) => {
       ] as const;
       const without = managerOf(
         target,
-        await aServiceClient(
+        await aRegisteredService(
           databaseUrl,
           `all but ${right}`,
           others.filter((each) => each !== right),

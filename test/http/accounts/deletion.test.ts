@@ -5,7 +5,7 @@ import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
-import { introspect } from '../../support/service-client.ts';
+import { introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 

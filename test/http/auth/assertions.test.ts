@@ -1,7 +1,7 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import type { LightMyRequestResponse } from 'fastify';
 import { test, type Test } from 'tap';
-import type { PublicJwks } from '../../../src/domain/clients/assertion.ts';
+import type { PublicJwks } from '../../../src/domain/services/assertion.ts';
 import { JWT_BEARER } from '../../../src/http/auth/token.ts';
 import { buildTestApp } from '../../support/app.ts';
 import { exchangeForm } from '../../support/audiences.ts';
@@ -14,7 +14,7 @@ import { logLines } from '../../support/log-lines.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { ready, startService } from '../../support/service.ts';
-import { aServiceClient, basic, postForm, withRegistry } from '../../support/service-client.ts';
+import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
@@ -27,8 +27,8 @@ async function aWorld(t: Test, env = {}) {
   const pass = aMovedClock(t);
   const target = await buildTestApp(t, { env: { ISSUER, LOG_REQUESTS: 'all', ...env } });
   const { databaseUrl } = target;
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
-  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders', 'exchange']);
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
+  const shop = await aRegisteredService(databaseUrl, 'shop', ['call:orders', 'exchange']);
   const issuer = await fakeIssuer(t, { audience: ISSUER });
   const registry = <Result>(work: Parameters<typeof withRegistry<Result>>[1]) =>
     withRegistry(databaseUrl, work);
@@ -66,11 +66,11 @@ function invalid(t: Test, response: LightMyRequestResponse, path: string): void 
 test('a workload gets a token of its client, again and again, and exchanges', async (t) => {
   const { target, shop, issuer, ask } = await aWorld(t);
   const assertion = await issuer.sign();
-  for (const other of [{}, { client_id: shop.clientId }]) {
+  for (const other of [{}, { client_id: shop.serviceId }]) {
     const response = await ask(assertion, other);
     t.equal(response.statusCode, 200);
     t.match(claimsOf(response.json<{ access_token: string }>().access_token), {
-      ...{ aud: 'orders', sub: shop.clientId, client_id: shop.clientId, client_version: 1 },
+      ...{ aud: 'orders', sub: shop.serviceId, client_id: shop.serviceId, client_version: 1 },
     });
   }
   t.equal((await ask(await issuer.sign({ aud: ISSUER }, { typ: 'any' }))).statusCode, 200);
@@ -87,7 +87,7 @@ test('a workload gets a token of its client, again and again, and exchanges', as
 
   const { access_token: user } = await signUp(target);
   const acting = await ask(assertion, exchangeForm(user, 'orders'));
-  t.match(claimsOf(acting.json<{ access_token: string }>().access_token), { act: { sub: shop.clientId } });
+  t.match(claimsOf(acting.json<{ access_token: string }>().access_token), { act: { sub: shop.serviceId } });
 });
 
 test('an exchange needs the right also with an assertion', async (t) => {
@@ -100,9 +100,9 @@ test('an exchange needs the right also with an assertion', async (t) => {
 
 test('an assertion that is not good for this client opens nothing, and the answer does not say why', async (t) => {
   const { target, issuer, registry, trust, ask, pass } = await aWorld(t);
-  const other = await aServiceClient(target.databaseUrl, 'other', ['call:orders']);
+  const other = await aRegisteredService(target.databaseUrl, 'other', ['call:orders']);
   await trust('other', issuer.url, 'another');
-  await aServiceClient(target.databaseUrl, 'former');
+  await aRegisteredService(target.databaseUrl, 'former');
   await trust('former', issuer.url, 'disabled');
   await registry((clients) => clients.disable('former'));
   const stranger = await fakeIssuer(t, { audience: ISSUER });
@@ -121,7 +121,7 @@ test('an assertion that is not good for this client opens nothing, and the answe
     ['issuer', () => issuer.sign({ iss: `${issuer.url}/` })],
     ['subject', () => issuer.sign({ sub: 'unknown' })],
     ['subject', () => issuer.sign({ sub: SUBJECT.toUpperCase() })],
-    ['client_id', () => issuer.sign(), other.clientId],
+    ['client_id', () => issuer.sign(), other.serviceId],
     ['client_id', () => issuer.sign(), 'lkc_unknown'],
     ['client_id', () => issuer.sign({ sub: 'another' }), 'shop'],
     ['disabled', () => issuer.sign({ sub: 'disabled' })],
@@ -209,7 +209,7 @@ test('a secret goes by HTTP Basic alone, and with no other client’s id', async
   const form = { grant_type: 'client_credentials', audience: 'orders' };
   const post = (by: typeof shop | null, more: Record<string, string>, headers = {}) =>
     postForm(target, '/api/auth/token', by, { ...form, ...more }, headers);
-  t.equal((await post(shop, { client_id: shop.clientId })).statusCode, 200);
+  t.equal((await post(shop, { client_id: shop.serviceId })).statusCode, 200);
   unauthenticated(t, await post(shop, { client_id: 'lkc_other' }), 'client_id');
   const ofOther = { client_id: 'lkc_other', ...exchangeForm((await signUp(target)).access_token, 'orders') };
   unauthenticated(
@@ -218,7 +218,7 @@ test('a secret goes by HTTP Basic alone, and with no other client’s id', async
     'client_id',
   );
   for (const by of [shop, { ...shop, secret: 'lks_wrong' }, null])
-    invalid(t, await post(by, { client_id: shop.clientId, client_secret: shop.secret }), '/client_secret');
+    invalid(t, await post(by, { client_id: shop.serviceId, client_secret: shop.secret }), '/client_secret');
   for (const grant_type of ['password', ''])
     refused(
       t,
@@ -250,10 +250,10 @@ test('a disabled client, and one whose trust is taken away', async (t) => {
 test('keys of a file, which a later one replaces: a client’s own key, too', async (t) => {
   const { target, shop, trust, ask, registry } = await aWorld(t);
   target.composition.start();
-  const { clientId } = shop;
+  const { serviceId } = shop;
   const aKey = async (kid: string) => {
     const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-    const assertion = new SignJWT({ iss: clientId, sub: clientId, aud: ISSUER })
+    const assertion = new SignJWT({ iss: serviceId, sub: serviceId, aud: ISSUER })
       .setProtectedHeader({ alg: 'EdDSA', kid })
       .setExpirationTime(Math.floor(Date.now() / 1000) + 600);
     return {
@@ -262,13 +262,13 @@ test('keys of a file, which a later one replaces: a client’s own key, too', as
     };
   };
   const [first, second] = [await aKey('1'), await aKey('2')];
-  await trust('shop', clientId, clientId, first.jwks);
+  await trust('shop', serviceId, serviceId, first.jwks);
   t.equal((await ask(first.assertion)).statusCode, 200);
   unauthenticated(t, await ask(second.assertion));
-  await trust('shop', clientId, clientId, second.jwks);
+  await trust('shop', serviceId, serviceId, second.jwks);
   await until(async () => (await ask(second.assertion)).statusCode === 200);
   unauthenticated(t, await ask(first.assertion));
-  await registry((clients) => clients.untrust('shop', { issuer: clientId, subject: clientId }));
+  await registry((clients) => clients.untrust('shop', { issuer: serviceId, subject: serviceId }));
   await until(async () => (await ask(second.assertion)).statusCode === 401);
 });
 
@@ -338,7 +338,7 @@ test('Kubernetes’ issuer over TLS: its keys rotate, it is away, and a replica 
   const tls = makeCertificates(testFolder(t), 'issuer');
   const issuer = await fakeIssuer(t, { audience: ISSUER, tls });
   const { url: DATABASE_URL } = await testDatabase(t);
-  await aServiceClient(DATABASE_URL, 'shop');
+  await aRegisteredService(DATABASE_URL, 'shop');
   await withRegistry(DATABASE_URL, (clients) =>
     clients.trust('shop', { issuer: issuer.url, subject: SUBJECT }, null),
   );

@@ -20,7 +20,7 @@ import { faultProxy } from '../../support/fault-proxy.ts';
 import { withKeys } from '../../support/keys.ts';
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
-import { aServiceClient, introspect, revoke } from '../../support/service-client.ts';
+import { aRegisteredService, introspect, revoke } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { forge } from '../../support/tokens.ts';
@@ -61,7 +61,7 @@ onEachStore('verify for an audience names the owner, for any method, path and bo
 onEachStore('only a token with exactly that audience passes', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
-  await aServiceClient(target.databaseUrl, 'shop', [], 'shop');
+  await aRegisteredService(target.databaseUrl, 'shop', [], 'shop');
   const { access_token: subject, refresh_token } = await signUp(target);
   const { longlived_token: llt } = await createLongLived(target, subject);
   const [orders, shop] = [
@@ -87,7 +87,7 @@ onEachStore('only a token with exactly that audience passes', async (t, env) => 
 test('the audience is read on the exact path only, and never guessed', async (t) => {
   const target = await buildTestApp(t);
   await audienceClients(target.databaseUrl);
-  await aServiceClient(target.databaseUrl, 'shop', [], 'shop');
+  await aRegisteredService(target.databaseUrl, 'shop', [], 'shop');
   const { access_token: subject } = await signUp(target);
   const token = await exchanged(target, subject);
   const status = async (path: string, of: string, headers: Record<string, string> = {}) =>
@@ -190,7 +190,7 @@ test('introspection names the audience that the client may ask about', async (t)
 onEachStore('only the client of its audience learns of it, and of no other token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders, gateway } = await audienceClients(target.databaseUrl);
-  const shop = await aServiceClient(target.databaseUrl, 'shop', ['introspect'], 'shop');
+  const shop = await aRegisteredService(target.databaseUrl, 'shop', ['introspect'], 'shop');
   const { access_token: subject, user } = await signUp(target);
   const { longlived_token: llt } = await createLongLived(target, subject);
   const token = await exchanged(target, subject, { by: gateway });
@@ -203,7 +203,7 @@ onEachStore('only the client of its audience learns of it, and of no other token
     username: user.username,
     roles: [],
   });
-  t.match(own.json(), { aud: 'orders', client_id: gateway.clientId, act: { sub: gateway.clientId } });
+  t.match(own.json(), { aud: 'orders', client_id: gateway.serviceId, act: { sub: gateway.serviceId } });
   for (const other of [shop, gateway]) t.equal((await introspect(target, other, token)).body, INACTIVE);
   for (const other of [subject, llt]) {
     t.equal((await introspect(target, orders, other)).body, INACTIVE);

@@ -18,7 +18,7 @@ import { KEYS, withKeys } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
-import { aServiceClient, basic, postForm, withRegistry } from '../../support/service-client.ts';
+import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
@@ -29,7 +29,7 @@ const PATH = '/api/auth/token';
 /** A user with a role, as access tokens hold it. */
 async function aUserWithRoles(target: TestApp, roles: string[]) {
   const { user, refresh_token } = await signUp(target);
-  const client = await aServiceClient(target.databaseUrl, `back office of ${user.id}`, ['users.write']);
+  const client = await aRegisteredService(target.databaseUrl, `back office of ${user.id}`, ['users.write']);
   const manage = managerOf(target, client);
   await manage(`PATCH /api/users/${user.id}`, { roles });
   return { user, pair: pairOf(await refresh(target, refresh_token)), manage };
@@ -65,10 +65,10 @@ onEachStore('a service with the right gets one that names it as the actor', asyn
   const { access_token: subject } = await signUp(target);
   const claims = claimsOf(await exchanged(target, subject, { by: gateway }));
   const { iss, sub, sid, gen } = claimsOf(subject);
-  const { clientId } = gateway;
+  const { serviceId } = gateway;
   const { jti, iat, exp, ...rest } = claims;
-  const act = { sub: clientId };
-  t.strictSame(rest, { iss, sub, sid, gen, roles: [], aud: 'orders', client_id: clientId, act });
+  const act = { sub: serviceId };
+  t.strictSame(rest, { iss, sub, sid, gen, roles: [], aud: 'orders', client_id: serviceId, act });
   t.match([jti, iat, exp], [String, Number, Number]);
 });
 
@@ -150,7 +150,7 @@ onEachStore('AUDIENCE and audiences that no client has are 400 invalid_target', 
   const { gateway } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
   // A client that took AUDIENCE, because the operator's command did not know the service's configuration.
-  await aServiceClient(target.databaseUrl, 'taken', [], 'latchkey');
+  await aRegisteredService(target.databaseUrl, 'taken', [], 'latchkey');
   for (const audience of ['latchkey', 'shop', 'Orders', 'orders ', ' orders', 'x'.repeat(2000), '日本', '\0'])
     for (const by of [null, gateway]) {
       const response = await exchange(target, subject, { audience, by });
@@ -166,7 +166,7 @@ test('an audience that was just registered is known at once, that of a deleted c
   other.composition.start();
   const { access_token: subject } = await signUp(one);
   refused(t, await exchange(one, subject), 400, 'invalid_target', undefined, 'invalid_target');
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   for (const replica of [one, other]) t.equal((await exchange(replica, subject)).statusCode, 200);
   await withRegistry(databaseUrl, (registry) => registry.remove('orders'));
   await until(async () => (await exchange(other, subject)).statusCode === 400);
@@ -187,7 +187,7 @@ test('a service needs the right, and a secret that is good', async (t) => {
     `Bearer ${subject} x`,
     `Basic ${subject}`,
     basic({ ...gateway, secret: 'x' }).authorization,
-    basic({ ...gateway, clientId: 'lkc_unknown' }).authorization,
+    basic({ ...gateway, serviceId: 'lkc_unknown' }).authorization,
     `DPoP ${subject}`,
   ]) {
     const response = await postForm(target, PATH, null, form, { authorization });

@@ -15,7 +15,13 @@ import { KEYS } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
-import { aServiceClient, basic, introspect, postForm, withRegistry } from '../../support/service-client.ts';
+import {
+  aRegisteredService,
+  basic,
+  introspect,
+  postForm,
+  withRegistry,
+} from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
@@ -26,7 +32,7 @@ const PATH = '/api/auth/introspect';
 
 onEachStore('describes a valid token', async (t, env) => {
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
   const { id, longlived_token: llt } = await createLongLived(target, pair.access_token);
   const { username } = pair.user;
@@ -61,7 +67,7 @@ onEachStore('describes a valid token', async (t, env) => {
 
 onEachStore('every invalid token gets the same bytes', async (t, env) => {
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const superseded = await signUp(target);
   const newer = pairOf(await refresh(target, superseded.refresh_token));
   const revoked = await signUp(target);
@@ -101,7 +107,7 @@ onEachStore('every invalid token gets the same bytes', async (t, env) => {
 
 test('an expired token is inactive', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   for (const [age, isActive] of [
     [60, true],
     [1000, false],
@@ -116,7 +122,7 @@ test('an expired token is inactive', async (t) => {
 
 onEachStore('introspecting an access token counts as its use', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
   const second = pairOf(await refresh(target, first.refresh_token));
   t.match((await introspect(target, client, second.access_token)).json(), { active: true });
@@ -127,7 +133,7 @@ onEachStore('introspecting an access token counts as its use', async (t, env) =>
 
 onEachStore('introspecting a refresh token does not use it', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
   const second = pairOf(await refresh(target, first.refresh_token));
   for (const { refresh_token } of [first, second]) await introspect(target, client, refresh_token);
@@ -142,7 +148,7 @@ onEachStore('does not query PostgreSQL, and works without it', async (t, env) =>
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
-  const client = await aServiceClient(url);
+  const client = await aRegisteredService(url);
   const { access_token: token } = await signUp(target);
   const { longlived_token: llt } = await createLongLived(target, token);
   for (const good of [token, llt]) t.match((await introspect(target, client, good)).json(), { active: true });
@@ -157,7 +163,7 @@ onEachStore('does not query PostgreSQL, and works without it', async (t, env) =>
 
   proxy.set('refuse');
   for (const good of [token, llt]) t.match((await introspect(target, client, good)).json(), { active: true });
-  const unknown = { ...client, clientId: 'lkc_unknown' };
+  const unknown = { ...client, serviceId: 'lkc_unknown' };
   refused(
     t,
     await introspect(target, unknown, token),
@@ -173,7 +179,7 @@ onEachStore('does not query PostgreSQL, and works without it', async (t, env) =>
 test('a replica that never loaded its clients answers 503 until it has', async (t) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
-  const client = await aServiceClient(url);
+  const client = await aRegisteredService(url);
   const target = await buildTestApp(t, { env: { DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
   proxy.set('refuse');
   refused(t, await introspect(target, client, 'x'), 503, 'unavailable', undefined, 'temporarily_unavailable');
@@ -186,7 +192,7 @@ test('with Redis away it is 503, never inactive', { skip: redisMissing }, async 
   const proxy = await faultProxy(t, url);
   const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   t.match((await introspect(target, client, token)).json(), { active: true });
   for (const fault of ['refuse', 'hang'] as const) {
@@ -204,7 +210,7 @@ test('two secrets are good while rotating, and a deleted client is refused withi
   const target = await buildTestApp(t);
   target.composition.start();
   const { databaseUrl } = target;
-  const first = await aServiceClient(databaseUrl);
+  const first = await aRegisteredService(databaseUrl);
   const second = await withRegistry(databaseUrl, (registry) => registry.rotate('billing'));
   if (!second) throw new Error('not rotated');
   const status = async (client: typeof first) => (await introspect(target, client, 'x')).statusCode;
@@ -220,15 +226,15 @@ test('two secrets are good while rotating, and a deleted client is refused withi
 
 test('only a registered service may introspect, a user’s token may not', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   for (const authorization of [
     '',
     `Basic ${token}`,
-    basic({ clientId: client.secret, secret: client.clientId }).authorization,
+    basic({ serviceId: client.secret, secret: client.serviceId }).authorization,
     basic({ ...client, secret: '' }).authorization,
     basic({ ...client, secret: `${client.secret}\0` }).authorization,
-    basic({ ...client, clientId: `${client.clientId}\0` }).authorization,
+    basic({ ...client, serviceId: `${client.serviceId}\0` }).authorization,
   ]) {
     const response = await postForm(target, PATH, null, { token }, { authorization });
     refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
@@ -236,7 +242,7 @@ test('only a registered service may introspect, a user’s token may not', async
   const byUser = await postForm(target, PATH, null, { token }, { authorization: `Bearer ${token}` });
   refused(t, byUser, 401, 'invalid_token', undefined, 'invalid_token');
   // RFC 6749, section 2.3.1: credentials in the body are not accepted.
-  const { clientId: client_id, secret: client_secret } = client;
+  const { serviceId: client_id, secret: client_secret } = client;
   const response = await postForm(target, PATH, null, { token, client_id, client_secret });
   refused(t, response, 401, 'invalid_client', undefined, 'invalid_client');
   refused(t, await verify(target, client.secret), 401, 'invalid_token');
@@ -244,7 +250,7 @@ test('only a registered service may introspect, a user’s token may not', async
 
 test('a malformed request is 400, 413 or 415, with the fields that OAuth clients read', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   for (const form of ['', 'token=', 'token', 'tokens=x', 'token_type_hint=access_token', 'TOKEN=x'])
     refused(
@@ -284,7 +290,7 @@ test('a malformed request is 400, 413 or 415, with the fields that OAuth clients
 
 test('a wrong hint does no harm, and unknown fields are ignored', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   for (const extra of [
     { token_type_hint: 'access_token' },

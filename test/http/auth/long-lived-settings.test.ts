@@ -1,7 +1,7 @@
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { anAccount, call, claimsOf, createLongLived, logIn, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { aServiceClient, introspect } from '../../support/service-client.ts';
+import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { countRows, sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
@@ -49,7 +49,7 @@ onEachStore('LLT_MAX_AGE', async (t, env) => {
     const [, listed] = (await list()).tokens;
     t.match(listed, { id, type: 'llt', expires_at, created_by: session });
     t.equal((await verify(target, llt)).statusCode, 200);
-    const client = await aServiceClient(target.databaseUrl);
+    const client = await aRegisteredService(target.databaseUrl);
     t.match((await introspect(target, client, llt)).json(), { active: true, token_use: 'llt', exp });
     const [row] = await sql<{ created_at: Date; expires_at: Date }>(
       target.databaseUrl,

@@ -4,8 +4,8 @@ import { isDeepStrictEqual, promisify } from 'node:util';
 import { test, type Test } from 'tap';
 import { buildOpsApp } from '../../../src/app.ts';
 import { POLL } from '../../../src/composition/revocation-feed.ts';
-import { makeClientRegistry, type Credentials } from '../../../src/domain/clients/registry.ts';
-import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
+import { makeServiceRegistry, type Credentials } from '../../../src/domain/services/registry.ts';
+import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
@@ -32,8 +32,8 @@ async function aWorld(t: Test, env: Environment) {
   const url = `http://127.0.0.1:${port}`;
   const postgres = makePostgres({ url: target.databaseUrl, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
-  const store = makeClientStore(postgres.prisma);
-  const registry = makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } });
+  const store = makeServiceStore(postgres.prisma);
+  const registry = makeServiceRegistry({ store, randomBytes, clock: { now: () => Date.now() } });
   const created = await registry.create('shop');
   if (!created) throw new Error('no client');
   const authorization = basic(created);
@@ -43,8 +43,8 @@ async function aWorld(t: Test, env: Environment) {
 }
 
 function basic(credentials: Credentials | null): string {
-  const { clientId = '', secret = '' } = credentials ?? {};
-  return `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`;
+  const { serviceId = '', secret = '' } = credentials ?? {};
+  return `Basic ${Buffer.from(`${serviceId}:${secret}`).toString('base64')}`;
 }
 
 const idOf = (token: string) => Number(claimsOf(token).sid);
@@ -222,7 +222,7 @@ onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, e
 test('a reader knows the versions of the services that are not disabled', async (t) => {
   const { registry, read } = await aWorld(t, {});
   await registry.create('till');
-  const [shop = '', till = ''] = (await registry.list()).map(({ clientId }) => clientId);
+  const [shop = '', till = ''] = (await registry.list()).map(({ serviceId }) => serviceId);
   const lists = ({ events }: FeedClient) => events.filter(({ event }) => event === 'clients');
   const reader = read();
   const isListed = (versions: object) =>
@@ -242,7 +242,7 @@ test('a feed that a service token has opened ends with its exp', async (t) => {
   const ISSUER = 'http://localhost:3000';
   const { target, registry, read } = await aWorld(t, { SERVICE_TOKEN_TTL: '60' });
   const client = await registry.create('till');
-  const token = await serviceToken(target, { clientId: '', secret: '', ...client }, ISSUER);
+  const token = await serviceToken(target, { serviceId: '', secret: '', ...client }, ISSUER);
   const { iat, exp } = claimsOf(token) as { iat: number; exp: number };
   t.equal(exp - iat, 60, 'SERVICE_TOKEN_TTL');
   const [reader, bySecret] = [read({ authorization: `Bearer ${token}` }), read()];

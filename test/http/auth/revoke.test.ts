@@ -13,7 +13,7 @@ import { faultProxy } from '../../support/fault-proxy.ts';
 import { KEYS } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
-import { aServiceClient, postForm, revoke } from '../../support/service-client.ts';
+import { aRegisteredService, postForm, revoke } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
@@ -23,7 +23,7 @@ const isGood = async (target: TestApp, token: string) => (await verify(target, t
 
 onEachStore('any token of a session ends that session only', async (t, env) => {
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const bystander = await signUp(target);
   for (const which of ['access', 'refresh', 'older access', 'older refresh']) {
     const older = await signUp(target);
@@ -42,14 +42,14 @@ onEachStore('any token of a session ends that session only', async (t, env) => {
   t.equal(await isGood(target, bystander.access_token), true);
   t.match(
     target.audit().filter(({ event }) => event === 'token.revoked_by_client'),
-    [{ actor: { type: 'service', client_id: client.clientId } }],
+    [{ actor: { type: 'service', client_id: client.serviceId } }],
   );
   t.notMatch(target.log(), /eyJ/, 'no token');
 });
 
 onEachStore('a long-lived token ends alone', async (t, env) => {
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token } = await signUp(target);
   const { longlived_token: llt } = await createLongLived(target, access_token);
   const hinted = { token: llt, token_type_hint: 'refresh_token' };
@@ -59,7 +59,7 @@ onEachStore('a long-lived token ends alone', async (t, env) => {
 
 onEachStore('an expired token ends its session if the session goes on', async (t, env) => {
   const target = await buildTestApp(t, { env });
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const now = Date.now() * 1000;
   for (const type of ['access', 'refresh'] as const) {
     const session = await aStoredSession(target, { latest: now, first: now, confirmed: true });
@@ -75,7 +75,7 @@ onEachStore('an expired token ends its session if the session goes on', async (t
 
 test('a foreign token or other text is 200 and ends nothing', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   const [header, claims] = [headerOf(token), claimsOf(token)];
   for (const bad of [
@@ -102,7 +102,7 @@ test('it succeeds only once the record is written', async (t) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
-  const client = await aServiceClient(url);
+  const client = await aRegisteredService(url);
   const { access_token: token } = await signUp(target);
   t.equal((await revoke(target, client, 'x')).statusCode, 200);
   proxy.set('refuse');
@@ -116,7 +116,7 @@ test('it succeeds only once the record is written', async (t) => {
 
 test('only a registered service may revoke, and it must name the token', async (t) => {
   const target = await buildTestApp(t);
-  const client = await aServiceClient(target.databaseUrl);
+  const client = await aRegisteredService(target.databaseUrl);
   const { access_token: token } = await signUp(target);
   refused(t, await revoke(target, null, token), 401, 'invalid_client', undefined, 'invalid_client');
   const wrong = await revoke(target, { ...client, secret: 'x' }, token);

@@ -4,20 +4,20 @@ import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { call, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import {
-  aServiceClient,
+  aRegisteredService,
   basic,
   introspect,
   revoke,
   withRegistry,
-  type TestClient,
-} from '../../support/service-client.ts';
+  type TestService,
+} from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onEachStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
 /** What each right admits to; a token of a user is at hand. */
 const OPERATIONS: Partial<
-  Record<Right, (target: TestApp, client: TestClient, token: string) => ReturnType<typeof call>>
+  Record<Right, (target: TestApp, client: TestService, token: string) => ReturnType<typeof call>>
 > = {
   introspect,
   revoke,
@@ -35,8 +35,8 @@ onEachStore('a service may do what it has the right to, and nothing else', async
     const others = (['introspect', 'revoke', 'revocations', 'users.read'] as const).filter(
       (each) => each !== right,
     );
-    const without = await aServiceClient(target.databaseUrl, `all but ${right}`, others);
-    const holder = await aServiceClient(target.databaseUrl, `only ${right}`, [right]);
+    const without = await aRegisteredService(target.databaseUrl, `all but ${right}`, others);
+    const holder = await aRegisteredService(target.databaseUrl, `only ${right}`, [right]);
     missing(t, await ask(target, without, token), right, 'unauthorized_client');
     t.equal((await verify(target, token)).statusCode, 200, 'nothing happened');
     t.equal((await ask(target, holder, token)).statusCode, 200);
@@ -48,11 +48,11 @@ onEachStore('the feed needs its right, and ends for a reader that loses it', asy
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const url = await target.app.listen({ port: 0 });
-  const without = await aServiceClient(target.databaseUrl, 'a', ['introspect', 'revoke']);
+  const without = await aRegisteredService(target.databaseUrl, 'a', ['introspect', 'revoke']);
   const path = 'GET /api/auth/revocations';
   missing(t, await call(target, path, { headers: basic(without) }), 'revocations');
 
-  const holder = await aServiceClient(target.databaseUrl, 'b', ['revocations']);
+  const holder = await aRegisteredService(target.databaseUrl, 'b', ['revocations']);
   const response = await fetch(`${url}/api/auth/revocations`, { headers: basic(holder) });
   t.equal(response.status, 200);
   let hasEnded = false;
@@ -69,7 +69,7 @@ onEachStore('the feed needs its right, and ends for a reader that loses it', asy
 test('a right given to a running service counts at once; the check itself asks no store', async (t) => {
   const target = await buildTestApp(t);
   const { access_token: token } = await signUp(target);
-  const client = await aServiceClient(target.databaseUrl, 'billing', ['revoke']);
+  const client = await aRegisteredService(target.databaseUrl, 'billing', ['revoke']);
   missing(t, await introspect(target, client, token), 'introspect', 'unauthorized_client');
   await withRegistry(target.databaseUrl, (registry) => registry.allow('billing', ['introspect']));
   t.match((await introspect(target, client, token)).json(), { active: true });

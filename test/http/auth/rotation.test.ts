@@ -36,7 +36,7 @@ for (const window of [0, 10]) {
               first: now - first * 1e6,
               confirmed,
             },
-            client: target.composition.app.callerHashes.newest([192, 0, 2, 1], OWNER['user-agent']),
+            caller: target.composition.app.callerHashes.newest([192, 0, 2, 1], OWNER['user-agent']),
           };
           await show(t, target, stored, { generation: now - presented * 1e6, client, outcome });
         });

@@ -6,7 +6,7 @@ import { bearer, call, claimsOf, headerOf, signUp, verify } from '../../support/
 import { withKeys } from '../../support/keys.ts';
 import type { Document } from '../../support/openapi.ts';
 import { refused } from '../../support/problem.ts';
-import { aServiceClient, introspect, postForm, withRegistry } from '../../support/service-client.ts';
+import { aRegisteredService, introspect, postForm, withRegistry } from '../../support/registered-service.ts';
 import { askServiceToken, postAsService, serviceToken } from '../../support/service-tokens.ts';
 import { until } from '../../support/until.ts';
 import '../../support/watch-leaks.ts';
@@ -17,9 +17,9 @@ const ISSUER = 'https://auth.example';
 async function aWorld(t: Test, env: Environment = {}) {
   const target = await buildTestApp(t, { env: { ISSUER, LOG_REQUESTS: 'all', ...env } });
   const { databaseUrl } = target;
-  const orders = await aServiceClient(databaseUrl, 'orders', ['introspect'], 'orders');
-  const stock = await aServiceClient(databaseUrl, 'stock', ['introspect'], 'stock');
-  const shop = await aServiceClient(
+  const orders = await aRegisteredService(databaseUrl, 'orders', ['introspect'], 'orders');
+  const stock = await aRegisteredService(databaseUrl, 'stock', ['introspect'], 'stock');
+  const shop = await aRegisteredService(
     databaseUrl,
     'shop',
     ['introspect', 'users.read', 'call:orders'],
@@ -43,8 +43,8 @@ test('a service gets a token as itself', async (t) => {
   t.strictSame(claims, {
     iss: ISSUER,
     aud: 'orders',
-    sub: shop.clientId,
-    client_id: shop.clientId,
+    sub: shop.serviceId,
+    client_id: shop.serviceId,
     client_version: 1,
     roles: ['billing:read', 'x'],
   });
@@ -52,7 +52,7 @@ test('a service gets a token as itself', async (t) => {
   t.match(jti, /^[\w-]{22}$/);
   t.not(claimsOf(await serviceToken(target, shop)).jti, jti);
   const own = await serviceToken(target, orders, ISSUER);
-  t.match(claimsOf(own), { aud: ISSUER, sub: orders.clientId, roles: [] }, 'no right is needed');
+  t.match(claimsOf(own), { aud: ISSUER, sub: orders.serviceId, roles: [] }, 'no right is needed');
 });
 
 test('verify and introspection say whose it is, with the present roles', async (t) => {
@@ -65,7 +65,7 @@ test('verify and introspection say whose it is, with the present roles', async (
   const { headers, body } = await asked();
   t.equal(body, '');
   t.match(headers, {
-    ...{ 'x-auth-token-type': 'service', 'x-auth-client': shop.clientId },
+    ...{ 'x-auth-token-type': 'service', 'x-auth-client': shop.serviceId },
     ...{ 'x-auth-user': '', 'x-auth-username': '', 'x-auth-session': '' },
   });
   t.strictSame(await verifyFor(target, token), [200, 200, 200, 200]);
@@ -87,11 +87,11 @@ test('verify and introspection say whose it is, with the present roles', async (
 
 test('of a user’s token, X-Auth-Client is the service that acts for the user', async (t) => {
   const { target } = await aWorld(t);
-  const gateway = await aServiceClient(target.databaseUrl, 'gateway', ['exchange']);
+  const gateway = await aRegisteredService(target.databaseUrl, 'gateway', ['exchange']);
   const { access_token: user } = await signUp(target);
   const asked = async (token: string, path = '/api/auth/verify?audience=orders') =>
     (await call(target, `GET ${path}`, { token })).headers['x-auth-client'];
-  t.equal(await asked(await exchanged(target, user, { by: gateway })), gateway.clientId);
+  t.equal(await asked(await exchanged(target, user, { by: gateway })), gateway.serviceId);
   t.equal(await asked(await exchanged(target, user)), '');
   t.equal(await asked(user, '/api/auth/verify'), '');
 });
@@ -99,7 +99,7 @@ test('of a user’s token, X-Auth-Client is the service that acts for the user',
 test('the right comes first, then the audience', async (t) => {
   const { target, shop, orders, registry } = await aWorld(t);
   // Registered before AUDIENCE was changed to it.
-  await aServiceClient(target.databaseUrl, 'former', [], 'latchkey');
+  await aRegisteredService(target.databaseUrl, 'former', [], 'latchkey');
   for (const [client, audience] of [
     [shop, 'stock'],
     [shop, 'none'],
@@ -176,12 +176,12 @@ test('at Latchkey, a service token is good wherever the secret is, with the righ
   await registry((clients) => clients.allow('shop', ['revoke', 'exchange']));
   t.equal((await revoke()).statusCode, 200);
   const acting = await byService();
-  t.match(claimsOf(acting.json<{ access_token: string }>().access_token), { act: { sub: shop.clientId } });
+  t.match(claimsOf(acting.json<{ access_token: string }>().access_token), { act: { sub: shop.serviceId } });
   await until(async () => (await call(target, 'GET /api/users?limit=1', { token })).statusCode === 403);
 
   const forOrders = await serviceToken(
     target,
-    await aServiceClient(target.databaseUrl, 'c', ['call:orders']),
+    await aRegisteredService(target.databaseUrl, 'c', ['call:orders']),
   );
   for (const other of [forOrders, user, `${token.slice(0, -8)}AAAAAAAA`, 'x']) {
     const response = await postAsService(target, '/api/auth/introspect', other, { token: user });
@@ -234,8 +234,8 @@ test('end-tokens, disable, enable and delete', async (t) => {
 test('a replica that meets a newer version loads the clients first', async (t) => {
   const { target: replica, env } = await withKeys(t, 'ES256', 0, { ISSUER, LOG_REQUESTS: 'all' });
   const { databaseUrl } = replica;
-  await aServiceClient(databaseUrl, 'orders', [], 'orders');
-  const shop = await aServiceClient(databaseUrl, 'shop', ['call:orders']);
+  await aRegisteredService(databaseUrl, 'orders', [], 'orders');
+  const shop = await aRegisteredService(databaseUrl, 'shop', ['call:orders']);
   // It does not reload its clients on its own.
   const stale = await buildTestApp(t, { env, databaseUrl });
   const old = await serviceToken(stale, shop);

@@ -4,7 +4,7 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, signUp } from '../../support/client.ts';
 import { resolve, type Document, type JsonSchema } from '../../support/openapi.ts';
 import { refused } from '../../support/problem.ts';
-import { aServiceClient, basic } from '../../support/service-client.ts';
+import { aRegisteredService, basic } from '../../support/registered-service.ts';
 
 /** The reference shows limits that the domain enforces. Both must name the same ones. */
 const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as Document;
@@ -78,7 +78,7 @@ test('a login tries every text within the documented limits', async (t) => {
 
 test('the limits of roles are the documented ones', async (t) => {
   const target = await buildTestApp(t);
-  const headers = basic(await aServiceClient(target.databaseUrl, 'admin', ['users.write']));
+  const headers = basic(await aRegisteredService(target.databaseUrl, 'admin', ['users.write']));
   const { maxItems, uniqueItems, items } = propertiesOf('NewUser').roles as {
     maxItems: number;
     uniqueItems: boolean;

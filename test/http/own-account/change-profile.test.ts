@@ -16,7 +16,7 @@ import { ALLOWED, LIMITS } from '../../support/guessing.ts';
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { aReset, redeem } from '../../support/resets.ts';
-import { aServiceClient, introspect } from '../../support/service-client.ts';
+import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
@@ -56,7 +56,7 @@ onEachStore('changing the profile', async (t, env) => {
     const pair = await signUp(target, account);
     const other = await logIn(target, account.username);
     const { longlived_token: llt } = await createLongLived(target, pair.access_token);
-    const service = await aServiceClient(databaseUrl, account.username);
+    const service = await aRegisteredService(databaseUrl, account.username);
     for (const token of [other.access_token, llt]) await verify(target, token);
     const next = anAccount();
     const body = { username: next.username.toUpperCase(), email: ` ${next.email.toUpperCase()} ` };

@@ -11,7 +11,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { assertRoles, changeRoles } from '../../support/roles.ts';
-import { introspect } from '../../support/service-client.ts';
+import { introspect } from '../../support/registered-service.ts';
 import { onEachStore } from '../../support/stores.ts';
 
 const MANY = Array.from({ length: 32 }, (_, i) => `${i}`.padStart(64, 'a:_-'));

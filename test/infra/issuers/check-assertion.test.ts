@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import { test, type Test } from 'tap';
-import type { ClientTrust, PublicJwks } from '../../../src/domain/clients/assertion.ts';
+import type { ServiceTrust, PublicJwks } from '../../../src/domain/services/assertion.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeCheckAssertion } from '../../../src/infra/issuers/check-assertion.ts';
 import { makeIssuerKeys } from '../../../src/infra/issuers/issuer-keys.ts';
@@ -16,25 +16,25 @@ async function aCheck(t: Test) {
   const lines: object[] = [];
   const log = { warn: (fields: object) => lines.push(fields) };
   const registered = new Map<string, PublicJwks | null>([[issuer.url, null]]);
-  /** The clients in memory, and what is on record beside them. */
-  const clients = {
+  /** The services in memory, and what is on record beside them. */
+  const services = {
     trusts: [{ issuer: issuer.url, subject: SUBJECT }],
-    onRecord: (): ClientTrust[] => [],
-    authenticateWorkload: async (wanted: ClientTrust) => {
+    onRecord: (): ServiceTrust[] => [],
+    authenticateWorkload: async (wanted: ServiceTrust) => {
       const isOpen = () =>
-        clients.trusts.some((trust) => trust.issuer === wanted.issuer && trust.subject === wanted.subject);
-      if (!isOpen()) await clients.refresh();
+        services.trusts.some((trust) => trust.issuer === wanted.issuer && trust.subject === wanted.subject);
+      if (!isOpen()) await services.refresh();
       if (!isOpen()) throw new AuthError('invalid_client', { reason: 'assertion' });
       return {
-        clientId: 'shop',
+        serviceId: 'shop',
         name: 'shop',
         audience: null,
         proof: { by: 'assertion', trust: wanted } as const,
       };
     },
     refresh: () => {
-      clients.trusts.push(...clients.onRecord());
-      for (const trust of clients.trusts)
+      services.trusts.push(...services.onRecord());
+      for (const trust of services.trusts)
         if (!registered.has(trust.issuer)) registered.set(trust.issuer, null);
       return Promise.resolve();
     },
@@ -42,8 +42,8 @@ async function aCheck(t: Test) {
   const keys = makeIssuerKeys({ registered: () => registered, clock, fetch, log: { warn: () => undefined } });
   const check = makeCheckAssertion({
     keys,
-    clients,
-    refresh: () => clients.refresh(),
+    services,
+    refresh: () => services.refresh(),
     issuer: AUDIENCE,
     clock,
     observe: { assertion: (outcome) => outcomes.push(outcome) },
@@ -54,7 +54,7 @@ async function aCheck(t: Test) {
     clock.pass(1000);
     return check(assertion, undefined);
   };
-  return { clock, issuer, outcomes, lines, clients, registered, check, refusalOf };
+  return { clock, issuer, outcomes, lines, services, registered, check, refusalOf };
 }
 
 function unsigned(header: object, claims: object): string {
@@ -67,7 +67,7 @@ test('a token as Kubernetes makes it, again and again', async (t) => {
   const { issuer, outcomes, lines, check } = await aCheck(t);
   await issuer.addKey('RS256');
   const token = await issuer.sign();
-  for (let i = 0; i < 2; i++) t.match(await check(token, undefined), { clientId: 'shop' });
+  for (let i = 0; i < 2; i++) t.match(await check(token, undefined), { serviceId: 'shop' });
   t.strictSame(outcomes, ['accepted', 'accepted']);
   t.strictSame(lines, []);
   t.equal(issuer.requests.length, 2);
@@ -122,7 +122,7 @@ test('an algorithm that is none, symmetric, unknown, or unlike the key', async (
 });
 
 test('only a key of the issuer itself can sign for it', async (t) => {
-  const { issuer, clients, registered, refusalOf } = await aCheck(t);
+  const { issuer, services, registered, refusalOf } = await aCheck(t);
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
   const jwk = await exportJWK(publicKey);
   t.equal(await refusalOf(await issuer.sign({}, {}, privateKey)), 'signature');
@@ -141,7 +141,7 @@ test('only a key of the issuer itself can sign for it', async (t) => {
   t.type(await refusalOf(await issuer.sign({}, header)), 'object', 'they are ignored');
 
   registered.set(thief.url, null);
-  clients.trusts.push({ issuer: thief.url, subject: 'another' });
+  services.trusts.push({ issuer: thief.url, subject: 'another' });
   t.equal(await refusalOf(await thief.sign({ iss: issuer.url })), 'unknown_key');
 });
 
@@ -170,30 +170,30 @@ test('the claims of a signed token', async (t) => {
 });
 
 test('an issuer or a subject that is new is looked for on record', async (t) => {
-  const { clients, refusalOf, lines } = await aCheck(t);
+  const { services, refusalOf, lines } = await aCheck(t);
   const other = await fakeIssuer(t, { audience: AUDIENCE });
   const token = await other.sign({ exp: 1_795_000_600, iat: undefined, nbf: undefined });
   t.equal(await refusalOf(token), 'issuer');
   t.strictSame(other.requests, []);
-  clients.onRecord = () => [{ issuer: other.url, subject: 'another' }];
+  services.onRecord = () => [{ issuer: other.url, subject: 'another' }];
   t.equal(await refusalOf(token), 'subject');
-  clients.onRecord = () => [{ issuer: other.url, subject: SUBJECT }];
-  t.match(await refusalOf(token), { clientId: 'shop' });
+  services.onRecord = () => [{ issuer: other.url, subject: SUBJECT }];
+  t.match(await refusalOf(token), { serviceId: 'shop' });
   t.match(lines, [{ reason: 'issuer' }, { reason: 'subject', issuer: other.url, subject: SUBJECT }]);
 
-  clients.refresh = () => Promise.reject(new AuthError('unavailable'));
+  services.refresh = () => Promise.reject(new AuthError('unavailable'));
   await t.rejects(refusalOf(await other.sign({ iss: 'https://another.example.com' })), {
     code: 'unavailable',
   });
 });
 
 test('keys that are new on record are looked for before a refusal', async (t) => {
-  const { issuer, clients, registered, refusalOf } = await aCheck(t);
+  const { issuer, services, registered, refusalOf } = await aCheck(t);
   const token = await issuer.sign();
   const { publicKey } = await generateKeyPair('ES256', { extractable: true });
   const former = { ...(await exportJWK(publicKey)), kid: 'former' };
   const [{ kid } = {}] = issuer.published;
-  clients.refresh = () => {
+  services.refresh = () => {
     registered.set(issuer.url, { keys: issuer.published });
     return Promise.resolve();
   };

@@ -1,6 +1,6 @@
 import { KeyObject } from 'node:crypto';
 import { test, type Test } from 'tap';
-import type { PublicJwks } from '../../../src/domain/clients/assertion.ts';
+import type { PublicJwks } from '../../../src/domain/services/assertion.ts';
 import { makeIssuerKeys } from '../../../src/infra/issuers/issuer-keys.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { aClock } from '../../support/clock.ts';

@@ -18,7 +18,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   const session = {
     name: 'x',
     createdAt: 1,
-    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, client: '' },
+    state: { latest: 9e6, parent: 0, first: 9e6, confirmed: false, caller: '' },
   };
 
   await withClient(url, async (other) => {

@@ -24,7 +24,7 @@ async function open(t: Test) {
     ...records,
     devices,
     known: async (userId: number) =>
-      (await users.findForLogin({ username: await username(userId) }))?.knownClients,
+      (await users.findForLogin({ username: await username(userId) }))?.knownCallers,
     rows: async () =>
       (await sql<{ client: string }>(url, 'SELECT client FROM known_devices ORDER BY client')).map(
         ({ client }) => client,
@@ -53,7 +53,7 @@ test('by e-mail address or username, and by no other name', async (t) => {
   await devices.remember(userId, 'home');
   const [row] = await sql<{ email: string }>(url, 'SELECT email FROM users');
   const found = await users.findForLogin({ email: row?.email ?? '' });
-  t.match(found, { user: { id: userId, disabled: false }, knownClients: ['home'] });
+  t.match(found, { user: { id: userId, disabled: false }, knownCallers: ['home'] });
   t.equal(found?.passwordHash.length, 96);
   t.equal(await users.findForLogin({ username: row?.email ?? '' }), null);
   t.equal(await users.findForLogin({ email: 'unknown@example.com' }), null);

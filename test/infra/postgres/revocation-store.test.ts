@@ -23,7 +23,7 @@ onEveryRecords(
     const session = {
       name: 'x',
       createdAt: Date.now(),
-      state: { latest: 2e6, parent: 0, first: 2e6, confirmed: false, client: '' },
+      state: { latest: 2e6, parent: 0, first: 2e6, confirmed: false, caller: '' },
     };
     const added = await tokens.addSession(userId, session, { limit: 1, liveSince: 0 });
     t.strictSame(added?.replaced, [tokenId]);

@@ -1,5 +1,5 @@
 import { t as file, test } from 'tap';
-import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
+import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { postgresNow } from '../../../src/infra/postgres/inspect.ts';
 import { migrate } from '../../../src/infra/postgres/migrate.ts';
@@ -7,7 +7,7 @@ import { databaseTime, surveyTokens } from '../../../src/infra/postgres/recover.
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
-import { clientStoreContract } from '../../contract/client-store.ts';
+import { clientStoreContract } from '../../contract/service-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
 import { anAccount } from '../../support/client.ts';
@@ -39,8 +39,8 @@ function contractsHold(kind: string, url: string): void {
   tokenStoreContract(kind, stores);
   longLivedTokensContract(kind, stores);
   clientStoreContract(kind, async () => {
-    await prisma.serviceClient.deleteMany();
-    return makeClientStore(prisma);
+    await prisma.registeredService.deleteMany();
+    return makeServiceStore(prisma);
   });
   void test(`${kind}: values come back as they were sent`, async (t) => {
     const sent = {

@@ -7,7 +7,7 @@ const rotated: SessionState = {
   parent: 2_000_000,
   first: 2_500_000,
   confirmed: false,
-  client: 'c',
+  caller: 'c',
 };
 
 onEveryRecords('moves a record on to a newer state, whole', async (t, { aSession, writer, stateOf }) => {

@@ -34,7 +34,7 @@ test('every key of a user shares its hash tag and none stays for ever', { skip: 
   await tokenStates.put(aSession(initialState(now - 5, 'home')), aUser(), now);
   await tokenStates.rotate(
     { userId: 7, tokenId: 11 },
-    { generation: now - 5, elapsed: 0, window: 0, client: 'home' },
+    { generation: now - 5, elapsed: 0, window: 0, caller: 'home' },
   );
   await tokenStates.revoke({ userId: 7, tokenId: 12 });
   const keys = (await redis.keys(`${prefix}*`)).sort();
@@ -90,7 +90,7 @@ test('an answer that leads to a put prepares it, once', { skip: redisMissing }, 
     async () => nowOf(await tokenStates.checkAccess(key, 5)),
     async () => nowOf(await tokenStates.checkLongLived(key)),
     async () =>
-      nowOf(await tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, client: 'home' })),
+      nowOf(await tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, caller: 'home' })),
   ]) {
     await redis.del(name);
     const first = await ask();
@@ -174,14 +174,14 @@ test('a refreshed and confirmed session is a compact hash', { skip: redisMissing
   const name = `${prefix}{7}:t:11`;
   t.ok(name.length <= 30, name);
   const now = await tokenStates.preparePut(7);
-  const client = makeCallerHash(randomBytes(32))([192, 0, 2, 7], 'a browser');
-  const login = initialState(now - 600_000_000, client);
+  const caller = makeCallerHash(randomBytes(32))([192, 0, 2, 7], 'a browser');
+  const login = initialState(now - 600_000_000, caller);
   await tokenStates.put(aSession(login), aUser(), now);
-  const refresh = { generation: login.latest, elapsed: 0, window: 0, client };
+  const refresh = { generation: login.latest, elapsed: 0, window: 0, caller };
   const refreshed = await tokenStates.rotate(key, refresh);
   t.match(refreshed, { outcome: 'issued' });
   if ('state' in refreshed) await tokenStates.checkAccess(key, refreshed.state.latest);
-  t.match(await redis.hgetall(name), { confirmed: '1', client, parent: String(login.latest) });
+  t.match(await redis.hgetall(name), { confirmed: '1', client: caller, parent: String(login.latest) });
   t.equal(await redis.object('ENCODING', name), 'listpack');
   const bytes = Number(await redis.memory('USAGE', name));
   t.ok(bytes > 0 && bytes <= 200, `${bytes} bytes`);
@@ -204,7 +204,7 @@ test('the way to Redis counts as time inside', { skip: redisMissing }, async (t)
       clock,
       observe: UNOBSERVED,
     });
-    return late.rotate(key, { generation, elapsed: elapsed * SECOND, window: 0, client: 'home' });
+    return late.rotate(key, { generation, elapsed: elapsed * SECOND, window: 0, caller: 'home' });
   };
   const before = await redis.hgetall(`${prefix}{7}:t:11`);
   const stale = { outcome: 'refused', reason: 'stale' };
@@ -248,7 +248,7 @@ test(
       clock: behindAtFirst,
       observe: UNOBSERVED,
     });
-    const presented = { generation: now - 5, window: 0, client: 'home' };
+    const presented = { generation: now - 5, window: 0, caller: 'home' };
     t.match(await jumped.rotate(key, { ...presented, elapsed: MAX_ELAPSED }), { reason: 'stale' });
     t.strictSame(given.splice(0), [MAX_ELAPSED], 'late by our clock too');
     t.match(await jumped.rotate(key, { ...presented, elapsed: 3 }), { outcome: 'issued', row: 'current' });
@@ -274,7 +274,7 @@ test('an unreachable Redis is an outage, never an answer', async (t) => {
   const calls: Record<string, () => Promise<unknown>> = {
     now: () => tokenStates.now(),
     preparePut: () => tokenStates.preparePut(7),
-    rotate: () => tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, client: '' }),
+    rotate: () => tokenStates.rotate(key, { generation: 5, elapsed: 0, window: 0, caller: '' }),
     checkAccess: () => tokenStates.checkAccess(key, 5),
     checkLongLived: () => tokenStates.checkLongLived(key),
     put: () => tokenStates.put(record, aUser(), 5),

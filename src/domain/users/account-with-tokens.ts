@@ -6,7 +6,7 @@ import type { TokenRecord } from '../tokens/token-record.ts';
 import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { User } from '../user.ts';
 
-interface ProfilePorts {
+interface AccountWithTokensPorts {
   tokens: Pick<TokenStore, 'list'>;
   tokenStates: Pick<TokenStateStore, 'lastUses'>;
   lifetimes: Lifetimes;
@@ -32,8 +32,8 @@ export interface TokenSummary {
  * @param caller.tokenId the token that the caller presents; 0 for none of the account's.
  * @throws AuthError `unavailable`
  */
-export function makeProfile({ tokens, tokenStates, lifetimes, clock }: ProfilePorts) {
-  return async function profile({
+export function makeAccountWithTokens({ tokens, tokenStates, lifetimes, clock }: AccountWithTokensPorts) {
+  return async function accountWithTokens({
     user,
     tokenId,
   }: Pick<Principal, 'user' | 'tokenId'>): Promise<{ user: User; tokens: TokenSummary[] }> {
@@ -50,7 +50,7 @@ export function makeProfile({ tokens, tokenStates, lifetimes, clock }: ProfilePo
   };
 }
 
-export type Profile = ReturnType<typeof makeProfile>;
+export type AccountWithTokens = ReturnType<typeof makeAccountWithTokens>;
 
 /** Takes the later of both last uses: a rotation reaches the record after the fast store. */
 export function summarise(

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { parseClientName } from '../../../src/domain/clients/service-client.ts';
+import { parseServiceName } from '../../../src/domain/services/registered-service.ts';
 
 test('a name has 1 to 64 printable characters', (t) => {
   for (const [raw, name] of [
@@ -9,7 +9,7 @@ test('a name has 1 to 64 printable characters', (t) => {
     ['日本 🎉', '日本 🎉'],
     ['🎉'.repeat(64), '🎉'.repeat(64)],
   ] as const) {
-    t.equal(parseClientName(raw), name);
+    t.equal(parseServiceName(raw), name);
   }
   for (const raw of [
     '',
@@ -23,6 +23,6 @@ test('a name has 1 to 64 printable characters', (t) => {
     'a\u202eb',
     '\u200b',
   ])
-    t.equal(parseClientName(raw), null, Buffer.from(raw).toString('hex'));
+    t.equal(parseServiceName(raw), null, Buffer.from(raw).toString('hex'));
   t.end();
 });

@@ -1,18 +1,18 @@
 import { test } from 'tap';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
-import { makeClientStore } from '../../../src/infra/postgres/client-store.ts';
-import { clientStoreContract } from '../../contract/client-store.ts';
-import { makeMemoryClientStore } from '../../support/memory-client-store.ts';
+import { makeServiceStore } from '../../../src/infra/postgres/service-store.ts';
+import { clientStoreContract } from '../../contract/service-store.ts';
+import { makeMemoryServiceStore } from '../../support/memory-service-store.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { sql } from '../../support/sql.ts';
 
-clientStoreContract('in memory', () => Promise.resolve(makeMemoryClientStore()));
+clientStoreContract('in memory', () => Promise.resolve(makeMemoryServiceStore()));
 
 clientStoreContract('PostgreSQL', async (t) => {
   const { url } = await testDatabase(t);
   const postgres = makePostgres({ url, pool: 4, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
-  return makeClientStore(postgres.prisma);
+  return makeServiceStore(postgres.prisma);
 });
 
 test('an unreachable database is an outage', async (t) => {
@@ -23,10 +23,10 @@ test('an unreachable database is an outage', async (t) => {
     observe: null,
   });
   t.teardown(() => postgres.close());
-  const store = makeClientStore(postgres.prisma);
+  const store = makeServiceStore(postgres.prisma);
   const secretHash = new Uint8Array(32);
   const client = {
-    clientId: 'a',
+    serviceId: 'a',
     name: 'a',
     secretHash,
     createdAt: 1,
@@ -61,6 +61,6 @@ test('a client of a later release has the rights that this one knows', async (t)
     `INSERT INTO service_clients (client_id, name, secret_hash, created_at, rights)
      VALUES ('b', 'b', '', now(), '{of.a.later.release,revoke}')`,
   );
-  const rights = (await makeClientStore(postgres.prisma).list()).map((client) => client.rights);
+  const rights = (await makeServiceStore(postgres.prisma).list()).map((client) => client.rights);
   t.strictSame(rights, [['revoke']]);
 });

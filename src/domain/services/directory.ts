@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.ts';
-import type { ClientStore } from './ports.ts';
-import type { ClientTrust, PublicJwks } from './assertion.ts';
-import type { ServiceClient } from './service-client.ts';
+import type { ServiceStore } from './ports.ts';
+import type { ServiceTrust, PublicJwks } from './assertion.ts';
+import type { RegisteredService } from './registered-service.ts';
 
 interface DirectoryPorts {
-  store: Pick<ClientStore, 'list' | 'issuers'>;
+  store: Pick<ServiceStore, 'list' | 'issuers'>;
   clock: Pick<Clock, 'monotonic'>;
   /** Resolves after `ms` milliseconds. */
   sleep: (ms: number) => Promise<unknown>;
@@ -15,21 +15,21 @@ const MIN_INTERVAL = 1000;
 
 /**
  * The registered services in memory, so that introspection does not query the database, and works while it is down.
- * They are reloaded every few seconds; until then a deleted client is still accepted.
+ * They are reloaded every few seconds; until then a deleted service is still accepted.
  */
-export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
-  let clients: ReadonlyMap<string, ServiceClient> = new Map();
+export function makeServiceDirectory({ store, clock, sleep }: DirectoryPorts) {
+  let services: ReadonlyMap<string, RegisteredService> = new Map();
   let audiences: ReadonlySet<string | null> = new Set();
-  let byTrust: ReadonlyMap<string, ServiceClient> = new Map();
+  let byTrust: ReadonlyMap<string, RegisteredService> = new Map();
   let issuers: ReadonlyMap<string, PublicJwks | null> = new Map();
-  let versions: ClientVersions = {};
-  const listeners: ((versions: ClientVersions) => void)[] = [];
+  let versions: ServiceVersions = {};
+  const listeners: ((versions: ServiceVersions) => void)[] = [];
   let lastBegun = -MIN_INTERVAL;
   let next: Promise<void> | null = null;
   let loads = 0;
   let loaded = 0;
 
-  /** @throws AuthError `unavailable`; the clients loaded before stay. */
+  /** @throws AuthError `unavailable`; the services loaded before stay. */
   async function load(): Promise<void> {
     lastBegun = clock.monotonic();
     const number = ++loads;
@@ -38,18 +38,18 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
     // Stryker disable next-line EqualityOperator: no two loads have the same number
     if (number < loaded) return;
     loaded = number;
-    clients = new Map(found.map((client) => [client.clientId, client]));
+    services = new Map(found.map((service) => [service.serviceId, service]));
     audiences = new Set(found.map(({ audience }) => audience));
     issuers = new Map(
       [...foundIssuers].map(([issuer, jwks]) => [issuer, sameOrNew(issuers.get(issuer), jwks)]),
     );
-    byTrust = new Map(found.flatMap((client) => client.trusts.map((trust) => [keyOf(trust), client])));
+    byTrust = new Map(found.flatMap((service) => service.trusts.map((trust) => [keyOf(trust), service])));
     noteVersions(found);
   }
 
-  function noteVersions(found: readonly ServiceClient[]): void {
+  function noteVersions(found: readonly RegisteredService[]): void {
     const enabled = found.filter(({ disabledAt }) => disabledAt === null);
-    const present = Object.fromEntries(enabled.map(({ clientId, version }) => [clientId, version]));
+    const present = Object.fromEntries(enabled.map(({ serviceId, version }) => [serviceId, version]));
     if (JSON.stringify(present) === JSON.stringify(versions)) return;
     versions = present;
     for (const listener of listeners) listener(versions);
@@ -63,27 +63,27 @@ export function makeClientDirectory({ store, clock, sleep }: DirectoryPorts) {
   return {
     load,
 
-    find: (clientId: string): ServiceClient | undefined => clients.get(clientId),
+    find: (serviceId: string): RegisteredService | undefined => services.get(serviceId),
 
-    /** The client that a workload may authenticate as. */
-    findTrusting: (trust: ClientTrust): ServiceClient | undefined => byTrust.get(keyOf(trust)),
+    /** The service that a workload may authenticate as. */
+    findTrusting: (trust: ServiceTrust): RegisteredService | undefined => byTrust.get(keyOf(trust)),
 
-    /** Every issuer that a client trusts, with the keys that an operator gave; null if they are fetched. */
+    /** Every issuer that a service trusts, with the keys that an operator gave; null if they are fetched. */
     issuers: (): ReadonlyMap<string, PublicJwks | null> => issuers,
 
-    /** The version of each client that is not disabled, by id. */
-    versions: (): ClientVersions => versions,
+    /** The version of each service that is not disabled, by id. */
+    versions: (): ServiceVersions => versions,
 
     /** Calls back after each change of `versions`. */
-    onVersions(listener: (versions: ClientVersions) => void): void {
+    onVersions(listener: (versions: ServiceVersions) => void): void {
       listeners.push(listener);
     },
 
-    /** Whether a client has this audience. */
+    /** Whether a service has this audience. */
     hasAudience: (audience: string): boolean => audiences.has(audience),
 
     /**
-     * Resolves once every client is loaded that was on record at the call. Concurrent calls share one load, at most one
+     * Resolves once every service is loaded that was on record at the call. Concurrent calls share one load, at most one
      * a second.
      * @throws AuthError `unavailable`
      */
@@ -103,12 +103,12 @@ function sameOrNew(known: PublicJwks | null | undefined, found: PublicJwks | nul
   return known && JSON.stringify(known) === JSON.stringify(found) ? known : found;
 }
 
-/** By client id. */
-export type ClientVersions = Readonly<Record<string, number>>;
+/** By service id. */
+export type ServiceVersions = Readonly<Record<string, number>>;
 
 /** No issuer holds a line break: it is a URL. */
-function keyOf({ issuer, subject }: ClientTrust): string {
+function keyOf({ issuer, subject }: ServiceTrust): string {
   return `${issuer}\n${subject}`;
 }
 
-export type ClientDirectory = ReturnType<typeof makeClientDirectory>;
+export type ServiceDirectory = ReturnType<typeof makeServiceDirectory>;

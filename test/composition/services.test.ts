@@ -1,17 +1,17 @@
 import { pino } from 'pino';
 import { test } from 'tap';
-import { makeClients } from '../../src/composition/service-clients.ts';
+import { makeServices } from '../../src/composition/services.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { testDatabase } from '../support/postgres.ts';
-import { aServiceClient, withRegistry } from '../support/service-client.ts';
+import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { UNOBSERVED } from '../support/unobserved.ts';
 import { until } from '../support/until.ts';
 
 test('clients are loaded every 2 seconds, and the keys of their issuers every 5 minutes', async (t) => {
   const { url } = await testDatabase(t);
-  await aServiceClient(url, 'shop');
+  await aRegisteredService(url, 'shop');
   const audience = 'https://auth.example';
   const issuer = await fakeIssuer(t, { audience });
   await withRegistry(url, (registry) =>
@@ -20,7 +20,7 @@ test('clients are loaded every 2 seconds, and the keys of their issuers every 5 
   const postgres = makePostgres({ url, pool: 1, timeout: 5000, observe: null });
   t.teardown(() => postgres.close());
   const work = new Map<number, () => unknown>();
-  const { checkAssertion } = makeClients({
+  const { checkAssertion } = makeServices({
     issuer: audience,
     ...{
       prisma: postgres.prisma,

@@ -1,46 +1,46 @@
-import type { ClientStore } from '../../domain/clients/ports.ts';
+import type { ServiceStore } from '../../domain/services/ports.ts';
 import { rightsAmong } from '../../domain/rights.ts';
-import type { PublicJwks } from '../../domain/clients/assertion.ts';
+import type { PublicJwks } from '../../domain/services/assertion.ts';
 import {
   MAX_TRUSTS,
   TrustRefusedError,
   TwoSecretsError,
-  type ServiceClient,
-} from '../../domain/clients/service-client.ts';
+  type RegisteredService,
+} from '../../domain/services/registered-service.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
 
 const include = { trusts: { select: { issuer: true, subject: true } } } as const;
-type Row = Prisma.ServiceClientGetPayload<{ include: typeof include }>;
+type Row = Prisma.RegisteredServiceGetPayload<{ include: typeof include }>;
 
 /** The registered services in PostgreSQL. */
-export function makeClientStore(prisma: PrismaClient): ClientStore {
-  /** @returns null if no client has this name and fits `where`. */
+export function makeServiceStore(prisma: PrismaClient): ServiceStore {
+  /** @returns null if no service has this name and fits `where`. */
   const update = (
     name: string,
-    data: Prisma.ServiceClientUpdateManyMutationInput,
-    where: Prisma.ServiceClientWhereInput = {},
+    data: Prisma.RegisteredServiceUpdateManyMutationInput,
+    where: Prisma.RegisteredServiceWhereInput = {},
   ) =>
     mapDatabaseErrors(async () => {
-      const [row] = await prisma.serviceClient.updateManyAndReturn({ where: { ...where, name }, data });
+      const [row] = await prisma.registeredService.updateManyAndReturn({ where: { ...where, name }, data });
       return row ? find(name) : null;
     });
 
-  async function find(name: string): Promise<ServiceClient | null> {
-    const row = await prisma.serviceClient.findUnique({ where: { name }, include });
-    return row && toServiceClient(row);
+  async function find(name: string): Promise<RegisteredService | null> {
+    const row = await prisma.registeredService.findUnique({ where: { name }, include });
+    return row && toService(row);
   }
 
   return {
     list: () =>
       mapDatabaseErrors(async () =>
-        (await prisma.serviceClient.findMany({ orderBy: { name: 'asc' }, include })).map(toServiceClient),
+        (await prisma.registeredService.findMany({ orderBy: { name: 'asc' }, include })).map(toService),
       ),
 
-    add: ({ clientId, name, secretHash, createdAt, rights, audience, roles }) =>
+    add: ({ serviceId, name, secretHash, createdAt, rights, audience, roles }) =>
       mapDatabaseErrors(async () => {
         const data = {
-          clientId,
+          serviceId,
           name,
           secretHash: new Uint8Array(secretHash),
           createdAt: new Date(createdAt),
@@ -48,7 +48,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
           audience,
           roles: [...roles],
         };
-        return (await prisma.serviceClient.createMany({ data, skipDuplicates: true })).count === 1;
+        return (await prisma.registeredService.createMany({ data, skipDuplicates: true })).count === 1;
       }),
 
     // One statement, so that two rotations at once do not lose a secret.
@@ -58,9 +58,9 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
           UPDATE service_clients SET previous_hash = coalesce(previous_hash, secret_hash),
             secret_hash = ${new Uint8Array(secretHash)}, rotated_at = ${new Date(at)}
           WHERE name = ${name} AND (${again} OR previous_hash IS NULL)`;
-        const client = await find(name);
-        if (client && rotated === 0) throw new TwoSecretsError();
-        return client;
+        const service = await find(name);
+        if (service && rotated === 0) throw new TwoSecretsError();
+        return service;
       }),
 
     finishRotation: (name) => update(name, { previousHash: null }),
@@ -76,34 +76,34 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
     trust: (name, { issuer, subject }, jwks) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const [client] = await tx.$queryRaw<{ id: string }[]>`
+          const [service] = await tx.$queryRaw<{ id: string }[]>`
             SELECT client_id AS id FROM service_clients WHERE name = ${name} FOR UPDATE`;
-          if (!client) return null;
-          const others = await tx.clientTrust.count({
-            where: { clientId: client.id, NOT: { issuer, subject } },
+          if (!service) return null;
+          const others = await tx.serviceTrust.count({
+            where: { serviceId: service.id, NOT: { issuer, subject } },
           });
           if (others >= MAX_TRUSTS) throw new TrustRefusedError('full');
-          await tx.clientTrust.createMany({
-            data: { issuer, subject, clientId: client.id },
+          await tx.serviceTrust.createMany({
+            data: { issuer, subject, serviceId: service.id },
             skipDuplicates: true,
           });
-          const trust = await tx.clientTrust.findUnique({ where: { issuer_subject: { issuer, subject } } });
-          if (trust?.clientId !== client.id) throw new TrustRefusedError('taken');
+          const trust = await tx.serviceTrust.findUnique({ where: { issuer_subject: { issuer, subject } } });
+          if (trust?.serviceId !== service.id) throw new TrustRefusedError('taken');
           if (jwks) {
             const keys = { jwks: jwks as unknown as Prisma.InputJsonObject };
             await tx.issuerKeys.upsert({ where: { issuer }, create: { issuer, ...keys }, update: keys });
           }
-          return toServiceClient(await tx.serviceClient.findUniqueOrThrow({ where: { name }, include }));
+          return toService(await tx.registeredService.findUniqueOrThrow({ where: { name }, include }));
         }),
       ),
 
     untrust: (name, trust) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          await tx.clientTrust.deleteMany({ where: { ...trust, client: { name } } });
+          await tx.serviceTrust.deleteMany({ where: { ...trust, service: { name } } });
           await dropUntrusted(tx);
-          const row = await tx.serviceClient.findUnique({ where: { name }, include });
-          return row && toServiceClient(row);
+          const row = await tx.registeredService.findUnique({ where: { name }, include });
+          return row && toService(row);
         }),
       ),
 
@@ -117,7 +117,7 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
     remove: (name) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const { count } = await tx.serviceClient.deleteMany({ where: { name } });
+          const { count } = await tx.registeredService.deleteMany({ where: { name } });
           await dropUntrusted(tx);
           return count === 1;
         }),
@@ -125,16 +125,16 @@ export function makeClientStore(prisma: PrismaClient): ClientStore {
   };
 }
 
-/** The keys of a file must not wait for the next client that trusts their issuer, perhaps by its discovery. */
+/** The keys of a file must not wait for the next service that trusts their issuer, perhaps by its discovery. */
 async function dropUntrusted(tx: Prisma.TransactionClient): Promise<void> {
   await tx.$executeRaw`
     DELETE FROM issuer_keys AS keys
     WHERE NOT EXISTS (SELECT FROM client_trusts AS trusts WHERE trusts.issuer = keys.issuer)`;
 }
 
-function toServiceClient(row: Row): ServiceClient {
+function toService(row: Row): RegisteredService {
   return {
-    clientId: row.clientId,
+    serviceId: row.serviceId,
     name: row.name,
     secretHash: row.secretHash,
     previousHash: row.previousHash,

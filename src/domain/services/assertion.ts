@@ -1,7 +1,7 @@
 import type { AssertionRefusal } from '../refusal-reasons.ts';
 
-/** A subject of an issuer that an operator has named for a client. A pair opens one client. */
-export interface ClientTrust {
+/** A subject of an issuer that an operator has named for a service. A pair opens one service. */
+export interface ServiceTrust {
   issuer: string;
   subject: string;
 }

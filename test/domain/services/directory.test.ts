@@ -1,20 +1,20 @@
 import { test } from 'tap';
-import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
-import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
+import { makeServiceDirectory } from '../../../src/domain/services/directory.ts';
+import type { RegisteredService } from '../../../src/domain/services/registered-service.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { aClock } from '../../support/clock.ts';
 
-function aClient(clientId: string): ServiceClient {
+function aClient(serviceId: string): RegisteredService {
   const secretHash = new Uint8Array(32);
   return {
-    clientId,
-    name: clientId,
+    serviceId,
+    name: serviceId,
     secretHash,
     previousHash: null,
     createdAt: 1,
     rotatedAt: null,
     rights: [],
-    audience: `audience of ${clientId}`,
+    audience: `audience of ${serviceId}`,
     ...{ roles: [], version: 1, disabledAt: null, trusts: [] },
   };
 }
@@ -23,12 +23,12 @@ function aClient(clientId: string): ServiceClient {
 function aDirectory() {
   const clock = aClock();
   const sleeps: number[] = [];
-  const record: ServiceClient[] = [];
+  const record: RegisteredService[] = [];
   const asked: { answer: () => void; fail: () => void }[] = [];
   const store = {
     issuers: () => Promise.resolve(new Map<string, null>()),
     list: () =>
-      new Promise<ServiceClient[]>((resolve, reject) => {
+      new Promise<RegisteredService[]>((resolve, reject) => {
         const seen = [...record];
         asked.push({
           answer: () => {
@@ -45,7 +45,7 @@ function aDirectory() {
     clock.pass(ms);
     return Promise.resolve();
   };
-  return { clock, sleeps, record, asked, directory: makeClientDirectory({ store, clock, sleep }) };
+  return { clock, sleeps, record, asked, directory: makeServiceDirectory({ store, clock, sleep }) };
 }
 
 /** Lets all pending microtasks run. */
@@ -89,7 +89,7 @@ test('a load that had already started does not count as fresh', async (t) => {
   t.equal(directory.find('new'), undefined);
   asked[1]?.answer();
   await refreshed;
-  t.match(directory.find('new'), { clientId: 'new' });
+  t.match(directory.find('new'), { serviceId: 'new' });
 });
 
 test('of two loads the later start counts, even if the other ends later', async (t) => {
@@ -117,7 +117,7 @@ test('known clients stay while the record is down; changes show after the outage
   const failed = t.rejects(directory.load(), { code: 'unavailable' });
   asked[1]?.fail();
   await failed;
-  t.match(directory.find('a'), { clientId: 'a' });
+  t.match(directory.find('a'), { serviceId: 'a' });
   t.equal(directory.hasAudience('audience of a'), true);
   const refused = t.rejects(directory.refresh(), { code: 'unavailable' });
   await settle();
@@ -128,14 +128,14 @@ test('known clients stay while the record is down; changes show after the outage
   asked[3]?.answer();
   await again;
   t.equal(directory.find('a'), undefined);
-  t.match(directory.find('b'), { clientId: 'b' });
+  t.match(directory.find('b'), { serviceId: 'b' });
   t.strictSame(['audience of a', 'audience of b'].map(directory.hasAudience), [false, true]);
 });
 
 test('workloads, keys and versions are those on record; what has not changed stays', async (t) => {
   const [issuer, other] = ['https://issuer.example', 'https://other.example'];
   const trust = { issuer, subject: 'a pod' };
-  const record: ServiceClient[] = [
+  const record: RegisteredService[] = [
     { ...aClient('a'), trusts: [trust] },
     { ...aClient('b'), disabledAt: 1 },
   ];
@@ -151,7 +151,7 @@ test('workloads, keys and versions are those on record; what has not changed sta
         ]),
       ),
   };
-  const directory = makeClientDirectory({ store, clock: aClock(), sleep: () => Promise.resolve() });
+  const directory = makeServiceDirectory({ store, clock: aClock(), sleep: () => Promise.resolve() });
   const told: unknown[] = [];
   directory.onVersions((versions) => told.push(versions));
   await directory.load();

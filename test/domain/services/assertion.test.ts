@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { claimsRefusal } from '../../../src/domain/clients/assertion.ts';
+import { claimsRefusal } from '../../../src/domain/services/assertion.ts';
 
 const NOW = 1_795_000_000;
 const AUDIENCE = 'https://auth.example.com';

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { ServiceClient } from './service-client.ts';
+import type { RegisteredService } from './registered-service.ts';
 
 /** Secret scanners find and report a leaked secret by this prefix. */
 const SECRET_PREFIX = 'lks_';
@@ -11,12 +11,12 @@ const ID_BYTES = 16;
 
 export type RandomBytes = (size: number) => Buffer;
 
-/** Letters, digits, `-` and `_` only: the same whether or not a client form-encodes it (RFC 6749, section 2.3.1). */
+/** Letters, digits, `-` and `_` only: the same whether or not a service form-encodes it (RFC 6749, section 2.3.1). */
 export function newSecret(randomBytes: RandomBytes): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64url');
 }
 
-export function newClientId(randomBytes: RandomBytes): string {
+export function newServiceId(randomBytes: RandomBytes): string {
   return ID_PREFIX + randomBytes(ID_BYTES).toString('base64url');
 }
 
@@ -32,14 +32,14 @@ export function hashSecret(secret: string): Buffer {
 const NO_HASH = new Uint8Array(32);
 
 /**
- * Whether this is the hash of one of the client's secrets. The time it takes is the same for an unknown client, for one
+ * Whether this is the hash of one of the service's secrets. The time it takes is the same for an unknown service, for one
  * secret and for two.
  */
 export function isHashOf(
-  client: Pick<ServiceClient, 'secretHash' | 'previousHash'> | undefined,
+  service: Pick<RegisteredService, 'secretHash' | 'previousHash'> | undefined,
   hash: Uint8Array,
 ): boolean {
-  const isNewest = timingSafeEqual(hash, client?.secretHash ?? NO_HASH);
-  const isPrevious = timingSafeEqual(hash, client?.previousHash ?? NO_HASH);
+  const isNewest = timingSafeEqual(hash, service?.secretHash ?? NO_HASH);
+  const isPrevious = timingSafeEqual(hash, service?.previousHash ?? NO_HASH);
   return isNewest || isPrevious;
 }

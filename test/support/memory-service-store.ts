@@ -1,16 +1,16 @@
-import type { ClientStore } from '../../src/domain/clients/ports.ts';
-import type { ClientTrust, PublicJwks } from '../../src/domain/clients/assertion.ts';
+import type { ServiceStore } from '../../src/domain/services/ports.ts';
+import type { ServiceTrust, PublicJwks } from '../../src/domain/services/assertion.ts';
 import {
   MAX_TRUSTS,
   TrustRefusedError,
   TwoSecretsError,
-  type ServiceClient,
-} from '../../src/domain/clients/service-client.ts';
+  type RegisteredService,
+} from '../../src/domain/services/registered-service.ts';
 
-/** Registered services in a map. Passes the same contract as the PostgreSQL store (test/contract/client-store.ts). */
-export function makeMemoryClientStore(): ClientStore {
-  const clients = new Map<string, ServiceClient>();
-  const change = (name: string, to: (client: ServiceClient) => ServiceClient) => {
+/** Registered services in a map. Passes the same contract as the PostgreSQL store (test/contract/service-store.ts). */
+export function makeMemoryServiceStore(): ServiceStore {
+  const clients = new Map<string, RegisteredService>();
+  const change = (name: string, to: (client: RegisteredService) => RegisteredService) => {
     const client = clients.get(name);
     if (!client) return Promise.resolve(null);
     const changed = to(client);
@@ -58,7 +58,8 @@ export function makeMemoryClientStore(): ClientStore {
       ),
     enable: (name) => change(name, (client) => ({ ...client, disabledAt: null })),
     trust: async (name, trust, jwks) => {
-      const isSame = (other: ClientTrust) => other.issuer === trust.issuer && other.subject === trust.subject;
+      const isSame = (other: ServiceTrust) =>
+        other.issuer === trust.issuer && other.subject === trust.subject;
       const owner = [...clients.values()].find(({ trusts }) => trusts.some(isSame));
       const client = clients.get(name);
       if (!client) return null;
@@ -69,7 +70,7 @@ export function makeMemoryClientStore(): ClientStore {
       return change(name, () => ({ ...client, trusts: [...others, trust] }));
     },
     untrust: async (name, { issuer, subject }) => {
-      const kept = (each: ClientTrust) => each.issuer !== issuer || each.subject !== subject;
+      const kept = (each: ServiceTrust) => each.issuer !== issuer || each.subject !== subject;
       const client = await change(name, (known) => ({ ...known, trusts: known.trusts.filter(kept) }));
       dropUntrusted();
       return client;

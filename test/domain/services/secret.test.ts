@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { test } from 'tap';
-import { hashSecret, isHashOf, newClientId, newSecret } from '../../../src/domain/clients/secret.ts';
+import { hashSecret, isHashOf, newServiceId, newSecret } from '../../../src/domain/services/secret.ts';
 
 test('a secret has 256 bits, an id 128, and neither needs escaping', (t) => {
   for (const [make, form, bytes] of [
     [newSecret, /^lks_[A-Za-z0-9_-]{43}$/, 32],
-    [newClientId, /^lkc_[A-Za-z0-9_-]{22}$/, 16],
+    [newServiceId, /^lkc_[A-Za-z0-9_-]{22}$/, 16],
   ] as const) {
     const asked: number[] = [];
     const made = make((size) => {

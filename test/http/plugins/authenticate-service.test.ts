@@ -1,48 +1,48 @@
 import fastify from 'fastify';
 import { test } from 'tap';
-import type { ServiceClients } from '../../../src/domain/clients/authenticate.ts';
-import type { ServiceIdentity } from '../../../src/domain/clients/service-client.ts';
+import type { RegisteredServices } from '../../../src/domain/services/authenticate.ts';
+import type { ServiceIdentity } from '../../../src/domain/services/registered-service.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { registerErrorHandler } from '../../../src/http/error-handler.ts';
 import {
-  makeClientCredentials,
-  makeClientHooks,
-  serviceClientOf,
-} from '../../../src/http/plugins/authenticate-client.ts';
+  makeServiceCredentials,
+  makeServiceHooks,
+  serviceOf,
+} from '../../../src/http/plugins/authenticate-service.ts';
 
-/** A route behind the hook that returns the client. `tried` lists the credentials that reached the domain. */
+/** A route behind the hook that returns the service. `tried` lists the credentials that reached the domain. */
 function aRoute(
-  authenticate: ServiceClients['authenticate'],
-  refusalOf: ServiceClients['refusalOf'] = () => null,
+  authenticate: RegisteredServices['authenticate'],
+  refusalOf: RegisteredServices['refusalOf'] = () => null,
 ) {
   const tried: [string, string][] = [];
   const app = fastify();
   registerErrorHandler(app);
   app.decorateRequest('serviceClient', null);
   app.decorateRequest('errorCode', null);
-  const clients: Pick<ServiceClients, 'authenticate' | 'authenticateToken' | 'refusalOf'> = {
-    authenticate: (clientId, secret, right) => {
-      tried.push([clientId, secret]);
-      return authenticate(clientId, secret, right);
+  const services: Pick<RegisteredServices, 'authenticate' | 'authenticateToken' | 'refusalOf'> = {
+    authenticate: (serviceId, secret, right) => {
+      tried.push([serviceId, secret]);
+      return authenticate(serviceId, secret, right);
     },
-    authenticateToken: ({ clientId }) => Promise.resolve(identity(clientId)),
+    authenticateToken: ({ serviceId }) => Promise.resolve(identity(serviceId)),
     refusalOf,
   };
   const codec = { verifyFor: () => Promise.resolve('signature' as const) };
-  const credentials = makeClientCredentials({ clients, codec, issuer: 'https://auth.example' });
-  const hooks = makeClientHooks(credentials, clients)('users.read');
-  app.get('/', { ...hooks }, (request) => serviceClientOf(request));
-  app.get('/open', (request) => serviceClientOf(request));
+  const credentials = makeServiceCredentials({ services, codec, issuer: 'https://auth.example' });
+  const hooks = makeServiceHooks(credentials, services)('users.read');
+  app.get('/', { ...hooks }, (request) => serviceOf(request));
+  app.get('/open', (request) => serviceOf(request));
   const get = (authorization?: string, url = '/') =>
     app.inject({ url, headers: authorization === undefined ? {} : { authorization } });
   return { tried, get };
 }
 
-const identity = (clientId: string): ServiceIdentity => ({
-  ...{ clientId, name: 'billing', audience: null },
+const identity = (serviceId: string): ServiceIdentity => ({
+  ...{ serviceId, name: 'billing', audience: null },
   proof: { by: 'secret', secretHash: new Uint8Array() },
 });
-const anyone = (clientId: string) => Promise.resolve(identity(clientId));
+const anyone = (serviceId: string) => Promise.resolve(identity(serviceId));
 const BAD_SECRET = new AuthError('invalid_client', { reason: 'secret' });
 const NO_RIGHT = new AuthError('right_missing', { right: 'users.read' });
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text as string).toString('base64')}`;
@@ -51,7 +51,7 @@ test('id and secret come from Basic, each form-encoded', async (t) => {
   const { tried, get } = aRoute(anyone);
   const response = await get(basic('lkc_a:lks_b'));
   t.equal(response.statusCode, 200);
-  t.match(response.json(), { clientId: 'lkc_a', name: 'billing' });
+  t.match(response.json(), { serviceId: 'lkc_a', name: 'billing' });
   for (const header of [
     basic('lkc%5Fa:lks%5Fb'),
     basic('lkc_a:lks_b').replace('Basic ', 'bAsIc   '),
@@ -73,10 +73,10 @@ test('id and secret come from Basic, each form-encoded', async (t) => {
 });
 
 test('the same header is decoded and hashed once, while its secret is good', async (t) => {
-  let refusal: ReturnType<ServiceClients['refusalOf']> = null;
+  let refusal: ReturnType<RegisteredServices['refusalOf']> = null;
   const { tried, get } = aRoute(anyone, () => refusal);
   const header = basic('lkc_a:lks_b');
-  for (let i = 0; i < 3; i++) t.match((await get(header)).json(), { clientId: 'lkc_a' });
+  for (let i = 0; i < 3; i++) t.match((await get(header)).json(), { serviceId: 'lkc_a' });
   t.equal(tried.length, 1);
   await get(basic('lkc_a:lks_c'));
   t.equal(tried.length, 2, 'another secret');

@@ -1,11 +1,15 @@
 import { test, type Test } from 'tap';
-import { MAX_TRUSTS, TrustRefusedError, TwoSecretsError } from '../../src/domain/clients/service-client.ts';
-import type { ClientStore } from '../../src/domain/clients/ports.ts';
+import {
+  MAX_TRUSTS,
+  TrustRefusedError,
+  TwoSecretsError,
+} from '../../src/domain/services/registered-service.ts';
+import type { ServiceStore } from '../../src/domain/services/ports.ts';
 
 const CREATED = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const hash = (byte: number) => new Uint8Array(32).fill(byte);
 const aClient = (name: string, byte = 1) => ({
-  clientId: `id-of-${name}`,
+  serviceId: `id-of-${name}`,
   name,
   secretHash: hash(byte),
   createdAt: CREATED,
@@ -15,8 +19,8 @@ const aClient = (name: string, byte = 1) => ({
 });
 
 /** The contract of every store of registered services. */
-export function clientStoreContract(kind: string, open: (t: Test) => Promise<ClientStore>): void {
-  const holds = (sentence: string, run: (t: Test, store: ClientStore) => Promise<void>) =>
+export function clientStoreContract(kind: string, open: (t: Test) => Promise<ServiceStore>): void {
+  const holds = (sentence: string, run: (t: Test, store: ServiceStore) => Promise<void>) =>
     test(`${kind}: ${sentence}`, async (t) => {
       await run(t, await open(t));
     });
@@ -32,7 +36,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
 
   void holds('keeps the first client of a name and refuses a second', async (t, store) => {
     t.equal(await store.add(aClient('a')), true);
-    t.equal(await store.add({ ...aClient('a', 2), clientId: 'another' }), false);
+    t.equal(await store.add({ ...aClient('a', 2), serviceId: 'another' }), false);
     t.same((await store.list()).map(plain), [plain(stored('a'))]);
   });
 
@@ -166,7 +170,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
     t.equal(await store.remove('a'), true);
     t.equal(await store.remove('a'), false);
     t.strictSame(await store.list(), []);
-    t.equal(await store.add({ ...aClient('a', 9), clientId: 'another' }), true);
+    t.equal(await store.add({ ...aClient('a', 9), serviceId: 'another' }), true);
   });
 
   void holds('returns null for an unknown name', async (t, store) => {
@@ -180,7 +184,7 @@ export function clientStoreContract(kind: string, open: (t: Test) => Promise<Cli
   });
 }
 
-type Client = Awaited<ReturnType<ClientStore['list']>>[number];
+type Client = Awaited<ReturnType<ServiceStore['list']>>[number];
 
 function stored(name: string): Client {
   const never = { previousHash: null, rotatedAt: null, disabledAt: null };

@@ -1,7 +1,7 @@
 import type { FastifyRequest, onRequestAsyncHookHandler, preValidationAsyncHookHandler } from 'fastify';
-import type { ServiceClients } from '../../domain/clients/authenticate.ts';
+import type { RegisteredServices } from '../../domain/services/authenticate.ts';
 import type { Right } from '../../domain/rights.ts';
-import type { ServiceIdentity } from '../../domain/clients/service-client.ts';
+import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import { decodeFormText, decodeUtf8 } from '../form.ts';
@@ -16,16 +16,16 @@ const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const MAX_HEADERS = 128;
 
 /** The hooks of a route for registered services, to be spread into its options. */
-export interface ClientHooks {
+export interface ServiceHooks {
   onRequest: onRequestAsyncHookHandler;
   preValidation: preValidationAsyncHookHandler;
 }
 
 /** Makes the hooks of a route that needs this right. */
-export type ClientHooksFor = (right: Right) => ClientHooks;
+export type ServiceHooksFor = (right: Right) => ServiceHooks;
 
 /** Authenticates a service by its `Authorization` header. A right that is null is not asked for. */
-export interface ClientCredentials {
+export interface ServiceCredentials {
   /** Its secret, by HTTP Basic. @throws AuthError `invalid_client`, `right_missing`, `unavailable` */
   bySecret(header: string, right: Right | null): Promise<ServiceIdentity>;
   /** A service token for ISSUER. @throws AuthError `invalid_token`, `right_missing`, `unavailable` */
@@ -33,24 +33,24 @@ export interface ClientCredentials {
 }
 
 interface CredentialPorts {
-  clients: Pick<ServiceClients, 'authenticate' | 'authenticateToken' | 'refusalOf'>;
+  services: Pick<RegisteredServices, 'authenticate' | 'authenticateToken' | 'refusalOf'>;
   codec: Pick<TokenCodec, 'verifyFor'>;
   /** ISSUER. */
   issuer: string;
 }
 
-export function makeClientCredentials({ clients, codec, issuer }: CredentialPorts): ClientCredentials {
+export function makeServiceCredentials({ services, codec, issuer }: CredentialPorts): ServiceCredentials {
   // A service sends the same header with every request.
   const verified = makeVerifiedCredentials<ServiceIdentity>(MAX_HEADERS);
 
   return {
     async bySecret(header, right) {
       const known = verified.get(header);
-      if (known && clients.refusalOf(known, right) === null) return known;
+      if (known && services.refusalOf(known, right) === null) return known;
       const credentials = readBasic(header);
       if (!credentials)
         throw new AuthError('invalid_client', { reason: header === '' ? 'missing' : 'malformed' });
-      const identity = await clients.authenticate(credentials.id, credentials.secret, right);
+      const identity = await services.authenticate(credentials.id, credentials.secret, right);
       verified.add(header, identity);
       return identity;
     },
@@ -58,31 +58,31 @@ export function makeClientCredentials({ clients, codec, issuer }: CredentialPort
       const bearer = await codec.verifyFor(token, issuer);
       if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
       if (bearer.type !== 'service') throw new AuthError('invalid_token', { reason: 'type' });
-      return clients.authenticateToken(bearer, right);
+      return services.authenticateToken(bearer, right);
     },
   };
 }
 
 /**
- * `app.auth.client(right)` admits a registered service by its secret or its own token if it has the right, and sets
- * `serviceClient`. It checks both again after the body has arrived: the service may have been deleted, or have lost the
+ * `app.auth.service(right)` admits a registered service by its secret or its own token if it has the right, and sets
+ * `service`. It checks both again after the body has arrived: the service may have been deleted, or have lost the
  * right, while it delayed the body.
  */
-export function makeClientHooks(
-  credentials: ClientCredentials,
-  clients: Pick<ServiceClients, 'refusalOf'>,
-): ClientHooksFor {
+export function makeServiceHooks(
+  credentials: ServiceCredentials,
+  services: Pick<RegisteredServices, 'refusalOf'>,
+): ServiceHooksFor {
   return (right) => ({
     onRequest: async (request) => {
       const token = bearerTokenOf(request);
       const { authorization = '' } = request.headers;
-      request.serviceClient = await (token === undefined
+      request.service = await (token === undefined
         ? credentials.bySecret(authorization, right)
         : credentials.byToken(token, right));
     },
     // oxlint-disable-next-line typescript/require-await -- as a hook it is either async or takes a callback
     preValidation: async (request) => {
-      const refusal = clients.refusalOf(serviceClientOf(request), right);
+      const refusal = services.refusalOf(serviceOf(request), right);
       if (refusal) throw refusal;
     },
   });
@@ -99,7 +99,7 @@ function readBasic(header: string): { id: string; secret: string } | null {
 }
 
 /** The service that the route's hook has set. A route without the hook fails here instead of running open. */
-export function serviceClientOf({ serviceClient }: FastifyRequest): ServiceIdentity {
-  if (!serviceClient) throw new AuthError('invalid_client', { reason: 'missing' });
-  return serviceClient;
+export function serviceOf({ service }: FastifyRequest): ServiceIdentity {
+  if (!service) throw new AuthError('invalid_client', { reason: 'missing' });
+  return service;
 }

@@ -1,24 +1,24 @@
 import { test } from 'tap';
-import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
-import { hashSecret } from '../../../src/domain/clients/secret.ts';
+import { makeRegisteredServices } from '../../../src/domain/services/authenticate.ts';
+import { hashSecret } from '../../../src/domain/services/secret.ts';
 import { DEFAULT_RIGHTS, RIGHTS, type Right } from '../../../src/domain/rights.ts';
-import type { ServiceClient } from '../../../src/domain/clients/service-client.ts';
-import type { ClientTrust } from '../../../src/domain/clients/assertion.ts';
+import type { RegisteredService } from '../../../src/domain/services/registered-service.ts';
+import type { ServiceTrust } from '../../../src/domain/services/assertion.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 
 const CLOCK = { now: () => 1_795_000_000_000, isTrusted: () => true };
 
-function aDirectory(...secrets: [clientId: string, secret: string][]) {
-  const clients = new Map<string, ServiceClient>();
+function aDirectory(...secrets: [serviceId: string, secret: string][]) {
+  const clients = new Map<string, RegisteredService>();
   const add = (
-    clientId: string,
+    serviceId: string,
     secret: string,
     rights: readonly Right[] = DEFAULT_RIGHTS,
-    changes: Partial<ServiceClient> = {},
+    changes: Partial<RegisteredService> = {},
   ) =>
-    clients.set(clientId, {
-      clientId,
-      name: `name of ${clientId}`,
+    clients.set(serviceId, {
+      serviceId,
+      name: `name of ${serviceId}`,
       secretHash: hashSecret(secret),
       previousHash: null,
       createdAt: 1,
@@ -27,13 +27,13 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
       audience: null,
       ...{ roles: [], version: 1, disabledAt: null, trusts: [], ...changes },
     });
-  for (const [clientId, secret] of secrets) add(clientId, secret);
+  for (const [serviceId, secret] of secrets) add(serviceId, secret);
   let refreshes = 0;
   return {
     add,
     refreshes: () => refreshes,
-    find: (clientId: string) => clients.get(clientId),
-    findTrusting: ({ subject }: ClientTrust) => clients.get(subject),
+    find: (serviceId: string) => clients.get(serviceId),
+    findTrusting: ({ subject }: ServiceTrust) => clients.get(subject),
     hasAudience: (audience: string) => [...clients.values()].some((client) => client.audience === audience),
     refresh: () => {
       refreshes++;
@@ -44,17 +44,17 @@ function aDirectory(...secrets: [clientId: string, secret: string][]) {
 
 test('a known client is admitted without a query of the record', async (t) => {
   const directory = aDirectory(['a', 'secret']);
-  const clients = makeServiceClients(directory, CLOCK);
+  const clients = makeRegisteredServices(directory, CLOCK);
   const proof = { by: 'secret', secretHash: hashSecret('secret') } as const;
   t.same(await clients.authenticate('a', 'secret', 'revoke'), {
-    clientId: 'a',
+    serviceId: 'a',
     name: 'name of a',
     proof,
     audience: null,
   });
   t.equal(directory.refreshes(), 0);
-  const refusal = (clientId: string, secretHash = proof.secretHash) =>
-    clients.refusalOf({ clientId, name: '', audience: null, proof: { by: 'secret', secretHash } }, 'revoke');
+  const refusal = (serviceId: string, secretHash = proof.secretHash) =>
+    clients.refusalOf({ serviceId, name: '', audience: null, proof: { by: 'secret', secretHash } }, 'revoke');
   t.equal(refusal('a'), null);
   t.match(refusal('b'), { code: 'invalid_client', reason: 'unknown' });
   t.match(refusal('a', hashSecret('another')), { code: 'invalid_client', reason: 'secret' });
@@ -62,7 +62,7 @@ test('a known client is admitted without a query of the record', async (t) => {
 
 test('no client is refused before the record is queried, for an unknown id or a wrong secret', async (t) => {
   const directory = aDirectory(['a', 'old']);
-  const clients = makeServiceClients(
+  const clients = makeRegisteredServices(
     {
       ...directory,
       refresh: () => {
@@ -73,8 +73,8 @@ test('no client is refused before the record is queried, for an unknown id or a 
     },
     CLOCK,
   );
-  t.match(await clients.authenticate('a', 'new', 'revoke'), { clientId: 'a' });
-  t.match(await clients.authenticate('b', 'secret', 'revoke'), { clientId: 'b' });
+  t.match(await clients.authenticate('a', 'new', 'revoke'), { serviceId: 'a' });
+  t.match(await clients.authenticate('b', 'secret', 'revoke'), { serviceId: 'b' });
   t.equal(directory.refreshes(), 1, 'the first query loaded the second client too');
   for (const [id, secret] of [
     ['a', 'old'],
@@ -90,8 +90,8 @@ test('no client is refused before the record is queried, for an unknown id or a 
 test('an outage is not a refusal', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
-  t.match(await clients.authenticate('a', 'secret', 'revoke'), { clientId: 'a' });
+  const clients = makeRegisteredServices({ ...directory, refresh }, CLOCK);
+  t.match(await clients.authenticate('a', 'secret', 'revoke'), { serviceId: 'a' });
   await t.rejects(clients.authenticate('a', 'wrong', 'revoke'), { code: 'unavailable' });
   await t.rejects(clients.authenticate('b', 'secret', 'revoke'), { code: 'unavailable' });
 });
@@ -100,8 +100,8 @@ test('a right is checked in memory, and a missing one is looked up before it is 
   for (const right of RIGHTS) {
     const directory = aDirectory();
     directory.add('a', 'secret', [right]);
-    const clients = makeServiceClients(directory, CLOCK);
-    t.match(await clients.authenticate('a', 'secret', right), { clientId: 'a' });
+    const clients = makeRegisteredServices(directory, CLOCK);
+    t.match(await clients.authenticate('a', 'secret', right), { serviceId: 'a' });
     t.equal(directory.refreshes(), 0);
     for (const other of RIGHTS.filter((each) => each !== right))
       await t.rejects(clients.authenticate('a', 'secret', other), { code: 'right_missing', right: other });
@@ -115,7 +115,7 @@ test('a right that was just given counts at once, and one that was taken away as
     directory.add('a', 'secret', ['users.read']);
     return Promise.resolve();
   };
-  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
+  const clients = makeRegisteredServices({ ...directory, refresh }, CLOCK);
   const identity = await clients.authenticate('a', 'secret', 'users.read');
   t.equal(clients.refusalOf(identity, 'users.read'), null);
   t.match(clients.refusalOf(identity, 'introspect'), { code: 'right_missing' });
@@ -126,7 +126,7 @@ test('a right that was just given counts at once, and one that was taken away as
 test('a missing right is not refused while the database is down', async (t) => {
   const directory = aDirectory(['a', 'secret']);
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const clients = makeServiceClients({ ...directory, refresh }, CLOCK);
+  const clients = makeRegisteredServices({ ...directory, refresh }, CLOCK);
   await t.rejects(clients.authenticate('a', 'secret', 'users.read'), { code: 'unavailable' });
 });
 
@@ -134,7 +134,7 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
   const directory = aDirectory(['a', 'secret']);
   const audiences = new Set(['orders']);
   const hasAudience = (audience: string) => audiences.has(audience);
-  const clients = makeServiceClients(
+  const clients = makeRegisteredServices(
     {
       ...directory,
       hasAudience,
@@ -152,7 +152,7 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
   t.equal(directory.refreshes(), 2);
 
   const refresh = () => Promise.reject(new AuthError('unavailable'));
-  const away = makeServiceClients({ ...directory, hasAudience, refresh }, CLOCK);
+  const away = makeRegisteredServices({ ...directory, hasAudience, refresh }, CLOCK);
   t.equal(await away.hasAudience('orders'), true);
   await t.rejects(away.hasAudience('unknown'), { code: 'unavailable' });
 });
@@ -160,9 +160,9 @@ test('an audience is known from memory; an unknown one is looked up, and an outa
 test('a service token is good while its client is enabled and has its version', async (t) => {
   const directory = aDirectory();
   const expiresAt = CLOCK.now() / 1000 + 60;
-  const token = { type: 'service', clientId: 'a', version: 2, audience: 'latchkey', expiresAt } as const;
-  const has = (changes: Partial<ServiceClient>) => directory.add('a', 'secret', ['revoke'], changes);
-  const clients = makeServiceClients(directory, CLOCK);
+  const token = { type: 'service', serviceId: 'a', version: 2, audience: 'latchkey', expiresAt } as const;
+  const has = (changes: Partial<RegisteredService>) => directory.add('a', 'secret', ['revoke'], changes);
+  const clients = makeRegisteredServices(directory, CLOCK);
   const refused = (reason: string, more = {}) =>
     t.rejects(clients.authenticateToken({ ...token, ...more }, 'revoke'), { code: 'invalid_token', reason });
 
@@ -170,14 +170,14 @@ test('a service token is good while its client is enabled and has its version', 
   has({ version: 2 });
   t.equal(directory.refreshes(), 1);
   const identity = await clients.authenticateToken(token, 'revoke');
-  t.match(identity, { clientId: 'a', proof: { by: 'token', token } });
+  t.match(identity, { serviceId: 'a', proof: { by: 'token', token } });
   t.strictSame(await clients.admitAgain(identity, null), identity);
   t.match(clients.find('a'), { version: 2 });
   t.equal(directory.refreshes(), 1);
   await refused('revoked', { version: 1 });
   t.equal(directory.refreshes(), 1, 'no query tells that an older version is good');
   await refused('revoked', { version: 3 });
-  await t.rejects(clients.authenticateToken(token, 'introspect'), { code: 'right_missing', clientId: 'a' });
+  await t.rejects(clients.authenticateToken(token, 'introspect'), { code: 'right_missing', serviceId: 'a' });
   t.equal(directory.refreshes(), 3, 'a newer version and a right may be on record');
   await refused('expired', { expiresAt: expiresAt - 65 });
   has({ version: 2, disabledAt: 1 });
@@ -191,8 +191,8 @@ test('a workload opens the client that trusts its issuer for its subject', async
     { ...trust, subject: 'b' },
     { issuer: 'https://other.example', subject: 'a' },
   ];
-  const has = (changes: Partial<ServiceClient>) => directory.add('a', 'secret', ['revoke'], changes);
-  const clients = makeServiceClients(directory, CLOCK);
+  const has = (changes: Partial<RegisteredService>) => directory.add('a', 'secret', ['revoke'], changes);
+  const clients = makeRegisteredServices(directory, CLOCK);
   const refused = (reason: string) =>
     t.rejects(clients.authenticateWorkload(trust, null), { code: 'invalid_client', reason });
 
@@ -201,7 +201,7 @@ test('a workload opens the client that trusts its issuer for its subject', async
   await refused('assertion');
   has({ trusts: [...others, trust] });
   const proof = { by: 'assertion', trust };
-  t.match(await clients.authenticateWorkload(trust, 'revoke'), { clientId: 'a', proof });
+  t.match(await clients.authenticateWorkload(trust, 'revoke'), { serviceId: 'a', proof });
   has({ trusts: [trust], disabledAt: 1 });
   await refused('disabled');
 });

@@ -1,11 +1,11 @@
 import { lengthOf } from '../identifiers.ts';
 import type { ServiceBearer } from '../principal.ts';
 import type { Right } from '../rights.ts';
-import type { ClientTrust } from './assertion.ts';
+import type { ServiceTrust } from './assertion.ts';
 
 /** The record of a registered service. It holds only hashes of the secrets. */
-export interface ServiceClient {
-  clientId: string;
+export interface RegisteredService {
+  serviceId: string;
   /** Its name for operators; unique. */
   name: string;
   secretHash: Uint8Array;
@@ -25,14 +25,14 @@ export interface ServiceClient {
   version: number;
   /** Milliseconds since 1970; null if it is enabled. */
   disabledAt: number | null;
-  /** The workloads that may authenticate as this client. */
-  trusts: readonly ClientTrust[];
+  /** The workloads that may authenticate as this service. */
+  trusts: readonly ServiceTrust[];
 }
 
-/** The pairs of issuer and subject of one client. */
+/** The pairs of issuer and subject of one service. */
 export const MAX_TRUSTS = 16;
 
-/** `taken`: another client has this pair. `full`: the client has MAX_TRUSTS. */
+/** `taken`: another service has this pair. `full`: the service has MAX_TRUSTS. */
 export class TrustRefusedError extends Error {
   override name = 'TrustRefusedError';
   readonly reason: 'taken' | 'full';
@@ -43,7 +43,7 @@ export class TrustRefusedError extends Error {
   }
 }
 
-/** A client has two secrets already: another one would replace a secret that may be in use. */
+/** A service has two secrets already: another one would replace a secret that may be in use. */
 export class TwoSecretsError extends Error {
   override name = 'TwoSecretsError';
 }
@@ -51,12 +51,12 @@ export class TwoSecretsError extends Error {
 /** How a service has authenticated, so that it can be checked again whether that is still good. */
 export type Proof =
   | { by: 'secret'; secretHash: Uint8Array }
-  | { by: 'assertion'; trust: ClientTrust }
+  | { by: 'assertion'; trust: ServiceTrust }
   | { by: 'token'; token: ServiceBearer };
 
 /** A service that has authenticated. */
 export interface ServiceIdentity {
-  clientId: string;
+  serviceId: string;
   name: string;
   audience: string | null;
   proof: Proof;
@@ -68,7 +68,7 @@ export interface ServiceIdentity {
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 /** Trimmed and NFC; 1 to 64 printable characters. @returns null for anything else. */
-export function parseClientName(raw: string): string | null {
+export function parseServiceName(raw: string): string | null {
   const name = raw.normalize('NFC').trim();
   return name === '' || lengthOf(name) > 64 || UNPRINTABLE.test(name) ? null : name;
 }

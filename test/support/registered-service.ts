@@ -1,38 +1,38 @@
 import { randomBytes } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import type { Right } from '../../src/domain/rights.ts';
-import { makeClientRegistry } from '../../src/domain/clients/registry.ts';
-import { makeClientStore } from '../../src/infra/postgres/client-store.ts';
+import { makeServiceRegistry } from '../../src/domain/services/registry.ts';
+import { makeServiceStore } from '../../src/infra/postgres/service-store.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { call, type Target } from './client.ts';
 
-export interface TestClient {
-  clientId: string;
+export interface TestService {
+  serviceId: string;
   secret: string;
 }
 
 /** Does the work of `latchkey client` without a process per call. */
 export async function withRegistry<Result>(
   databaseUrl: string,
-  work: (registry: ReturnType<typeof makeClientRegistry>) => Promise<Result>,
+  work: (registry: ReturnType<typeof makeServiceRegistry>) => Promise<Result>,
 ): Promise<Result> {
   const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
-    const store = makeClientStore(postgres.prisma);
-    return await work(makeClientRegistry({ store, randomBytes, clock: { now: () => Date.now() } }));
+    const store = makeServiceStore(postgres.prisma);
+    return await work(makeServiceRegistry({ store, randomBytes, clock: { now: () => Date.now() } }));
   } finally {
     await postgres.close();
   }
 }
 
 /** Registers a service. */
-export async function aServiceClient(
+export async function aRegisteredService(
   databaseUrl: string,
   name = 'billing',
   rights?: readonly Right[],
   audience?: string,
   roles?: readonly string[],
-): Promise<TestClient> {
+): Promise<TestService> {
   const created = await withRegistry(databaseUrl, (registry) =>
     registry.create(name, rights, audience, roles),
   );
@@ -40,8 +40,8 @@ export async function aServiceClient(
   return created;
 }
 
-export function basic({ clientId, secret }: TestClient): { authorization: string } {
-  return { authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}` };
+export function basic({ serviceId, secret }: TestService): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${serviceId}:${secret}`).toString('base64')}` };
 }
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -50,7 +50,7 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 export function postForm(
   target: Target,
   path: string,
-  client: TestClient | null,
+  client: TestService | null,
   form: Record<string, string> | string | Buffer,
   headers: Record<string, string> = {},
 ): Promise<LightMyRequestResponse> {
@@ -62,10 +62,10 @@ export function postForm(
   });
 }
 
-export function introspect(target: Target, client: TestClient | null, token: string) {
+export function introspect(target: Target, client: TestService | null, token: string) {
   return postForm(target, '/api/auth/introspect', client, { token });
 }
 
-export function revoke(target: Target, client: TestClient | null, token: string) {
+export function revoke(target: Target, client: TestService | null, token: string) {
   return postForm(target, '/api/auth/revoke', client, { token });
 }

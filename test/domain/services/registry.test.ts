@@ -1,27 +1,27 @@
 import { randomBytes } from 'node:crypto';
-import { TwoSecretsError } from '../../../src/domain/clients/service-client.ts';
+import { TwoSecretsError } from '../../../src/domain/services/registered-service.ts';
 import { test } from 'tap';
 import { DEFAULT_RIGHTS } from '../../../src/domain/rights.ts';
-import { makeServiceClients } from '../../../src/domain/clients/authenticate.ts';
-import { makeClientDirectory } from '../../../src/domain/clients/directory.ts';
-import { makeClientRegistry } from '../../../src/domain/clients/registry.ts';
+import { makeRegisteredServices } from '../../../src/domain/services/authenticate.ts';
+import { makeServiceDirectory } from '../../../src/domain/services/directory.ts';
+import { makeServiceRegistry } from '../../../src/domain/services/registry.ts';
 import { aClock } from '../../support/clock.ts';
-import { makeMemoryClientStore } from '../../support/memory-client-store.ts';
+import { makeMemoryServiceStore } from '../../support/memory-service-store.ts';
 
 function aRegistry() {
   const clock = aClock();
-  const store = makeMemoryClientStore();
-  const registry = makeClientRegistry({ store, randomBytes, clock });
+  const store = makeMemoryServiceStore();
+  const registry = makeServiceRegistry({ store, randomBytes, clock });
   const sleep = (ms: number) => {
     clock.pass(ms);
     return Promise.resolve();
   };
-  const directory = makeClientDirectory({ store, clock, sleep });
-  const clients = makeServiceClients(directory, clock);
+  const directory = makeServiceDirectory({ store, clock, sleep });
+  const clients = makeRegisteredServices(directory, clock);
   /** Whether the replicas admit a service once all of them know it. */
-  const isGood = async (clientId: string, secret: string) => {
+  const isGood = async (serviceId: string, secret: string) => {
     await directory.load();
-    return clients.authenticate(clientId, secret, 'introspect').then(
+    return clients.authenticate(serviceId, secret, 'introspect').then(
       () => true,
       () => false,
     );
@@ -33,23 +33,23 @@ test('a client is admitted by the secret shown at creation; only its hash is sto
   const { store, registry, isGood } = aRegistry();
   const created = await registry.create('billing');
   if (!created) throw new Error('not created');
-  t.equal(await isGood(created.clientId, created.secret), true);
+  t.equal(await isGood(created.serviceId, created.secret), true);
   t.notMatch(JSON.stringify(await store.list()), created.secret);
   t.equal(await registry.create('billing'), null, 'the name is taken');
   const other = await registry.create('shop');
-  t.equal(await isGood(created.clientId, other?.secret ?? ''), false, 'each client has its own secret');
+  t.equal(await isGood(created.serviceId, other?.secret ?? ''), false, 'each client has its own secret');
 });
 
 test('both secrets are good during a rotation', async (t) => {
   const { clock, registry, isGood } = aRegistry();
   const first = await registry.create('billing');
   if (!first) throw new Error('not created');
-  const { clientId } = first;
+  const { serviceId } = first;
   clock.pass(1000);
   const second = await registry.rotate('billing');
-  t.equal(second?.clientId, clientId);
+  t.equal(second?.serviceId, serviceId);
   const goodOnes = async (...secrets: (string | undefined)[]) =>
-    Promise.all(secrets.map((secret) => isGood(clientId, secret ?? '')));
+    Promise.all(secrets.map((secret) => isGood(serviceId, secret ?? '')));
   t.strictSame(await goodOnes(first.secret, second?.secret), [true, true]);
   t.match(await registry.list(), [{ name: 'billing', rotatedAt: clock.now() }]);
 
@@ -69,7 +69,7 @@ test('a deleted client is refused, also after its name is reused', async (t) => 
   t.equal(await registry.rotate('billing'), null);
   t.equal(await registry.finishRotation('billing'), null);
   await registry.create('billing');
-  t.equal(await isGood(created?.clientId ?? '', created?.secret ?? ''), false);
+  t.equal(await isGood(created?.serviceId ?? '', created?.secret ?? ''), false);
 });
 
 test('a client has the first three rights, or those that it was given', async (t) => {
@@ -85,6 +85,6 @@ test('a client has the first three rights, or those that it was given', async (t
     ],
   );
   t.match(await registry.allow('billing', ['users.write']), { name: 'billing', rights: ['users.write'] });
-  t.equal(await isGood(billing?.clientId ?? '', billing?.secret ?? ''), false, 'the old rights are gone');
+  t.equal(await isGood(billing?.serviceId ?? '', billing?.secret ?? ''), false, 'the old rights are gone');
   t.equal(await registry.allow('no-such', ['users.write']), null);
 });
