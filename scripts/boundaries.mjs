@@ -159,7 +159,7 @@ export const LAYERS = [
       '^src/infra/tracing/open-tracing\\.ts$',
       NODE,
     ],
-    mayAsType: ['^src/http/ops/health\\.ts$', packages('fastify', 'pino')],
+    mayAsType: [packages('fastify', 'pino')],
   },
   {
     // What the infrastructure says of itself, and what is to be thought of it.
@@ -199,6 +199,25 @@ export const LAYERS = [
   },
 ];
 
+/** A file in src/ with one importer and at most this many lines belongs into that importer. */
+const SPLINTER = 60;
+
+/** The files that may be as small, and why. */
+const SEPARATE = [
+  // Read one at a time.
+  '^src/(cli|doctor)/',
+  '^src/http/(accounts|auth|own-account|well-known)/',
+  // Implementations of ports.
+  '^src/infra/(crypto/common-passwords|(memory|redis)/attempt-slots|redis/memory-use)\\.ts$',
+  '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
+  // They keep an import away from others: the embedded database, OpenTelemetry.
+  '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',
+  // A part that compose.ts opens.
+  '^src/composition/revocation-feed\\.ts$',
+  // They know nothing of their importer.
+  '^src/(http/one-write-response|runtime/event-loop-lag)\\.ts$',
+];
+
 const STATEMENT =
   /^(?:import|export)( type)? (?:\* as \w+|\*|\w+|(?:\w+, )?\{[^}]*\}) from '([^']+)'(?: with \{[^}]*\})?;$|^import '([^']+)';$/gm;
 const DYNAMIC = /(typeof )?\bimport\(\s*'([^']+)',?\s*\)/g;
@@ -219,7 +238,8 @@ export function check(sources, exists = (path) => existsSync(join(root, path))) 
     .filter(({ from, to }) => [from, to].every((path) => path.startsWith('src/domain/')))
     .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
     .filter(({ from, to }) => from !== to);
-  problems.push(...circles('no-circular-folders', folders), ...notChecked([...sources.keys()], edges.length));
+  problems.push(...circles('no-circular-folders', folders), ...splinters(sources, graph));
+  problems.push(...notChecked([...sources.keys()], edges.length));
   return { imports: edges.length, problems };
 }
 
@@ -317,6 +337,20 @@ function circles(rule, edges) {
   };
   for (const node of next.keys()) visit(node);
   return problems;
+}
+
+/** Small files whose only importer should hold them. */
+function splinters(sources, edges) {
+  const isSmall = (path) => sources.get(path).split('\n').length - 1 <= SPLINTER;
+  return [...sources.keys()]
+    .filter((path) => path.startsWith('src/') && isSmall(path))
+    .filter((path) => !SEPARATE.some((pattern) => new RegExp(pattern).test(path)))
+    .map((path) => ({
+      path,
+      importers: new Set(edges.filter(({ to }) => to === path).map(({ from }) => from)),
+    }))
+    .filter(({ importers }) => importers.size === 1)
+    .map(({ path, importers }) => `splinter: ${path} -> ${[...importers][0]}`);
 }
 
 /** Every file has a layer, every layer has files, and files import each other. */

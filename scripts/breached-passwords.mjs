@@ -23,7 +23,7 @@ export function readSource() {
 
 /** @returns {Promise<Buffer>} the digests of the passwords' list forms, ascending, each once. */
 export async function renderDigests(passwords) {
-  const { fold, undoSubstitutions } = await import('../dist/src/domain/passwords/guess-forms.js');
+  const { fold, undoSubstitutions } = await import('../dist/src/domain/passwords/policy.js');
   const { DIGEST_BYTES, digestOf } = await import('../dist/src/infra/crypto/common-passwords.js');
   const forms = new Set(passwords.map((password) => undoSubstitutions(fold(password))));
   const digests = [...new Set([...forms].map(digestOf))].sort((a, b) => a - b);

@@ -16,7 +16,7 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/domain/errors.ts', `import type { Redis } from 'ioredis';`, 'domain-imports'],
   ['src/domain/user.ts', `import '../../infra/redis/ask.ts';`, 'domain-imports'],
   ['src/domain/users/ports.ts', `import 'node:fs';`, 'domain-imports'],
-  ['src/http/caller/device.ts', `import '../../infra/redis/ask.ts';`, 'http-imports'],
+  ['src/http/caller/address.ts', `import '../../infra/redis/ask.ts';`, 'http-imports'],
   ['src/http/token-pair-response.ts', `import 'ioredis';`, 'http-imports'],
   ['src/http/schemas.ts', `import '@prisma/client';`, 'http-imports'],
   ['src/http/caller/fingerprint.ts', `import type { Config } from '../../config/config.ts';`, 'http-imports'],
@@ -53,7 +53,7 @@ const PLANTS: [file: string, statement: string, refusedBy: string][] = [
   ['src/domain/audit/kind.ts', `import './event.ts';`, 'no-circular'],
   ['src/domain/tokens/revoke.ts', `import type { A } from '../sessions/rotation.ts';`, 'no-circular-folders'],
   ['src/domain/principal.ts', `import './sizing/plan.ts';`, 'domain-ground-floor'],
-  ['src/http/ops/health.ts', `import '@fastify/type-provider-typebox';`, 'no-dev-dependencies'],
+  ['src/http/ops.ts', `import '@fastify/type-provider-typebox';`, 'no-dev-dependencies'],
   ['src/http/problem.ts', `import './no-such-file.ts';`, 'resolvable'],
 ];
 
@@ -80,6 +80,20 @@ test('refuses each planted import', (t) => {
     );
     t.ok(found, `${rule} refuses ${statement} in ${file}`);
   }
+  t.end();
+});
+
+test('refuses a small file with one importer, and accepts it with two', (t) => {
+  const importing = (...importers: string[]) => {
+    const sources = readSources();
+    sources.set('src/domain/tokens/x.ts', 'export const x = 1;\n');
+    for (const file of importers)
+      sources.set(file, `import { x } from './x.ts';\n${sources.get(file) ?? ''}\nvoid x;\n`);
+    return check(sources).problems;
+  };
+  const [one, two] = ['src/domain/tokens/claims.ts', 'src/domain/tokens/revoke.ts'] as const;
+  t.strictSame(importing(one), [`splinter: src/domain/tokens/x.ts -> ${one}`]);
+  t.strictSame(importing(one, two), []);
   t.end();
 });
 

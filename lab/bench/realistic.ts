@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { makeCallerHash } from '../../src/infra/crypto/caller-hash.ts';
+import { makeCallerHash } from '../../src/infra/crypto/keyed-hashes.ts';
 
 const callerHash = makeCallerHash(randomBytes(32));
 

@@ -1,13 +1,11 @@
 import type { Config, Environment } from '../config/config.ts';
-import { checkConfiguration } from '../doctor/configuration.ts';
+import { checkConfiguration, checkMemory, checkNode } from '../doctor/configuration.ts';
 import { checkDatabase } from '../doctor/database.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { checkIssuers } from '../doctor/issuers.ts';
 import { checkKeyLife } from '../doctor/key-lifecycle.ts';
 import { reportKeys } from '../doctor/key-report.ts';
 import { checkKeys } from '../doctor/keys.ts';
-import { checkMemory } from '../doctor/memory.ts';
-import { checkNode } from '../doctor/node.ts';
 import { checkRedis } from '../doctor/redis.ts';
 import { availableMemory } from '../runtime/memory.ts';
 import type { Command } from './command.ts';

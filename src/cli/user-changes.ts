@@ -1,6 +1,6 @@
 import type { AccountKey } from '../domain/identifiers.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseVariables, loadConfig, NO_HASHES } from '../config/config.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
 import type { AccountChanges, AccountStore, ChangedAccount } from '../domain/users/account.ts';
@@ -11,6 +11,10 @@ import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
 import { tokenLifetimes } from './token-lifetimes.ts';
+import { randomBytes } from 'node:crypto';
+import { hashResetToken, newResetToken } from '../domain/passwords/reset-token.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+import { issueReset } from '../infra/postgres/password-resets.ts';
 
 /** Milliseconds. Each running replica tells the fast store of pending changes every second, so this is ample. */
 const SETTLE_TIMEOUT = 10_000;
@@ -115,4 +119,31 @@ async function settled(isDone: () => Promise<boolean>): Promise<boolean> {
     if (performance.now() >= deadline) return false;
     await sleep(100);
   }
+}
+
+/**
+ * `latchkey user reset`: makes a reset token in place of an earlier one, and shows it once.
+ * @returns null if there is no such user.
+ */
+export async function resetUser(
+  prisma: PrismaClient,
+  user: AccountKey,
+  { PASSWORD_RESET_TTL }: Environment,
+): Promise<Outcome | null> {
+  const config = loadConfig({ PASSWORD_RESET_TTL }, NO_HASHES);
+  const token = newResetToken(randomBytes);
+  const issued = await issueReset(prisma, user, hashResetToken(token), config.PASSWORD_RESET_TTL);
+  if (!issued) return null;
+  const { userId, disabled } = issued;
+  const expiresAt = new Date(issued.expiresAt).toISOString();
+  return {
+    result: { user: userId, reset_token: token, expires_at: expiresAt, disabled },
+    text: [
+      `reset_token  ${token}`,
+      `expires_at   ${expiresAt}`,
+      'The token will not be shown again. It sets a new password once: POST /api/auth/password-reset.',
+      ...(disabled ? ['The account is disabled, and a reset does not enable it.'] : []),
+    ].join('\n'),
+    audited: { userId, disabled },
+  };
 }

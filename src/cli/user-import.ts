@@ -19,8 +19,6 @@ import {
 import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
 import { CommandError, type Command, type Facts } from './command.ts';
 import { withPostgres } from './database.ts';
-import { makeProgressBar, type ProgressBar } from './progress-bar.ts';
-import { LONGEST_LINE, readLines, type Line } from './read-lines.ts';
 
 /** Lines per transaction. A signup with a name of one of them waits for it: some 50 ms. */
 const BATCH = 500;
@@ -224,4 +222,73 @@ function report(begun: Import, { line, problem }: RefusedLine): void {
 
 function say({ json }: Import, text: string): void {
   process.stderr.write(`${json ? JSON.stringify({ warning: text }) : text}\n`);
+}
+
+/** Characters between the brackets. */
+const WIDTH = 30;
+
+interface Output {
+  isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+/** A line on a terminal that shows how far the work has got; silent elsewhere. */
+interface ProgressBar {
+  /** @param part of the work that is done, 0 to 1. */
+  show(part: number, text: string): void;
+  /** Removes it, before other text or at the end. */
+  clear(): void;
+}
+
+export function makeProgressBar(isWanted: boolean, output: Output = process.stderr): ProgressBar {
+  const isShown = isWanted && output.isTTY === true;
+  const write = (text: string) => {
+    if (isShown) output.write(`\r\x1b[K${text}`);
+  };
+  return {
+    show(part, text) {
+      const filled = Math.round(Math.min(part, 1) * WIDTH);
+      const percent = Math.floor(Math.min(part, 1) * 100);
+      write(`[${'#'.repeat(filled).padEnd(WIDTH, '-')}] ${percent} %  ${text}`);
+    },
+    clear() {
+      write('');
+    },
+  };
+}
+
+/** A longer line is not kept in memory: no account needs more. */
+export const LONGEST_LINE = 16 * 1024;
+
+/** A line of a file. */
+interface Line {
+  /** From 1 on. */
+  number: number;
+  /** Without its end; null if it is longer than LONGEST_LINE. */
+  bytes: Uint8Array | null;
+}
+
+const NEWLINE = 0x0a;
+
+/** Splits a file into its lines. Reads the next chunk only when the lines of the one before are taken. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  let number = 1;
+  /** The beginning of a line; null if it is too long already. */
+  let begun: Uint8Array | null = new Uint8Array();
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+      yield { number, bytes: joined(begun, chunk.subarray(from, end)) };
+      number++;
+      begun = new Uint8Array();
+      from = end + 1;
+    }
+    begun = joined(begun, chunk.subarray(from));
+  }
+  if (begun === null || begun.length > 0) yield { number, bytes: begun };
+}
+
+function joined(begun: Uint8Array | null, more: Uint8Array): Uint8Array | null {
+  if (begun === null || begun.length + more.length > LONGEST_LINE) return null;
+  return Buffer.concat([begun, more]);
 }

@@ -1,13 +1,11 @@
-import type { AccountKey } from '../domain/identifiers.ts';
-import { parseLoginName } from '../domain/identifiers.ts';
+import { type AccountKey, parseLoginName } from '../domain/identifiers.ts';
 import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Command } from './command.ts';
 import { withPostgres } from './database.ts';
-import { deleteUser, disable, enable, setRoles } from './user-changes.ts';
+import { deleteUser, disable, enable, setRoles, resetUser } from './user-changes.ts';
 import { createUser, listUsers, showUser } from './user-records.ts';
 import { exportUsers } from './user-export.ts';
 import { importUsers } from './user-import.ts';
-import { resetUser } from './user-reset.ts';
 import { showTokens } from './user-tokens.ts';
 
 /** Subcommands that name no user, with how many words may follow them. */

@@ -6,7 +6,7 @@ import { toEntry } from '../domain/audit/to-entry.ts';
 import type { Clock } from '../domain/clock.ts';
 import { openAuditLog, type AuditLog } from '../infra/audit/audit-log.ts';
 import { operator } from '../infra/audit/command-trail.ts';
-import type { LogOutput } from '../runtime/log-output.ts';
+import type { LogOutput } from '../runtime/logger.ts';
 import { StartError } from '../runtime/start-error.ts';
 import type { Observe } from '../telemetry/observe.ts';
 

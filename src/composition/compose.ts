@@ -1,33 +1,39 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AppOptions, OpsOptions } from '../app.ts';
 import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
-import { makeServices } from './services.ts';
-import { makeClock } from './clock.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing } from './signing-keys.ts';
 import { settingsOf } from './settings.ts';
-import { openTokenStates } from './open-token-states.ts';
+import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
-import { followAttemptHash } from '../infra/crypto/attempt-hash.ts';
-import { makeCallerHashes } from '../infra/crypto/caller-hash.ts';
+import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
-import { makePostgres } from '../infra/postgres/client.ts';
+import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
 import { targetOf } from '../infra/postgres/connection.ts';
 import { redisCertificateEnd } from '../infra/redis/inspect.ts';
 import { makeTokenStore } from '../infra/postgres/token-store.ts';
-import { makeBackgroundTasks } from '../runtime/background-tasks.ts';
+import { makeBackgroundTasks, type BackgroundTasks } from '../runtime/background-tasks.ts';
 import { readBuild } from '../runtime/build.ts';
-import { makeDrain } from '../runtime/drain.ts';
-import type { LogOutput } from '../runtime/log-output.ts';
+import { makeDrain, makeReadiness } from '../runtime/readiness.ts';
+import type { LogOutput } from '../runtime/logger.ts';
 import { containerMemory } from '../runtime/memory.ts';
-import { makeReadiness } from '../runtime/readiness.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
 import { systemClock } from '../runtime/system-clock.ts';
+import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
+import { postgresNow } from '../infra/postgres/inspect.ts';
+import { makeClockWatch } from '../runtime/clock-watch.ts';
+import { makeRegisteredServices } from '../domain/services/authenticate.ts';
+import { makeCheckAssertion } from '../infra/issuers/check-assertion.ts';
+import { makeIssuerKeys } from '../infra/issuers/issuer-keys.ts';
+import type { Observe } from '../telemetry/observe.ts';
+import { makeServiceDirectory } from '../domain/services/directory.ts';
+import { makeServiceStore } from '../infra/postgres/service-store.ts';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 
 export interface Composition {
   app: AppOptions;
@@ -208,4 +214,70 @@ export async function compose(
       await trail.flush();
     },
   };
+}
+
+interface ClockParts {
+  config: Config;
+  postgres: Postgres;
+  tokenStates: Pick<OpenedTokenStates, 'times'>;
+  tasks: Pick<BackgroundTasks, 'every'>;
+  logger: FastifyBaseLogger;
+}
+
+/** Milliseconds between two comparisons with the stores. */
+const CLOCK_INTERVAL = 1000;
+
+/** The process's clock, which knows whether the stores contradict it. Embedded stores share it, so they are not asked. */
+function makeClock({ config, postgres, tokenStates, tasks, logger }: ClockParts) {
+  const redis = { name: 'Redis', ask: () => tokenStates.times() } as const;
+  // Like the probes of readiness, on a connection that a full pool does not hold up.
+  const database = { name: 'PostgreSQL', ask: async () => [await postgresNow(postgres.probe)] } as const;
+  const watch = makeClockWatch({
+    others: config.DATABASE_URL === undefined ? [redis] : [redis, database],
+    clock: systemClock,
+    leeway: CLOCK_TOLERANCE,
+    logger,
+  });
+  tasks.every(CLOCK_INTERVAL, 'clock check', watch.compare);
+  const clock: Clock = { ...systemClock, isTrusted: watch.isTrusted };
+  return { clock, watch };
+}
+
+interface ServicesParts {
+  /** ISSUER. */
+  issuer: string;
+  prisma: PrismaClient;
+  clock: Clock;
+  observe: Observe;
+  tasks: Pick<BackgroundTasks, 'every'>;
+  logger: FastifyBaseLogger;
+}
+
+/** Reload interval: how long a deleted service or secret may stay accepted, in milliseconds. */
+const RELOAD_INTERVAL = 2000;
+
+/** How often the keys of issuers are fetched, in milliseconds. */
+const KEY_INTERVAL = 300_000;
+
+/** The registered services, held in memory and reloaded in the background. */
+export function makeServices({ issuer, prisma, clock, observe, tasks, logger }: ServicesParts) {
+  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms).unref());
+  const directory = makeServiceDirectory({ store: makeServiceStore(prisma), clock, sleep });
+  const keys = makeIssuerKeys({ registered: directory.issuers, clock, fetch, log: logger });
+  tasks.every(RELOAD_INTERVAL, 'client reload', async () => {
+    await directory.load();
+    keys.fetchNew();
+  });
+  tasks.every(KEY_INTERVAL, null, () => keys.refreshAll());
+  const services = makeRegisteredServices(directory, clock);
+  const checkAssertion = makeCheckAssertion({
+    refresh: () => directory.refresh(),
+    keys,
+    services,
+    issuer,
+    clock,
+    observe,
+    log: logger,
+  });
+  return { directory, services, checkAssertion };
 }

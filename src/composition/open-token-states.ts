@@ -1,10 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Config } from '../config/config.ts';
 import type { RevocationFeed } from '../domain/feed/ports.ts';
-import { withPublishing } from '../domain/tokens/publishing.ts';
+import { withPublishing, type TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
-import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { makeMemoryAttemptSlots } from '../infra/memory/attempt-slots.ts';
 import { makeMemoryRevocationFeed } from '../infra/memory/revocation-feed.ts';

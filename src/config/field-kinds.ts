@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseUsername } from '../domain/identifiers.ts';
 import { holdsCertificates } from '../infra/tls/certificates.ts';
 import { listOf } from './networks.ts';
+import type { LoggedRequests, RequestGroup } from '../telemetry/request-lines.ts';
 
 /**
  * How an environment variable is read, and how docs/configuration.md describes it. Messages follow the variable's name
@@ -165,4 +166,57 @@ export function readNodes(value: string, context: z.RefinementCtx): { host: stri
   }
   context.addIssue({ code: 'custom', message: 'must be HOST:PORT, separated by commas' });
   return z.NEVER;
+}
+
+/** CORS_ORIGINS: exact origins, separated by commas. Null for none, or after issues were added to `context`. */
+export function readOrigins(value: string, context: z.RefinementCtx): string[] | null {
+  const entries = listOf(value);
+  const problems = entries.map(problemOf).filter((problem) => problem !== null);
+  for (const message of problems) context.addIssue({ code: 'custom', message });
+  return problems.length > 0 || entries.length === 0 ? null : [...new Set(entries)];
+}
+
+/** Why an entry is not an origin as browsers send it; null if it is one. */
+function problemOf(entry: string): string | null {
+  if (entry.includes('*')) return 'must name each origin: with * every website could call the API';
+  if (entry === 'null') return 'must not hold null: sandboxed pages of every website send it';
+  const url = URL.canParse(entry) ? new URL(entry) : null;
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    return 'must hold origins such as https://app.example.com, separated by commas';
+  // The entry itself may hold a password.
+  return url.origin === entry
+    ? null
+    : `must hold origins as browsers send them, without path or trailing slash: write ${url.origin}`;
+}
+
+/** The groups of routes that LOG_REQUESTS names, and which of their requests leave a line by default. */
+const DEFAULTS: Readonly<Record<RequestGroup, LoggedRequests>> = {
+  verify: 'failures',
+  introspection: 'failures',
+  refresh: 'failures',
+  documents: 'failures',
+  other: 'all',
+};
+
+const CHOICES: readonly LoggedRequests[] = ['all', 'failures', 'none'];
+
+/** `all`, or `verify=all,refresh=none`: choices for all groups or for one, separated by commas; the last one counts. */
+export function readRequestLog(
+  value: string,
+  context: z.RefinementCtx,
+): Record<RequestGroup, LoggedRequests> {
+  const chosen = { ...DEFAULTS };
+  const groups = Object.keys(DEFAULTS) as RequestGroup[];
+  for (const entry of listOf(value)) {
+    const [, group, choice] = /^(?:(\w+)=)?(\w+)$/.exec(entry) ?? [];
+    const named = groups.filter((each) => group === undefined || each === group);
+    const logged = CHOICES.find((each) => each === choice);
+    if (named.length === 0 || logged === undefined) {
+      const message = `must be all, failures or none, or a list such as verify=all,refresh=none of ${groups.join(', ')}`;
+      context.addIssue({ code: 'custom', message });
+      break;
+    }
+    for (const each of named) chosen[each] = logged;
+  }
+  return chosen;
 }

@@ -14,11 +14,11 @@ import {
   url,
   usernames,
   wholeNumber,
+  readOrigins,
+  readRequestLog,
 } from './field-kinds.ts';
 import { readNetworks, readProxies } from './networks.ts';
 import { readRedisUrl } from '../infra/redis/connection/redis-url.ts';
-import { readOrigins } from './origins.ts';
-import { readRequestLog } from './request-log.ts';
 import { TRACING_FIELDS } from './tracing.ts';
 
 // Every environment variable. `npm run docs` writes docs/configuration.md from this file.

@@ -1,4 +1,4 @@
-import { ConfigError, loadConfig, type Config, type Environment } from '../config/config.ts';
+import { ConfigError, loadConfig, type Config, type Environment, memoryOf } from '../config/config.ts';
 import { transportWarnings } from '../config/transport.ts';
 import { fail, ok, warn, type Finding } from './finding.ts';
 
@@ -39,4 +39,41 @@ function judgeDrain({ DRAIN_DELAY: delay, SHUTDOWN_TIMEOUT: timeout }: Config): 
 
 function judgeProxies({ warnings }: Config): Finding[] {
   return warnings.map((warning) => warn('configuration', warning, 'fix it, unless you intend it'));
+}
+
+/** Above this share of the limit, too little is left for requests and connections. */
+const FULL = 0.85;
+
+/** Warns of too little headroom. Above the limit itself, the configuration check fails. @param limit bytes. */
+export function checkMemory(config: Config, limit: number): Finding {
+  const { one, needed } = memoryOf(config);
+  const found =
+    `${config.HASH_CONCURRENCY} hashes at once of ${mib(one)} each and the process need ${mib(needed)} ` +
+    `of ${mib(limit)}`;
+  if (needed <= FULL * limit) return ok('memory', found);
+  return warn('memory', found, 'raise the memory limit, or lower HASH_CONCURRENCY');
+}
+
+function mib(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`;
+}
+
+/** The day after which a release of Node gets no fixes of security faults (nodejs.org/en/about/previous-releases). */
+const END_OF_LIFE: Readonly<Record<string, string>> = {
+  20: '2026-04-30',
+  22: '2027-04-30',
+  24: '2028-04-30',
+};
+
+/** @param version such as 24.1.0. @param now ms since 1970. */
+export function checkNode(version: string, now: number): Finding {
+  const [major = ''] = version.split('.');
+  const end = END_OF_LIFE[major];
+  if (end === undefined) return ok('node', `Node ${version}`);
+  if (now <= Date.parse(`${end}T23:59:59Z`)) return ok('node', `Node ${version} gets fixes until ${end}`);
+  return warn(
+    'node',
+    `Node ${version} has had no security fixes since ${end}`,
+    'run on Node 24, as the image does',
+  );
 }

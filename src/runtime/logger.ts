@@ -1,6 +1,6 @@
 import { pino, type Logger } from 'pino';
 import type { Tracer } from '../telemetry/tracer.ts';
-import { openLogOutput, type LogOutput } from './log-output.ts';
+import { writeSync } from 'node:fs';
 
 /** The log of the service. */
 export interface Log {
@@ -56,4 +56,123 @@ function isInstalled(name: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Lines are written in blocks: under load, one write per line costs a tenth of a core. A block is written when it is
+ * full, after this interval (milliseconds), and when the process ends.
+ */
+const BLOCK = 4096;
+const FLUSH_INTERVAL = 100;
+
+/** How much text waits for a reader that has stopped, or for space on the disk; bytes. Later lines are dropped. */
+const MAX_WAITING = 4 * 1024 ** 2;
+
+/** How long the end of the process waits for such a reader, and the pause between two attempts; milliseconds. */
+const EXIT_TIMEOUT = 500;
+const EXIT_RETRY = 10;
+
+/** Where log lines go. Pino calls `write` for each line, and `flushSync` for a fatal one. */
+export interface LogOutput {
+  write: (line: string) => void;
+  /**
+   * Like `write`, but the line does not wait for its block: not even kill -9 loses it later.
+   * @returns false if a line was dropped.
+   */
+  writeNow: (line: string) => boolean;
+  flushSync: () => void;
+  /** The number of lines that were dropped because the log could not be written. */
+  dropped: () => number;
+}
+
+interface LogOutputOptions {
+  /** Writes as much as it can without waiting. @returns the number of bytes. @throws Error if it can write none. */
+  writeSome: (bytes: Buffer) => number;
+  /** Called when the log works again, with the number of lines that it lacks. */
+  onResume: (dropped: number) => void;
+  maxWaiting?: number;
+}
+
+/**
+ * Standard output, without ever waiting for its reader: a log that blocks must not stop the service
+ * (docs/adr/0031-a-log-that-never-waits.md).
+ * @param onResume see LogOutputOptions.
+ */
+function openLogOutput(onResume: LogOutputOptions['onResume']): LogOutput {
+  // The first access to process.stdout makes a pipe non-blocking, so that a full one refuses a write at once (EAGAIN).
+  const { fd } = process.stdout;
+  const output = makeLogOutput({ writeSome: (bytes) => writeSync(fd, bytes), onResume });
+  setInterval(output.flush, FLUSH_INTERVAL).unref();
+  process.once('exit', output.flushSync);
+  return output;
+}
+
+export function makeLogOutput({ writeSome, onResume, maxWaiting = MAX_WAITING }: LogOutputOptions) {
+  /** The rest of a block of which only a part was written; then the lines after it. */
+  let rest: Buffer = Buffer.alloc(0);
+  let lines = '';
+  let isBlocked = false;
+  let dropped = 0;
+  let reported = 0;
+
+  /**
+   * Writes what waits, up to the first failure. Lines wait for a reader that stops or a disk that is full, and not for
+   * a reader that has ended.
+   */
+  function flush(): void {
+    let hasWritten = false;
+    isBlocked = false;
+    try {
+      while (rest.length > 0 || lines !== '') {
+        if (rest.length === 0) {
+          rest = Buffer.from(lines);
+          lines = '';
+        }
+        rest = rest.subarray(writeSome(rest));
+        hasWritten = true;
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EPIPE') dropWaiting();
+      else isBlocked = true;
+    }
+    if (!hasWritten || isBlocked || dropped === reported) return;
+    const lost = dropped - reported;
+    reported = dropped;
+    onResume(lost);
+    flush();
+  }
+
+  function dropWaiting(): void {
+    dropped += `${rest.toString()}${lines}`.split('\n').length - 1;
+    rest = Buffer.alloc(0);
+    lines = '';
+  }
+
+  function write(line: string): void {
+    if (isBlocked && rest.length + lines.length + line.length > maxWaiting) {
+      dropped++;
+      return;
+    }
+    lines += line;
+    // The timer tries a blocked output again: an attempt for each line would only cost time.
+    if (lines.length >= BLOCK && !isBlocked) flush();
+  }
+
+  function writeNow(line: string): boolean {
+    const before = dropped;
+    write(line);
+    if (!isBlocked) flush();
+    return dropped === before;
+  }
+
+  function flushSync(): void {
+    const deadline = performance.now() + EXIT_TIMEOUT;
+    flush();
+    while (isBlocked && performance.now() < deadline) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, EXIT_RETRY);
+      flush();
+    }
+  }
+
+  return { write, writeNow, flush, flushSync, dropped: () => dropped };
 }

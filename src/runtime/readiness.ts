@@ -1,6 +1,6 @@
 import { AuthError } from '../domain/errors.ts';
 import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
-import type { Readiness } from '../http/ops/health.ts';
+import type { Readiness } from '../http/ops.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
 import { causeOf } from '../infra/postgres/cause.ts';
 import { SettingsError } from '../infra/postgres/settings-error.ts';
@@ -82,4 +82,20 @@ export function makeReadiness({
     if (failure !== null) return `Redis fails (${failure})`;
     return databaseWorks ? 'wait until revocations are replayed' : 'wait for the database';
   }
+}
+
+/** Whether this replica is draining: it is not ready, and its responses close their connections. */
+interface Drain {
+  isDraining: () => boolean;
+  begin: () => void;
+}
+
+export function makeDrain(): Drain {
+  let draining = false;
+  return {
+    isDraining: () => draining,
+    begin: () => {
+      draining = true;
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { test, type Test } from 'tap';
 import { ConfigError, loadConfig, type Config, type Environment } from '../../src/config/config.ts';
 import { transportWarnings } from '../../src/config/transport.ts';
-import { makeTrustedProxies } from '../../src/http/caller/trusted-proxies.ts';
+import { makeTrustedProxies } from '../../src/http/caller/address.ts';
 import { connectionOf, targetOf as databaseOf } from '../../src/infra/postgres/connection.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { openRedis, targetOf as redisOf } from '../../src/infra/redis/connection/open-redis.ts';

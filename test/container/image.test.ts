@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { prismaLock } from '../../src/infra/postgres/migration-lock.ts';
+import { prismaLock } from '../../src/infra/postgres/migrate.ts';
 import { composeService } from '../support/compose-file.ts';
 import { buildImage, containers, CONTAINER_TOOLS } from '../support/container.ts';
 import {

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'tap';
-import { checkConfiguration } from '../../src/doctor/configuration.ts';
+import { checkConfiguration, checkMemory, checkNode } from '../../src/doctor/configuration.ts';
 import { generateSigningKey } from '../../src/infra/crypto/keys.ts';
+import { aConfig } from '../support/doctor.ts';
 
 test('every problem is a finding, without the value', (t) => {
   const { config, findings } = checkConfiguration({ PORT: 'sesame', REDIS_URL: 'http://ada:sesame@host' });
@@ -63,5 +64,36 @@ test('warns about a proxy range that covers every address', (t) => {
     );
   t.match(warnings('0.0.0.0/0'), [{ state: 'warn', found: /TRUST_PROXY lists 0\.0\.0\.0\/0/ }]);
   t.strictSame(warnings('loopback'), []);
+  t.end();
+});
+
+const MIB = 1024 ** 2;
+
+test('the memory of all concurrent hashes against the limit', (t) => {
+  const config = aConfig({ SCRYPT_LOG_N: '17', HASH_CONCURRENCY: '2' });
+  t.match(checkMemory(config, 768 * MIB), {
+    state: 'ok',
+    found: /^2 hashes .* 128 MiB .* 640 MiB of 768 MiB$/,
+  });
+  t.match(checkMemory(config, 700 * MIB), {
+    state: 'warn',
+    found: /640 MiB of 700 MiB$/,
+    todo: /HASH_CONCURRENCY/,
+  });
+  t.end();
+});
+
+test('a release of Node is supported until the end of its last day', (t) => {
+  const at = (time: string) => Date.parse(time);
+  t.match(checkNode('24.1.0', at('2026-11-24')), {
+    state: 'ok',
+    found: 'Node 24.1.0 gets fixes until 2028-04-30',
+  });
+  t.match(checkNode('20.19.0', at('2026-04-30T23:00:00Z')), { state: 'ok' });
+  t.match(checkNode('20.19.0', at('2026-05-01')), {
+    state: 'warn',
+    found: 'Node 20.19.0 has had no security fixes since 2026-04-30',
+  });
+  t.match(checkNode('99.0.0', at('2026-11-24')), { state: 'ok' }, 'newer than this release of Latchkey');
   t.end();
 });

@@ -1,8 +1,58 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
-import { BY, COMMAND, Count, Flag, Id, KEY, NAMED, OneOf, Text, TOKEN, TOKEN_IDS, USER } from './fields.ts';
 import { COMMAND_KIND, type Kind } from './kind.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
 import type { Sourced } from './source.ts';
+
+// The fields of events, apart from event.ts, which lists events alone. `description` and `examples` appear in
+// docs/audit.md.
+
+const Id = (description: string, example: number) =>
+  Type.Integer({ minimum: 1, description, examples: [example] });
+
+const Count = (description: string, example: number) =>
+  Type.Integer({ minimum: 0, description, examples: [example] });
+
+const Text = (description: string, example: string) =>
+  Type.String({ minLength: 1, maxLength: 512, description, examples: [example] });
+
+const Flag = (description: string) => Type.Boolean({ description, examples: [true] });
+
+const OneOf = <Value extends string>(description: string, values: readonly [Value, ...Value[]]) =>
+  Type.Enum([...values], { type: 'string', description, examples: [values[0]] });
+
+const USER = { userId: Id('The account', 7) };
+const TOKEN = { ...USER, tokenId: Id('The session or long-lived token', 11) };
+
+/** An account, or the keyed hash of a name that no account has. */
+const NAMED = {
+  userId: Type.Optional(USER.userId),
+  nameHash: Type.Optional(
+    Type.String({
+      pattern: '^[\\w-]{22}$',
+      description: 'Keyed hash of the name, if no account has it',
+      examples: ['Zr3vJ0pXk2mWq8sT1bYc9A'],
+    }),
+  ),
+};
+
+export const BY = { by: Id('The session that requested it', 12) };
+
+const TOKEN_IDS = {
+  tokenIds: Type.Array(Type.Integer({ minimum: 1 }), {
+    description: 'The tokens that ended, at most the first 100',
+    examples: [[11, 12]],
+  }),
+};
+
+const KEY = {
+  kid: Type.String({ description: 'The key id', examples: ['Xk2mWq8sT1bYc9AZr3vJ0p'] }),
+};
+
+/** Every operator command has these. */
+const COMMAND = {
+  outcome: OneOf('Whether the command did it', ['success', 'refused', 'failed']),
+  reason: Type.Optional(Text('Why it was refused or failed', 'no such user')),
+};
 
 /** What an event is, besides its fields. */
 export interface Definition<Fields extends TObject = TObject> extends Kind {

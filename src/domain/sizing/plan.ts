@@ -54,7 +54,7 @@ const TARGET_CPU = 60;
 const MIN_REPLICAS = 2;
 /** The autoscaler's room above the peak: the figures of a peak are a guess. */
 const ROOM = 1.5;
-/** The memory check warns above this share of the limit (src/doctor/memory.ts). */
+/** The memory check warns above this share of the limit (src/doctor/configuration.ts). */
 const FULL = 0.85;
 const MIB = 1024 ** 2;
 /** Limits are multiples of this. */

@@ -2,6 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
 import type { Presentation, RotationOutcome, SessionState } from './session-state.ts';
+import type { RevocationFeed } from '../feed/ports.ts';
 
 /** Part of every answer about a token that the store knows. */
 export interface Known {
@@ -105,4 +106,26 @@ export interface TokenStateStore {
 
   /** When each of the user's tokens was last used, in milliseconds since 1970; those not in the store are left out. */
   lastUses(userId: number, tokenIds: readonly number[]): Promise<Map<number, number>>;
+}
+
+/**
+ * Wraps a store so that it publishes every tombstone after setting it: code that ends a token cannot forget the feed. A
+ * revocation is settled only after that (see revoke.ts), so a sweep finds those that were not published.
+ */
+export function withPublishing(
+  tokenStates: TokenStateStore,
+  feed: Pick<RevocationFeed, 'publish' | 'publishUnrecorded'>,
+): TokenStateStore {
+  return {
+    ...tokenStates,
+    // Publish last: a token issued after its end was published could outlive a reader's memory of that end.
+    async revoke(key) {
+      await tokenStates.revoke(key);
+      await feed.publish([key]);
+    },
+    async revokeAll(keys, tombstone) {
+      await tokenStates.revokeAll(keys, tombstone);
+      await (tombstone === 'reused' ? feed.publishUnrecorded(keys) : feed.publish(keys));
+    },
+  };
 }

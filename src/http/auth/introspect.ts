@@ -6,7 +6,7 @@ import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
-import formBody from '../plugins/form-body.ts';
+import { formBody } from '../plugins/bodies.ts';
 import type { Settings } from '../settings.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';

@@ -3,15 +3,13 @@ import Type from 'typebox';
 import type { LogIn } from '../../domain/sessions/log-in.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
-import { deviceNameOf } from '../caller/device.ts';
-import { userAgentTextOf } from '../caller/user-agent.ts';
+import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
-import type { TokenPairResponse } from '../token-pair-response.ts';
+import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
 import type { Settings } from '../settings.ts';
 import { closedBody, Device, Password } from '../schemas.ts';
-import { PairSchema } from '../token-pair-response.ts';
 
 interface LogInRoute {
   logIn: LogIn;

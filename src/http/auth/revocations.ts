@@ -1,8 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type, { type TSchema } from 'typebox';
 import type { FanOut } from '../../domain/feed/fan-out.ts';
-import { parsePosition, positionText } from '../../domain/feed/position.ts';
-import type { FeedEvent, UserEventType } from '../../domain/feed/ports.ts';
+import type { FeedEvent, UserEventType, FeedPosition } from '../../domain/feed/ports.ts';
 import type { FeedMessage, FeedReader } from '../../domain/feed/reader.ts';
 import { openEventStream } from '../event-stream.ts';
 import type { JsonObject } from '../openapi/json.ts';
@@ -200,4 +199,17 @@ function dataOf(event: FeedEvent): object {
 
 function eventData<Properties extends Record<string, TSchema>>(description: string, properties: Properties) {
   return Type.Object(properties, { description, additionalProperties: false });
+}
+
+const TEXT = /^([\w-]{1,64})\.(0|[1-9]\d{0,15})$/;
+
+/** Parses an event id that a reader sends back. @returns null if the text is not one of our ids. */
+export function parsePosition(text: string): FeedPosition | null {
+  const [, epoch, digits] = TEXT.exec(text) ?? [];
+  const seq = Number(digits);
+  return epoch !== undefined && Number.isSafeInteger(seq) ? { epoch, seq } : null;
+}
+
+export function positionText({ epoch, seq }: FeedPosition): string {
+  return `${epoch}.${seq}`;
 }

@@ -3,7 +3,7 @@ import type { RevokeToken } from '../../domain/tokens/end-token.ts';
 import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
-import formBody from '../plugins/form-body.ts';
+import { formBody } from '../plugins/bodies.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { TokenForm } from '../schemas.ts';
 

@@ -3,13 +3,11 @@ import Type from 'typebox';
 import type { SignUp } from '../../domain/sessions/sign-up.ts';
 import { callerTurn, type NetworkOf } from '../caller/network.ts';
 import type { CallerFingerprint } from '../caller/fingerprint.ts';
-import { deviceNameOf } from '../caller/device.ts';
-import { userAgentTextOf } from '../caller/user-agent.ts';
+import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
-import type { TokenPairResponse } from '../token-pair-response.ts';
+import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
 import type { Settings } from '../settings.ts';
 import { closedBody, Device, Email, Name, NewPassword, Username } from '../schemas.ts';
-import { PairSchema } from '../token-pair-response.ts';
 
 interface SignUpRoute {
   signUp: SignUp;

@@ -10,7 +10,7 @@ import type { ExchangedClaims, ServiceClaims } from '../../domain/tokens/claims.
 import { bearerTokenOf } from '../bearer.ts';
 import { operation } from '../openapi/operation.ts';
 import { serviceOf, type ServiceCredentials } from '../plugins/authenticate-service.ts';
-import formBody from '../plugins/form-body.ts';
+import { formBody } from '../plugins/bodies.ts';
 import type { TokenCodec } from '../token-codec.ts';
 
 interface TokenRoute {

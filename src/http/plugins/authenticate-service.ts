@@ -4,7 +4,7 @@ import type { Right } from '../../domain/rights.ts';
 import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { bearerTokenOf } from '../bearer.ts';
-import { decodeFormText, decodeUtf8 } from '../form.ts';
+import { decodeFormText, decodeUtf8 } from './bodies.ts';
 import '../request.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { makeVerifiedCredentials } from '../verified-credentials.ts';

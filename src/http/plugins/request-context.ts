@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { Observe } from '../../telemetry/observe.ts';
 import type { LoggedRequests, RequestGroup } from '../../telemetry/request-lines.ts';
-import { sourceOf } from '../caller/source.ts';
+import { sourceOf } from '../caller/user-agent.ts';
 import '../request.ts';
 import { isLogged, logRequest } from './request-log.ts';
 import { endSpan } from './tracing.ts';

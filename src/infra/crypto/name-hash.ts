@@ -3,7 +3,7 @@ import type { KeyRing } from '../../domain/access-tokens/ports.ts';
 import { spellingsOf } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
-import { followSecrets } from './follow-secrets.ts';
+import { followSecrets } from './keyed-hashes.ts';
 
 /** The reserved hashes of names, with what an account that has them lacks then. */
 export type NameHashes = ['username_taken' | 'email_taken', string][];

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { settle } from '../postgres/session-settings.ts';
@@ -7,9 +7,9 @@ import { findBinaries } from './binaries.ts';
 import { openCluster } from './cluster.ts';
 import { lockDataFolder } from './data-folder-lock.ts';
 import { DataFolderInUseError, EmbeddedDatabaseError, messageOf } from './embedded-database-error.ts';
-import { findRunningServer } from './running-server.ts';
 import { stopLeftovers } from './leftovers.ts';
 import { startServer, type Server, type ServerLog } from './server.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export { EmbeddedDatabaseError } from './embedded-database-error.ts';
 
@@ -100,5 +100,49 @@ async function ensureDatabase(url: string): Promise<void> {
     if (rows.length === 0) await client.query(`CREATE DATABASE ${database}`);
   } finally {
     await client.end();
+  }
+}
+
+/** Milliseconds to wait for a starting server, and between two reads of its pid file. */
+const LOOKUP_TIMEOUT = 30_000;
+const INTERVAL = 100;
+
+/** The address of a server that another process runs. */
+interface RunningServer {
+  port: number;
+  password: string;
+}
+
+/**
+ * Waits until the server of this data folder is ready, and reads its port from `postmaster.pid`.
+ * Rejects with EmbeddedDatabaseError.
+ */
+export async function findRunningServer(dataDir: string, timeout = LOOKUP_TIMEOUT): Promise<RunningServer> {
+  const deadline = performance.now() + timeout;
+  for (;;) {
+    const port = readyPort(read(join(dataDir, 'postgres', 'postmaster.pid')));
+    const password = read(join(dataDir, 'postgres.password')).trim();
+    if (port !== null && password !== '') return { port, password };
+    if (performance.now() > deadline)
+      throw new EmbeddedDatabaseError(
+        `another process runs the embedded database in ${dataDir}, but it cannot be reached: stop that process, or run this command as its user`,
+      );
+    await sleep(INTERVAL);
+  }
+}
+
+/** Line 4 of `postmaster.pid` is the port, line 8 the state. @returns null before the server is ready. */
+export function readyPort(text: string): number | null {
+  const lines = text.split('\n').map((line) => line.trim());
+  const port = Number(lines[3]);
+  return lines[7] === 'ready' && Number.isInteger(port) && port > 0 ? port : null;
+}
+
+/** @returns '' if the file is missing or this user may not read it. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
   }
 }

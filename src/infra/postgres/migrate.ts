@@ -1,10 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { fillAddressKeys } from './address-keys.ts';
-import { connectWithRetries, connectTo, type WaitOptions } from './migration-connection.ts';
-import { MigrationError, reasonOf } from './migration-error.ts';
+import { MigrationError, reasonOf, MigrationStopped, DatabaseAway, isAway } from './migration-error.ts';
 import { readMigrations, shippedMigrations } from './migration-files.ts';
-import { withMigrationLock } from './migration-lock.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectionOf } from './connection.ts';
+import { settle } from './session-settings.ts';
+import { SettingsError } from './settings-error.ts';
 
 // Writes the same table with the same values as Prisma's `migrate deploy`
 // (docs/adr/0027-migrations-without-an-engine.md).
@@ -215,4 +217,130 @@ function explain({ name, logs }: Pick<MigrationRecord, 'name' | 'logs'>, reason?
     `  npx latchkey migrate --resolve-rolled-back ${name}   to run it again (first drop what it left: an INVALID index of CREATE INDEX CONCURRENTLY)`,
     `  npx latchkey migrate --resolve-applied ${name}       if you have completed it by hand`,
   ].join('\n');
+}
+
+/** The id of Prisma's own migration lock, so that Prisma's CLI and this code exclude each other. */
+export const prismaLock = 72707369;
+
+/** Milliseconds between two attempts to get the lock. */
+const LOCK_RETRY = 150;
+
+/**
+ * Runs `use` while no other process migrates this database. `signal` ends the wait for the lock and does not affect
+ * `use`.
+ *
+ * The lock belongs to a transaction: behind PgBouncer (transaction mode), a session lock would stay on the server
+ * connection and block the next process. We poll for the lock: a waiting query holds a snapshot, and a CREATE INDEX
+ * CONCURRENTLY of the other process would wait for that snapshot, so both would wait for ever.
+ * @throws MigrationError after `timeout` milliseconds; MigrationStopped
+ */
+async function withMigrationLock<T>(
+  client: pg.Client,
+  timeout: number,
+  signal: AbortSignal | undefined,
+  use: () => Promise<T>,
+): Promise<T> {
+  const deadline = Date.now() + timeout;
+  while (!(await tryLock(client))) {
+    if (Date.now() > deadline) {
+      const waited = Math.round(timeout / 1000);
+      throw new MigrationError(
+        `another process has been migrating this database for ${waited} s: try again when it is done`,
+      );
+    }
+    if (signal?.aborted) throw new MigrationStopped();
+    await sleep(LOCK_RETRY);
+  }
+  try {
+    if (signal?.aborted) throw new MigrationStopped();
+    return await use();
+  } finally {
+    // The connection may be lost by now, and the lock with it.
+    await client.query('ROLLBACK').catch(() => undefined);
+  }
+}
+
+async function tryLock(client: pg.Client): Promise<boolean> {
+  // In a stricter default isolation, the snapshot would block CREATE INDEX CONCURRENTLY for ever.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  // A server that ends idle or long transactions would release the lock during a long migration.
+  await client.query(`SELECT set_config(name, '0', true) FROM pg_settings
+    WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')`);
+  const { rows } = await client.query<{ locked: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(${prismaLock}) AS locked`,
+  );
+  if (rows[0]?.locked === true) return true;
+  await client.query('ROLLBACK');
+  return false;
+}
+
+/** Timeout of one connection attempt, in milliseconds. */
+const CONNECT_TIMEOUT = 10_000;
+
+/** Milliseconds between two connection attempts. */
+const CONNECT_RETRY = 500;
+
+interface WaitOptions {
+  /** DATABASE_CA. */
+  ca?: string | undefined;
+  /** Milliseconds to wait for a database that is not up yet. */
+  timeout?: number;
+  /** Called once for each new reason to wait. */
+  onWait?: (reason: string) => void;
+  /** Ends the wait. A migration that has begun still runs to its end: an operator would have to resolve half of one. */
+  signal?: AbortSignal;
+}
+
+/**
+ * Opens one connection.
+ * @throws MigrationError with the server and the reason, without a password; DatabaseAway if a retry may help
+ */
+async function connectTo(databaseUrl: string, ca?: string): Promise<pg.Client> {
+  const client = makeClient(databaseUrl, ca);
+  // Without a listener, a connection lost between two queries would end the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await settle(client);
+    return client;
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    if (error instanceof SettingsError) throw new MigrationError(error.message);
+    const where = `${client.database ?? ''} at ${client.host}:${client.port}`;
+    const Failure = isAway(error) ? DatabaseAway : MigrationError;
+    throw new Failure(`cannot connect to the database ${where}: ${reasonOf(error)}`);
+  }
+}
+
+function makeClient(url: string, ca: string | undefined): pg.Client {
+  try {
+    return new pg.Client({ ...connectionOf(url, ca), connectionTimeoutMillis: CONNECT_TIMEOUT });
+  } catch {
+    // The driver's own error holds the URL, and with it the password.
+    throw new MigrationError('DATABASE_URL is not a URL like postgresql://user:password@host:5432/database');
+  }
+}
+
+/**
+ * Opens a connection, and waits for a server that is not up yet: containers start in any order. Does not retry if the
+ * server refuses us (wrong password, no such database).
+ * @throws MigrationError; MigrationStopped if `signal` ended the wait
+ */
+async function connectWithRetries(
+  databaseUrl: string,
+  { timeout = 0, onWait, signal, ca }: WaitOptions,
+): Promise<pg.Client> {
+  const deadline = Date.now() + timeout;
+  for (let told = ''; ;) {
+    try {
+      return await connectTo(databaseUrl, ca);
+    } catch (error) {
+      if (signal?.aborted) throw new MigrationStopped();
+      if (!(error instanceof DatabaseAway) || Date.now() + CONNECT_RETRY > deadline) throw error;
+      if (error.message !== told) onWait?.(error.message);
+      told = error.message;
+    }
+    await sleep(CONNECT_RETRY, undefined, signal && { signal }).catch(() => undefined);
+    if (signal?.aborted) throw new MigrationStopped();
+  }
 }

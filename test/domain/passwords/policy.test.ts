@@ -4,6 +4,11 @@ import {
   parsePassword,
   refuseGuessable,
   requireUnguessable,
+  fold,
+  stemsOf,
+  undoSubstitutions,
+  isPattern,
+  repeatedUnit,
 } from '../../../src/domain/passwords/policy.ts';
 
 const COMPOSED = 'caf\u00e9';
@@ -122,5 +127,117 @@ test('the error names the field', (t) => {
   t.throws(() => {
     requireUnguessable('password1', owner, isCommon, '/new_password');
   }, refused('/new_password'));
+  t.end();
+});
+
+test('substitutions are undone, and i, l and 1 count as one letter', (t) => {
+  for (const spelling of ['p@ssword', 'pa$$w0rd', 'p455w0rd', 'passw0rd'])
+    t.equal(undoSubstitutions(spelling), 'password', spelling);
+  t.equal(undoSubstitutions('1!3|e7'), 'iieiet');
+  t.equal(undoSubstitutions('hello'), undoSubstitutions('he110'));
+  t.equal(undoSubstitutions('größe 2 6 8 9'), 'größe 2 6 8 9', 'other characters stay');
+  t.end();
+});
+
+test('case, compatibility forms and spaces at the ends make no other guess', (t) => {
+  t.equal(fold(' ＰassWord '), 'password');
+  t.equal(fold('CAFE\u0301'), 'caf\u00e9');
+  t.end();
+});
+
+test('up to five digits and signs at the end are decoration, one by one', (t) => {
+  t.strictSame(stemsOf('monkey12!'), ['monkey12!', 'monkey12', 'monkey1', 'monkey']);
+  t.strictSame(stemsOf('passw0rd!'), ['passw0rd!', 'passw0rd'], 'a letter ends it');
+  t.strictSame(stemsOf('monkey123456').at(-1), 'monkey1', 'five at most');
+  t.strictSame(stemsOf('ab1234'), ['ab1234', 'ab123', 'ab12'], 'four characters stay');
+  t.strictSame(stemsOf('monkey🔑🔑'), ['monkey🔑🔑', 'monkey🔑', 'monkey'], 'no character is cut in two');
+  t.strictSame(stemsOf('correct horse'), ['correct horse']);
+  t.end();
+});
+
+test('a number is not cut, but loses the signs behind it', (t) => {
+  t.strictSame(stemsOf('2718281828'), ['2718281828']);
+  t.strictSame(stemsOf('12345678!?'), ['12345678!?', '12345678!', '12345678']);
+  t.end();
+});
+
+test('a character or a short unit that is repeated is a pattern, at any length', (t) => {
+  for (const unit of ['a', ' ', '🐎', 'ü', 'ab', 'abc', 'x7k9'])
+    for (const count of [2, 8, 1024 / Array.from(unit).length])
+      t.ok(isPattern(unit.repeat(count)), `${unit} ${count} times`);
+  t.ok(isPattern('x7kx7kx7'), 'the last copy is cut off');
+  t.notOk(isPattern('x7k9qx7k9q'), 'a unit of five');
+  t.notOk(isPattern('aaaaaaab'));
+  t.notOk(isPattern(`${'a'.repeat(1023)}b`));
+  t.end();
+});
+
+test('the unit of a repetition is the shortest', (t) => {
+  t.equal(repeatedUnit('aaaa'), 'a');
+  t.equal(repeatedUnit('monkeymonkey'), 'monkey');
+  t.equal(repeatedUnit('monkeymonkeymon'), 'monkey');
+  t.equal(repeatedUnit('monkey'), null);
+  t.equal(repeatedUnit(''), null);
+  const numbers = Array.from({ length: 65 }, (_, i) => String.fromCodePoint(0x4e00 + i)).join('');
+  t.equal(repeatedUnit(numbers.slice(1).repeat(2)), numbers.slice(1), '64 characters at most');
+  t.equal(repeatedUnit(numbers.repeat(2)), null);
+  t.equal(repeatedUnit('a'), null);
+  t.end();
+});
+
+test('sequences and rows of keys are patterns, in both directions', (t) => {
+  const rows = ['12345678', '1234567890', '01234567', 'abcdefgh', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
+  rows.push('azertyuiop', 'qsdfghjklm', 'wxcvbn', 'qwertzuiop', 'asdfghjklöä', 'yxcvbnm', '!@#$%^&*');
+  for (const row of rows) {
+    t.ok(isPattern(row), row);
+    t.ok(isPattern(Array.from(row).reverse().join('')), `${row} backwards`);
+  }
+  const ends = [
+    '90-=',
+    'op[]',
+    "kl;'",
+    'nm,./',
+    '()_+',
+    'op{}',
+    'kl:"',
+    'nm<>?',
+    'jklmù',
+    'bn,;:!',
+    '90ß',
+    'iopü',
+    'klöä',
+  ];
+  for (const end of [...ends, 'nm,.-']) t.ok(isPattern(end), end);
+  t.notOk(isPattern('789009'), 'two rows');
+  t.end();
+});
+
+test('several runs of keys are a pattern, columns as well', (t) => {
+  for (const walk of [
+    '1qaz2wsx',
+    '!qaz@wsx',
+    '1aqw2zsx',
+    '1qay2wsx',
+    'qwerasdf',
+    'qweasdzxc',
+    'abc12345',
+    'qwertyrewq',
+  ])
+    t.ok(isPattern(walk), walk);
+  t.end();
+});
+
+test('words with neighbouring keys in them are no pattern', (t) => {
+  const words = [
+    'difference',
+    'property',
+    'power tower',
+    'typewriter',
+    'qwertyx',
+    'xabcdefg',
+    '1qaz2w',
+    '31415926',
+  ];
+  for (const word of words) t.notOk(isPattern(word), word);
   t.end();
 });

@@ -11,7 +11,7 @@ import { randomBytes } from 'node:crypto';
 import type { Environment } from '../../../src/config/config.ts';
 import { aManager, disableAccount } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
-import { anAccount, call, createLongLived, logIn, refresh, signUp } from '../../support/client.ts';
+import { anAccount, call, createLongLived, logIn, refresh, signUp, claimsOf } from '../../support/client.ts';
 import { aMovedClock } from '../../support/clock.ts';
 import { valueOf } from '../../support/exposition.ts';
 import { aFeedClient, type FeedClient, type ServerSentEvent } from '../../support/feed-reader.ts';
@@ -20,8 +20,8 @@ import { withClient } from '../../support/postgres.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { onEachStore } from '../../support/stores.ts';
-import { claimsOf } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
+import { parsePosition, positionText } from '../../../src/http/auth/revocations.ts';
 
 /** The app on a socket, a registered service, and its feed readers. */
 async function aWorld(t: Test, env: Environment) {
@@ -394,5 +394,31 @@ onEachStore('a reader that disconnects during its first read is dropped', async 
 
 test('the feed is polled several times within the second that services are promised', (t) => {
   t.equal(Math.max(POLL, 250), 250);
+  t.end();
+});
+
+test('a position survives formatting and parsing', (t) => {
+  const position = { epoch: '0b9e2c1e-8f6c-4a5e-9c7d-1f2e3d4c5b6a', seq: Number.MAX_SAFE_INTEGER };
+  t.strictSame(parsePosition(positionText(position)), position);
+  t.strictSame(parsePosition('a.0'), { epoch: 'a', seq: 0 });
+  t.end();
+});
+
+test('any other text is not a position', (t) => {
+  const texts = [
+    '',
+    'a',
+    'a.',
+    '.1',
+    'a.-1',
+    'a.1e3',
+    'a.01',
+    'a.1.2',
+    'a b.1',
+    'a.9007199254740992',
+    'a.1\n',
+  ];
+  for (const text of [...texts, `${'a'.repeat(65)}.1`])
+    t.equal(parsePosition(text), null, JSON.stringify(text));
   t.end();
 });

@@ -5,6 +5,7 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, type Pair } from '../../support/client.ts';
 import { answersIn, exchange } from '../../support/raw.ts';
 import '../../support/watch-leaks.ts';
+import { cleanUserAgent, deviceNameOf, deviceOf } from '../../../src/http/caller/user-agent.ts';
 
 const utf8 = (text: string) => Buffer.from(text);
 const latin1 = (text: string) => Buffer.from(text, 'latin1');
@@ -51,5 +52,48 @@ test('the fingerprint is made of the bytes as Node gives them, as in a session o
     fingerprint({ headers: { 'user-agent': given }, ip: '192.0.2.1' } as unknown as FastifyRequest),
     given,
   );
+  t.end();
+});
+
+test('what a User-Agent shows of private text is removed', (t) => {
+  const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
+  t.equal(cleanUserAgent(browser), browser);
+  for (const text of [
+    'ada@example.com',
+    'ada＠example.com',
+    'ada%40example.com',
+    'xeyJhbGciOiJFUzI1',
+    'lks_abc',
+  ])
+    t.equal(cleanUserAgent(`app ${text} 1.0`), 'app [removed] 1.0', text);
+  t.equal(cleanUserAgent('app Basic bGtjOmxrcw== 1.0'), 'app [removed] 1.0');
+  t.equal(cleanUserAgent('a\r\nb\u2028c'), 'a b c');
+  t.equal(cleanUserAgent(undefined), null);
+  t.end();
+});
+
+test('a device without a name gets a short one', (t) => {
+  const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
+  t.equal(deviceOf(firefox), 'Firefox on Linux');
+  t.equal(deviceOf('curl/8.5.0'), 'curl/8.5.0');
+  t.equal(deviceOf('okhttp/4.9.3 (Android)'), 'okhttp/4.9.3');
+  t.end();
+});
+
+test('a User-Agent without a product is unknown', (t) => {
+  for (const userAgent of [undefined, '', ' ', 'Mozilla', '\u0085']) {
+    t.match(deviceOf(userAgent), userAgent === 'Mozilla' ? 'Mozilla' : 'unknown', JSON.stringify(userAgent));
+  }
+  t.equal(deviceOf(`x${'y'.repeat(5000)}`).length, 64);
+  t.end();
+});
+
+test('a given device name is kept unless it is invisible', (t) => {
+  t.equal(deviceNameOf('Kitchen tablet', 'curl/8.5.0'), 'Kitchen tablet');
+  for (const given of [undefined, '\u200b', '\u0000 '])
+    t.equal(deviceNameOf(given, 'curl/8.5.0'), 'curl/8.5.0', encodeURI(given ?? 'none'));
+  // The domain refuses these, each for its own reason.
+  for (const given of ['', ' ', '\ud800']) t.equal(deviceNameOf(given, 'curl/8.5.0'), given);
+  t.equal(deviceNameOf('\u200b', undefined), 'unknown');
   t.end();
 });

@@ -1,7 +1,6 @@
 // suite: e2e, release
 import { test } from 'tap';
-import { readKeycloakHash } from '../../../src/infra/crypto/keycloak-hash.ts';
-import { makeReadHash } from '../../../src/infra/crypto/new-stored-hash.ts';
+import { readKeycloakHash, makeReadHash } from '../../../src/infra/crypto/new-stored-hash.ts';
 import { makePasswordHasher } from '../../../src/infra/crypto/password-hasher.ts';
 import {
   djangoScryptHash,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { test, type Test } from 'tap';
 import { initialState, MAX_ELAPSED } from '../../../src/domain/sessions/rotation.ts';
-import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
+import { makeCallerHash } from '../../../src/infra/crypto/keyed-hashes.ts';
 import type { RedisClock } from '../../../src/infra/redis/connection/redis-clock.ts';
 import { makeRedisTokenStates, type RedisTokenStatesOptions } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL, sessionStateContract } from '../../contract/token-states.ts';

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { readAddress } from '../../../src/http/caller/address.ts';
-import { makeCallerHash } from '../../../src/infra/crypto/caller-hash.ts';
+import { makeCallerHash, makeAttemptHash } from '../../../src/infra/crypto/keyed-hashes.ts';
 
 /** As a request brings the address. */
 function hash(address: string, userAgent: string, secret = 1): string {
@@ -34,5 +34,21 @@ test('an IPv6 address counts by its /64, in any notation', (t) => {
 test('the hash reveals neither, and depends on the secret', (t) => {
   t.match(hash('192.0.2.1', 'curl/8'), /^[\w-]{22}$/);
   t.not(hash('192.0.2.1', 'curl/8'), hash('192.0.2.1', 'curl/8', 2));
+  t.end();
+});
+
+const SECRET = Buffer.alloc(32, 1);
+const attemptHash = makeAttemptHash(SECRET);
+
+test('the same text is the same counter, on every replica with the secret', (t) => {
+  t.equal(attemptHash('account ada'), makeAttemptHash(Buffer.from(SECRET))('account ada'));
+  t.not(attemptHash('account ada'), attemptHash('account adb'));
+  t.not(attemptHash('account ada'), makeAttemptHash(Buffer.alloc(32, 2))('account ada'));
+  t.end();
+});
+
+test('the hash reveals nothing, holds no hash tag, and is no fingerprint', (t) => {
+  t.match(attemptHash('account ada'), /^[\w-]{22}$/);
+  t.not(attemptHash('192.0.2.1\0x'), makeCallerHash(SECRET)([192, 0, 2, 1], 'x'));
   t.end();
 });

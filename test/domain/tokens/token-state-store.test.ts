@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
-import { withPublishing } from '../../../src/domain/tokens/publishing.ts';
+import { withPublishing } from '../../../src/domain/tokens/token-state-store.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aFeed, published } from '../../support/feed.ts';
 

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { makeRegistry } from '../../../src/infra/metrics/registry.ts';
-import { makeRequestMetrics } from '../../../src/infra/metrics/request-metrics.ts';
+import { makeRequestMetrics } from '../../../src/infra/metrics/metrics.ts';
 import { parseExposition, valueOf } from '../../support/exposition.ts';
 
 test('made-up methods and paths make no series of their own', async (t) => {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { test } from 'tap';
-import { makeServices } from '../../src/composition/services.ts';
+import { makeServices } from '../../src/composition/compose.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';

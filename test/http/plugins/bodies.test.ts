@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { decodeFormText, decodeUtf8, parseForm } from '../../src/http/form.ts';
+import { decodeFormText, decodeUtf8, parseForm } from '../../../src/http/plugins/bodies.ts';
 
 const parse = (text: string | Buffer) => parseForm(Buffer.from(text as string));
 

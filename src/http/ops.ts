@@ -1,0 +1,105 @@
+import type { FastifyInstance, FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
+import type { Build } from '../telemetry/build.ts';
+import type { Socket } from 'node:net';
+import { AuthError } from '../domain/errors.ts';
+import { sendError } from './error-handler.ts';
+
+/** The result of the readiness probe. */
+export interface Readiness {
+  ready: boolean;
+  draining: boolean;
+  /** For each dependency whether it answers now, or what to do if not. */
+  checks: Record<string, string>;
+  /** `ok`, or how the clock differs from the stores', and what to do. */
+  clock: string;
+}
+
+interface HealthRoutes {
+  readiness: () => Promise<Readiness>;
+  build: Build;
+}
+
+/**
+ * Liveness checks no dependency: a restart would repair none of them. Readiness stays true if a dependency fails later:
+ * otherwise all replicas would leave at once, and clients would get a proxy's error instead of our 503. A wrong clock is
+ * the replica's own fault, so that takes it out.
+ */
+export function healthRoutes(
+  app: FastifyInstance,
+  { readiness, build }: HealthRoutes,
+  done: () => void,
+): void {
+  app.get('/health/live', () => ({ status: 'live' }));
+  app.get('/health/ready', async (_request, reply) => {
+    const { ready, draining, checks, clock } = await readiness();
+    if (!ready) reply.code(503).header('retry-after', '1');
+    return { status: draining ? 'draining' : ready ? 'ready' : 'not ready', ...build, checks, clock };
+  });
+  done();
+}
+
+interface LogLevelRoutes {
+  logger: Pick<FastifyBaseLogger, 'level' | 'warn'>;
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+/** A level above `warn` would hide events that the log must keep: thefts, outages, and changes of the level. */
+const SETTABLE = LEVELS.slice(0, LEVELS.indexOf('warn') + 1);
+
+const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
+
+type Ends = { [End in 'remoteAddress' | 'localAddress']?: Socket[End] | undefined };
+
+/** Whether both ends of a connection are on this host or in this pod. */
+export function isFromHere({ remoteAddress, localAddress }: Ends): boolean {
+  return [remoteAddress, localAddress].every((address) => LOOPBACK.test(address ?? ''));
+}
+
+/**
+ * Reads and changes the log level, until the process ends. Changes are accepted only from this host or pod, which takes
+ * the right to `kubectl port-forward` or `exec`. Both ends must be loopback addresses: the proxy of a service mesh in
+ * the pod forwards outside requests from a loopback address too, but to the pod's own address. No caller can set a
+ * level that hides warnings.
+ */
+export function logLevelRoutes(app: FastifyInstance, { logger }: LogLevelRoutes, done: () => void): void {
+  app.get('/log-level', () => ({ level: logger.level }));
+
+  app.put<{ Params: { level: string } }>('/log-level/:level', (request, reply) => {
+    const { level } = request.params;
+    if (!isFromHere(request.socket)) {
+      return reply.code(403).send({ error: 'only from this host or pod' });
+    }
+    if (!SETTABLE.includes(level)) return reply.code(400).send({ error: `one of ${SETTABLE.join(', ')}` });
+    const from = logger.level;
+    // Logged before and after the change: one of the two levels may suppress the line.
+    logger.warn({ from, to: level }, 'the log level changes');
+    logger.level = level;
+    logger.warn({ from, to: level }, 'the log level has changed');
+    return { level };
+  });
+  done();
+}
+
+interface MetricsRoute {
+  metrics: () => Promise<string>;
+}
+
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** The metrics that docs/observability.md describes. */
+export function metricsRoute(app: FastifyInstance, { metrics }: MetricsRoute, done: () => void): void {
+  app.get('/metrics', async (_request, reply) => {
+    reply.type(CONTENT_TYPE);
+    return metrics();
+  });
+  done();
+}
+
+const HINT = 'This port has /health/live, /health/ready, /metrics and /log-level.';
+
+/** The 404 of the ops port, which has no reference. */
+export function answerUnknownPath(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  reply.header('x-request-id', request.id);
+  return sendError(new AuthError('not_found'), request, reply, { hint: HINT });
+}
