@@ -103,12 +103,13 @@ export const LAYERS = [
       NODE,
       packages('fastify', 'fastify-plugin', '@fastify/[^/]+', 'typebox', 'bowser'),
     ],
+    mayAsType: ['^src/config/'],
   },
   {
     name: 'app',
     files: '^src/app\\.ts$',
     may: ['^src/http/', packages('fastify')],
-    mayAsType: [DOMAIN, TELEMETRY],
+    mayAsType: [DOMAIN, TELEMETRY, '^src/config/'],
   },
 
   {

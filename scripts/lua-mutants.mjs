@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const MODEL = 'model/rotation';
 const REDIS = 'infra/redis/token-states';
-const SHARED_CALLS = 'infra/redis/shared-calls';
+const SCRIPT_CLIENT = 'infra/redis/script-client';
 const FEED = 'infra/redis/revocation-feed';
 const ATTEMPTS = 'infra/redis/attempt-slots';
 
@@ -13,7 +13,7 @@ const ATTEMPTS = 'infra/redis/attempt-slots';
 const TESTS = {
   'rotate.lua': [REDIS, MODEL],
   'check.lua': [REDIS, MODEL],
-  'each.lua': [SHARED_CALLS, REDIS],
+  'each.lua': [SCRIPT_CLIENT, REDIS],
   'announce-rebuild.lua': [REDIS],
   'feed.lua': [FEED],
   'reserve.lua': [ATTEMPTS],

@@ -1,9 +1,27 @@
+import type { Config } from './config/config.ts';
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
-import type { UseCases } from './http/use-cases.ts';
+import type { Exchange } from './domain/access-tokens/exchange.ts';
+import type { Introspect } from './domain/access-tokens/introspect.ts';
+import type { ServiceTokens } from './domain/access-tokens/service-tokens.ts';
+import type { Verify } from './domain/access-tokens/verify.ts';
+import type { CheckAssertion, RegisteredServices } from './domain/services/authenticate.ts';
+import type { EndToken, LogOut, RevokeToken } from './domain/tokens/end-token.ts';
+import type { CreateLongLived } from './domain/long-lived-tokens/create.ts';
+import type { LogIn } from './domain/sessions/log-in.ts';
+import type { LogOutEverywhere } from './domain/sessions/log-out-everywhere.ts';
+import type { Refresh } from './domain/sessions/refresh.ts';
+import type { ChangePassword } from './domain/users/change-password.ts';
+import type { ChangeProfile } from './domain/users/change-profile.ts';
+import type { CreateAccount } from './domain/users/create-account.ts';
+import type { ListTokens } from './domain/users/list-tokens.ts';
+import type { ManageAccounts } from './domain/users/manage-accounts.ts';
+import type { AccountWithTokens } from './domain/users/account-with-tokens.ts';
+import type { ResetPassword } from './domain/users/reset-password.ts';
+import type { SignUp } from './domain/sessions/sign-up.ts';
 import type { Tracer } from './telemetry/tracer.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
@@ -45,7 +63,6 @@ import { makeChildLogger } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/address.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
-import type { Settings } from './http/settings.ts';
 import { passwordRoute } from './http/own-account/password.ts';
 import { profileRoute } from './http/own-account/profile.ts';
 import { tokensRoutes } from './http/own-account/tokens.ts';
@@ -54,12 +71,37 @@ import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 
+/** The use cases that the HTTP layer calls. */
+export interface UseCases {
+  signUp: SignUp;
+  logIn: LogIn;
+  logOut: LogOut;
+  refresh: Refresh;
+  verify: Verify;
+  serviceTokens: ServiceTokens;
+  endToken: EndToken;
+  createLongLived: CreateLongLived;
+  accountWithTokens: AccountWithTokens;
+  changePassword: ChangePassword;
+  changeProfile: ChangeProfile;
+  resetPassword: ResetPassword;
+  services: RegisteredServices;
+  checkAssertion: CheckAssertion;
+  listTokens: ListTokens;
+  logOutEverywhere: LogOutEverywhere;
+  createAccount: CreateAccount;
+  accounts: ManageAccounts;
+  introspect: Introspect;
+  exchange: Exchange;
+  revokeToken: RevokeToken;
+}
+
 export interface AppOptions {
   useCases: UseCases;
   keyRing: KeyRing;
-  settings: Settings;
+  config: Config;
   callerHashes: CallerHashes;
-  rateLimit: Omit<RateLimitOptions, 'settings' | 'hashes'>;
+  rateLimit: Omit<RateLimitOptions, 'config' | 'hashes'>;
   loadShedding: Omit<LoadSheddingOptions, 'observe'>;
   fanOut: RevocationsRoute['fanOut'];
   isDraining: () => boolean;
@@ -85,21 +127,22 @@ const BODY_LIMIT = 16 * 1024;
 
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { settings, keyRing, callerHashes, clock, logger, observe } = options;
+  const { config, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
   const { createLongLived, accountWithTokens, listTokens, logOutEverywhere, services, checkAssertion } =
     options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
-  const endRequest = makeEndRequest({ clock, observe, logged: settings.logged });
+  const requestTimeout = config.REQUEST_TIMEOUT * 1000;
+  const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });
   const app = fastify({
     loggerInstance: logger,
     childLoggerFactory: makeChildLogger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
-    trustProxy: settings.trustProxy ? makeTrustedProxies(settings.trustProxy) : false,
+    trustProxy: config.TRUST_PROXY ? makeTrustedProxies(config.TRUST_PROXY) : false,
     bodyLimit: BODY_LIMIT,
-    requestTimeout: settings.requestTimeout,
+    requestTimeout,
     // How often Node checks for requests past their timeout; its default is 30 s.
     // Node's own 400 for a missing Host has another format than ours: request-context.ts sends it instead.
     http: {
@@ -107,7 +150,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       connectionsCheckingInterval: 1000,
       requireHostHeader: false,
       // The default is 60 s. If it exceeds requestTimeout, Node swaps the two, and a body may take 60 s.
-      headersTimeout: settings.requestTimeout,
+      headersTimeout: requestTimeout,
     },
     // An overlong id gets the same answer as any invalid id: 400, after authentication.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 1024 * 1024 },
@@ -128,28 +171,33 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       endRequest(request, reply.statusCode);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, { logger, logged: settings.logged.other, observe });
+      answerClientError(error, socket, { logger, logged: config.LOG_REQUESTS.other, observe });
     },
   });
-  answerExpectations(app.server, { logger, logged: settings.logged.other, observe });
+  answerExpectations(app.server, { logger, logged: config.LOG_REQUESTS.other, observe });
   const warnOfRelay = makeRelayWarning(clock);
   registerErrorHandler(app, {
-    showsReasons: !settings.production,
-    retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: settings.retryWindow }),
+    showsReasons: !config.production,
+    retrySpread: makeRetrySpread({ clock, random: options.random, retryWindow: config.REFRESH_RETRY_WINDOW }),
     warnOfRelay,
-    docs: settings.docs,
+    docs: config.DOCS_ENABLED,
   });
 
   await app.register(requestContext, { clock, isDraining: options.isDraining, observe, endRequest });
   if (options.tracer) await app.register(tracing, { tracer: options.tracer });
-  if (settings.corsOrigins) await app.register(cors, { origins: settings.corsOrigins });
+  if (config.CORS_ORIGINS) await app.register(cors, { origins: config.CORS_ORIGINS });
   await app.register(jsonBody);
   await app.register(methodNotAllowed);
-  await app.register(rateLimit, { ...options.rateLimit, settings, hashes: callerHashes });
+  await app.register(rateLimit, { ...options.rateLimit, config, hashes: callerHashes });
   await app.register(loadShedding, { ...options.loadShedding, observe });
 
-  const codec = await makeTokenCodec(keyRing, { ...settings, observe, clock });
-  const credentials = makeServiceCredentials({ services, codec, issuer: settings.issuer });
+  const codec = await makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    observe,
+    clock,
+  });
+  const credentials = makeServiceCredentials({ services, codec, issuer: config.ISSUER });
   await app.register(authenticate, {
     codec,
     verify,
@@ -158,20 +206,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     service: makeServiceHooks(credentials, services),
   });
 
-  const tokenPairResponse = makeTokenPairResponse(codec, settings.lifetimes);
+  const tokenPairResponse = makeTokenPairResponse(codec, config);
   const callerFingerprint = makeCallerFingerprint(callerHashes, warnOfRelay);
-  const networkOf = settings.limits.isNetworkCounted ? makeNetworkOf(settings.allow, settings) : () => null;
+  const networkOf = makeNetworkOf(config);
   const guessOriginOf = makeGuessOriginOf({
     codec,
     callerFingerprints: makeCallerFingerprints(callerHashes),
     networkOf,
   });
-  if (settings.docs) await app.register(openapi);
+  if (config.DOCS_ENABLED) await app.register(openapi);
   await app.register(signUpRoute, {
     signUp,
     tokenPairResponse,
     callerFingerprint,
-    settings,
+    config,
     networkOf,
   });
   await app.register(logInRoute, {
@@ -179,10 +227,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     tokenPairResponse,
     callerFingerprint,
     guessOriginOf,
-    noteLogin: makeHiddenCallers(settings.allow),
-    settings,
+    noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
+    config,
   });
-  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, settings });
+  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, config });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
@@ -196,20 +244,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     credentials,
     codec,
   });
-  await app.register(introspectRoute, { introspect, codec, settings });
+  await app.register(introspectRoute, { introspect, codec, config });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
     accountWithTokens,
     changeProfile,
     guessOriginOf,
-    settings,
+    config,
   });
-  await app.register(passwordRoute, { changePassword, guessOriginOf, settings });
+  await app.register(passwordRoute, { changePassword, guessOriginOf, config });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
-  await app.register(jwksRoute, { keyRing, settings });
-  await app.register(metadataRoute, { keyRing, settings });
+  await app.register(jwksRoute, { keyRing, config });
+  await app.register(metadataRoute, { keyRing, config });
 
   app.refuseOtherMethods();
   return app;

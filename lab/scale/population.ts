@@ -1,7 +1,7 @@
 import { buildApp } from '../../src/app.ts';
 import { compose } from '../../src/composition/compose.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { pairClaims, type Claims, type TokenType } from '../../src/domain/tokens/claims.ts';
+import { lifetimesOf, pairClaims, type Claims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
 import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { makeRedisClient } from '../../src/infra/redis/connection/open-redis.ts';
@@ -143,11 +143,16 @@ async function codecOf(world: World) {
   const composition = await compose(config, config.DATABASE_URL ?? '', silentLogger, silentOutput);
   const app = await buildApp(composition.app);
   try {
-    const { keyRing, settings } = composition.app;
-    const codec = await makeTokenCodec(keyRing, { ...settings, observe: UNOBSERVED, clock: systemClock });
+    const { keyRing } = composition.app;
+    const codec = await makeTokenCodec(keyRing, {
+      issuer: config.ISSUER,
+      audience: config.AUDIENCE,
+      observe: UNOBSERVED,
+      clock: systemClock,
+    });
     return {
       sign: (type: TokenType, claims: Claims) => codec.sign(type, claims),
-      lifetimes: settings.lifetimes,
+      lifetimes: lifetimesOf(config),
     };
   } finally {
     await app.close();

@@ -1,3 +1,4 @@
+import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
@@ -70,11 +71,7 @@ export async function explainToken(token: string, env: Environment): Promise<Exp
     issuer: config.ISSUER,
     audience: config.AUDIENCE,
     window: config.REFRESH_RETRY_WINDOW,
-    lifetimes: {
-      accessToken: config.ACCESS_TOKEN_TTL,
-      refreshToken: config.REFRESH_TOKEN_TTL,
-      session: config.SESSION_MAX_AGE,
-    },
+    lifetimes: lifetimesOf(config),
     stored: key && (await readRedis(config, key)),
     record,
     trail: record && !isAway(record) ? await endingEvent(config.AUDIT_LOG, record) : null,

@@ -1,13 +1,9 @@
 import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
-import type { Lifetimes } from '../domain/tokens/claims.ts';
+import { lifetimesOf, type Lifetimes } from '../domain/tokens/claims.ts';
 
 /** The service's lifetimes of tokens. A command needs them to tell which tokens have expired. @throws ConfigError */
 export function tokenLifetimes(env: Environment): Lifetimes {
   const { REFRESH_TOKEN_TTL, SESSION_MAX_AGE } = env;
   const config = loadConfig({ ...databaseVariables(env), REFRESH_TOKEN_TTL, SESSION_MAX_AGE }, NO_HASHES);
-  return {
-    accessToken: config.ACCESS_TOKEN_TTL,
-    refreshToken: config.REFRESH_TOKEN_TTL,
-    session: config.SESSION_MAX_AGE,
-  };
+  return lifetimesOf(config);
 }

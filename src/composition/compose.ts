@@ -5,7 +5,6 @@ import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing } from './signing-keys.ts';
-import { settingsOf } from './settings.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
@@ -24,6 +23,7 @@ import { containerMemory } from '../runtime/memory.ts';
 import { makeStoreWatch } from '../runtime/store-watch.ts';
 import { makeUseCases } from './use-cases.ts';
 import { systemClock } from '../runtime/system-clock.ts';
+import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { type Clock, CLOCK_TOLERANCE } from '../domain/clock.ts';
 import { postgresNow } from '../infra/postgres/inspect.ts';
 import { makeClockWatch } from '../runtime/clock-watch.ts';
@@ -60,8 +60,7 @@ export async function compose(
   tracer: Tracer | null = null,
 ): Promise<Composition> {
   const drain = makeDrain();
-  const settings = settingsOf(config);
-  const { lifetimes } = settings;
+  const lifetimes = lifetimesOf(config);
   const build = readBuild();
   const metrics = makeMetrics({
     hasRedis: config.REDIS_URL !== undefined,
@@ -183,7 +182,7 @@ export async function compose(
     app: {
       useCases,
       keyRing,
-      settings,
+      config,
       callerHashes: makeCallerHashes(keyRing),
       rateLimit: { redis, nameSpace: `${config.REDIS_PREFIX}limit:`, auditLimit },
       loadShedding: { ...hashing.loadShedding, isStoreFull: opened.memory.isNearlyFull },

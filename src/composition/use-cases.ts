@@ -17,7 +17,7 @@ import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
 import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
-import type { UseCases } from '../http/use-cases.ts';
+import type { UseCases } from '../app.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
 import { makeFinishEndings } from '../domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import type { SessionGrant } from '../domain/sessions/session.ts';
-import { pairClaims, type Lifetimes } from '../domain/tokens/claims.ts';
+import type { Config } from '../config/config.ts';
+import { lifetimesOf, pairClaims } from '../domain/tokens/claims.ts';
 import type { User } from '../domain/user.ts';
 import { Id, Timestamp } from './schemas.ts';
 import type { TokenCodec } from './token-codec.ts';
@@ -40,7 +41,11 @@ export const PairSchema = Type.Object(
 );
 
 /** Signs both tokens of a grant: the answer of login, signup and refresh. */
-export function makeTokenPairResponse(codec: TokenCodec, lifetimes: Lifetimes) {
+export function makeTokenPairResponse(
+  codec: TokenCodec,
+  config: Pick<Config, 'ACCESS_TOKEN_TTL' | 'REFRESH_TOKEN_TTL' | 'SESSION_MAX_AGE'>,
+) {
+  const lifetimes = lifetimesOf(config);
   return function tokenPairResponse({ user, tokenId, generation, createdAt }: SessionGrant) {
     const identity = { userId: user.id, tokenId, generation };
     const { access, refresh } = pairClaims(identity, createdAt, lifetimes, user.roles);

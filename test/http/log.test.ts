@@ -151,7 +151,8 @@ test('an overload is no warning, an outage is one', async (t) => {
   });
   await call(target, 'POST /api/auth', { payload: { username: 'ada', password: 'x' } });
   const keys = await makeTokenCodec(target.composition.app.keyRing, {
-    ...target.composition.app.settings,
+    issuer: target.composition.app.config.ISSUER,
+    audience: target.composition.app.config.AUDIENCE,
     observe: UNOBSERVED,
     clock: target.composition.app.clock,
   });

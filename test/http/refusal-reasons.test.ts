@@ -172,7 +172,7 @@ test('a limit is named with a hash of whom it limits', async (t) => {
 
 test('in production no answer has a reason', async (t: Test) => {
   const target = await buildTestApp(t, {
-    override: (options) => ({ ...options, settings: { ...options.settings, production: true } }),
+    override: (options) => ({ ...options, config: { ...options.config, production: true } }),
   });
   const response = await verify(target, 'x');
   refused(t, response, 401, 'invalid_token');

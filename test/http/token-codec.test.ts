@@ -159,11 +159,12 @@ test('allows five seconds of clock skew, and no more', async (t) => {
 
 test('a token that was verified before still expires, and still counts as one type', async (t) => {
   const { target } = await withKeys(t);
-  const { keyRing, settings } = target.composition.app;
+  const { keyRing, config } = target.composition.app;
   let [now, isTrusted] = [Date.now(), true];
   const refusals: string[] = [];
   const codec = await makeTokenCodec(keyRing, {
-    ...settings,
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
     observe: { tokenRefused: (reason) => refusals.push(reason) },
     clock: { now: () => now, isTrusted: () => isTrusted },
   });

@@ -45,11 +45,7 @@ export async function mintSessions(
     clock,
     observe: UNOBSERVED,
   });
-  const sign = makeTokenPairResponse(codec, {
-    accessToken: config.ACCESS_TOKEN_TTL,
-    refreshToken: config.REFRESH_TOKEN_TTL,
-    session: config.SESSION_MAX_AGE,
-  });
+  const sign = makeTokenPairResponse(codec, config);
   const pairs: Pair[] = [];
   for (let from = 0; from < count; from += BATCH) {
     const accounts = Array.from({ length: Math.min(BATCH, count - from) }, (_, i) => seededAccount(from + i));

@@ -1,5 +1,5 @@
 import { createHmac, createPrivateKey, sign } from 'node:crypto';
-import { pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
+import { lifetimesOf, pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
 import { makeTokenCodec } from '../../src/http/token-codec.ts';
@@ -22,8 +22,13 @@ export interface StoredSession {
  */
 export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
-  const { keyRing, settings } = composition.app;
-  const codec = await makeTokenCodec(keyRing, { ...settings, observe: UNOBSERVED, clock: systemClock });
+  const { keyRing, config } = composition.app;
+  const codec = await makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    observe: UNOBSERVED,
+    clock: systemClock,
+  });
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, caller } = { ...initialState(0, ''), ...state };
@@ -41,7 +46,7 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), settings.lifetimes, [])[type],
+        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimesOf(config), [])[type],
       ),
   };
 }

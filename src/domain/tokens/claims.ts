@@ -16,6 +16,19 @@ export interface Lifetimes {
   session: number;
 }
 
+/** @param config the settings of these names, in seconds. */
+export function lifetimesOf(config: {
+  ACCESS_TOKEN_TTL: number;
+  REFRESH_TOKEN_TTL: number;
+  SESSION_MAX_AGE: number;
+}): Lifetimes {
+  return {
+    accessToken: config.ACCESS_TOKEN_TTL,
+    refreshToken: config.REFRESH_TOKEN_TTL,
+    session: config.SESSION_MAX_AGE,
+  };
+}
+
 /** When the session's newest refresh token expires, in milliseconds since 1970. */
 export function sessionExpiry(createdAt: number, latest: number, lifetimes: Lifetimes): number {
   const expiry = (Math.floor(latest / 1_000_000) + lifetimes.refreshToken) * 1000;

@@ -7,7 +7,7 @@ import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
 import { formBody } from '../plugins/bodies.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import type { TokenCodec } from '../token-codec.ts';
 import { Id, TokenForm } from '../schemas.ts';
 import { Roles } from '../accounts/account-schema.ts';
@@ -15,7 +15,7 @@ import { Roles } from '../accounts/account-schema.ts';
 interface IntrospectRoute {
   introspect: Introspect;
   codec: TokenCodec;
-  settings: Pick<Settings, 'audience'>;
+  config: Pick<Config, 'AUDIENCE'>;
 }
 
 const text = (description: string, example: string) => Type.String({ description, examples: [example] });
@@ -142,11 +142,11 @@ const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
   app,
-  { introspect, codec, settings },
+  { introspect, codec, config },
 ) => {
   await app.register(formBody);
   // AUDIENCE may be any text. A registered audience needs no encoding.
-  const encodedOwn = encodeURI(settings.audience);
+  const encodedOwn = encodeURI(config.AUDIENCE);
   const options = {
     schema,
     ...app.auth.service('introspect'),

@@ -8,7 +8,7 @@ import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import type { NoteLogin } from '../caller/hidden-callers.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { closedBody, Device, Password } from '../schemas.ts';
 
 interface LogInRoute {
@@ -17,7 +17,7 @@ interface LogInRoute {
   callerFingerprint: CallerFingerprint;
   guessOriginOf: GuessOriginOf;
   noteLogin: NoteLogin;
-  settings: Pick<Settings, 'limits'>;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -42,7 +42,7 @@ const schema = operation({
 
 export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   app,
-  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, settings },
+  { logIn, tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config },
   done,
 ) => {
   // First: the limits refuse many of the logins of hidden callers.
@@ -53,7 +53,7 @@ export const logInRoute: FastifyPluginCallbackTypebox<LogInRoute> = (
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', settings.limits.logIn),
+    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
     app.refuseWhenFull('login'),
   ];
   app.post('/api/auth', { schema, onRequest }, async (request) => {

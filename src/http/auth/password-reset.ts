@@ -4,13 +4,13 @@ import type { ResetPassword } from '../../domain/users/reset-password.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
 
 interface PasswordResetRoute {
   resetPassword: ResetPassword;
   guessOriginOf: GuessOriginOf;
-  settings: Pick<Settings, 'limits'>;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -33,11 +33,11 @@ const schema = operation({
 });
 
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, guessOriginOf, settings } = options;
+  const { resetPassword, guessOriginOf, config } = options;
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', settings.limits.logIn),
+    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
     app.refuseWhenFull('known'),
   ];
   app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {

@@ -6,14 +6,14 @@ import type { CallerFingerprint } from '../caller/fingerprint.ts';
 import { deviceNameOf, userAgentTextOf } from '../caller/user-agent.ts';
 import { operation } from '../openapi/operation.ts';
 import { type TokenPairResponse, PairSchema } from '../token-pair-response.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { closedBody, Device, Email, Name, NewPassword, Username } from '../schemas.ts';
 
 interface SignUpRoute {
   signUp: SignUp;
   tokenPairResponse: TokenPairResponse;
   callerFingerprint: CallerFingerprint;
-  settings: Pick<Settings, 'limits'>;
+  config: Pick<Config, 'RATE_LIMIT_SIGNUP'>;
   networkOf: NetworkOf;
 }
 
@@ -44,11 +44,11 @@ const schema = operation({
 });
 
 export const signUpRoute: FastifyPluginCallbackTypebox<SignUpRoute> = (app, options, done) => {
-  const { signUp, tokenPairResponse, callerFingerprint, networkOf, settings } = options;
+  const { signUp, tokenPairResponse, callerFingerprint, networkOf, config } = options;
   const onRequest = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('signup', settings.limits.signUp),
+    app.limitByAddress('signup', config.RATE_LIMIT_SIGNUP),
     app.refuseWhenFull('signup'),
   ];
   app.post('/api/auth/signup', { schema, onRequest }, async (request) => {

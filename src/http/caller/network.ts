@@ -1,20 +1,25 @@
 import type { BlockList } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import type { Config } from '../../config/config.ts';
 import type { Turn } from '../../domain/passwords/bulkhead.ts';
 import { addressOf, callerAddress, isLocal, isPrivate, networkText, UNREADABLE } from './address.ts';
 import { warnOfHidden } from './warn-of-hidden.ts';
 
+type NetworkLimits = 'RATE_LIMIT_NETWORK' | 'RATE_LIMIT_SIGNUP_NETWORK' | 'RATE_LIMIT_LLT_NETWORK';
+
 /**
- * The network whose failed logins are counted together; null if they are not counted. Warns once of callers with private
- * addresses, which are not counted. Outside production, a caller on this host is a developer, and no proxy.
- * @param allow RATE_LIMIT_ALLOW: addresses without limits.
+ * The network whose failed logins, signups and long-lived tokens are counted together; null if they are not counted.
+ * Warns once of callers with private addresses, which are not counted. Outside production, a caller on this host is a
+ * developer, and no proxy.
  */
-export function makeNetworkOf(allow: BlockList, { production }: { production: boolean }) {
+export function makeNetworkOf(config: Pick<Config, NetworkLimits | 'RATE_LIMIT_ALLOW' | 'production'>) {
+  const limits = [config.RATE_LIMIT_NETWORK, config.RATE_LIMIT_SIGNUP_NETWORK, config.RATE_LIMIT_LLT_NETWORK];
+  const isCounted = limits.some((limit) => limit !== null);
   let warned = false;
   return function networkOf(request: FastifyRequest): string | null {
-    if (isAllowed(request, allow)) return null;
+    if (!isCounted || isAllowed(request, config.RATE_LIMIT_ALLOW)) return null;
     const network = publicNetwork(request);
-    if (network === null && !warned && (production || !isLocal(request))) {
+    if (network === null && !warned && (config.production || !isLocal(request))) {
       warnOfHidden(request, 'privateAddress');
       warned = true;
     }

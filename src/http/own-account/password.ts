@@ -5,13 +5,13 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf } from '../plugins/authenticate.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { closedBody, endedTokens, NewPassword, Password } from '../schemas.ts';
 
 interface PasswordRoute {
   changePassword: ChangePassword;
   guessOriginOf: GuessOriginOf;
-  settings: Pick<Settings, 'limits'>;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 const schema = operation({
@@ -39,14 +39,14 @@ const schema = operation({
 });
 
 export const passwordRoute: FastifyPluginCallbackTypebox<PasswordRoute> = (app, options, done) => {
-  const { changePassword, guessOriginOf, settings } = options;
+  const { changePassword, guessOriginOf, config } = options;
   const { onRequest, preValidation } = app.auth.change;
   const hooks = {
     onRequest: [
       app.refuseWhenLate,
       onRequest,
       app.refuseWhenStoreFull,
-      app.limitByAddress('login', settings.limits.logIn),
+      app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
       app.refuseWhenFull('known'),
     ],
     preValidation,

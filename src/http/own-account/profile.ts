@@ -6,7 +6,7 @@ import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { closedBody, Email, Id, Name, Password, Timestamp, timestamp, Username } from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
@@ -14,7 +14,7 @@ interface ProfileRoute {
   accountWithTokens: AccountWithTokens;
   changeProfile: ChangeProfile;
   guessOriginOf: GuessOriginOf;
-  settings: Pick<Settings, 'limits'>;
+  config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
 export const TokenSchema = Type.Object(
@@ -90,7 +90,7 @@ const changeSchema = operation({
 });
 
 export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, options, done) => {
-  const { accountWithTokens, changeProfile, guessOriginOf, settings } = options;
+  const { accountWithTokens, changeProfile, guessOriginOf, config } = options;
   app.get('/api/user', { schema, onRequest: app.auth.principal }, async (request) => {
     const { user, tokens } = await accountWithTokens(principalOf(request));
     return { ...userBody(user), tokens: tokens.map(tokenBody) };
@@ -102,7 +102,7 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, op
     app.refuseWhenLate,
     authenticate,
     app.refuseWhenStoreFull,
-    app.limitByAddress('login', settings.limits.logIn),
+    app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
   ];
   app.patch('/api/user', { schema: changeSchema, onRequest, preValidation }, async (request) => {
     const { current_password: currentPassword, ...names } = request.body;

@@ -6,14 +6,17 @@ import { AuthError } from '../../domain/errors.ts';
 import { addressOf, callerAddress } from '../caller/address.ts';
 import type { CallerHashes } from '../caller/fingerprint.ts';
 import { isAllowed } from '../caller/network.ts';
-import type { Limit, Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
+
+/** null for none. */
+type Limit = Config['RATE_LIMIT_LOGIN'];
 
 export interface RateLimitOptions {
   /** Holds the counters; null for counters in this process. */
   redis: object | null;
   /** Prefix of the counters' keys. */
   nameSpace: string;
-  settings: Pick<Settings, 'allow'>;
+  config: Pick<Config, 'RATE_LIMIT_ALLOW'>;
   auditLimit: AuditLimit;
   /** For the log, which holds no address. */
   hashes: Pick<CallerHashes, 'newest'>;
@@ -31,7 +34,7 @@ declare module 'fastify' {
 
 async function rateLimitPlugin(
   app: FastifyInstance,
-  { redis, nameSpace, settings, auditLimit, hashes }: RateLimitOptions,
+  { redis, nameSpace, config, auditLimit, hashes }: RateLimitOptions,
 ): Promise<void> {
   await app.register(rateLimit, { global: false, nameSpace, ...(redis && { redis }) });
 
@@ -46,7 +49,7 @@ async function rateLimitPlugin(
       max: limit.count,
       timeWindow: limit.seconds * 1000,
       keyGenerator: (request) => `${name}:${callerAddress(request)}`,
-      allowList: (request) => isAllowed(request, settings.allow),
+      allowList: (request) => isAllowed(request, config.RATE_LIMIT_ALLOW),
     };
     const count = app.createRateLimit(options);
     return async (request) => {

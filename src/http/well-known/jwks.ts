@@ -1,13 +1,14 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import { jwksMaxAge } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
 interface JwksRoute {
   keyRing: Pick<KeyRing, 'current'>;
-  settings: Pick<Settings, 'jwksMaxAge'>;
+  config: Pick<Config, 'KEY_PUBLISH_LEAD'>;
 }
 
 const text = (description: string) => Type.String({ description });
@@ -63,7 +64,8 @@ const schema = operation({
 });
 
 /** Serves every loaded key, also those that do not sign yet: verifiers need them beforehand. */
-export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRing, settings }, done) => {
+export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRing, config }, done) => {
+  const maxAge = jwksMaxAge(config.KEY_PUBLISH_LEAD);
   let shown: { keys: KeySet; document: ReturnType<typeof documentOf> } | null = null;
 
   app.route({
@@ -74,7 +76,7 @@ export const jwksRoute: FastifyPluginCallbackTypebox<JwksRoute> = (app, { keyRin
     handler: (request, reply) => {
       const keys = keyRing.current();
       if (shown?.keys !== keys) shown = { keys, document: documentOf(keys) };
-      sendPublicDocument(request, reply, shown.document, settings.jwksMaxAge);
+      sendPublicDocument(request, reply, shown.document, maxAge);
     },
   });
   done();

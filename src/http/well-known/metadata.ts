@@ -1,16 +1,17 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import type { FastifySchema } from 'fastify';
 import Type from 'typebox';
+import { jwksMaxAge } from '../../domain/access-tokens/key-lifecycle.ts';
 import type { KeyRing, KeySet } from '../../domain/access-tokens/ports.ts';
 import { ASSERTION_ALGORITHMS } from '../../domain/services/assertion.ts';
 import { GRANTS } from '../auth/token.ts';
 import { operation } from '../openapi/operation.ts';
-import type { Settings } from '../settings.ts';
+import type { Config } from '../../config/config.ts';
 import { IfNoneMatch, makePublicDocument, PUBLIC_ANSWERS, sendPublicDocument } from './public-document.ts';
 
 interface MetadataRoute {
   keyRing: Pick<KeyRing, 'current'>;
-  settings: Pick<Settings, 'issuer' | 'jwksMaxAge'>;
+  config: Pick<Config, 'ISSUER' | 'KEY_PUBLISH_LEAD'>;
 }
 
 const OAUTH = '/.well-known/oauth-authorization-server';
@@ -95,10 +96,11 @@ const openIdSchema = operation({
  */
 export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (
   app,
-  { keyRing, settings },
+  { keyRing, config },
   done,
 ) => {
-  const { issuer, jwksMaxAge } = settings;
+  const { ISSUER: issuer } = config;
+  const maxAge = jwksMaxAge(config.KEY_PUBLISH_LEAD);
   let shown: { keys: KeySet; document: ReturnType<typeof documentOf> } | null = null;
 
   function currentDocument() {
@@ -114,7 +116,7 @@ export const metadataRoute: FastifyPluginCallbackTypebox<MetadataRoute> = (
       schema,
       config: { group: 'documents' },
       handler: (request, reply) => {
-        sendPublicDocument(request, reply, currentDocument(), jwksMaxAge);
+        sendPublicDocument(request, reply, currentDocument(), maxAge);
       },
     });
   }

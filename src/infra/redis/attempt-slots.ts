@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { AttemptSlots } from '../../domain/limits/ports.ts';
-import { makeAsk, type AskOptions } from './ask.ts';
+import { makeScriptClient, type ScriptClientOptions } from './script-client.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
-export interface RedisAttemptOptions extends AskOptions {
+export interface RedisAttemptOptions extends ScriptClientOptions {
   /** REDIS_PREFIX. */
   prefix: string;
 }
@@ -18,17 +18,15 @@ export function makeRedisAttemptSlots(
 ): AttemptSlots {
   // No hash tag: a cluster spreads the counters over its slots.
   const keyOf = (counter: string) => `${prefix}attempts:${counter}`;
-  const { askUngated } = makeAsk(redis, options);
-  const release = async (counter: string, slot: string): Promise<void> => {
-    await askUngated('release', keyOf(counter), slot);
-  };
+  const scripts = makeScriptClient(redis, options);
+  const release = (counter: string, slot: string) => scripts.release([keyOf(counter), slot]);
 
   return {
     async reserve(counter, { count, seconds }) {
       const slot = randomBytes(6).toString('base64url');
       try {
-        const reply = await askUngated('reserve', keyOf(counter), count, seconds * 1000, slot);
-        return reply[0] === 1 ? { slot } : { freeIn: reply[1] };
+        const freeIn = await scripts.reserve([keyOf(counter), count, seconds * 1000, slot]);
+        return freeIn === null ? { slot } : { freeIn };
       } catch (error) {
         // A hung Redis still runs `reserve` when it resumes. `release` follows on the same connection.
         release(counter, slot).catch(() => undefined);

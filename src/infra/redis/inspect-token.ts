@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { TokenKey } from '../../domain/principal.ts';
 import type { SessionState } from '../../domain/tokens/session-state.ts';
-import { decodeState } from './replies.ts';
+import { decodeState } from './script-client.ts';
 import { makeTokenKeys } from './token-states.ts';
 
 /** What Redis holds of a token. */

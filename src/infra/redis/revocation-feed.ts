@@ -7,10 +7,10 @@ import {
   type UserEventType,
 } from '../../domain/feed/ports.ts';
 import type { Observe } from '../../telemetry/observe.ts';
-import { makeAsk, type AskOptions } from './ask.ts';
+import { makeScriptClient, type ScriptClientOptions } from './script-client.ts';
 import type { Argument, FeedReply, ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
 
-export interface RedisFeedOptions extends AskOptions {
+export interface RedisFeedOptions extends ScriptClientOptions {
   /** REDIS_PREFIX. */
   prefix: string;
   observe: Pick<Observe, 'redisAnswered' | 'redisFailed' | 'feedPublished'>;
@@ -40,7 +40,7 @@ export function makeRedisRevocationFeed(
   // User keys have numbers as hash tags.
   const names = ['state', 'stream', 'recent'].map((name) => `${prefix}{feed}:${name}`);
   const { observe } = options;
-  const { ask, askUngated } = makeAsk(redis, options);
+  const scripts = makeScriptClient(redis, options);
   const argumentsOf = (rest: Argument[]) => [...names, randomUUID(), TTL, kept, ONCE, ...rest];
   const read = ([epoch, last, added, isThere, entries]: FeedReply) => {
     observe.feedPublished(added);
@@ -49,7 +49,7 @@ export function makeRedisRevocationFeed(
   const add = async (items: Item[]) => {
     for (let i = 0; i < items.length; i += BATCH) {
       const batch = items.slice(i, i + BATCH).flat();
-      read(await askUngated('feed', ...argumentsOf(['', '', '', 0, ...batch])));
+      read(await scripts.feedUngated(argumentsOf(['', '', '', 0, ...batch])));
     }
   };
   const itemsOf = (kind: Item[0], keys: readonly TokenKey[]) =>
@@ -69,11 +69,11 @@ export function makeRedisRevocationFeed(
 
     async renewed(from, to) {
       const range = [Math.floor(from / 1000) - MARGIN, Math.ceil(to / 1000)];
-      read(await askUngated('feed', ...argumentsOf([...range, '', 0])));
+      read(await scripts.feedUngated(argumentsOf([...range, '', 0])));
     },
 
     async read(seq, limit) {
-      return read(await ask('feed', ...argumentsOf(['', '', seq, limit])));
+      return read(await scripts.feed(argumentsOf(['', '', seq, limit])));
     },
   };
 }

@@ -1,17 +1,14 @@
 import type { TokenKey } from '../../domain/principal.ts';
-import { Cluster } from 'ioredis';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import { NOTE_TTL, type TokenStateStore, type Tombstone } from '../../domain/tokens/token-state-store.ts';
 import type { User } from '../../domain/user.ts';
-import { makeAsk, type AskOptions } from './ask.ts';
-import { decodeAccess, decodeLastUse, decodeLongLived, decodeRotation } from './replies.ts';
+import { makeScriptClient, type ScriptClientOptions } from './script-client.ts';
 import { masterOf } from './connection/connections.ts';
 import { makeRedisClock, type RedisClock } from './connection/redis-clock.ts';
 import type { ScriptedCluster, ScriptedRedis } from './connection/scripts.ts';
-import { makeSharedCalls } from './shared-calls.ts';
 
-export interface RedisTokenStatesOptions extends AskOptions {
+export interface RedisTokenStatesOptions extends ScriptClientOptions {
   /** REDIS_PREFIX. */
   prefix: string;
   /** SESSION_CACHE_TTL in seconds. */
@@ -29,95 +26,73 @@ export function makeRedisTokenStates(
   { prefix, cacheTtl, ...options }: RedisTokenStatesOptions,
 ): TokenStateStore {
   const keys = makeTokenKeys(prefix);
-  const asking = makeAsk(redis, options);
-  const { ask, askEachUngated, connectionEpoch, now } = asking;
+  const scripts = makeScriptClient(redis, options);
   const clock =
     options.clock ??
     makeRedisClock({
-      ask: (key) => ask('clock', key),
-      connectionEpoch,
+      ask: scripts.clock,
+      connectionEpoch: scripts.connectionEpoch,
       masterOf: (key) => masterOf(redis, key),
     });
   const tombstoneTtl = 2 * cacheTtl;
   const userArguments = (user: User) => [keys.user(user.id), cacheTtl, ...userFields(user)];
-  const both = (key: TokenKey) => [keys.token(key), keys.user(key.userId)] as const;
-  const rotate = makeSharedCalls('rotate', asking, redis instanceof Cluster);
-  const check = makeSharedCalls('check', asking, redis instanceof Cluster);
+  const keyed = (key: TokenKey) => {
+    const { userId } = key;
+    return { userId, keys: [keys.token(key), keys.user(userId)] as const };
+  };
   const tombstone = (key: TokenKey, kind: Tombstone) =>
     [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
 
   return {
-    now,
+    now: scripts.now,
 
     async rotate(key, { generation, elapsed, window, caller }) {
       const start = performance.now();
       const elapsedByNow = () => elapsed + Math.ceil((performance.now() - start) * 1000);
       const attempt = async (elapsedBefore: number) => {
         const { sentAt, learn } = await clock.stamp(keys.token(key));
-        const fields = await rotate(
-          both(key),
+        const answer = await scripts.rotate(
+          keyed(key),
           `${generation} ${elapsedBefore} ${window} ${caller} ${cacheTtl} ${tombstoneTtl} ${sentAt}`,
         );
-        const [, ranAt] = fields;
-        learn(ranAt === undefined ? null : Number(ranAt));
-        return fields;
+        learn('now' in answer ? answer.now : null);
+        return answer;
       };
 
-      const fields = await attempt(elapsed);
-      const [outcome, , reason] = fields;
+      const answer = await attempt(elapsed);
       // Redis took the request for a late one, and refused it without a change. By our clock it is not late: Redis's
       // clock was set ahead after our last estimate. The reply has corrected the estimate, so a second attempt succeeds.
-      const isClockSet = outcome === 'refused' && reason === 'stale' && elapsedByNow() <= MAX_ELAPSED;
-      return decodeRotation(key.userId, isClockSet ? await attempt(elapsedByNow()) : fields);
+      const isStale = answer.outcome === 'refused' && answer.reason === 'stale';
+      return isStale && elapsedByNow() <= MAX_ELAPSED ? attempt(elapsedByNow()) : answer;
     },
 
-    async checkAccess(key, generation) {
-      return decodeAccess(key.userId, await check(both(key), String(generation)));
+    checkAccess: (key, generation) => scripts.checkAccess(keyed(key), generation),
+    checkLongLived: (key) => scripts.checkLongLived(keyed(key)),
+    preparePut: (userId) => scripts.preparePut(keys.user(userId)),
+
+    put(record, user, asOf) {
+      const { keys: names } = keyed({ userId: record.userId, tokenId: record.id });
+      return scripts.put([...names, asOf, cacheTtl, ...putArguments(record, user)]);
     },
 
-    async checkLongLived(key) {
-      return decodeLongLived(key.userId, await check(both(key), ''));
-    },
+    putUser: (user) => scripts.putUser(userArguments(user)),
+    putUsers: (users) => scripts.runEachUngated('putUser', users.map(userArguments)),
+    revoke: (key) => scripts.revoke(tombstone(key, 'revoked')),
+    noteEnded: (key) => scripts.revoke([keys.token(key), NOTE_TTL, '1', 'note']),
 
-    async preparePut(userId) {
-      return Number(await ask('preparePut', keys.user(userId)));
-    },
-
-    async put(record, user, asOf) {
-      const key = { userId: record.userId, tokenId: record.id };
-      return (await ask('put', ...both(key), asOf, cacheTtl, ...putArguments(record, user))) === 1;
-    },
-
-    async putUser(user) {
-      await ask('putUser', ...userArguments(user));
-    },
-
-    async putUsers(users) {
-      await askEachUngated('putUser', users.map(userArguments));
-    },
-
-    async revoke(key) {
-      await ask('revoke', ...tombstone(key, 'revoked'));
-    },
-
-    async noteEnded(key) {
-      await ask('revoke', keys.token(key), NOTE_TTL, '1', 'note');
-    },
-
-    async revokeAll(revoked, kind = 'revoked') {
-      await askEachUngated(
+    revokeAll: (revoked, kind = 'revoked') =>
+      scripts.runEachUngated(
         'revoke',
         revoked.map((key) => tombstone(key, kind)),
-      );
-    },
+      ),
 
     async lastUses(userId, tokenIds) {
       const uses = new Map<number, number>();
       if (tokenIds.length === 0) return uses;
       const names = tokenIds.map((tokenId) => keys.token({ userId, tokenId }));
-      const replies = await ask('lastUses', names.length, ...names);
+      const lastUses = await scripts.lastUses(names);
       tokenIds.forEach((tokenId, i) => {
-        const lastUse = decodeLastUse(replies[i] ?? [null, null]);
+        const lastUse = lastUses[i] ?? 0;
         if (lastUse > 0) uses.set(tokenId, lastUse);
       });
       return uses;

@@ -83,10 +83,10 @@ test('two exchanges never have the same jti, also at the same moment', async (t)
 test('a token expires with its subject, or EXCHANGED_TOKEN_TTL after it was issued', async (t) => {
   const target = await buildTestApp(t, { env: { EXCHANGED_TOKEN_TTL: '60' } });
   await audienceClients(target.databaseUrl);
-  const { lifetimes } = target.composition.app.settings;
+  const { ACCESS_TOKEN_TTL: accessTokenTtl } = target.composition.app.config;
   /** A good access token that expires in so many seconds. */
   const expiringIn = async (seconds: number) => {
-    const latest = (Math.floor(Date.now() / 1000) + seconds - lifetimes.accessToken) * 1_000_000;
+    const latest = (Math.floor(Date.now() / 1000) + seconds - accessTokenTtl) * 1_000_000;
     const session = await aStoredSession(target, { latest, first: latest, confirmed: true });
     return session.mint('access', latest);
   };

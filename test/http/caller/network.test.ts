@@ -22,7 +22,13 @@ function open({ production = true } = {}) {
   allow.addSubnet('198.51.100.0', 25, 'ipv4');
   let warnings = 0;
   const log = { warn: () => warnings++ };
-  const network = makeNetworkOf(allow, { production });
+  const network = makeNetworkOf({
+    RATE_LIMIT_ALLOW: allow,
+    RATE_LIMIT_NETWORK: { count: 100, seconds: 900 },
+    RATE_LIMIT_SIGNUP_NETWORK: null,
+    RATE_LIMIT_LLT_NETWORK: null,
+    production,
+  });
   const networkOf = (request: object) => network({ ...request, log } as unknown as FastifyRequest);
   return { networkOf, warnings: () => warnings };
 }

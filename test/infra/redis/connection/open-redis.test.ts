@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
 import { fakeSentinel } from '../../../support/fake-sentinel.ts';
 import { quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
+import { spawnSync } from 'node:child_process';
+import { atEndOfTurn } from '../../../../src/infra/redis/connection/open-redis.ts';
 
 test('commands of one turn arrive in order', { skip: redisMissing }, async (t) => {
   const { url, prefix } = testRedis(t);
@@ -83,3 +85,32 @@ test(
     t.equal(redis.status, 'end', 'a closed client does not reconnect');
   },
 );
+
+test('tasks run in order at the end of the turn, with those that they add', async (t) => {
+  const seen: string[] = [];
+  atEndOfTurn(() => {
+    seen.push('first');
+    atEndOfTurn(() => seen.push('added'));
+  });
+  atEndOfTurn(() => seen.push('second'));
+  t.strictSame(seen, []);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.strictSame(seen, ['first', 'second', 'added']);
+});
+
+test('a task that throws stops no other one', (t) => {
+  const file = new URL('../../../../src/infra/redis/connection/open-redis.js', import.meta.url).href;
+  const script = `
+    import { atEndOfTurn } from '${file}';
+    process.on('uncaughtException', () => console.log('thrown'));
+    atEndOfTurn(() => { throw new Error(); });
+    atEndOfTurn(() => {
+      console.log('second');
+      atEndOfTurn(() => console.log('added'));
+    });
+    setTimeout(() => atEndOfTurn(() => console.log('later')), 10);
+  `;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  t.equal(stdout, 'thrown\nsecond\nadded\nlater\n');
+  t.end();
+});

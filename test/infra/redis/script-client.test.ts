@@ -1,8 +1,7 @@
 import { test, type Test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import type { AskRedis } from '../../../src/infra/redis/ask.ts';
-import { makeSharedCalls } from '../../../src/infra/redis/shared-calls.ts';
+import { makeSharedCalls } from '../../../src/infra/redis/script-client.ts';
 import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL } from '../../contract/token-states.ts';
 import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
@@ -102,15 +101,15 @@ test(
 );
 
 /** Shared calls of rotate.lua without Redis: each token is answered with its own text. */
-function echoing({ isCluster = false, reply = (texts: string[]) => Promise.resolve(texts) } = {}) {
+function echoing({ limit = 16, reply = (texts: string[]) => Promise.resolve(texts) } = {}) {
   const sent: string[][] = [];
-  const ask = (_script: string, keyCount: number, ...rest: string[]) => {
-    const texts = rest.slice(keyCount);
+  const run = ([keyCount, ...rest]: readonly (string | number)[]) => {
+    const texts = rest.slice(Number(keyCount)).map(String);
     sent.push(texts);
     return reply(texts);
   };
   const replyError = (message: string) => new AuthError('unavailable', { cause: new Error(message) });
-  const shared = makeSharedCalls('rotate', { ask: ask as AskRedis['ask'], replyError }, isCluster);
+  const shared = makeSharedCalls(run, { replyError, limit });
   return { call: (text: string) => shared(['token', 'user'], text), sent };
 }
 
@@ -130,7 +129,7 @@ test('no more tokens leave in one call than the limit, and one in a cluster', as
     sent.map((each) => each.length),
     [16, 16, 1],
   );
-  const cluster = echoing({ isCluster: true });
+  const cluster = echoing({ limit: 1 });
   t.strictSame((await Promise.all(texts(2).map(cluster.call))).flat(), texts(2));
   t.strictSame(cluster.sent, [['0'], ['1']]);
 });

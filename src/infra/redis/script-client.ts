@@ -1,0 +1,351 @@
+import { Cluster } from 'ioredis';
+import { AuthError } from '../../domain/errors.ts';
+import type { RotationOutcome, RotationRow, SessionState } from '../../domain/tokens/session-state.ts';
+import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/token-state-store.ts';
+import type { Observe } from '../../telemetry/observe.ts';
+import type { StoreOperation } from '../../telemetry/outcomes.ts';
+import type { StoreError } from '../../telemetry/store-cause.ts';
+import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
+import { atEndOfTurn } from './connection/open-redis.ts';
+import type { ConnectionEpoch, ReplayGate } from './connection/replay-gate.ts';
+import type {
+  Argument,
+  FeedReply,
+  ScriptedCluster,
+  ScriptedRedis,
+  ScriptName,
+  Scripts,
+} from './connection/scripts.ts';
+
+type Answer<Name extends ScriptName> = Awaited<ReturnType<Scripts[Name]>>;
+type Arguments = readonly Argument[];
+
+export interface ScriptClientOptions {
+  /** Closed after a reconnect, until the revocations that Redis may have lost have been replayed. */
+  gate: Pick<ReplayGate, 'connectionEpoch'>;
+  observe: Pick<Observe, 'redisAnswered' | 'redisFailed'>;
+}
+
+/** A token with the names of its key and of its user's. */
+export interface KeyedToken {
+  userId: number;
+  keys: readonly [token: string, user: string];
+}
+
+/** The names of the scripts in the metrics. */
+const OPERATIONS: Record<ScriptName, StoreOperation> = {
+  rotate: 'rotate',
+  check: 'check',
+  preparePut: 'prepare_put',
+  put: 'put',
+  putUser: 'put_user',
+  revoke: 'revoke',
+  lastUses: 'last_uses',
+  clock: 'now',
+  feed: 'feed',
+  reserve: 'reserve',
+  release: 'release',
+};
+
+/**
+ * Our scripts, a method each. What they take and answer stands in the heads of `lua/`. Each method is one round trip,
+ * counts in the metrics, and throws AuthError `unavailable` if there is no reliable answer: while the replay gate is
+ * closed, or if other masters are connected when the reply comes than when the script was sent. The methods that say so
+ * run even then.
+ */
+export interface ScriptClient {
+  /**
+   * The connections that answer now.
+   * @param expected throws also if the connections are no longer these.
+   * @throws AuthError `unavailable` while the gate is closed.
+   */
+  connectionEpoch: (expected?: ConnectionEpoch) => ConnectionEpoch;
+  /** Redis's clock, in microseconds. */
+  now: () => Promise<number>;
+
+  /** @param text what `handleToken` of rotate.lua takes. */
+  rotate: (
+    token: KeyedToken,
+    text: string,
+  ) => Promise<Unusable | (RotationOutcome & Known & { now: number })>;
+  checkAccess: (token: KeyedToken, generation: number) => Promise<Unusable | Accepted | Superseded>;
+  checkLongLived: (token: KeyedToken) => Promise<Unusable | Accepted>;
+  preparePut: (userKey: string) => Promise<number>;
+  /** @returns whether the state was put. */
+  put: (args: Arguments) => Promise<boolean>;
+  putUser: (args: Arguments) => Promise<void>;
+  revoke: (args: Arguments) => Promise<void>;
+  /** @returns for each token its last use in milliseconds since 1970; 0 if the store does not know it. */
+  lastUses: (tokenKeys: readonly string[]) => Promise<number[]>;
+  clock: (key: string) => Promise<[string, string]>;
+  feed: (args: Arguments) => Promise<FeedReply>;
+
+  /** Even if the gate is closed. */
+  feedUngated: (args: Arguments) => Promise<FeedReply>;
+  /** Even if the gate is closed. @returns null if the slot was taken; else in how many milliseconds one is free. */
+  reserve: (args: Arguments) => Promise<number | null>;
+  /** Even if the gate is closed. */
+  release: (args: Arguments) => Promise<void>;
+  /** Even if the gate is closed, once for each list. Measures no latency, and counts one failure at most. */
+  runEachUngated: (script: 'putUser' | 'revoke', lists: readonly Arguments[]) => Promise<void>;
+}
+
+export function makeScriptClient(
+  redis: ScriptedRedis | ScriptedCluster,
+  { gate, observe }: ScriptClientOptions,
+): ScriptClient {
+  function connectionEpoch(expected?: ConnectionEpoch): ConnectionEpoch {
+    const current = gate.connectionEpoch();
+    if (current && (expected === undefined || current === expected)) return current;
+    observe.redisFailed('not_ready');
+    throw new AuthError('unavailable');
+  }
+
+  function failed(cause: unknown): void {
+    observe.redisFailed(failureOf(cause));
+  }
+
+  async function measured<Result>(operation: StoreOperation, command: Promise<Result>): Promise<Result> {
+    const start = performance.now();
+    try {
+      const answer = await command;
+      observe.redisAnswered(operation, (performance.now() - start) / 1000);
+      return answer;
+    } catch (cause) {
+      failed(cause);
+      throw unavailable(cause);
+    }
+  }
+
+  async function gated<Result>(operation: StoreOperation, send: () => Promise<Result>): Promise<Result> {
+    const before = connectionEpoch();
+    const answer = await measured(operation, send());
+    connectionEpoch(before);
+    return answer;
+  }
+
+  function run<Name extends ScriptName>(script: Name, args: Arguments): Promise<Answer<Name>> {
+    return redis[script](...args) as Promise<Answer<Name>>;
+  }
+
+  const ask = <Name extends ScriptName>(script: Name, args: Arguments) =>
+    gated(OPERATIONS[script], () => run(script, args));
+  const askUngated = <Name extends ScriptName>(script: Name, args: Arguments) =>
+    measured(OPERATIONS[script], run(script, args));
+
+  /** The error of one token whose reply stands beside those of others. */
+  function replyError(message: string): AuthError {
+    const cause = Object.assign(new Error(message), { name: 'ReplyError' });
+    failed(cause);
+    return unavailable(cause);
+  }
+
+  const isCluster = redis instanceof Cluster;
+  const rotate = makeSharedCalls((args) => ask('rotate', args), { replyError, limit: isCluster ? 1 : 16 });
+  const check = makeSharedCalls((args) => ask('check', args), { replyError, limit: isCluster ? 1 : 32 });
+
+  return {
+    connectionEpoch,
+    async now() {
+      const [seconds, micros] = await gated('now', () => redis.time());
+      return Number(seconds) * 1_000_000 + Number(micros);
+    },
+    rotate: async ({ keys, userId }, text) => decodeRotation(userId, await rotate(keys, text)),
+    checkAccess: async ({ keys, userId }, generation) =>
+      decodeAccess(userId, await check(keys, String(generation))),
+    checkLongLived: async ({ keys, userId }) => decodeLongLived(userId, await check(keys, '')),
+    preparePut: async (userKey) => Number(await ask('preparePut', [userKey])),
+    put: async (args) => (await ask('put', args)) === 1,
+    putUser: async (args) => void (await ask('putUser', args)),
+    revoke: async (args) => void (await ask('revoke', args)),
+    lastUses: async (tokenKeys) =>
+      (await ask('lastUses', [tokenKeys.length, ...tokenKeys])).map(decodeLastUse),
+    clock: (key) => ask('clock', [key]),
+    feed: (args) => ask('feed', args),
+    feedUngated: (args) => askUngated('feed', args),
+    async reserve(args) {
+      const reply = await askUngated('reserve', args);
+      return reply[0] === 1 ? null : reply[1];
+    },
+    release: async (args) => void (await askUngated('release', args)),
+    async runEachUngated(script, lists) {
+      await orUnavailable(Promise.all(lists.map((args) => run(script, args))), failed);
+    },
+  };
+}
+
+/** One token of a call. */
+interface Entry {
+  keys: KeyedToken['keys'];
+  /** What the script's `handleToken` takes: one text, because each argument costs the client as much as a field. */
+  text: string;
+  resolve: (fields: string[]) => void;
+  reject: (cause: unknown) => void;
+}
+
+interface SharedCallOptions {
+  replyError: (message: string) => AuthError;
+  /** The most tokens of a call: Redis does nothing else meanwhile (ADR 30). */
+  limit: number;
+}
+
+/**
+ * Runs a script for many tokens. All tokens of one turn of the event loop share a call; in a cluster each has its own,
+ * because a script may use the keys of one slot only, so the limit is 1.
+ * @returns the fields of the token's reply. @throws AuthError `unavailable`
+ */
+export function makeSharedCalls(
+  run: (args: Arguments) => Promise<string[]>,
+  { replyError, limit }: SharedCallOptions,
+): (keys: Entry['keys'], text: string) => Promise<string[]> {
+  let waiting: Entry[] = [];
+
+  function send(entries: readonly Entry[]): Promise<string[]> {
+    const keys = entries.flatMap((entry) => entry.keys);
+    return run([keys.length, ...keys, ...entries.map(({ text }) => text)]);
+  }
+
+  async function sendAll(entries: readonly Entry[]): Promise<string[]> {
+    try {
+      return await send(entries);
+    } catch (error) {
+      // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
+      if (codeOf(error as AuthError) !== 'CROSSSLOT' || entries.length === 1) throw error;
+      limit = 1;
+      const replies = await Promise.all(entries.map((entry) => send([entry])));
+      return replies.flat();
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const entries = waiting;
+    if (entries.length === 0) return;
+    waiting = [];
+    try {
+      const replies = await sendAll(entries);
+      if (replies.length !== entries.length)
+        throw new Error(`${replies.length} replies for ${entries.length} tokens`);
+      entries.forEach(({ resolve, reject }, i) => {
+        // One string is far cheaper to receive than a list.
+        const fields = (replies[i] ?? '').split('\0');
+        if (fields[0] === 'failed') reject(replyError(fields[1] ?? ''));
+        else resolve(fields);
+      });
+    } catch (cause) {
+      for (const { reject } of entries) reject(cause);
+    }
+  }
+
+  return (keys, text) =>
+    new Promise((resolve, reject) => {
+      const count = waiting.push({ keys, text, resolve, reject });
+      if (count >= limit) void flush();
+      else if (count === 1) atEndOfTurn(() => void flush());
+    });
+}
+
+function codeOf({ cause }: AuthError): string | undefined {
+  return (cause as StoreError | undefined)?.code;
+}
+
+/** A reply of a script: the outcome, then fields by position as its header lists them. */
+type Reply = string[];
+
+/** Decodes rotate.lua. */
+function decodeRotation(
+  userId: number,
+  reply: Reply,
+): Unusable | (RotationOutcome & Known & { now: number }) {
+  const unusable = decodeUnusable(reply);
+  if (unusable) return unusable;
+  const [outcome, now, detail, latest, parent, first, confirmed, caller, createdAt, ...user] = reply;
+  const state = decodeState(latest, parent, first, confirmed === '1', caller);
+  const known = { ...decodeKnown(userId, createdAt, user), now: Number(now) };
+  switch (outcome) {
+    case 'issued':
+      return { outcome, row: detail as RotationRow, state, ...known };
+    case 'repeated':
+      return { outcome, state, ...known };
+    case 'held':
+      return { outcome, retryAfter: Number(detail), ...known };
+    case 'refused':
+      return { outcome, reason: detail === 'clock' ? 'clock' : 'stale', ...known };
+    case 'reused':
+      return { outcome, ...known };
+    default:
+      throw unknownReply('rotate.lua', reply);
+  }
+}
+
+/** Decodes check.lua for an access token. */
+function decodeAccess(userId: number, reply: Reply): Unusable | Accepted | Superseded {
+  const unusable = decodeUnusable(reply);
+  if (unusable) return unusable;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, latest, parent, first, caller] = reply;
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
+  if (outcome === 'superseded') return { outcome, ...known };
+  if (outcome !== 'good') throw unknownReply('check.lua', reply);
+  if (latest === undefined) return { outcome, ...known };
+  return { outcome, ...known, confirmed: decodeState(latest, parent, first, true, caller) };
+}
+
+/** Decodes check.lua for a long-lived token. */
+function decodeLongLived(userId: number, reply: Reply): Unusable | Accepted {
+  const unusable = decodeUnusable(reply);
+  if (unusable) return unusable;
+  const [outcome, createdAt, username, name, userCreatedAt, roles, usedAt] = reply;
+  if (outcome !== 'good') throw unknownReply('check.lua', reply);
+  const known = decodeKnown(userId, createdAt, [username, name, userCreatedAt, roles]);
+  return usedAt === undefined ? { outcome, ...known } : { outcome, ...known, usedAt: Number(usedAt) };
+}
+
+/** Decodes one entry of last-uses.lua. @returns milliseconds since 1970; 0 if the store does not know the token. */
+function decodeLastUse([latest, usedAt]: readonly [string | null, string | null]): number {
+  return Math.max(Math.floor(Number(latest ?? 0) / 1000), Number(usedAt ?? 0));
+}
+
+/** Decodes the replies that rotate.lua and check.lua have in common. */
+function decodeUnusable(reply: Reply): Unusable | null {
+  const [outcome, now] = reply;
+  if (outcome === 'missing') return { outcome, now: Number(now) };
+  if (outcome === 'revoked' || outcome === 'disabled') return { outcome };
+  // The call that finds the theft replies with more fields.
+  if (outcome === 'reused' && reply.length === 1) return { outcome };
+  return null;
+}
+
+type Field = string | undefined;
+
+function decodeKnown(
+  userId: number,
+  createdAt: Field,
+  [username = '', name = '', userCreatedAt, roles = '']: Field[],
+): Known {
+  return {
+    createdAt: Number(createdAt),
+    user: {
+      id: userId,
+      username,
+      name,
+      createdAt: Number(userCreatedAt),
+      disabled: false,
+      roles: roles === '' ? [] : roles.split(','),
+    },
+  };
+}
+
+/** Decodes the fields of a state as they are stored. */
+export function decodeState(
+  latest: Field,
+  parent: Field,
+  first: Field,
+  confirmed: boolean,
+  caller: Field = '',
+): SessionState {
+  return { latest: Number(latest), parent: Number(parent), first: Number(first), confirmed, caller };
+}
+
+/** An unknown reply is an error, never a good token. */
+function unknownReply(script: string, [outcome]: Reply): Error {
+  return new Error(`${script} answered ${outcome ?? 'nothing'}`);
+}
