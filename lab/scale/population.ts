@@ -122,7 +122,7 @@ async function fillRedis(
       const { userId, tokenId, generation } = identityOf(session);
       const state = {
         ...{ latest: generation, parent: generation - SINCE_LOGIN, first: generation },
-        ...{ confirmed: true, client: CLIENT },
+        ...{ confirmed: true, caller: CLIENT },
       };
       const record = aSession(state, { id: tokenId, userId, createdAt: Math.floor(generation / 1000) });
       const asOf = await states.preparePut(userId);

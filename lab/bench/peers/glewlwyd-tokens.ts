@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { basic } from '../../../test/support/registered-service.ts';
 import type { BareTokens } from '../../../test/support/measured-server.ts';
 
-export const CLIENT = { clientId: 'bench', secret: 'a-secret-of-the-bench-0123456789' };
+export const CLIENT = { serviceId: 'bench', secret: 'a-secret-of-the-bench-0123456789' };
 
 const SCOPE = 'bench';
 const PASSWORD = 'difference engine';
@@ -19,7 +19,7 @@ export async function makeTokens(origin: string, users: number): Promise<BareTok
   await add('mod/plugin', oidcPlugin(origin));
   await add('scope', { name: SCOPE, display_name: SCOPE, password_required: true, password_max_age: 0 });
   await add('client', {
-    ...{ client_id: CLIENT.clientId, client_secret: CLIENT.secret, name: 'bench', confidential: true },
+    ...{ client_id: CLIENT.serviceId, client_secret: CLIENT.secret, name: 'bench', confidential: true },
     ...{ enabled: true, scope: [SCOPE], redirect_uri: ['https://app.example.com/callback'] },
     authorization_type: ['code', 'password', 'client_credentials', 'refresh_token'],
     token_endpoint_auth_method: ['client_secret_basic'],

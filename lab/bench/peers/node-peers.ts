@@ -108,7 +108,7 @@ async function startNodePeer(
   const { DATABASE_URL = '', PATH, REDIS_PREFIX = '', REDIS_URL } = env;
   const database = usesPostgres ? await scratchDatabase(DATABASE_URL) : null;
   const redisPrefix = `${REDIS_PREFIX}${name}:`;
-  const client = { clientId: 'bench', secret: randomBytes(32).toString('base64url') };
+  const client = { serviceId: 'bench', secret: randomBytes(32).toString('base64url') };
   try {
     const process = await startServer({
       script: installed.script(script),
@@ -117,7 +117,7 @@ async function startNodePeer(
         ...{ PATH, NODE_ENV: 'production', PEER_DATABASE_URL: database?.url, PEER_REDIS_URL: REDIS_URL },
         ...{ PEER_PREFIX: redisPrefix, PEER_SESSIONS: String(CONNECTIONS) },
         ...{ PEER_SECRET: randomBytes(48).toString('base64url') },
-        ...{ PEER_CLIENT_ID: client.clientId, PEER_CLIENT_SECRET: client.secret },
+        ...{ PEER_CLIENT_ID: client.serviceId, PEER_CLIENT_SECRET: client.secret },
       },
       logFile: `${folder}/${script}.log`,
     });
