@@ -1,6 +1,6 @@
 import type { AccountKey } from '../domain/identifiers.ts';
 import type { Environment } from '../config/config.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Postgres } from '../infra/postgres/client.ts';
 import type { Values } from './arguments.ts';
 
 /** One of `latchkey`'s commands. @throws UsageError, CommandError, ConfigError, AuthError `unavailable` */
@@ -36,7 +36,7 @@ export interface Outcome {
 
 /** An action on an account. @returns null if there is no such account. */
 export type Act = (
-  prisma: PrismaClient,
+  postgres: Pick<Postgres, 'prisma' | 'run'>,
   user: AccountKey,
   invocation: Pick<Invocation, 'env' | 'note' | 'values'>,
 ) => Promise<Outcome | null>;

@@ -121,7 +121,7 @@ async function recover(
     recovered.revoked += await endAgain(prisma, tombstones);
     const lost = await withoutRecord(prisma, states);
     await orUnavailable(
-      Promise.all(lost.map((key) => redis.revoke(keys.token(key), 2 * config.SESSION_CACHE_TTL, '1'))),
+      Promise.all(lost.map((key) => redis.revoke(1, keys.token(key), 2 * config.SESSION_CACHE_TTL, '1'))),
     );
     recovered.lost += lost.length;
   });

@@ -20,7 +20,7 @@ import { issueReset } from '../infra/postgres/password-resets.ts';
 const SETTLE_TIMEOUT = 10_000;
 
 /** Ended tokens stay ended; the user logs in again. */
-export const enable: Act = async (prisma, user) => {
+export const enable: Act = async ({ prisma }, user) => {
   const changed = await change(makeAccountStore(prisma, NO_NAMES), user, { disabled: false });
   if (!changed) return null;
   const userId = changed.account.id;
@@ -32,7 +32,7 @@ export const enable: Act = async (prisma, user) => {
  * Disables the account in the record at once. Its tokens are refused as soon as a replica has set their tombstones, so
  * this waits for that.
  */
-export const disable: Act = async (prisma, user, { env, note }) => {
+export const disable: Act = async ({ prisma }, user, { env, note }) => {
   const lifetimes = tokenLifetimes(env);
   const accounts = makeAccountStore(prisma, NO_NAMES);
   const changed = await change(accounts, user, { disabled: true });
@@ -40,7 +40,7 @@ export const disable: Act = async (prisma, user, { env, note }) => {
 };
 
 /** Deletes the account in the record at once, and waits as `disable`. */
-export const deleteUser: Act = async (prisma, user, { env, values, note }) => {
+export const deleteUser: Act = async ({ prisma }, user, { env, values, note }) => {
   requireConfirmation('user delete', values.yes);
   const { DELETED_NAME_GRACE } = env;
   const config = loadConfig({ ...databaseVariables(env), DELETED_NAME_GRACE }, NO_HASHES);
@@ -59,7 +59,7 @@ export const deleteUser: Act = async (prisma, user, { env, values, note }) => {
 };
 
 /** Replaces the roles in the record at once, and waits until a replica has told the fast store. */
-export const setRoles: Act = async (prisma, user, { values, note }) => {
+export const setRoles: Act = async ({ prisma }, user, { values, note }) => {
   if (values.set === undefined) throw new UsageError("user roles needs --set A,B; --set '' removes all");
   const roles = parseRoles(values.set === '' ? [] : values.set.split(','));
   if (!roles.ok) throw new CommandError(`roles ${roles.message}`);

@@ -1,5 +1,5 @@
 import type { AccountKey } from '../domain/identifiers.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Postgres } from '../infra/postgres/client.ts';
 import type { Environment } from '../config/config.ts';
 import type { EndedPosition, EndedToken } from '../domain/tokens/ended-token.ts';
 import { usedSince } from '../domain/tokens/claims.ts';
@@ -24,15 +24,15 @@ interface UserTokens {
  * @throws ConfigError, AuthError `unavailable`
  */
 export async function showTokens(
-  prisma: PrismaClient,
+  postgres: Pick<Postgres, 'prisma' | 'run'>,
   user: AccountKey,
   env: Environment,
 ): Promise<Outcome | null> {
   const lifetimes = tokenLifetimes(env);
-  const account = await makeAccountStore(prisma, () => []).find(user);
+  const account = await makeAccountStore(postgres.prisma, () => []).find(user);
   if (!account) return null;
   const userId = account.id;
-  const store = makeTokenStore(prisma, lifetimes);
+  const store = makeTokenStore(postgres, lifetimes);
   const now = systemClock.now();
   const tokens = (await store.list(userId, usedSince(now, lifetimes)))
     .map((record) => summarise(record, undefined, 0, lifetimes))

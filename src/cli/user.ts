@@ -37,7 +37,7 @@ export const run: Command = async (invocation) => {
       `use user ${namesOf(ACTIONS)} with a username, an e-mail address or --id N, or user ${namesOf(GENERAL)}`,
     );
   const key = keyOf(name, id);
-  const outcome = key && (await withPostgres(env, ({ prisma }) => act(prisma, key, { env, note, values })));
+  const outcome = key && (await withPostgres(env, (postgres) => act(postgres, key, { env, note, values })));
   if (!outcome) throw new CommandError('there is no such user');
   return outcome;
 };
@@ -50,9 +50,9 @@ function keyOf(name: string | undefined, id: string | undefined): AccountKey | n
 }
 
 const ACTIONS: Partial<Record<string, Act>> = {
-  tokens: (prisma, user, { env }) => showTokens(prisma, user, env),
-  reset: (prisma, user, { env }) => resetUser(prisma, user, env),
-  show: showUser,
+  tokens: (postgres, user, { env }) => showTokens(postgres, user, env),
+  reset: ({ prisma }, user, { env }) => resetUser(prisma, user, env),
+  show: ({ prisma }, user) => showUser(prisma, user),
   enable,
   disable,
   roles: setRoles,

@@ -88,7 +88,7 @@ export async function compose(
   const { clock } = ownClock;
   const keyRing = await openKeyRing(config, prisma, tasks, logger);
   auditKeys(keyRing, audit);
-  const tokens = makeTokenStore(prisma, lifetimes);
+  const tokens = makeTokenStore(postgres, lifetimes);
   const cacheTtl = config.SESSION_CACHE_TTL;
   const durability = makeDurability({
     tokenStates: opened,

@@ -6,7 +6,7 @@ import type { Clock } from '../domain/clock.ts';
 import { makeEndForReuse } from '../domain/sessions/end-for-reuse.ts';
 import { makeWriteBehind } from '../domain/tokens/write-behind.ts';
 import { makeRevocations } from '../domain/tokens/revocations.ts';
-import { makeRevoke, makeRevokeByCaller } from '../domain/tokens/revoke.ts';
+import { makeRevokeTokens } from '../domain/tokens/revoke.ts';
 import type { TokenStore } from '../domain/tokens/ports.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
@@ -48,7 +48,8 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
   });
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
-  const revoke = makeRevoke(revocation);
+  const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const { revoke, revokeByCaller, settled: marksSettled } = makeRevokeTokens({ ...revocation, endOfTurn });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
   tasks.every(INTERVAL, 'write check', check);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());
@@ -58,7 +59,7 @@ export function makeDurability(parts: DurabilityParts) {
   return {
     writeBehind,
     revoke,
-    revokeByCaller: makeRevokeByCaller(revocation),
+    revokeByCaller,
     endForReuse,
     revocations: settled,
     /** For the metrics. */
@@ -88,6 +89,7 @@ export function makeDurability(parts: DurabilityParts) {
 
     /** Writes what is pending, once the background tasks have stopped. */
     async finish(): Promise<void> {
+      await marksSettled();
       await endForReuse.retry().catch(() => undefined);
       if (endForReuse.size() > 0) {
         logger.error({ sessions: endForReuse.size() }, 'stolen sessions are not on record as ended');

@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { EndedPosition } from '../../src/domain/tokens/ended-token.ts';
-import type { TokenStore } from '../../src/domain/tokens/ports.ts';
+import type { Revocation, TokenStore } from '../../src/domain/tokens/ports.ts';
 import type { User } from '../../src/domain/user.ts';
 import { LIFETIMES as lifetimes } from '../support/token.ts';
 
@@ -65,7 +65,7 @@ export function tokenStoreContract(
       record: { ...common, ...session, id: added.id, type: 'session' },
       user: ada,
     });
-    const state = { latest: 0, parent: 0, first: 0, confirmed: false, client: '' };
+    const state = { latest: 0, parent: 0, first: 0, confirmed: false, caller: '' };
     t.strictSame(await tokens.find(llt), {
       record: { ...common, id: llt, type: 'llt', name: 'Kitchen', createdAt: AT + 1, state },
       user: ada,
@@ -158,6 +158,40 @@ export function tokenStoreContract(
     t.equal(await tokens.revoke(ada.id, id, AT + 5, 'session'), 'now');
     t.equal(await tokens.revoke(ada.id, id, AT + 9), 'unfinished', 'a repeat succeeds');
     t.match(await tokens.find(id), { record: { revokedAt: AT + 5 } }, 'the first time stays');
+  });
+
+  contract('revokes many at once, each by the rules of its own request', async (t, store) => {
+    const { tokens, ada, bob, disable } = store;
+    const one = (of: User, id: number, more: Partial<Revocation> = {}): Revocation => {
+      return { key: { userId: of.id, tokenId: id }, caller: null, type: undefined, ...more };
+    };
+    const idOf = async (user: User) => (await addSession(tokens, user)).id;
+    const [own, ended, target] = [await idOf(ada), await idOf(ada), await idOf(ada)];
+    const [theirs, disabled] = [await idOf(bob), await idOf(bob)];
+    await tokens.revoke(ada.id, ended, AT);
+    t.strictSame(
+      await tokens.revokeMany(
+        [
+          one(ada, own, { type: 'session' }),
+          one(ada, own),
+          one(ada, ended),
+          one(bob, own),
+          one(ada, 999_999_999),
+          one(ada, target, { type: 'llt' }),
+          one(ada, target, { caller: ended }),
+          one(ada, target, { caller: theirs }),
+        ],
+        AT + 5,
+      ),
+      ['now', 'now', 'unfinished', ...Array.from({ length: 5 }, () => undefined)],
+    );
+    t.match(await tokens.find(own), { record: { revokedAt: AT + 5 } });
+    t.match(await tokens.find(target), { record: { revokedAt: null } }, 'no request could end it');
+    t.match(await tokens.find(ended), { record: { revokedAt: AT } }, 'the first time stays');
+    t.strictSame(await tokens.revokeMany([one(bob, theirs, { caller: disabled })], AT + 6), ['now']);
+    await disable(bob);
+    t.strictSame(await tokens.revokeMany([one(bob, theirs, { caller: disabled })], AT + 7), [undefined]);
+    t.strictSame(await tokens.revokeMany([], AT), []);
   });
 
   const HOUR = 3_600_000;

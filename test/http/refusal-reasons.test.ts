@@ -126,7 +126,7 @@ test('the reason why a service is refused is logged and counted', async (t) => {
   for (const [reason, headers] of Object.entries(attempts)) {
     t.match((await ask(headers)).json(), { code: 'invalid_client', reason });
     const known = { secret: client.serviceId, disabled: disabled.serviceId }[reason];
-    t.match(lastLine(target), { code: 'invalid_client', reason, serviceId: known });
+    t.match(lastLine(target), { code: 'invalid_client', reason, clientId: known });
     t.equal(await counted(target, { code: 'invalid_client', reason }), 1);
   }
   t.match((await ask(basic(client))).json(), { code: 'right_missing', reason: 'introspect' });

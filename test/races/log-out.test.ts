@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
+import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { withReadThrough } from '../../src/domain/tokens/read-through.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { redisMissing } from '../support/redis.ts';
@@ -11,12 +11,13 @@ const skip = { skip: redisMissing };
 
 test('logout against refresh: a pair issued during the logout ends with it', skip, async (t) => {
   const { tokenStates, tokens, revocations, key, generation, rotate } = await raceWorld(t);
-  const recorded = stopAfter((...args: Parameters<typeof tokens.revoke>) => tokens.revoke(...args));
-  const revoke = makeRevoke({
+  const recorded = stopAfter((...args: Parameters<typeof tokens.revokeMany>) => tokens.revokeMany(...args));
+  const { revoke } = makeRevokeTokens({
     tokenStates,
     revocations,
     clock: systemClock,
-    tokens: { revoke: recorded.work },
+    tokens: { ...tokens, revokeMany: recorded.work },
+    endOfTurn: () => Promise.resolve(),
   });
   const loggingOut = revoke(key.userId, key.tokenId);
   await recorded.reached;

@@ -1,7 +1,7 @@
 import type { TokenKey } from '../../src/domain/principal.ts';
 import type { Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
-import { makeRevoke } from '../../src/domain/tokens/revoke.ts';
+import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
 import { makeRedisTokenStates } from '../../src/infra/redis/token-states.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import { withClient } from '../support/postgres.ts';
@@ -39,7 +39,13 @@ export async function raceWorld(t: Test) {
     key,
     generation,
     user: found.user,
-    revoke: makeRevoke({ tokenStates, tokens, revocations, clock: systemClock }),
+    ...makeRevokeTokens({
+      tokenStates,
+      tokens,
+      revocations,
+      clock: systemClock,
+      endOfTurn: () => Promise.resolve(),
+    }),
     forgetEverything: () => deleteKeys(redis, prefix),
     /** A refresh from another client long after the last one. */
     rotate: (from: number) =>

@@ -1,6 +1,12 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
+import type {
+  Revocation,
+  RevocationStore,
+  StateWriter,
+  TokenStore,
+  Revoked,
+} from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/user.ts';
 
@@ -114,6 +120,22 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
       promised(() => {
         requireLive(userId, tokenId);
         return revoke(userId, id, at, type);
+      }),
+
+    revokeMany: (revocations, at) =>
+      promised(() => {
+        const isLive = ({ key }: Revocation) => records.get(key.tokenId)?.revokedAt === null;
+        const live = revocations.filter(isLive);
+        return revocations.map((each) => {
+          const { key, caller, type } = each;
+          try {
+            if (caller !== null) requireLive(key.userId, caller);
+          } catch {
+            return undefined;
+          }
+          const outcome = revoke(key.userId, key.tokenId, at, type) ?? undefined;
+          return outcome && live.includes(each) ? 'now' : outcome;
+        });
       }),
 
     revokeForReuse: (userId, sessionId, at, since) =>

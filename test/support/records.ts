@@ -20,7 +20,7 @@ export async function testRecords(t: Test) {
   t.teardown(() => postgres.close());
   const { prisma } = postgres;
   const users = makeUserStore(prisma);
-  const tokens = makeTokenStore(prisma, LIFETIMES);
+  const tokens = makeTokenStore(postgres, LIFETIMES);
 
   return {
     url,

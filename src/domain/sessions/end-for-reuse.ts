@@ -46,7 +46,7 @@ export function makeEndForReuse({ tokens, tokenStates, revocations, clock, audit
     // Audited before the next steps: if they fail, a retry finds nothing left to report.
     if (ended.length > 0) audit({ event: 'llt.ended_for_reuse', userId, tokenIds: ended, by: tokenId }, from);
     const tokenIds = [...ended, ...pending, tokenId];
-    await Promise.all(tokenIds.map((id) => tokenStates.revoke({ userId, tokenId: id })));
+    await tokenStates.revoke(...tokenIds.map((tokenId) => ({ userId, tokenId })));
     // If this fails, the next sweep sets the tombstones again.
     await revocations.settle(tokenIds);
   }

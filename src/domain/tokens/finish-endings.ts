@@ -23,7 +23,7 @@ export function makeFinishEndings({ tokenStates, feed, revocations }: FinishEndi
   return async function finishEndings(userId: number, before: number): Promise<void> {
     for (;;) {
       const page = await revocations.pending(PAGE, userId);
-      await Promise.all(page.map((key) => tokenStates.revoke(key)));
+      await tokenStates.revoke(...page);
       const covered = page.filter(({ tokenId }) => tokenId <= before);
       if (covered.length > 0) await feed.publishUser({ userId, before }, covered);
       await feed.publish(page);

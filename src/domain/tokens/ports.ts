@@ -54,6 +54,15 @@ export interface Ending {
  */
 export type Revoked = 'now' | 'unfinished' | 'finished';
 
+/** A token to end. */
+export interface Revocation {
+  key: TokenKey;
+  /** The token of the same user that ends it, which must be good; null if it needs none. */
+  caller: number | null;
+  /** Only a record of this type. */
+  type: TokenRecord['type'] | undefined;
+}
+
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
   /**
@@ -106,6 +115,13 @@ export interface TokenStore {
     at: number,
     type?: TokenRecord['type'],
   ): Promise<Revoked | null>;
+
+  /**
+   * As `revoke` and `revokeByCaller` with the reason `logout`, for many tokens in one commit. It waits for no lock.
+   * @returns for each what became of it; undefined if that cannot be said here, because a row is locked or gone, has
+   * another type, or the caller is not good: then nothing was changed for this one.
+   */
+  revokeMany(revocations: readonly Revocation[], at: number): Promise<(Revoked | undefined)[]>;
 
   /**
    * Revokes a session whose superseded refresh token was reused and, in the same transaction, the LLTs that it created

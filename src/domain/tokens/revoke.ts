@@ -1,79 +1,166 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { TokenStateStore } from './token-state-store.ts';
-import type { RevocationStore, Revoked, TokenStore } from './ports.ts';
+import type { Revocation, RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
 
-/** Called when a token has ended on record, before the fast store knows. */
+/** Called when a token has ended on record, before the fast store knows. Not called for a repeat. */
 type OnRecorded = () => void;
 
 interface RevokePorts {
   tokenStates: Pick<TokenStateStore, 'revoke'>;
-  tokens: Pick<TokenStore, 'revoke'>;
+  tokens: Pick<TokenStore, 'revoke' | 'revokeByCaller' | 'revokeMany'>;
   revocations: Pick<RevocationStore, 'settle'>;
   clock: Clock;
+  /** Resolves once this turn of the event loop has read all its requests. */
+  endOfTurn: () => Promise<void>;
 }
 
-/**
- * Ends a token for good: first in the record, so that no rebuild can bring it back, then in the fast store, so that
- * every replica refuses it from now on. It succeeds only after both, and a repeat is safe. Used for owners who present
- * this very token, and for registered services.
- * @param onRecorded not called for a repeat.
- * @returns false when the user has no such token.
- */
-export function makeRevoke(ports: RevokePorts) {
-  const { tokens, clock } = ports;
+/** A request that waits for its commit. */
+interface Waiting extends Revocation {
+  onRecorded: OnRecorded | undefined;
+  resolve: (isKnown: boolean) => void;
+  reject: (cause: unknown) => void;
+}
 
-  return async function revoke(
-    userId: number,
-    tokenId: number,
-    type?: TokenRecord['type'],
-    onRecorded?: OnRecorded,
-  ): Promise<boolean> {
-    const revoked = await tokens.revoke(userId, tokenId, clock.now(), type);
-    return complete(ports, { userId, tokenId }, revoked, onRecorded);
+/** The most rows of one commit. */
+const BATCH = 500;
+
+/**
+ * Ends tokens for good: first in the record, so that no rebuild can bring them back, then in the fast store, so that
+ * every replica refuses them from now on. A request succeeds only after both, and a repeat is safe. Requests that arrive
+ * while a commit is under way share the next one, its call for their tombstones, and the entry in the feed. The marks in
+ * the outbox go behind the answers; a sweep repeats what a killed replica had not settled.
+ */
+export function makeRevokeTokens({ tokenStates, tokens, revocations, clock, endOfTurn }: RevokePorts) {
+  let waiting: Waiting[] = [];
+  let isCommitting = false;
+  let unsettled: number[] = [];
+  let settling: Promise<void> | null = null;
+
+  function request(revocation: Revocation, onRecorded: OnRecorded | undefined): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      waiting.push({ ...revocation, onRecorded, resolve, reject });
+      if (!isCommitting) void commitAll();
+    });
+  }
+
+  async function commitAll(): Promise<void> {
+    isCommitting = true;
+    await endOfTurn();
+    while (waiting.length > 0) {
+      const [batch, later] = nextBatch(waiting);
+      waiting = later;
+      await commit(batch);
+    }
+    isCommitting = false;
+  }
+
+  async function commit(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const outcomes = await tokens.revokeMany(batch, clock.now());
+      // The next commit need not wait for these.
+      void complete(batch.flatMap((each, i) => (outcomes[i] ? [{ each, outcome: outcomes[i] }] : [])));
+      batch.forEach((each, i) => {
+        if (!outcomes[i]) void revokeAlone(each);
+      });
+    } catch (cause) {
+      for (const { reject } of batch) reject(cause);
+    }
+  }
+
+  /** A row that somebody else holds, that is gone, or whose caller has ended: no other request waits for it. */
+  async function revokeAlone(each: Waiting): Promise<void> {
+    const { key, caller, type, resolve, reject } = each;
+    try {
+      const outcome = await (caller === null
+        ? tokens.revoke(key.userId, key.tokenId, clock.now(), type)
+        : tokens.revokeByCaller({ userId: key.userId, tokenId: caller }, key.tokenId, clock.now(), type));
+      if (outcome === null) resolve(false);
+      else await complete([{ each, outcome }]);
+    } catch (cause) {
+      reject(cause);
+    }
+  }
+
+  /**
+   * Second half of revocations that are on record. If it fails, the next sweep sets the tombstones again. A repeat of a
+   * finished one sets none: an account in a loop must not fill the fast store with tombstones of all its ended tokens.
+   */
+  async function complete(recorded: readonly { each: Waiting; outcome: Revoked }[]): Promise<void> {
+    const ended = new Set<number>();
+    for (const { each, outcome } of recorded) {
+      if (outcome === 'now' && !ended.has(each.key.tokenId)) each.onRecorded?.();
+      ended.add(each.key.tokenId);
+      if (outcome === 'finished') each.resolve(true);
+    }
+    const open = recorded.filter(({ outcome }) => outcome !== 'finished').map(({ each }) => each);
+    if (open.length === 0) return;
+    try {
+      await tokenStates.revoke(...open.map(({ key }) => key));
+    } catch (cause) {
+      for (const { reject } of open) reject(cause);
+      return;
+    }
+    for (const { resolve } of open) resolve(true);
+    unsettled.push(...open.map(({ key }) => key.tokenId));
+    settling ??= settleAll().finally(() => {
+      settling = null;
+    });
+  }
+
+  async function settleAll(): Promise<void> {
+    // What finishes in this turn is settled together.
+    await endOfTurn();
+    while (unsettled.length > 0) {
+      const ids = unsettled;
+      unsettled = [];
+      // If it fails, the sweep settles them.
+      await revocations.settle(ids).catch(() => undefined);
+    }
+  }
+
+  return {
+    /**
+     * For owners who present this very token, and for registered services.
+     * @returns false when the user has no such token. @throws AuthError `unavailable`
+     */
+    revoke: (userId: number, tokenId: number, type?: TokenRecord['type'], onRecorded?: OnRecorded) =>
+      request({ key: { userId, tokenId }, caller: null, type }, onRecorded),
+
+    /**
+     * For an owner who presents another token, which must still be good at this moment.
+     * @returns as `revoke`. @throws AuthError `invalid_token` (the caller's token has ended meanwhile), `unavailable`
+     */
+    revokeByCaller: (
+      caller: TokenKey,
+      tokenId: number,
+      type?: TokenRecord['type'],
+      onRecorded?: OnRecorded,
+    ) => request({ key: { userId: caller.userId, tokenId }, caller: caller.tokenId, type }, onRecorded),
+
+    /** Resolves once no mark waits to be settled. */
+    settled: async () => {
+      await settling;
+    },
   };
 }
 
-export type Revoke = ReturnType<typeof makeRevoke>;
-
-type RevokeByCallerPorts = Omit<RevokePorts, 'tokens'> & { tokens: Pick<TokenStore, 'revokeByCaller'> };
-
-/**
- * As `makeRevoke`, for an owner who presents another token, which must still be good at this moment.
- * @returns false when the user has no such token.
- */
-export function makeRevokeByCaller(ports: RevokeByCallerPorts) {
-  const { tokens, clock } = ports;
-
-  /** @throws AuthError `invalid_token` (the caller's token has ended meanwhile), `unavailable` */
-  return async function revokeByCaller(
-    caller: TokenKey,
-    tokenId: number,
-    type?: TokenRecord['type'],
-    onRecorded?: OnRecorded,
-  ): Promise<boolean> {
-    const revoked = await tokens.revokeByCaller(caller, tokenId, clock.now(), type);
-    return complete(ports, { userId: caller.userId, tokenId }, revoked, onRecorded);
-  };
-}
-
-export type RevokeByCaller = ReturnType<typeof makeRevokeByCaller>;
+type RevokeTokens = ReturnType<typeof makeRevokeTokens>;
+export type Revoke = RevokeTokens['revoke'];
+export type RevokeByCaller = RevokeTokens['revokeByCaller'];
 
 /**
- * Second half of a revocation that is on record. If it fails, the next sweep sets the tombstone again. A repeat of a
- * finished one sets none: an account in a loop must not fill the fast store with tombstones of all its ended tokens.
+ * The requests of the next commit, and those that stay. A request whose caller ends in this commit stays: in the one
+ * after it, its caller is not good any more.
  */
-async function complete(
-  { tokenStates, revocations }: Pick<RevokePorts, 'tokenStates' | 'revocations'>,
-  key: TokenKey,
-  revoked: Revoked | null,
-  onRecorded?: OnRecorded,
-): Promise<boolean> {
-  if (revoked === null) return false;
-  if (revoked === 'finished') return true;
-  if (revoked === 'now') onRecorded?.();
-  await tokenStates.revoke(key);
-  await revocations.settle([key.tokenId]);
-  return true;
+function nextBatch(waiting: readonly Waiting[]): [batch: Waiting[], later: Waiting[]] {
+  const ending = new Set<number>();
+  const [batch, later]: [Waiting[], Waiting[]] = [[], []];
+  for (const each of waiting) {
+    const stays = batch.length === BATCH || (each.caller !== null && ending.has(each.caller));
+    (stays ? later : batch).push(each);
+    if (!stays) ending.add(each.key.tokenId);
+  }
+  return [batch, later];
 }

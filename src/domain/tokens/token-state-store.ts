@@ -89,8 +89,8 @@ export interface TokenStateStore {
    */
   putUsers(users: readonly User[]): Promise<void>;
 
-  /** Sets a tombstone, replacing any state. Once this resolves, every replica refuses the token. */
-  revoke(key: TokenKey): Promise<void>;
+  /** Sets tombstones, replacing any states. Once this resolves, every replica refuses the tokens. */
+  revoke(...keys: TokenKey[]): Promise<void>;
 
   /**
    * Sets a tombstone for `NOTE_TTL` seconds, for a token that the record shows as ended: it saves look-ups. It stays
@@ -119,9 +119,9 @@ export function withPublishing(
   return {
     ...tokenStates,
     // Publish last: a token issued after its end was published could outlive a reader's memory of that end.
-    async revoke(key) {
-      await tokenStates.revoke(key);
-      await feed.publish([key]);
+    async revoke(...keys) {
+      await tokenStates.revoke(...keys);
+      await feed.publish(keys);
     },
     async revokeAll(keys, tombstone) {
       await tokenStates.revokeAll(keys, tombstone);

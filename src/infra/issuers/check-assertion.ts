@@ -123,7 +123,7 @@ export function makeCheckAssertion(parts: CheckAssertionParts): CheckAssertion {
       // By the right time the assertion may be good.
       if (BY_CLOCK.includes(decided) && !clock.isTrusted()) throw new AuthError('unavailable');
       observe.assertion(decided);
-      warn({ reason: decided, ...seen, todo: TODO[decided] }, "a service's assertion was refused");
+      warn({ reason: decided, ...seen, todo: TODO[decided] }, "a client's assertion was refused");
       return decided;
     } catch (error) {
       observe.assertion('unavailable');

@@ -124,8 +124,8 @@ export function makeMemoryTokenStates({
       for (const user of changed) setUser(user);
     },
 
-    revoke: async (key) => {
-      keep(key, 'revoked', tombstoneTtl);
+    revoke: async (...keys) => {
+      for (const key of keys) keep(key, 'revoked', tombstoneTtl);
     },
 
     noteEnded: async (key) => {

@@ -4,6 +4,7 @@ import { certificateEnd } from '../tls/peer-certificate.ts';
 import type { Tracer } from '../../telemetry/tracer.ts';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import { connectionOf } from './connection.ts';
+import { makeRunPrepared, type RunPrepared } from './prepared.ts';
 import { settle } from './session-settings.ts';
 import { SettingsError } from './settings-error.ts';
 import {
@@ -42,6 +43,8 @@ const PROBE_TIMEOUT = 1000;
 export interface Postgres {
   prisma: PrismaClient;
   pool: pg.Pool;
+  /** For what is read or ended often. */
+  run: RunPrepared;
   /** A separate connection for probes, so that they succeed even if the pool is full. */
   probe: pg.Pool;
   /** When the server's certificate expires, by the newest connection; ms since 1970, and null without TLS. */
@@ -106,6 +109,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
   return {
     prisma,
     pool,
+    run: makeRunPrepared(pool),
     probe,
     certificateEnd: () => certificate,
     refusal: () => refusal,

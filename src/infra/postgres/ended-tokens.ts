@@ -4,6 +4,7 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import { Prisma, type PrismaClient, type Token as TokenRow } from '../../generated/prisma/client.ts';
 import { lockUser, requireActive, requireLive, type CallerRow } from './caller-lock.ts';
+import { prepare, type RunPrepared } from './prepared.ts';
 import { RECORDED_COLUMNS, toRecord, type RecordedRow } from './rows.ts';
 
 type Row = RecordedRow & Pick<TokenRow, 'endReason'>;
@@ -60,6 +61,15 @@ export async function openTokens(tx: Prisma.TransactionClient, userId: number): 
     SELECT ${COLUMNS} FROM tokens WHERE user_id = ${BigInt(userId)} AND ended_at IS NULL ORDER BY id`;
   return rows.map((row) => ({ ...toRecord(row), endReason: row.endReason }));
 }
+
+/** As `openTokens`, without a transaction. */
+export async function readOpenTokens(run: RunPrepared, userId: number): Promise<OpenToken[]> {
+  return (await run<Row>(OPEN, [userId])).map((row) => ({ ...toRecord(row), endReason: row.endReason }));
+}
+
+const OPEN = prepare(
+  `SELECT ${COLUMNS.text} FROM tokens WHERE user_id = $1 AND ended_at IS NULL ORDER BY id`,
+);
 
 /**
  * Writes when tokens ended. Call it in the transaction that adds a token, under the lock of the user, and as the last

@@ -10,14 +10,26 @@ import type {
 } from '../../domain/tokens/ports.ts';
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
+import type { Prisma } from '../../generated/prisma/client.ts';
+import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
-import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
+import {
+  endTokens,
+  findEnded,
+  openTokens,
+  readOpenTokens,
+  writeEnds,
+  type OpenToken,
+} from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
 
 /** The token records in PostgreSQL. */
-export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): TokenStore {
+export function makeTokenStore(
+  { prisma, run }: Pick<Postgres, 'prisma' | 'run'>,
+  lifetimes: Lifetimes,
+): TokenStore {
   return {
     addSession: (userId, session, limits) =>
       mapDatabaseErrors(() =>
@@ -54,11 +66,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
 
     find: (id) =>
       mapDatabaseErrors(async () => {
-        const rows = await prisma.$queryRaw<FoundRow[]>`
-          SELECT ${IS_STANDBY}, ${OWNED_COLUMNS}
-          FROM (SELECT) AS one
-          LEFT JOIN tokens ON tokens.id = ${BigInt(id)} LEFT JOIN users ON users.id = tokens.user_id`;
-        const [row] = refuseStandby(rows);
+        const [row] = refuseStandby(await run<FoundRow>(FIND, [id]));
         return row.id === null ? null : { record: toRecord(row), user: userOf(row) };
       }),
 
@@ -73,6 +81,20 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
         }),
       ),
 
+    revokeMany: (revocations, at) =>
+      mapDatabaseErrors(async () => {
+        const rows = await run<{ place: bigint; outcome: Revoked }>(REVOKE_MANY, [
+          revocations.map(({ key }) => key.tokenId),
+          revocations.map(({ key }) => key.userId),
+          // A database may read NULL in an array as a text (array_nulls).
+          revocations.map(({ type }) => type ?? ''),
+          revocations.map(({ caller }) => caller ?? 0),
+          new Date(at),
+        ]);
+        const outcomes = new Map(rows.map(({ place, outcome }) => [Number(place) - 1, outcome]));
+        return revocations.map((_, i) => outcomes.get(i));
+      }),
+
     revokeForReuse: (userId, sessionId, at, since) =>
       mapDatabaseErrors(() => prisma.$transaction((tx) => endStolen(tx, userId, sessionId, at, since))),
 
@@ -81,7 +103,7 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
 
     list: (userId, usedSince = -1) =>
       mapDatabaseErrors(async () => {
-        const open = await openTokens(prisma, userId);
+        const open = await readOpenTokens(run, userId);
         return open
           .filter(
             ({ type, revokedAt, state }) =>
@@ -100,6 +122,39 @@ export function makeTokenStore(prisma: PrismaClient, lifetimes: Lifetimes): Toke
  * was replaced, may lack a revocation, and its answer would become the state in Redis for all replicas.
  */
 type FoundRow = { isStandby: boolean } & ({ id: null } | OwnedRow);
+
+const FIND = prepare(`
+  SELECT ${IS_STANDBY.text}, ${OWNED_COLUMNS.text} FROM (SELECT) AS one
+  LEFT JOIN tokens ON tokens.id = $1 LEFT JOIN users ON users.id = tokens.user_id`);
+
+/**
+ * See TokenStore.revokeMany. A row that another transaction holds is skipped, so that no request waits for the lock of
+ * another one, and no order of locks can deadlock. `held` and `owners` read the newest versions of the rows that they
+ * lock, also where the statement began before.
+ */
+const REVOKE_MANY = prepare(`
+  WITH given AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
+      WITH ORDINALITY AS given(id, user_id, type, caller, place)
+  ), owners AS MATERIALIZED (
+    SELECT id FROM users WHERE id IN (SELECT user_id FROM given WHERE caller <> 0) AND disabled_at IS NULL
+    FOR NO KEY UPDATE SKIP LOCKED
+  ), held AS MATERIALIZED (
+    SELECT id, user_id, type, revoked_at, pending FROM tokens
+    WHERE id IN (SELECT id FROM given UNION ALL SELECT caller FROM given WHERE caller <> 0)
+    FOR NO KEY UPDATE SKIP LOCKED
+  ), judged AS (
+    SELECT place, held.id, revoked_at, pending FROM given
+    JOIN held ON held.id = given.id AND held.user_id = given.user_id AND given.type IN ('', held.type::text)
+    WHERE caller = 0 OR (given.user_id IN (SELECT id FROM owners) AND EXISTS (
+      SELECT FROM held AS callers
+      WHERE callers.id = given.caller AND callers.user_id = given.user_id AND callers.revoked_at IS NULL))
+  ), ended AS (
+    UPDATE tokens SET revoked_at = $5, pending = true, end_reason = 'logout'
+    FROM judged WHERE tokens.id = judged.id AND judged.revoked_at IS NULL
+  )
+  SELECT place, CASE WHEN revoked_at IS NULL THEN 'now' WHEN pending THEN 'unfinished' ELSE 'finished' END AS outcome
+  FROM judged`);
 
 /** The columns of a new session. */
 export function sessionColumns({ name, createdAt, state }: NewSession) {

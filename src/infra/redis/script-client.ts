@@ -17,6 +17,9 @@ import type {
   Scripts,
 } from './connection/scripts.ts';
 
+/** The most tokens of one call of revoke.lua: Redis does nothing else meanwhile. */
+const MAX_REVOKED = 64;
+
 type Answer<Name extends ScriptName> = Awaited<ReturnType<Scripts[Name]>>;
 type Arguments = readonly Argument[];
 
@@ -74,7 +77,8 @@ export interface ScriptClient {
   /** @returns whether the state was put. */
   put: (args: Arguments) => Promise<boolean>;
   putUser: (args: Arguments) => Promise<void>;
-  revoke: (args: Arguments) => Promise<void>;
+  /** @param rest ARGV of revoke.lua. Calls Redis once for many tokens, in a cluster once for each. */
+  revoke: (tokenKeys: readonly string[], rest: Arguments) => Promise<void>;
   /** @returns for each token its last use in milliseconds since 1970; 0 if the store does not know it. */
   lastUses: (tokenKeys: readonly string[]) => Promise<number[]>;
   clock: (key: string) => Promise<[string, string]>;
@@ -141,6 +145,24 @@ export function makeScriptClient(
   }
 
   const isCluster = redis instanceof Cluster;
+  let revokedPerCall = isCluster ? 1 : MAX_REVOKED;
+
+  async function revoke(tokenKeys: readonly string[], rest: Arguments): Promise<void> {
+    const calls: Promise<unknown>[] = [];
+    for (let i = 0; i < tokenKeys.length; i += revokedPerCall) {
+      const some = tokenKeys.slice(i, i + revokedPerCall);
+      calls.push(ask('revoke', [some.length, ...some, ...rest]));
+    }
+    try {
+      await Promise.all(calls);
+    } catch (error) {
+      // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
+      if (codeOf(error as AuthError) !== 'CROSSSLOT' || tokenKeys.length === 1) throw error;
+      revokedPerCall = 1;
+      await revoke(tokenKeys, rest);
+    }
+  }
+
   const rotate = makeSharedCalls((args) => ask('rotate', args), { replyError, limit: isCluster ? 1 : 16 });
   const check = makeSharedCalls((args) => ask('check', args), { replyError, limit: isCluster ? 1 : 32 });
 
@@ -157,7 +179,7 @@ export function makeScriptClient(
     preparePut: async (userKey) => Number(await ask('preparePut', [userKey])),
     put: async (args) => (await ask('put', args)) === 1,
     putUser: async (args) => void (await ask('putUser', args)),
-    revoke: async (args) => void (await ask('revoke', args)),
+    revoke,
     lastUses: async (tokenKeys) =>
       (await ask('lastUses', [tokenKeys.length, ...tokenKeys])).map(decodeLastUse),
     clock: (key) => ask('clock', [key]),

@@ -1,7 +1,7 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import { MAX_ELAPSED } from '../../domain/sessions/rotation.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
-import { NOTE_TTL, type TokenStateStore, type Tombstone } from '../../domain/tokens/token-state-store.ts';
+import { NOTE_TTL, type TokenStateStore } from '../../domain/tokens/token-state-store.ts';
 import type { User } from '../../domain/user.ts';
 import { makeScriptClient, type ScriptClientOptions } from './script-client.ts';
 import { masterOf } from './connection/connections.ts';
@@ -40,8 +40,6 @@ export function makeRedisTokenStates(
     const { userId } = key;
     return { userId, keys: [keys.token(key), keys.user(userId)] as const };
   };
-  const tombstone = (key: TokenKey, kind: Tombstone) =>
-    [keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1'] as const;
 
   return {
     now: scripts.now,
@@ -77,13 +75,13 @@ export function makeRedisTokenStates(
 
     putUser: (user) => scripts.putUser(userArguments(user)),
     putUsers: (users) => scripts.runEachUngated('putUser', users.map(userArguments)),
-    revoke: (key) => scripts.revoke(tombstone(key, 'revoked')),
-    noteEnded: (key) => scripts.revoke([keys.token(key), NOTE_TTL, '1', 'note']),
+    revoke: (...revoked) => scripts.revoke(revoked.map(keys.token), [tombstoneTtl, '1']),
+    noteEnded: (key) => scripts.revoke([keys.token(key)], [NOTE_TTL, '1', 'note']),
 
     revokeAll: (revoked, kind = 'revoked') =>
       scripts.runEachUngated(
         'revoke',
-        revoked.map((key) => tombstone(key, kind)),
+        revoked.map((key) => [1, keys.token(key), tombstoneTtl, kind === 'reused' ? 'reused' : '1']),
       ),
 
     async lastUses(userId, tokenIds) {

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
-import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
+import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
@@ -27,7 +27,13 @@ async function anEmptiedStore() {
   );
   const key = { userId: 1, tokenId: added?.id ?? 0 };
   const longLived = { userId: 1, tokenId: llt ?? 0 };
-  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
+  const { revoke } = makeRevokeTokens({
+    tokenStates,
+    tokens,
+    revocations: tokens,
+    clock,
+    endOfTurn: () => Promise.resolve(),
+  });
   const good = { outcome: 'good', user, createdAt };
   return { clock, tokens, tokenStates, generation, key, longLived, revoke, good };
 }

@@ -3,7 +3,7 @@ import type { UserChange } from '../../../src/domain/feed/ports.ts';
 import type { User } from '../../../src/domain/user.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeRevocations } from '../../../src/domain/tokens/revocations.ts';
-import { makeRevoke } from '../../../src/domain/tokens/revoke.ts';
+import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aFeed, published } from '../../support/feed.ts';
 import { aClock } from '../../support/clock.ts';
@@ -25,7 +25,13 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
   const { aSession, tokens, revocations } = await testRecords(t);
   const key = await aSession();
   const tokenStates = aStore();
-  const revoke = makeRevoke({ tokenStates: { revoke: away }, tokens, revocations, clock });
+  const { revoke } = makeRevokeTokens({
+    tokenStates: { revoke: away },
+    tokens,
+    revocations,
+    clock,
+    endOfTurn: () => Promise.resolve(),
+  });
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');
 

@@ -1,102 +1,221 @@
 import { test } from 'tap';
 import { AuthError } from '../../../src/domain/errors.ts';
+import type { TokenKey } from '../../../src/domain/principal.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeRevoke, makeRevokeByCaller } from '../../../src/domain/tokens/revoke.ts';
+import type { Revocation } from '../../../src/domain/tokens/ports.ts';
+import { makeRevokeTokens } from '../../../src/domain/tokens/revoke.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
+import { stopAfter } from '../../support/stop-after.ts';
 import { aSession, aUser } from '../../support/token.ts';
 
-async function aLiveSession() {
+const away = () => Promise.reject(new AuthError('unavailable'));
+
+/** Sessions of one user, known to both stores. `asked` lists what the stores were asked, in order. */
+async function aWorld(count = 1) {
   const clock = aClock();
   const user = aUser({ id: 1 });
   const tokens = makeMemoryTokenStore([user, aUser({ id: 2 })]);
   const tokenStates = makeMemoryTokenStates({ cacheTtl: 3600, now: clock.micros });
   const now = clock.micros();
   const state = initialState(now, 'home');
-  const session = { name: 'Firefox', createdAt: clock.now(), state };
-  const added = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
-  const key = { userId: 1, tokenId: added?.id ?? 0 };
-  await tokenStates.put(aSession(state, { id: key.tokenId, userId: 1 }), user, now);
-  return { clock, tokens, tokenStates, key, now };
+  const keys: TokenKey[] = [];
+  for (let i = 0; i < count; i++) {
+    const session = { name: 'Firefox', createdAt: clock.now(), state };
+    const added = await tokens.addSession(1, session, { limit: 1000, liveSince: 0 });
+    const key = { userId: 1, tokenId: added?.id ?? 0 };
+    await tokenStates.put(aSession(state, { id: key.tokenId, userId: 1 }), user, now);
+    keys.push(key);
+  }
+  const asked: string[] = [];
+  const told = <Args extends unknown[], Result>(what: string, work: (...args: Args) => Result) => {
+    return (...args: Args): Result => {
+      asked.push(what);
+      return work(...args);
+    };
+  };
+  const ports = {
+    tokenStates: { revoke: told('tombstones', (...revoked: TokenKey[]) => tokenStates.revoke(...revoked)) },
+    tokens: {
+      revoke: told('alone', (...args: Parameters<typeof tokens.revoke>) => tokens.revoke(...args)),
+      revokeByCaller: told('alone', (...args: Parameters<typeof tokens.revokeByCaller>) =>
+        tokens.revokeByCaller(...args),
+      ),
+      revokeMany: told('commit', (...args: Parameters<typeof tokens.revokeMany>) =>
+        tokens.revokeMany(...args),
+      ),
+    },
+    revocations: { settle: told('settle', (ids: readonly number[]) => tokens.settle(ids)) },
+    clock,
+    endOfTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+  };
+  const outcomeOf = async (key: TokenKey) => (await tokenStates.checkAccess(key, now)).outcome;
+  const [key = { userId: 1, tokenId: 0 }] = keys;
+  return { clock, tokens, tokenStates, keys, key, asked, ports, outcomeOf };
 }
 
 test('a revocation reaches the record and the store, and can be repeated', async (t) => {
-  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
+  const { clock, tokens, key, ports, outcomeOf } = await aWorld();
+  const { revoke, settled } = makeRevokeTokens(ports);
   let ended = 0;
   for (let i = 0; i < 2; i++) {
     t.equal(await revoke(1, key.tokenId, 'session', () => ended++), true);
     t.equal(ended, 1, 'told once');
     t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
-    t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+    t.equal(await outcomeOf(key), 'revoked');
+    await settled();
     t.strictSame(await tokens.pending(9), [], 'its tombstone is known to stand');
   }
   clock.pass(3 * 3600_000);
   t.equal(await revoke(1, key.tokenId), true);
-  t.match(await tokenStates.checkAccess(key, now), { outcome: 'missing' }, 'a repeat adds no tombstone');
+  t.equal(await outcomeOf(key), 'missing', 'a repeat adds no tombstone');
 });
 
 test('a token of another user is not revoked and gets no tombstone', async (t) => {
-  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
-  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
+  const { key, ports, outcomeOf } = await aWorld();
+  const { revoke } = makeRevokeTokens(ports);
   t.equal(await revoke(2, key.tokenId), false);
   t.equal(await revoke(1, key.tokenId, 'llt'), false);
   t.equal(await revoke(1, 99), false);
-  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
-  t.match(await tokenStates.checkAccess({ userId: 1, tokenId: 99 }, now), { outcome: 'missing' });
+  t.equal(await outcomeOf(key), 'good');
+  t.equal(await outcomeOf({ userId: 1, tokenId: 99 }), 'missing');
 });
 
 test('a caller with a good token ends another of its own, only of the requested type', async (t) => {
-  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
-  const ports = { tokenStates, tokens, revocations: tokens, clock };
-  const session = { name: 'Firefox', createdAt: clock.now(), state: initialState(now, 'work') };
-  const asking = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
-  const caller = { userId: 1, tokenId: asking?.id ?? 0 };
-  const revokeByCaller = makeRevokeByCaller(ports);
-  t.equal(await revokeByCaller(caller, key.tokenId, 'llt'), false);
+  const { keys, ports, outcomeOf } = await aWorld(3);
+  const [caller, other, third] = keys as [TokenKey, TokenKey, TokenKey];
+  const { revoke, revokeByCaller } = makeRevokeTokens(ports);
+  t.equal(await revokeByCaller(caller, other.tokenId, 'llt'), false);
   t.equal(await revokeByCaller(caller, 99), false);
-  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
-  t.match(await tokenStates.checkAccess({ userId: 1, tokenId: 99 }, now), { outcome: 'missing' });
+  t.equal(await outcomeOf(other), 'good');
   let ended = 0;
   for (let i = 0; i < 2; i++) {
-    t.equal(await revokeByCaller(caller, key.tokenId, 'session', () => ended++), true);
+    t.equal(await revokeByCaller(caller, other.tokenId, 'session', () => ended++), true);
     t.equal(ended, 1, 'told once');
-    t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } });
-    t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+    t.equal(await outcomeOf(other), 'revoked');
   }
-  const third = await tokens.addSession(1, session, { limit: 100, liveSince: 0 });
-  t.equal(await revokeByCaller(caller, third?.id ?? 0), true, 'nothing has to be told');
-  await makeRevoke(ports)(1, caller.tokenId);
-  await t.rejects(revokeByCaller(caller, key.tokenId), { code: 'invalid_token' });
+  t.equal(await revokeByCaller(caller, third.tokenId), true, 'nothing has to be told');
+  await revoke(1, caller.tokenId);
+  await t.rejects(revokeByCaller(caller, other.tokenId), { code: 'invalid_token' });
+});
+
+test('what arrives during a commit shares the next one, and its tombstones', async (t) => {
+  const { keys, ports, asked, outcomeOf } = await aWorld(64);
+  const commit = stopAfter(ports.tokens.revokeMany);
+  const { revoke, settled } = makeRevokeTokens({
+    ...ports,
+    tokens: { ...ports.tokens, revokeMany: commit.work },
+  });
+  const ending = keys.slice(0, 3).map(({ tokenId }) => revoke(1, tokenId));
+  await commit.reached;
+  ending.push(...keys.slice(3).map(({ tokenId }) => revoke(1, tokenId)));
+  commit.go();
+  t.strictSame(new Set(await Promise.all(ending)), new Set([true]));
+  await settled();
+  for (const key of keys) t.equal(await outcomeOf(key), 'revoked');
+  t.strictSame(
+    asked.filter((what) => what !== 'settle'),
+    ['commit', 'tombstones', 'commit', 'tombstones'],
+  );
+  t.ok(asked.filter((what) => what === 'settle').length <= 2);
+});
+
+test('a commit has at most 500 rows', async (t) => {
+  const { keys, ports } = await aWorld(501);
+  const sizes: number[] = [];
+  const revokeMany = (revocations: readonly Revocation[], at: number) => {
+    sizes.push(revocations.length);
+    return ports.tokens.revokeMany(revocations, at);
+  };
+  const { revoke } = makeRevokeTokens({ ...ports, tokens: { ...ports.tokens, revokeMany } });
+  await Promise.all(keys.map(({ tokenId }) => revoke(1, tokenId)));
+  t.strictSame(sizes, [500, 1]);
+});
+
+test('two requests for one token at once end it once', async (t) => {
+  const { key, ports, asked } = await aWorld();
+  const { revoke } = makeRevokeTokens(ports);
+  let ended = 0;
+  const twice = [1, 2].map(() => revoke(1, key.tokenId, undefined, () => ended++));
+  t.strictSame(await Promise.all(twice), [true, true]);
+  t.equal(ended, 1);
+  t.equal(asked.filter((what) => what === 'commit').length, 1);
+});
+
+test('a caller that ends in a commit ends no other token in it', async (t) => {
+  const { keys, ports, outcomeOf } = await aWorld(2);
+  const [caller, other] = keys as [TokenKey, TokenKey];
+  const { revoke, revokeByCaller } = makeRevokeTokens(ports);
+  const [loggedOut, refused] = await Promise.allSettled([
+    revoke(1, caller.tokenId),
+    revokeByCaller(caller, other.tokenId),
+  ]);
+  t.match(loggedOut, { value: true });
+  t.match(refused, { reason: { code: 'invalid_token' } });
+  t.equal(await outcomeOf(other), 'good');
+});
+
+test('a row that somebody holds keeps only its own request waiting', async (t) => {
+  const { keys, ports, outcomeOf } = await aWorld(2);
+  const [held, free] = keys as [TokenKey, TokenKey];
+  const alone = stopAfter(ports.tokens.revoke);
+  const { revoke } = makeRevokeTokens({
+    ...ports,
+    tokens: {
+      ...ports.tokens,
+      revoke: alone.work,
+      revokeMany: async (revocations, at) => {
+        const isFree = ({ key }: Revocation) => key.tokenId === free.tokenId;
+        const outcomes = await ports.tokens.revokeMany(revocations.filter(isFree), at);
+        return revocations.map((each) => (isFree(each) ? outcomes[0] : undefined));
+      },
+    },
+  });
+  const waiting = revoke(1, held.tokenId);
+  t.equal(await revoke(1, free.tokenId), true);
+  await alone.reached;
+  t.equal(await outcomeOf(held), 'good');
+  alone.go();
+  t.equal(await waiting, true);
+  t.equal(await outcomeOf(held), 'revoked');
 });
 
 test('it fails until the store has the tombstone, and a retry finishes it', async (t) => {
-  const { clock, tokens, tokenStates, key, now } = await aLiveSession();
-  const away = makeRevoke({
-    tokenStates: { revoke: () => Promise.reject(new AuthError('unavailable')) },
-    tokens,
-    revocations: tokens,
-    clock,
-  });
+  const { clock, tokens, key, ports, outcomeOf } = await aWorld();
   let ended = 0;
+  const failing = makeRevokeTokens({ ...ports, tokenStates: { revoke: away } });
   await t.rejects(
-    away(1, key.tokenId, undefined, () => ended++),
+    failing.revoke(1, key.tokenId, undefined, () => ended++),
     { code: 'unavailable' },
   );
   t.equal(ended, 1, 'the end on record is told, because a retry ends nothing');
   t.match(await tokens.find(key.tokenId), { record: { revokedAt: clock.now() } }, 'the record came first');
-  const revoke = makeRevoke({ tokenStates, tokens, revocations: tokens, clock });
-  t.equal(await revoke(1, key.tokenId, undefined, () => ended++), true);
+  t.equal(await makeRevokeTokens(ports).revoke(1, key.tokenId, undefined, () => ended++), true);
   t.equal(ended, 1, 'told once');
-  t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
+  t.equal(await outcomeOf(key), 'revoked');
 });
 
-test('without the record no tombstone is set', async (t) => {
-  const { clock, tokens: revocations, tokenStates, key, now } = await aLiveSession();
-  const tokens = { revoke: () => Promise.reject(new AuthError('unavailable')) };
-  await t.rejects(makeRevoke({ tokenStates, tokens, revocations, clock })(1, key.tokenId), {
-    code: 'unavailable',
+test('without the record no tombstone is set, and the next commit is tried', async (t) => {
+  const { key, ports, outcomeOf } = await aWorld();
+  let isAway = true;
+  const { revoke } = makeRevokeTokens({
+    ...ports,
+    tokens: {
+      ...ports.tokens,
+      revokeMany: (...args) => (isAway ? away() : ports.tokens.revokeMany(...args)),
+    },
   });
-  t.match(await tokenStates.checkAccess(key, now), { outcome: 'good' });
+  await t.rejects(revoke(1, key.tokenId), { code: 'unavailable' });
+  t.equal(await outcomeOf(key), 'good');
+  isAway = false;
+  t.equal(await revoke(1, key.tokenId), true);
+});
+
+test('a mark that cannot be settled fails no request: a sweep settles it', async (t) => {
+  const { tokens, key, ports } = await aWorld();
+  const { revoke, settled } = makeRevokeTokens({ ...ports, revocations: { settle: away } });
+  t.equal(await revoke(1, key.tokenId), true);
+  await settled();
+  t.strictSame(await tokens.pending(9), [key]);
 });

@@ -14,7 +14,7 @@ test('work after a timed-out transaction is not lost', async (t) => {
   // A pool of one: the next query gets the connection that timed out, or a new one.
   const postgres = makePostgres({ url, pool: 1, timeout: 300, observe: null });
   t.teardown(() => postgres.close());
-  const tokens = makeTokenStore(postgres.prisma, LIFETIMES);
+  const tokens = makeTokenStore(postgres, LIFETIMES);
   const session = {
     name: 'x',
     createdAt: 1,

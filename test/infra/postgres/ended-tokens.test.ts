@@ -6,6 +6,7 @@ import type { Prisma, PrismaClient } from '../../../src/generated/prisma/client.
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
+import type { RunPrepared } from '../../../src/infra/postgres/prepared.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 import { LIFETIMES } from '../../support/token.ts';
@@ -30,7 +31,7 @@ const aLongLived = (createdAt: number, expiresAt: number | null = null) => ({
 /** A user with tokens of every kind, a store with these lifetimes, and the ends in the record by name. */
 async function aHistory(t: Test, lifetimes: Lifetimes) {
   const { url, postgres, aSession: aUser } = await testRecords(t);
-  const tokens = makeTokenStore(postgres.prisma, lifetimes);
+  const tokens = makeTokenStore(postgres, lifetimes);
   const { userId, tokenId } = await aUser();
   const names = new Map([[tokenId, 'first']]);
   const logIn = async (name: string, used: number, createdAt = used) => {
@@ -129,7 +130,7 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
     SELECT $1, CASE WHEN i % 2 = 0 THEN 'session' ELSE 'llt' END::token_type, 'x', at, 1, at, 'logout', at
     FROM generate_series(1, 80000) AS i, LATERAL (SELECT to_timestamp($2) - i * interval '1 second') AS one(at)`;
   await sql(url, ended, [userId, AT / 1000]);
-  const tokens = makeTokenStore(postgres.prisma, LIFETIMES);
+  const tokens = makeTokenStore(postgres, LIFETIMES);
   const added = await tokens.addSession(userId, aSession(AT), ROOM);
   await sql(url, ended, [other, AT / 1000]);
   await sql(url, 'ANALYZE tokens');
@@ -155,7 +156,10 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
       return (await counter(tx)) - before;
     });
   const inStore = (run: (store: TokenStore) => Promise<unknown>) =>
-    readsOf((prisma) => run(makeTokenStore(prisma, LIFETIMES)));
+    readsOf((prisma) => {
+      const inTransaction: RunPrepared = ({ text }, values) => prisma.$queryRawUnsafe(text, ...values);
+      return run(makeTokenStore({ prisma, run: inTransaction }, LIFETIMES));
+    });
 
   const page = (before?: { endedAt: number; id: number }) =>
     inStore(async (store) => {

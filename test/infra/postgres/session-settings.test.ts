@@ -28,7 +28,7 @@ function contractsHold(kind: string, url: string): void {
     return prisma.user.create({ data });
   };
   const stores = async () => ({
-    tokens: makeTokenStore(prisma, LIFETIMES),
+    tokens: makeTokenStore(postgres, LIFETIMES),
     revocations: makeRevocationStore(prisma),
     ada: toUser(await addUser()),
     bob: toUser(await addUser()),

@@ -25,7 +25,7 @@ async function addUser() {
 }
 
 tokenStoreContract('postgres', async () => ({
-  tokens: makeTokenStore(prisma, LIFETIMES),
+  tokens: makeTokenStore(postgres, LIFETIMES),
   ada: await addUser(),
   bob: await addUser(),
   disable: async ({ id }) => {
@@ -34,7 +34,7 @@ tokenStoreContract('postgres', async () => ({
 }));
 
 longLivedTokensContract('postgres', async () => ({
-  tokens: makeTokenStore(prisma, LIFETIMES),
+  tokens: makeTokenStore(postgres, LIFETIMES),
   revocations: makeRevocationStore(prisma),
   ada: await addUser(),
   bob: await addUser(),
@@ -44,11 +44,14 @@ test('a standby or replaced primary is not read, because revoked tokens could re
   const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
   await standby.pool.query('SET default_transaction_read_only = on');
-  const tokens = makeTokenStore(standby.prisma, LIFETIMES);
+  const tokens = makeTokenStore(standby, LIFETIMES);
   const { id } = await addUser();
   const state = initialState(1_000_000, 'home');
   const session = { name: 'Firefox', createdAt: 1, state };
-  const added = await makeTokenStore(prisma, LIFETIMES).addSession(id, session, { limit: 100, liveSince: 0 });
+  const added = await makeTokenStore(postgres, LIFETIMES).addSession(id, session, {
+    limit: 100,
+    liveSince: 0,
+  });
   await t.rejects(tokens.find(added?.id ?? 0), { code: 'unavailable' });
   await t.rejects(
     tokens.find(999_999_999),

@@ -8,7 +8,7 @@ const SCRIPTS = {
   preparePut: 1,
   put: 2,
   putUser: 1,
-  revoke: 1,
+  revoke: undefined,
   lastUses: undefined,
   clock: 1,
   feed: 3,

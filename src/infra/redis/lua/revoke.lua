@@ -1,16 +1,23 @@
 --[[
-  Sets a tombstone in place of the state.
+  Sets tombstones in place of states.
 
   Input:
-    KEYS[1] token
-    ARGV[1] seconds to keep it   ARGV[2] 'reused' for a theft that the record does not know yet (see rotate.lua), else '1'
+    KEYS[1...] tokens
+    ARGV[1] seconds to keep them   ARGV[2] 'reused' for a theft that the record does not know yet (see rotate.lua), else '1'
     ARGV[3] 'note' leaves a tombstone as it is; otherwise absent
   Output:
     nothing
   Errors: none of its own
 ]]
-if ARGV[3] == 'note' and redis.call('HMGET', KEYS[1], 'revoked')[1] then return end
--- Redis at its limit of memory lets a script write on that has freed something: a tombstone for a state, but no note.
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('DEL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'revoked', ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[1])
+local revoked = {}
+for _, key in ipairs(KEYS) do
+  if ARGV[3] ~= 'note' or not redis.call('HMGET', key, 'revoked')[1] then
+    -- Redis at its limit of memory lets a script write on that has freed something: tombstones for states, but no note.
+    if redis.call('EXISTS', key) == 1 then redis.call('DEL', key) end
+    revoked[#revoked + 1] = key
+  end
+end
+for _, key in ipairs(revoked) do
+  redis.call('HSET', key, 'revoked', ARGV[2])
+  redis.call('EXPIRE', key, ARGV[1])
+end
