@@ -47,7 +47,7 @@ const GRACE = 10_000;
 
 const root = new URL('..', import.meta.url).pathname;
 /** The folder that npm runs a workspace's script in; elsewhere, that of the project. */
-const here = /^(packages\/\w+|$)/.exec(relative(root, process.cwd()))?.[0] ?? '';
+const here = /^(packages\/\w+|lab|$)/.exec(relative(root, process.cwd()))?.[0] ?? '';
 const words = process.argv.slice(2);
 const names = words.filter((word) => !word.startsWith('--'));
 const flags = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2));
