@@ -69,7 +69,8 @@ async function buildPackages() {
 }
 
 async function buildAll() {
-  const sources = [...PACKAGED.map((folder) => `${folder}/src`), 'src', 'test', 'prisma.config.ts'];
+  const packaged = PACKAGED.flatMap((folder) => [`${folder}/src`, `${folder}/test`]);
+  const sources = [...packaged, 'src', 'test', 'prisma.config.ts'];
   // tsc rewrites its build info whenever it writes output.
   await step('tsc', [...SHARED, ...sources], 'dist/.tsbuildinfo', () => run('tsc', []));
   if (given.includes('--lab'))

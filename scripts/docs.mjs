@@ -7,7 +7,7 @@ const root = new URL('..', import.meta.url).pathname;
 await import('./build.mjs');
 const { configurationDocument } = await import('../dist/test/support/configuration-document.js');
 const { auditDocument } = await import('../dist/test/support/audit-document.js');
-const { clientsDocument } = await import('../dist/test/support/clients-document.js');
+const { clientsDocument } = await import('../dist/packages/client/test/clients-document.js');
 writeFileSync(join(root, 'docs/configuration.md'), await configurationDocument());
 writeFileSync(join(root, 'docs/audit.md'), await auditDocument());
 const clients = join(root, 'docs/clients.md');

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { transform } from 'esbuild';
 import { luaMutants } from './lua-mutants.mjs';
-import { mutations, pathOf } from './planted-mutations.mjs';
+import { mutations, pathOf, pathOfTest } from './planted-mutations.mjs';
 
 /** Seconds: for a test without a mutation, and the least for one with a mutation. */
 const LONGEST = 300;
@@ -121,7 +121,7 @@ async function compile(source) {
  * @param limit seconds.
  */
 async function run(copy, test, limit) {
-  const child = spawn(process.execPath, [`dist/test/${test}.test.js`], {
+  const child = spawn(process.execPath, [join('dist', pathOfTest(test))], {
     cwd: copy,
     env: {
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => PASSED.test(name))),

@@ -2,9 +2,17 @@
 // account, keeps an ended token good, or leaks a secret. It names a file, a text that occurs there once, its replacement,
 // and the tests that may catch it.
 
-/** Files are named below src/; those of the packages for services by their whole path. */
+/** Files are named below src/, tests below test/; those of the packages for services by their whole path. */
 export function pathOf(file) {
-  return file.startsWith('packages/') ? file : `src/${file}`;
+  return below('src', file);
+}
+
+export function pathOfTest(test) {
+  return below('test', `${test}.test.js`);
+}
+
+function below(folder, path) {
+  return path.startsWith('packages/') ? path : `${folder}/${path}`;
 }
 
 function inFile(file, tests, ...planted) {
@@ -151,18 +159,18 @@ export const mutations = [
   ),
   ...inFile(
     'packages/verifier/src/read-jwt.ts',
-    ['verifier/read-jwt'],
+    ['packages/verifier/test/read-jwt'],
     ['the token decides on the algorithm', 'found && found.algorithm === alg', 'found'],
   ),
   ...inFile(
     'packages/verifier/src/token-cache.ts',
-    ['verifier/token-cache', 'verifier/read-cached'],
+    ['packages/verifier/test/token-cache', 'packages/verifier/test/read-cached'],
     ['a token with another signature is found', 'entry?.token === token ? entry : undefined', 'entry'],
     ['a cached token never expires', 'exp > now - clockTolerance && ', ''],
   ),
   ...inFile(
     'packages/verifier/src/create-verifier.ts',
-    ['verifier/create-verifier'],
+    ['packages/verifier/test/create-verifier'],
     [
       'a revocation during introspection is ignored',
       '      // It may have been revoked while Latchkey answered.\n      refuseRevoked(verified);\n',
@@ -171,7 +179,7 @@ export const mutations = [
   ),
   ...inFile(
     'packages/verifier/src/latchkey.ts',
-    ['verifier/latchkey'],
+    ['packages/verifier/test/latchkey'],
     ['redirects are followed', "redirect: 'manual', ", ''],
   ),
 ];

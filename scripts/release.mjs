@@ -48,7 +48,10 @@ const tools = Object.fromEntries(
 for (const each of [source, out]) mkdirSync(each);
 step('cloning the commit');
 run('git', ['clone', '--quiet', root, source]);
-const packages = JSON.parse(readText('package.json')).workspaces;
+// The other workspaces are for tests and measurements.
+const packages = JSON.parse(readText('package.json')).workspaces.filter((each) =>
+  each.startsWith('packages/'),
+);
 const commit = git('rev-parse', 'HEAD');
 const time = git('log', '-1', '--format=%ct');
 step('installing the dependencies, and the tools of scripts/release');

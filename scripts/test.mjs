@@ -1,15 +1,16 @@
 // `npm test [-- --SUITE… NAME…]` builds, says which stores it uses, runs compiled test files, each in a Node process of
 // its own (tap's runner takes three times as long), and lists skipped tests with their reasons at the end.
 //
-// A suite is a folder of test/; without one it is the core: every folder that FOLDERS does not name. A test file's first
-// line may say otherwise, by words with commas between: `// suite: e2e`, `alone` (it loads the machine, or an answer must
-// come in time), `release` (only with `--release`, or by name). NAME is a part of a path; names alone select from every
-// suite but fault, container and lab. Several suites share one queue.
+// A suite is a folder of test/; without one it is the core: every folder that FOLDERS does not name, and the tests of the
+// packages. A test file's first line may say otherwise, by words with commas between: `// suite: e2e`, `alone` (it loads
+// the machine, or an answer must come in time), `release` (only with `--release`, or by name). NAME is a part of a path;
+// names alone select from every suite but fault, container and lab. Several suites share one queue. In the folder of a
+// workspace (`npm test -w packages/verifier`), only its tests run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join, normalize } from 'node:path';
+import { dirname, join, normalize, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { clearTimeout } from 'node:timers';
 
@@ -45,6 +46,8 @@ const NETWORK =
 const GRACE = 10_000;
 
 const root = new URL('..', import.meta.url).pathname;
+/** The folder that npm runs a workspace's script in; elsewhere, that of the project. */
+const here = /^(packages\/\w+|lab|$)/.exec(relative(root, process.cwd()))?.[0] ?? '';
 const words = process.argv.slice(2);
 const names = words.filter((word) => !word.startsWith('--'));
 const flags = words.filter((word) => word.startsWith('--')).map((word) => word.slice(2));
@@ -60,13 +63,13 @@ for (const name of Object.keys(process.env))
 if (flags.includes('lab')) process.argv.push('--lab');
 await import('./build.mjs');
 
-const files = ['test', 'lab']
+const files = ['test', 'packages', 'lab']
   .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
-  .filter((path) => path.endsWith('.test.ts') && !path.includes('node_modules'))
+  .filter((path) => path.endsWith('.test.ts') && !path.includes('node_modules') && path.startsWith(here))
   .map(described)
   .filter(isChosen)
   .sort((one, other) => order(one) - order(other) || (one.path < other.path ? -1 : 1));
-if (files.length === 0) fail('no test file matches; names are parts of a path below test/');
+if (files.length === 0) fail('no test file matches; names are parts of a path');
 
 const { openTestStores } = await import('../dist/test/support/test-stores.js');
 const stores = await openTestStores(process.env);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bearer } from '../../test/support/client.ts';
 import { bareEnvironment } from '../../test/support/environment.ts';
-import { fakeLatchkey } from '../../test/support/fake-latchkey.ts';
+import { fakeLatchkey } from '../../packages/verifier/test/fake-latchkey.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import { runLoad } from '../../test/support/generator/load.ts';
 import { requestText } from '../../test/support/generator/requests.ts';

@@ -6,7 +6,7 @@
 import { createVerifier } from '@latchkey/verifier';
 import { parseArgs } from 'node:util';
 import { collectGarbage } from '../../test/support/collect-garbage.ts';
-import { fakeLatchkey } from '../../test/support/fake-latchkey.ts';
+import { fakeLatchkey } from '../../packages/verifier/test/fake-latchkey.ts';
 import { print, reportText, sourceText, spread, thisMachine } from '../table.ts';
 import { sampleOf } from './statistics.ts';
 

@@ -34,6 +34,7 @@ test('the rules find planted mistakes', (t) => {
     ['org.opencontainers.image.licenses', 'licenses', 'licenses'],
     ['COPY prisma prisma', 'ADD prisma prisma', 'ADD'],
     ['COPY LICENSE ', 'COPY ', 'LICENSE'],
+    ['COPY lab/package.json lab/\n', '', 'lab'],
     ['ENV PATH', 'ENV REFRESH_TOKEN_SECRET=x PATH', 'secret'],
   ] as const;
   for (const [text, mistake, word] of mistakes) {
@@ -69,7 +70,11 @@ function problemsOf(text: string): string[] {
   const labels = named('LABEL', last)
     .map((label) => label.getRawArgumentsContent() ?? '')
     .join('\n');
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const { version, workspaces } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    version: string;
+    workspaces: string[];
+  };
+  const copied = named('COPY').flatMap(words);
   const installs = named('RUN').filter((run) => (run.getRawArgumentsContent() ?? '').includes('npm ci'));
   const given = [...named('ENV'), ...named('ARG')].map((each) => each.getRawArgumentsContent() ?? '');
 
@@ -97,6 +102,10 @@ function problemsOf(text: string): string[] {
     ...expect(
       !given.some((text) => /SECRET|PASSWORD|TOKEN|_URL/.test(text)),
       'a secret would stay in the image',
+    ),
+    // The lock file names each of them.
+    ...workspaces.flatMap((folder) =>
+      expect(copied.includes(`${folder}/package.json`), `no package.json of ${folder}`),
     ),
     ...expect(given.includes(`VERSION=${version}`), 'version is not that of package.json'),
     ...['title', 'description', 'licenses', 'version', 'revision', 'base.name'].flatMap((name) =>

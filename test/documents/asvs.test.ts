@@ -88,7 +88,7 @@ test('every cited test exists, and is neither skipped nor todo', (t) => {
 
 test('every file that the threat model names exists', (t) => {
   const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
-  const named = [...text.matchAll(/`((?:src|test)\/[^`]+)`/g)].map(([, path = '']) => path);
+  const named = [...text.matchAll(/`((?:src|test|packages)\/[^`]+)`/g)].map(([, path = '']) => path);
   t.ok(named.length > 20, `${named.length} files`);
   t.strictSame(
     named.filter((path) => !existsSync(join(ROOT, path))),

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
-import { agentIsReady, startAgent } from '../support/agent.ts';
+import { agentIsReady, startAgent } from '../../packages/agent/test/agent.ts';
 import { bearer, claimsOf } from '../support/client.ts';
 import { readDocument, ROOT } from '../support/documents.ts';
 import { bareEnvironment } from '../support/environment.ts';

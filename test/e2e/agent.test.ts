@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type Test } from 'tap';
-import { agentIsReady, startAgent, type Agent } from '../support/agent.ts';
+import { agentIsReady, startAgent, type Agent } from '../../packages/agent/test/agent.ts';
 import { basic } from '../support/registered-service.ts';
 import { bearer } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { t as file, test, type Test } from 'tap';
 import type { Report } from '../../packages/load/src/report.ts';
 import type { Right } from '../../src/domain/rights.ts';
-import { startStub } from '../load/stub-service.ts';
+import { startStub } from '../../packages/load/test/stub-service.ts';
 import { anAccount } from '../support/client.ts';
 import { bareEnvironment } from '../support/environment.ts';
 import { testFolder } from '../support/folder.ts';

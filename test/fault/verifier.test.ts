@@ -6,7 +6,7 @@ import { testFolder } from '../support/folder.ts';
 import { testScale } from '../support/environment.ts';
 import { valueOf } from '../support/exposition.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { agentIsReady, startAgent } from '../support/agent.ts';
+import { agentIsReady, startAgent } from '../../packages/agent/test/agent.ts';
 import { packedAgent, packedVerifier } from '../support/packed-packages.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startCluster } from '../support/redis-cluster.ts';

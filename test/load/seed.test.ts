@@ -5,8 +5,9 @@ import { makeScryptHasher } from '../../src/infra/crypto/scrypt-hasher.ts';
 import { buildTestApp } from '../support/app.ts';
 import { anAccount, call, signUp } from '../support/client.ts';
 import { testDatabase } from '../support/postgres.ts';
+import { readSeedArguments } from './run-seed.ts';
 import { seedUsers } from './seed.ts';
-import { PASSWORD, seededAccount } from './seeded-accounts.ts';
+import { listSeeded, PASSWORD, seededAccount } from './seeded-accounts.ts';
 
 const HASHER = makeScryptHasher({ logN: 4, r: 8, p: 1 });
 
@@ -24,6 +25,13 @@ async function aDatabase(t: Test) {
   const seed = (users: number) => seedUsers(pool, { users, hash, progress: (count) => done.push(count) });
   return { url, pool, seed, done };
 }
+
+test('seed needs a number of users, and no service', (t) => {
+  t.throws(() => readSeedArguments([]), /--users/);
+  t.throws(() => readSeedArguments(['--users', '5', '--url', 'http://localhost']), /--url/);
+  t.match(listSeeded(2), { list: [seededAccount(0), seededAccount(1)], hint: 'load -- seed --users N' });
+  t.end();
+});
 
 test('seeds users who can log in, and a repeat adds only those that are missing', async (t) => {
   const { url, pool, seed, done } = await aDatabase(t);

@@ -133,7 +133,7 @@ function run(
     rmSync(folder, { recursive: true, force: true });
   });
   cpSync(join(ROOT, 'scripts'), join(folder, 'scripts'), { recursive: true });
-  mkdirSync(join(folder, 'lab'));
+  for (const name of ['lab', 'packages']) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'scripts/build.mjs'), '');
   const noStores = `export const openTestStores = async () => ({ close: async () => {} });`;
   mkdirSync(join(folder, 'dist/test/support'), { recursive: true });

@@ -32,8 +32,9 @@ function aPackageWith(t: Test, name: string, others: readonly string[] = [], arc
   return folder;
 }
 
-export function aPackageWithVerifier(t: Test): string {
-  return aPackageWith(t, 'verifier', ['jose']);
+/** @param archive the packed one; by default it is packed now. */
+export function aPackageWithVerifier(t: Test, archive?: string): string {
+  return aPackageWith(t, 'verifier', ['jose'], archive);
 }
 
 /** The same with the packed agent besides. @returns the path of its program. */
@@ -62,7 +63,7 @@ function unpack(folder: string, name: string, archive = pack(folder, name)): str
 }
 
 /** The packed verifier, loaded into this process. */
-export async function packedVerifier(t: Test): Promise<typeof verifier> {
-  const main = join(aPackageWithVerifier(t), 'node_modules/@latchkey/verifier/dist/main.js');
+export async function packedVerifier(t: Test, archive?: string): Promise<typeof verifier> {
+  const main = join(aPackageWithVerifier(t, archive), 'node_modules/@latchkey/verifier/dist/main.js');
   return (await import(pathToFileURL(main).href)) as typeof verifier;
 }

@@ -1,0 +1,100 @@
+// suite: browser
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { test, type Test } from 'tap';
+import { chromiumMissing, openPage } from '../../../test/support/browser.ts';
+import { readVectors } from './clients-document.ts';
+import { ROOT } from '../../../test/support/documents.ts';
+import { listen } from '../../../test/support/listen.ts';
+import { aPair } from './fake-server.ts';
+import { expectedOf, type Seen } from './run-vector.ts';
+
+/** The folders that the page loads modules from. */
+const FOLDERS: Readonly<Record<string, string>> = {
+  client: 'packages/client/dist',
+  test: 'dist/packages/client/test',
+};
+
+/** Runs in the page. */
+const SCRIPT = `async (rows) => {
+  const { createClient } = await import('/client/main.js');
+  const { runVector } = await import('/test/run-vector.js');
+  const respond = (status, headers, text) => new Response(text, { status, headers });
+  const host = { createClient, now: Date.now, passed: () => performance.now(), respond, isAsynchronous: false };
+  return Promise.all(rows.map(async (row) => (await runVector(row, host)).seen));
+}`;
+
+/** The same. */
+const REDIRECTED = `async ({ api, pair }) => {
+  const { createClient } = await import('/client/main.js');
+  localStorage.setItem('latchkey.' + location.origin.replace(/[:/]/g, (sign) => '_' + sign.charCodeAt(0).toString(16)),
+    JSON.stringify({ stored_at: Date.now(), ...pair }));
+  const client = createClient({ apis: [api], storage: localStorage });
+  const answers = [];
+  for (const [method, url] of [['GET', '/orders/near'], ['POST', '/orders/near'], ['GET', '/orders/away'],
+    ['POST', '/orders/away'], ['GET', api + '/orders/near']]) {
+    const init = { method, ...(method === 'POST' && { body: 'a book' }) };
+    answers.push(await client.fetch(url, init).then(
+      async (response) => method + ': ' + await response.text(), ({ code, name }) => code ?? name));
+  }
+  return answers;
+}`;
+
+/** A page that can import the client, and what else its origin answers. */
+async function openClientPage(t: Test, others?: http.RequestListener) {
+  const server = http.createServer((request, response) => {
+    const { url = '' } = request;
+    if (others && url.startsWith('/orders')) {
+      others(request, response);
+      return;
+    }
+    const [, folder = '', name] = /^\/(\w+)\/([\w-]+\.js)$/.exec(url) ?? [];
+    response.setHeader('content-type', name ? 'text/javascript' : 'text/html');
+    const path = FOLDERS[folder];
+    response.end(
+      path && name ? readFileSync(join(ROOT, path, name)) : '<!doctype html><link rel=icon href=data:,>',
+    );
+  });
+  const url = await listen(t, server);
+  const opened = await openPage(t, url);
+  await opened.page.goto(url);
+  return { url, ...opened };
+}
+
+test('every short row holds in Chromium', { skip: chromiumMissing }, async (t) => {
+  const { page, complaints } = await openClientPage(t);
+  const rows = readVectors().filter(({ long }) => !long);
+  const seen = await page.evaluate<Seen[]>(`(${SCRIPT})(${JSON.stringify(rows)})`);
+  for (const [i, row] of rows.entries()) t.strictSame(seen[i], expectedOf(row), row.id);
+  t.strictSame(complaints, []);
+});
+
+test(
+  'in Chromium, redirects are followed within the page’s origin only',
+  { skip: chromiumMissing },
+  async (t) => {
+    const seen: string[] = [];
+    const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': '*' };
+    const service =
+      (elsewhere: () => string): http.RequestListener =>
+      (request, response) => {
+        const { method = '', url = '' } = request;
+        if (method !== 'OPTIONS') seen.push(`${method} ${url}`);
+        const location = { '/orders/near': '/orders', '/orders/away': `${elsewhere()}/orders` }[url];
+        const isMoved = location !== undefined && method !== 'OPTIONS';
+        response.writeHead(isMoved ? 307 : 200, { ...cors, ...(isMoved && { location }) }).end('good');
+      };
+    const api: string = await listen(t, http.createServer(service(() => api)));
+    const { page } = await openClientPage(
+      t,
+      service(() => api),
+    );
+    const body = await page.evaluate<string[]>(`(${REDIRECTED})(${JSON.stringify({ api, pair: aPair() })})`);
+    t.strictSame(body, ['GET: good', 'POST: good', 'TypeError', 'TypeError', 'origin_not_allowed']);
+    t.strictSame(seen, [
+      ...['GET /orders/near', 'GET /orders', 'POST /orders/near', 'POST /orders'],
+      ...['GET /orders/away', 'POST /orders/away', 'GET /orders/near'],
+    ]);
+  },
+);
