@@ -49,7 +49,15 @@ export function makeDurability(parts: DurabilityParts) {
   });
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
   const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const { revoke, revokeByCaller, settled: marksSettled } = makeRevokeTokens({ ...revocation, endOfTurn });
+  const {
+    revoke,
+    revokeByCaller,
+    settled: marksSettled,
+  } = makeRevokeTokens({
+    ...revocation,
+    endOfTurn,
+    pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+  });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
   tasks.every(INTERVAL, 'write check', check);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());

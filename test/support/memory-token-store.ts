@@ -130,10 +130,10 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
           const { key, caller, type } = each;
           try {
             if (caller !== null) requireLive(key.userId, caller);
-          } catch {
-            return undefined;
+          } catch (error) {
+            return error as AuthError;
           }
-          const outcome = revoke(key.userId, key.tokenId, at, type) ?? undefined;
+          const outcome = revoke(key.userId, key.tokenId, at, type);
           return outcome && live.includes(each) ? 'now' : outcome;
         });
       }),

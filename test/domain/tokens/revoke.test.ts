@@ -49,6 +49,10 @@ async function aWorld(count = 1) {
     revocations: { settle: told('settle', (ids: readonly number[]) => tokens.settle(ids)) },
     clock,
     endOfTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    pause: (ms: number) => {
+      clock.pass(ms);
+      return Promise.resolve();
+    },
   };
   const outcomeOf = async (key: TokenKey) => (await tokenStates.checkAccess(key, now)).outcome;
   const [key = { userId: 1, tokenId: 0 }] = keys;
@@ -156,29 +160,32 @@ test('a caller that ends in a commit ends no other token in it', async (t) => {
   t.equal(await outcomeOf(other), 'good');
 });
 
-test('a row that somebody holds keeps only its own request waiting', async (t) => {
-  const { keys, ports, outcomeOf } = await aWorld(2);
+test('a row that somebody holds is tried again, and keeps only its own request waiting', async (t) => {
+  const { clock, keys, ports, asked, outcomeOf } = await aWorld(2);
   const [held, free] = keys as [TokenKey, TokenKey];
-  const alone = stopAfter(ports.tokens.revoke);
+  const isFree = ({ key }: Revocation) => key.tokenId === free.tokenId;
+  let heldUntil = clock.monotonic() + 500;
   const { revoke } = makeRevokeTokens({
     ...ports,
     tokens: {
       ...ports.tokens,
-      revoke: alone.work,
       revokeMany: async (revocations, at) => {
-        const isFree = ({ key }: Revocation) => key.tokenId === free.tokenId;
-        const outcomes = await ports.tokens.revokeMany(revocations.filter(isFree), at);
-        return revocations.map((each) => (isFree(each) ? outcomes[0] : undefined));
+        const ready = revocations.filter((each) => isFree(each) || clock.monotonic() >= heldUntil);
+        const outcomes = await ports.tokens.revokeMany(ready, at);
+        return revocations.map((each) => outcomes[ready.indexOf(each)] ?? 'locked');
       },
     },
   });
   const waiting = revoke(1, held.tokenId);
   t.equal(await revoke(1, free.tokenId), true);
-  await alone.reached;
   t.equal(await outcomeOf(held), 'good');
-  alone.go();
   t.equal(await waiting, true);
   t.equal(await outcomeOf(held), 'revoked');
+  t.notOk(asked.includes('alone'));
+
+  heldUntil = Infinity;
+  t.equal(await revoke(1, held.tokenId), true, 'a repeat of what is held for ever');
+  t.ok(asked.includes('alone'));
 });
 
 test('it fails until the store has the tombstone, and a retry finishes it', async (t) => {
