@@ -124,17 +124,20 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     revokeMany: (revocations, at) =>
       promised(() => {
-        const isLive = ({ key }: Revocation) => records.get(key.tokenId)?.revokedAt === null;
-        const live = revocations.filter(isLive);
-        return revocations.map((each) => {
-          const { key, caller, type } = each;
+        // As one statement: each is judged by what was on record before.
+        const judged = revocations.map(({ key, caller }) => {
           try {
             if (caller !== null) requireLive(key.userId, caller);
           } catch (error) {
             return error as AuthError;
           }
+          return records.get(key.tokenId)?.revokedAt === null ? 'live' : 'ended';
+        });
+        return revocations.map(({ key, type }, i) => {
+          const before = judged[i];
+          if (before instanceof AuthError) return before;
           const outcome = revoke(key.userId, key.tokenId, at, type);
-          return outcome && live.includes(each) ? 'now' : outcome;
+          return outcome && before === 'live' ? 'now' : outcome;
         });
       }),
 

@@ -185,12 +185,12 @@ export type RevokeByCaller = RevokeTokens['revokeByCaller'];
  * after it, its caller is not good any more.
  */
 function nextBatch(waiting: readonly Waiting[]): [batch: Waiting[], later: Waiting[]] {
-  const ending = new Set<number>();
+  const ending = new Set<number | null>();
   const [batch, later]: [Waiting[], Waiting[]] = [[], []];
   for (const each of waiting) {
-    const stays = batch.length === BATCH || (each.caller !== null && ending.has(each.caller));
+    const stays = batch.length === BATCH || ending.has(each.caller);
     (stays ? later : batch).push(each);
-    if (!stays) ending.add(each.key.tokenId);
+    ending.add(each.key.tokenId);
   }
   return [batch, later];
 }
