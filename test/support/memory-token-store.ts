@@ -1,12 +1,6 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type {
-  Revocation,
-  RevocationStore,
-  StateWriter,
-  TokenStore,
-  Revoked,
-} from '../../src/domain/tokens/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/user.ts';
 

@@ -39,7 +39,7 @@ async function aWorld(count = 1) {
     tokenStates: { revoke: told('tombstones', (...revoked: TokenKey[]) => tokenStates.revoke(...revoked)) },
     tokens: {
       revoke: told('alone', (...args: Parameters<typeof tokens.revoke>) => tokens.revoke(...args)),
-      revokeByCaller: told('alone', (...args: Parameters<typeof tokens.revokeByCaller>) =>
+      revokeByCaller: told('alone, by its caller', (...args: Parameters<typeof tokens.revokeByCaller>) =>
         tokens.revokeByCaller(...args),
       ),
       revokeMany: told('commit', (...args: Parameters<typeof tokens.revokeMany>) =>
@@ -198,12 +198,17 @@ test('a row that somebody holds is tried again, and keeps only its own request w
 
 test('after a second, its request waits for the row itself', async (t) => {
   const { held, caller, ports, asked, outcomeOf } = await aHeldRow(1000.5);
-  const { revoke, revokeByCaller } = makeRevokeTokens(ports);
+  const { revokeByCaller } = makeRevokeTokens(ports);
   t.equal(await revokeByCaller(caller, held.tokenId), true);
   t.equal(await outcomeOf(held), 'revoked');
   t.equal(asked.filter((what) => what === 'commit').length, 41);
-  t.ok(asked.includes('alone'));
-  t.equal(await revoke(1, held.tokenId), true);
+  t.strictSame(
+    asked.filter((what) => what.startsWith('alone')),
+    ['alone, by its caller'],
+  );
+  const other = await aHeldRow(Infinity);
+  t.equal(await makeRevokeTokens(other.ports).revoke(1, other.held.tokenId), true);
+  t.ok(other.asked.includes('alone'));
 });
 
 test('what such a request finds or fails with is its own', async (t) => {
