@@ -17,7 +17,7 @@ import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { redeem } from '../../support/resets.ts';
 import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { Redis } from 'ioredis';
 
 interface Account {
@@ -33,7 +33,7 @@ interface Page {
 const attempt = (target: Parameters<typeof call>[0], username: string, password = 'difference engine') =>
   call(target, 'POST /api/auth', { payload: { username, password } });
 
-onEachStore('accounts for services', async (t, env) => {
+onAStore('accounts for services', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
   const { databaseUrl } = target;
   const ask = await aManager(databaseUrl, target);

@@ -22,7 +22,7 @@ import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { aRegisteredService, introspect, revoke } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
@@ -30,7 +30,7 @@ const INACTIVE = '{"active":false}';
 const GOOD = [200, 200, 200, 200];
 const BAD = [401, 401, 401, 401];
 
-onEachStore('verify for an audience names the owner, for any method, path and body', async (t, env) => {
+onAStore('verify for an audience names the owner, for any method, path and body', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   const { access_token: subject, user } = await signUp(target);
@@ -58,7 +58,7 @@ onEachStore('verify for an audience names the owner, for any method, path and bo
   }
 });
 
-onEachStore('only a token with exactly that audience passes', async (t, env) => {
+onAStore('only a token with exactly that audience passes', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   await aRegisteredService(target.databaseUrl, 'shop', [], 'shop');
@@ -136,7 +136,7 @@ test('a query that a proxy has taken from its client names no audience', async (
   t.equal(await status(subject, '?page=2', '/items?page=2'), 200);
 });
 
-onEachStore('every other operation refuses it with 401', async (t, env) => {
+onAStore('every other operation refuses it with 401', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   const { access_token: subject, refresh_token } = await signUp(target);
@@ -187,7 +187,7 @@ test('introspection names the audience that the client may ask about', async (t)
   }
 });
 
-onEachStore('only the client of its audience learns of it, and of no other token', async (t, env) => {
+onAStore('only the client of its audience learns of it, and of no other token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders, gateway } = await audienceClients(target.databaseUrl);
   const shop = await aRegisteredService(target.databaseUrl, 'shop', ['introspect'], 'shop');
@@ -211,7 +211,7 @@ onEachStore('only the client of its audience learns of it, and of no other token
   }
 });
 
-onEachStore('revocation of it is 200 without effect', async (t, env) => {
+onAStore('revocation of it is 200 without effect', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders, gateway } = await audienceClients(target.databaseUrl);
   const { access_token: subject, refresh_token } = await signUp(target);
@@ -226,7 +226,7 @@ onEachStore('revocation of it is 200 without effect', async (t, env) => {
   t.equal(target.audit().filter(({ event }) => event === 'token.revoked_by_client').length, 0);
 });
 
-onEachStore('a refresh does not end it', async (t, env) => {
+onAStore('a refresh does not end it', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders } = await audienceClients(target.databaseUrl);
   const first = await signUp(target);
@@ -240,7 +240,7 @@ onEachStore('a refresh does not end it', async (t, env) => {
   refused(t, await verify(target, first.access_token), 401, 'invalid_token');
 });
 
-onEachStore('its use confirms no pair', async (t, env) => {
+onAStore('its use confirms no pair', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const { orders } = await audienceClients(target.databaseUrl);
   const first = await signUp(target);
@@ -254,7 +254,7 @@ onEachStore('its use confirms no pair', async (t, env) => {
   t.equal((await verify(target, third.access_token)).statusCode, 200);
 });
 
-onEachStore('it ends with its session', async (t, env) => {
+onAStore('it ends with its session', async (t, env) => {
   const clock = aShiftedClock();
   const target = await buildTestApp(t, { env: { ...ENDINGS_ENVIRONMENT, ...env } });
   target.composition.start();
@@ -271,7 +271,7 @@ onEachStore('it ends with its session', async (t, env) => {
   }
 });
 
-onEachStore('a changed password ends it, except of the session that changes it', async (t, env) => {
+onAStore('a changed password ends it, except of the session that changes it', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   const asking = await signUp(target);
@@ -310,7 +310,7 @@ test('a session ends at SESSION_MAX_AGE for it too', async (t) => {
   t.ok(exp <= iat + 60);
 });
 
-onEachStore('a check asks PostgreSQL nothing', async (t, env) => {
+onAStore('a check asks PostgreSQL nothing', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);

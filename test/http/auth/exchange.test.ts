@@ -20,7 +20,7 @@ import { refused } from '../../support/problem.ts';
 import { redisMissing, testRedis } from '../../support/redis.ts';
 import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
@@ -35,7 +35,7 @@ async function aUserWithRoles(target: TestApp, roles: string[]) {
   return { user, pair: pairOf(await refresh(target, refresh_token)), manage };
 }
 
-onEachStore('the user’s client gets a token for one audience', async (t, env) => {
+onAStore('the user’s client gets a token for one audience', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   const { pair } = await aUserWithRoles(target, ['admin', 'shop:read']);
@@ -59,7 +59,7 @@ onEachStore('the user’s client gets a token for one audience', async (t, env) 
   t.equal(exp, iat + 300);
 });
 
-onEachStore('a service with the right gets one that names it as the actor', async (t, env) => {
+onAStore('a service with the right gets one that names it as the actor', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { gateway } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
@@ -104,7 +104,7 @@ test('a token expires with its subject, or EXCHANGED_TOKEN_TTL after it was issu
   refused(t, await exchange(target, over), 400, 'invalid_subject_token', undefined, 'invalid_request');
 });
 
-onEachStore('the roles are the present ones', async (t, env) => {
+onAStore('the roles are the present ones', async (t, env) => {
   const target = await buildTestApp(t, { env });
   await audienceClients(target.databaseUrl);
   const { pair, manage, user } = await aUserWithRoles(target, ['admin']);
@@ -114,7 +114,7 @@ onEachStore('the roles are the present ones', async (t, env) => {
   t.strictSame(roles, [], 'the removed role is not passed on');
 });
 
-onEachStore('a subject token that is not good is 400 invalid_request', async (t, env) => {
+onAStore('a subject token that is not good is 400 invalid_request', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { gateway } = await audienceClients(target.databaseUrl);
   const superseded = await signUp(target);
@@ -145,7 +145,7 @@ onEachStore('a subject token that is not good is 400 invalid_request', async (t,
   t.equal((await exchange(target, newer.access_token)).statusCode, 200, 'nothing was rotated or revoked');
 });
 
-onEachStore('AUDIENCE and audiences that no client has are 400 invalid_target', async (t, env) => {
+onAStore('AUDIENCE and audiences that no client has are 400 invalid_target', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { gateway } = await audienceClients(target.databaseUrl);
   const { access_token: subject } = await signUp(target);
@@ -253,7 +253,7 @@ test('a malformed request is refused with the fields that OAuth clients read', a
   refused(t, await call(target, `GET ${PATH}`, { token: subject }), 405, 'method_not_allowed');
 });
 
-onEachStore('an exchange counts as a use of its subject', async (t, env) => {
+onAStore('an exchange counts as a use of its subject', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   await audienceClients(target.databaseUrl);
   const first = await signUp(target);
@@ -263,7 +263,7 @@ onEachStore('an exchange counts as a use of its subject', async (t, env) => {
   refused(t, await refresh(target, first.refresh_token), 401, 'token_reused');
 });
 
-onEachStore('asks PostgreSQL nothing, and works without it for known audiences', async (t, env) => {
+onAStore('asks PostgreSQL nothing, and works without it for known audiences', async (t, env) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });

@@ -23,14 +23,14 @@ import {
   withRegistry,
 } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const INACTIVE = '{"active":false}';
 const PATH = '/api/auth/introspect';
 
-onEachStore('describes a valid token', async (t, env) => {
+onAStore('describes a valid token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
@@ -65,7 +65,7 @@ onEachStore('describes a valid token', async (t, env) => {
   t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');
 });
 
-onEachStore('every invalid token gets the same bytes', async (t, env) => {
+onAStore('every invalid token gets the same bytes', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const superseded = await signUp(target);
@@ -120,7 +120,7 @@ test('an expired token is inactive', async (t) => {
   }
 });
 
-onEachStore('introspecting an access token counts as its use', async (t, env) => {
+onAStore('introspecting an access token counts as its use', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
@@ -131,7 +131,7 @@ onEachStore('introspecting an access token counts as its use', async (t, env) =>
   t.equal((await introspect(target, client, second.access_token)).body, INACTIVE);
 });
 
-onEachStore('introspecting a refresh token does not use it', async (t, env) => {
+onAStore('introspecting a refresh token does not use it', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
@@ -144,7 +144,7 @@ onEachStore('introspecting a refresh token does not use it', async (t, env) => {
   );
 });
 
-onEachStore('does not query PostgreSQL, and works without it', async (t, env) => {
+onAStore('does not query PostgreSQL, and works without it', async (t, env) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });

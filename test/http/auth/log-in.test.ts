@@ -3,12 +3,12 @@ import { anAccount, call, claimsOf, pairOf, signUp, verify } from '../../support
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
 import { disableUser, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth';
 const PASSWORD = 'difference engine';
 
-onEachStore('login', async (t, env) => {
+onAStore('login', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const attempt = (payload: unknown) => call(target, ROUTE, { payload });
   const ada = anAccount({ email: `Ada.${Date.now()}@Example.com` });

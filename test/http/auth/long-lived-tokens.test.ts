@@ -11,12 +11,12 @@ import {
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { disableUser } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/llt';
 const DELETE = 'DELETE /api/auth/llt';
 
-onEachStore('long-lived tokens', async (t, env) => {
+onAStore('long-lived tokens', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const owner = await signUp(target);
   const { access_token: token } = owner;
@@ -165,7 +165,7 @@ onEachStore('long-lived tokens', async (t, env) => {
   });
 });
 
-onEachStore('the number of long-lived tokens', async (t, env) => {
+onAStore('the number of long-lived tokens', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, MAX_LLT_PER_USER: '3' } });
   const make = (token: string) => call(target, ROUTE, { token, payload: { device: 'x' } });
 

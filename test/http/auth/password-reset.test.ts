@@ -16,12 +16,12 @@ import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { workDone } from '../../support/spy.ts';
 import { sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const OLD = 'difference engine';
 const NEW = 'an analytical engine';
 
-onEachStore('resetting a password', async (t, env) => {
+onAStore('resetting a password', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
   const attempt = (username: string, password: string) =>
@@ -199,7 +199,7 @@ onEachStore('resetting a password', async (t, env) => {
   });
 });
 
-onEachStore('resets are limited like logins', async (t, env) => {
+onAStore('resets are limited like logins', async (t, env) => {
   await t.test('by address, together with them', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, RATE_LIMIT_LOGIN: '3/60' } });
     const account = anAccount();

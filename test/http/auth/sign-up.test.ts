@@ -2,11 +2,11 @@ import { anAccount, call, claimsOf, pairOf, signUp, verify, type Target } from '
 import { buildTestApp } from '../../support/app.ts';
 import { refused } from '../../support/problem.ts';
 import { countRows, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/signup';
 
-onEachStore('signup', async (t, env) => {
+onAStore('signup', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const attempt = (payload: unknown, headers = {}) => call(target, ROUTE, { payload, headers });
 
@@ -196,7 +196,7 @@ onEachStore('signup', async (t, env) => {
   });
 });
 
-onEachStore('signup with other settings', async (t, env) => {
+onAStore('signup with other settings', async (t, env) => {
   await t.test('is refused if it is turned off', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
     refused(t, await call(target, ROUTE, { payload: anAccount() }), 403, 'signup_disabled');

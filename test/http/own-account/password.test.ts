@@ -18,7 +18,7 @@ import { ALLOWED, exhaust, LIMITS, stranger } from '../../support/guessing.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/user/password';
 const OLD = 'difference engine';
@@ -33,7 +33,7 @@ function attempt(target: TestApp, username: string, password: string) {
   return call(target, 'POST /api/auth', { payload: { username, password } });
 }
 
-onEachStore('changing the password', async (t, env) => {
+onAStore('changing the password', async (t, env) => {
   const target = await buildTestApp(t, { env });
 
   await t.test('replaces the password; the session that asks stays, and the others end', async (t) => {
@@ -183,7 +183,7 @@ onEachStore('changing the password', async (t, env) => {
   });
 });
 
-onEachStore('guesses at the current password', async (t, env) => {
+onAStore('guesses at the current password', async (t, env) => {
   await t.test('are limited for the session, whose owner strangers cannot lock out', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, ...LIMITS } });
     const account = anAccount();
