@@ -12,6 +12,8 @@ export interface Attacked {
   name: string;
   method: string;
   path: string;
+  /** The path with the names of its parameters, as in the reference. */
+  template: string;
   /** Names of security schemes. */
   schemes: string[];
   contentType: string | null;
@@ -29,6 +31,7 @@ export function attackedOperations(id = 1): Attacked[] {
         name: operationId,
         method: method.toUpperCase(),
         path: path.replace(/\{\w+\}/g, String(id)),
+        template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
         contentType,
         body: media ? withoutAssertion(exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,

@@ -16,7 +16,6 @@ import {
   verify,
 } from '../../support/client.ts';
 import { aShiftedClock, aVictim, ENDINGS_ENVIRONMENT, RECORDED_ENDINGS } from '../../support/endings.ts';
-import { faultProxy } from '../../support/fault-proxy.ts';
 import { withKeys } from '../../support/keys.ts';
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
@@ -344,26 +343,6 @@ test(
     }
   },
 );
-
-test('with Redis away a check is 503, never 401', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const proxy = await faultProxy(t, url);
-  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
-  const target = await buildTestApp(t, { env });
-  const { orders } = await audienceClients(target.databaseUrl);
-  const { access_token: subject } = await signUp(target);
-  const token = await exchanged(target, subject);
-  for (const fault of ['refuse', 'hang'] as const) {
-    proxy.set(fault);
-    for (const path of audiencePaths())
-      refused(t, await call(target, `GET ${path}`, { token }), 503, 'unavailable');
-    const asked = await introspect(target, orders, token);
-    refused(t, asked, 503, 'unavailable', undefined, 'temporarily_unavailable');
-    t.strictSame(await verifyFor(target, subject), BAD, 'a wrong token needs no look-up');
-  }
-  proxy.set('pass');
-  await until(async () => (await verifyFor(target, token))[0] === 200);
-});
 
 test('a token of another kind never passes for it, with any audience', async (t) => {
   const { target, pem } = await withKeys(t);

@@ -17,7 +17,6 @@ import { faultProxy } from '../../support/fault-proxy.ts';
 import { KEYS, withKeys } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
 import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -279,27 +278,6 @@ onAStore('asks PostgreSQL nothing, and works without it for known audiences', as
   refused(t, unknown, 503, 'unavailable', undefined, 'temporarily_unavailable');
   proxy.set('pass');
   await until(async () => (await exchange(target, subject, { audience: 'shop' })).statusCode === 400);
-});
-
-test('with Redis away it is 503, never a refusal', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const proxy = await faultProxy(t, url);
-  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
-  const target = await buildTestApp(t, { env });
-  const { gateway } = await audienceClients(target.databaseUrl);
-  const { access_token: subject } = await signUp(target);
-  await exchanged(target, subject);
-  for (const fault of ['refuse', 'hang'] as const) {
-    proxy.set(fault);
-    for (const by of [null, gateway]) {
-      const response = await exchange(target, subject, { by });
-      refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
-    }
-    const text = await exchange(target, 'x');
-    refused(t, text, 400, 'invalid_subject_token', undefined, 'invalid_request');
-  }
-  proxy.set('pass');
-  await until(async () => (await exchange(target, subject)).statusCode === 200);
 });
 
 test('exchanges are counted, and leave neither tokens nor lines in the log', async (t) => {

@@ -14,7 +14,6 @@ import { faultProxy } from '../../support/fault-proxy.ts';
 import { KEYS } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
 import {
   aRegisteredService,
   basic,
@@ -185,25 +184,6 @@ test('a replica that never loaded its clients answers 503 until it has', async (
   refused(t, await introspect(target, client, 'x'), 503, 'unavailable', undefined, 'temporarily_unavailable');
   proxy.set('pass');
   await until(async () => (await introspect(target, client, 'x')).body === INACTIVE);
-});
-
-test('with Redis away it is 503, never inactive', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const proxy = await faultProxy(t, url);
-  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
-  const target = await buildTestApp(t, { env });
-  const client = await aRegisteredService(target.databaseUrl);
-  const { access_token: token } = await signUp(target);
-  t.match((await introspect(target, client, token)).json(), { active: true });
-  for (const fault of ['refuse', 'hang'] as const) {
-    proxy.set(fault);
-    const response = await introspect(target, client, token);
-    refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
-    t.equal((await introspect(target, client, 'x')).body, INACTIVE, 'an invalid token needs no look-up');
-  }
-  proxy.set('pass');
-  await until(async () => (await introspect(target, client, token)).statusCode === 200);
-  t.match((await introspect(target, client, token)).json(), { active: true });
 });
 
 test('two secrets are good while rotating, and a deleted client is refused within seconds', async (t) => {

@@ -1,7 +1,3 @@
-import { test } from 'tap';
-import { faultProxy } from '../../support/fault-proxy.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
-import { until } from '../../support/until.ts';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import {
   anAccount,
@@ -224,17 +220,4 @@ onAStore('guesses at the current password', async (t, env) => {
     refused(t, await change(target, token), 429, 'rate_limited');
     refused(t, await attempt(target, account.username, OLD), 429, 'rate_limited');
   });
-});
-
-test('while Redis is down, the password does not change', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const proxy = await faultProxy(t, url);
-  const target = await buildTestApp(t, { env: { REDIS_URL: proxy.url, REDIS_PREFIX: prefix } });
-  const account = anAccount();
-  const { access_token: token } = await signUp(target, account);
-  proxy.set('refuse');
-  refused(t, await change(target, token), 503, 'unavailable');
-  proxy.set('pass');
-  await until(async () => (await verify(target, token)).statusCode === 200);
-  t.equal((await attempt(target, account.username, OLD)).statusCode, 200);
 });
