@@ -14,13 +14,13 @@ import {
   verify,
 } from '../../support/client.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
-import { KEYS, withKeys } from '../../support/keys.ts';
+import { withKeys } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, basic, postForm, withRegistry } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
-import { aStoredSession, forge } from '../../support/tokens.ts';
+import { aStoredSession } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const PATH = '/api/auth/token';
@@ -122,7 +122,6 @@ onAStore('a subject token that is not good is 400 invalid_request', async (t, en
   const ofRevoked = await exchanged(target, revoked.access_token);
   await call(target, 'DELETE /api/auth', { token: revoked.access_token });
   const { longlived_token: llt } = await createLongLived(target, newer.access_token);
-  const [header, claims] = [headerOf(newer.access_token), claimsOf(newer.access_token)];
   const bad: Record<string, string> = {
     exchanged: await exchanged(target, newer.access_token),
     'exchanged, of an ended session': ofRevoked,
@@ -130,9 +129,6 @@ onAStore('a subject token that is not good is 400 invalid_request', async (t, en
     revoked: revoked.access_token,
     'a refresh token': newer.refresh_token,
     'a long-lived token': llt,
-    'signed by a foreign key': forge(header, claims, KEYS.ES256()),
-    unsigned: forge({ ...header, alg: 'none' }, claims),
-    'cut off': newer.access_token.slice(0, -5),
     text: 'x',
   };
   for (const [what, subject] of Object.entries(bad))

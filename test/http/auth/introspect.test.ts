@@ -1,17 +1,7 @@
 import { test } from 'tap';
 import { buildTestApp } from '../../support/app.ts';
-import {
-  call,
-  claimsOf,
-  createLongLived,
-  headerOf,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from '../../support/client.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
-import { KEYS } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import {
@@ -23,7 +13,7 @@ import {
 } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
-import { aStoredSession, forge } from '../../support/tokens.ts';
+import { aStoredSession } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const INACTIVE = '{"active":false}';
@@ -73,28 +63,14 @@ onAStore('every invalid token gets the same bytes', async (t, env) => {
   const { longlived_token: endedLlt, id } = await createLongLived(target, revoked.access_token);
   await call(target, `DELETE /api/auth/llt/${id}`, { token: revoked.access_token });
   await call(target, 'DELETE /api/auth', { token: revoked.access_token });
-  const header = headerOf(newer.access_token);
-  const claims = claimsOf(newer.access_token);
+  // attack/forged-tokens submits the forgeries.
   const bad: Record<string, string> = {
     superseded: superseded.access_token,
     revoked: revoked.access_token,
     'a revoked long-lived token': endedLlt,
     'a refresh token': newer.refresh_token,
     'a refresh token that was superseded': superseded.refresh_token,
-    'signed by a foreign key': forge(header, claims, KEYS.ES256()),
-    'of an unknown key': forge({ ...header, kid: 'x' }, claims, KEYS.ES256()),
-    unsigned: forge({ ...header, alg: 'none' }, claims),
-    'cut off': newer.access_token.slice(0, -5),
-    'two at once': `${newer.access_token} ${newer.access_token}`,
-    'with a prefix': `Bearer ${newer.access_token}`,
     'no token': 'x',
-    dots: '..',
-    NUL: '\0',
-    'with NUL': `${newer.access_token}\0`,
-    unicode: '日本.🎉.x',
-    spaces: '   ',
-    JSON: '{"token":"x"}',
-    long: 'x'.repeat(15_000),
   };
   for (const [what, token] of Object.entries(bad)) {
     const response = await introspect(target, client, token);
