@@ -3,16 +3,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
+import { exchangeForm } from '../support/audiences.ts';
 import { bearer, claimsOf, headerOf } from '../support/client.ts';
 import { KEYS } from '../support/keys.ts';
 import { signUpOver } from '../support/over-http.ts';
 import { answersIn, exchange } from '../support/raw.ts';
-import { basic } from '../support/registered-service.ts';
+import { aRegisteredService, basic, type TestService } from '../support/registered-service.ts';
 import { onEachStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 import {
   asDer,
+  beyondHeaders,
   broken,
   malleated,
   neverIssued,
@@ -76,24 +78,36 @@ async function present(
   return response.status;
 }
 
-/** Introspects every other forgery and revokes the rest. @returns those that had an effect. */
-async function submitEverywhere(target: Target, forgeries: Forgeries): Promise<string[]> {
+/** Where a registered service may submit a token that it was given, and how it learns that the token is not good. */
+const PLACES: { path: string; form: (token: string) => Record<string, string>; refusal: RegExp }[] = [
+  { path: 'introspect', form: (token) => ({ token }), refusal: /^200 \{"active":false\}$/ },
+  { path: 'revoke', form: (token) => ({ token }), refusal: /^200 $/ },
+  {
+    path: 'token',
+    form: (token) => exchangeForm(token, 'orders'),
+    refusal: /^400 .*"invalid_subject_token"/,
+  },
+];
+
+/** Submits each forgery at one of the places. @returns those that had an effect. */
+async function submitEverywhere(
+  target: Target,
+  forgeries: Forgeries,
+  { places = PLACES, by = target.client }: { places?: typeof PLACES; by?: TestService } = {},
+): Promise<string[]> {
   const taken: string[] = [];
-  const attempts = Object.entries(forgeries).map(([what, token], i) => ({
-    what,
-    token,
-    path: i % 2 === 0 ? 'introspect' : 'revoke',
-  }));
-  await inParallel(attempts, async ({ what, token, path }) => {
+  const attempts = Object.entries(forgeries).flatMap(([what, token], i) => {
+    const place = places[i % places.length];
+    return place ? [{ what, token, ...place }] : [];
+  });
+  await inParallel(attempts, async ({ what, token, path, form, refusal }) => {
     const response = await fetch(`${target.url}/api/auth/${path}`, {
       method: 'POST',
-      headers: basic(target.client),
-      body: new URLSearchParams({ token }),
+      headers: basic(by),
+      body: new URLSearchParams(form(token)),
     });
-    const text = await response.text();
-    const isRefused =
-      response.status === 200 && (path === 'revoke' ? text === '' : text === '{"active":false}');
-    if (!isRefused) taken.push(`${what}: ${path} answers ${response.status} ${text}`);
+    const answer = `${response.status} ${await response.text()}`;
+    if (!refusal.test(answer)) taken.push(`${what}: ${path} answers ${answer}`);
   });
   return taken;
 }
@@ -138,6 +152,9 @@ test('every operation refuses a token that our key did not sign', async (t) => {
 test('every operation refuses a truncated, oversized or malformed token', async (t) => {
   const target = await aTarget(t);
   const { pair, llt } = target;
+  for (const place of PLACES)
+    for (const token of [pair.access_token, pair.refresh_token, llt.longlived_token])
+      t.strictSame(await submitEverywhere(target, beyondHeaders(token), { places: [place] }), []);
   await assertRefused(t, target, {
     access: {
       ...broken(pair.access_token),
@@ -211,6 +228,56 @@ test('no operation takes a token of one type for another type', async (t) => {
   t.strictSame(await presentEverywhere(target, 'bearerAuth', access), []);
   t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', refresh), []);
   t.strictSame(await recordOf(target), before, 'nothing was changed');
+  await assertStillGood(t, target);
+});
+
+test('no check for an audience accepts a forged token, or one of another kind', async (t) => {
+  const target = await aTarget(t);
+  const { url, pair, llt, pem } = target;
+  const shop = await aRegisteredService(target.databaseUrl, 'shop', ['introspect'], 'shop');
+  const exchange = await fetch(`${url}/api/auth/token`, {
+    method: 'POST',
+    headers: bearer(pair.access_token),
+    body: new URLSearchParams(exchangeForm(pair.access_token, 'shop')),
+  });
+  const { access_token: token } = (await exchange.json()) as { access_token: string };
+  const key = signerOf(pem);
+  const [header, claims, own] = [headerOf(token), claimsOf(token), claimsOf(pair.access_token)];
+  const checks = ['/api/auth/verify?audience=shop', '/api/auth/audiences/shop/verify'];
+  const ask = async (path: string, each: string) =>
+    (await fetch(url + path, { headers: bearer(each) })).status;
+  for (const path of checks) t.equal(await ask(path, key(header, claims)), 200, 'the forger signs as we do');
+
+  const forgeries: Forgeries = {
+    ...withoutOurKey({ token, pem, keyServer: 'http://127.0.0.1:1' }),
+    ...broken(token),
+    ...neverIssued(token, key),
+    'an access token': pair.access_token,
+    'a refresh token': pair.refresh_token,
+    'a long-lived token': llt.longlived_token,
+    // As of a service whose AUDIENCE was `shop` once.
+    'an access token for that audience': key(header, { ...own, aud: 'shop' }),
+    'a list of audiences': key(header, { ...claims, aud: ['shop'] }),
+    'AUDIENCE too': key(header, { ...claims, aud: ['shop', 'latchkey'] }),
+    'an audience that becomes text': key(header, { ...claims, aud: { toString: 'shop' } }),
+    'no expiry': key(header, { ...claims, exp: undefined }),
+    'the typ of a long-lived token': key({ ...header, typ: 'llt+jwt' }, claims),
+  };
+  const taken: string[] = [];
+  await inParallel(Object.entries(forgeries), async ([what, forged]) => {
+    for (const path of [...checks, '/api/auth/verify', '/api/user']) {
+      const isGood = !path.includes('shop') && [pair.access_token, llt.longlived_token].includes(forged);
+      const status = await ask(path, forged);
+      if (status !== (isGood ? 200 : 401)) taken.push(`${what}: ${path} answers ${status}`);
+    }
+  });
+  t.strictSame(taken, []);
+  const [introspection] = PLACES;
+  const places = introspection ? [introspection] : [];
+  t.strictSame(await submitEverywhere(target, forgeries, { places, by: shop }), []);
+  const swapped = key(header, { ...claims, aud: 'latchkey' });
+  for (const path of [...checks, '/api/auth/verify', '/api/user'])
+    t.equal(await ask(path, swapped), 401, path);
   await assertStillGood(t, target);
 });
 

@@ -172,6 +172,21 @@ export function broken(token: string): Forgeries {
   };
 }
 
+/** What a body can hold and no header: the parser of forms decodes it, and the codec has to refuse it. */
+export function beyondHeaders(token: string): Forgeries {
+  return {
+    NUL: '\0',
+    'a NUL at its end': `${token}\0`,
+    'a line end': `${token}\r\n`,
+    'text beyond Latin 1': '日本.🎉.x',
+    spaces: '   ',
+    'two with a space': `${token} ${token}`,
+    'a scheme before it': `Bearer ${token}`,
+    JSON: JSON.stringify({ token }),
+    '15 KB': 'x'.repeat(15_000),
+  };
+}
+
 /** Signs tokens of one type. */
 export type Signer = (header: Record<string, unknown>, claims: object | string) => string;
 

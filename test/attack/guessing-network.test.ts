@@ -3,7 +3,7 @@ import type { Environment } from '../../src/config/config.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call } from '../support/client.ts';
 import { refused } from '../support/problem.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import '../support/watch-leaks.ts';
 
 const PASSWORD = 'difference engine';
@@ -18,7 +18,7 @@ function attempt(target: TestApp, username: string, password: string, headers: R
   return call(target, 'POST /api/auth', { payload: { username, password }, headers });
 }
 
-onEachStore('guessing from one network', async (t, env) => {
+onAStore('guessing from one network', async (t, env) => {
   const open = (more: Environment = {}) => buildTestApp(t, { env: { ...env, ...LIMITS, ...more } });
   const target = await open();
   let names = 0;

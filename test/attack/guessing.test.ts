@@ -15,10 +15,10 @@ import {
 } from '../support/guessing.ts';
 import { refused } from '../support/problem.ts';
 import { workDone } from '../support/spy.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import '../support/watch-leaks.ts';
 
-onEachStore('guessing', async (t, env) => {
+onAStore('guessing', async (t, env) => {
   const open = (more: Environment = {}) => buildTestApp(t, { env: { ...env, ...LIMITS, ...more } });
   const target = await open();
 

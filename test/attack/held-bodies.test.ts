@@ -21,7 +21,7 @@ import { answersIn } from '../support/raw.ts';
 import { routesOf } from '../support/routes.ts';
 import { aRegisteredService, basic, withRegistry } from '../support/registered-service.ts';
 import { serviceToken } from '../support/service-tokens.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
@@ -82,7 +82,7 @@ test('every route that changes something is attacked here', async (t) => {
   t.strictSame(changing.sort(), [...Object.keys(CHANGES), ...OTHERS].sort());
 });
 
-onEachStore('a held-back body', async (t, env) => {
+onAStore('a held-back body', async (t, env) => {
   const { target, clock } = await listening(t, env);
   const endings = { ...RECORDED_ENDINGS, ...TOKEN_ENDINGS };
   for (const [route, attack] of [...Object.entries(CHANGES), ['everywhere', EVERYWHERE] as const]) {
@@ -112,30 +112,27 @@ onEachStore('a held-back body', async (t, env) => {
   }
 });
 
-onEachStore(
-  'an exchange whose body is held back gives no token once the subject has ended',
-  async (t, env) => {
-    const { target, clock } = await listening(t, env);
-    const { gateway } = await audienceClients(target.databaseUrl);
-    for (const [name, end] of Object.entries({ ...RECORDED_ENDINGS, ...TOKEN_ENDINGS })) {
-      if (name === 'disabling the user') continue; // Only the sweep of a running replica learns of it.
-      for (const by of [null, gateway]) {
-        const victim = await aVictim(target);
-        const subject = victim.caller.access_token;
-        const authorization = by ? basic(by).authorization : `Bearer ${subject}`;
-        const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
-        const hold = () => holdRaw(target, 'POST /api/auth/token', authorization, form);
-        t.equal((await (await hold()).send()).status, 200);
-        const held = await hold();
-        await end(target, victim, clock);
-        const { status, body } = await held.send();
-        clock.shift = 0;
-        t.equal(status, 400, `${name}: ${body}`);
-        t.match(JSON.parse(body), { code: 'invalid_subject_token' });
-      }
+onAStore('an exchange whose body is held back gives no token once the subject has ended', async (t, env) => {
+  const { target, clock } = await listening(t, env);
+  const { gateway } = await audienceClients(target.databaseUrl);
+  for (const [name, end] of Object.entries({ ...RECORDED_ENDINGS, ...TOKEN_ENDINGS })) {
+    if (name === 'disabling the user') continue; // Only the sweep of a running replica learns of it.
+    for (const by of [null, gateway]) {
+      const victim = await aVictim(target);
+      const subject = victim.caller.access_token;
+      const authorization = by ? basic(by).authorization : `Bearer ${subject}`;
+      const form = new URLSearchParams(exchangeForm(subject, 'orders')).toString();
+      const hold = () => holdRaw(target, 'POST /api/auth/token', authorization, form);
+      t.equal((await (await hold()).send()).status, 200);
+      const held = await hold();
+      await end(target, victim, clock);
+      const { status, body } = await held.send();
+      clock.shift = 0;
+      t.equal(status, 400, `${name}: ${body}`);
+      t.match(JSON.parse(body), { code: 'invalid_subject_token' });
     }
-  },
-);
+  }
+});
 
 test('a service that loses its right while it holds its body back gets no token', async (t) => {
   const { target } = await listening(t, {});

@@ -4,10 +4,10 @@ import { call, createLongLived, pairOf } from '../support/client.ts';
 import { ALLOWED, anOwner, attempt, exhaust, HOME, LIMITS, PASSWORD, stranger } from '../support/guessing.ts';
 import { refused } from '../support/problem.ts';
 import { sql } from '../support/sql.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import '../support/watch-leaks.ts';
 
-onEachStore('known devices', async (t, env) => {
+onAStore('known devices', async (t, env) => {
   const open = (more: Environment = {}) => buildTestApp(t, { env: { ...env, ...LIMITS, ...more } });
   const target = await open();
 

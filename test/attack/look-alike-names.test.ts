@@ -3,7 +3,7 @@ import { anAccount, call, logIn, signUp, type Target } from '../support/client.t
 import { buildTestApp } from '../support/app.ts';
 import { refused } from '../support/problem.ts';
 import { countRows, sql } from '../support/sql.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import '../support/watch-leaks.ts';
 
 // The threat: users, operators or other services mistake one account for another.
@@ -47,7 +47,7 @@ const BLANK = [
 ];
 const STACKED = ['pa\u0301\u0301y', 'p\u0300\u0301\u0302\u0303\u0304ay', '\u0301pay'];
 
-onEachStore('look-alike names', async (t, env) => {
+onAStore('look-alike names', async (t, env) => {
   const target = await buildTestApp(t, { env });
   for (const username of ['scope', 'pay', 'you', 'pil']) await signUp(target, anAccount({ username }));
 

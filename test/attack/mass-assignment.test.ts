@@ -2,12 +2,16 @@ import { test, type Test } from 'tap';
 import { bearer } from '../support/client.ts';
 import { basic } from '../support/registered-service.ts';
 import '../support/watch-leaks.ts';
-import { attackedOperations, bodyOf, headersOf, inParallel, type Attacked } from './operations.ts';
+import { attackedOperations, headersOf, inParallel, type Attacked } from './operations.ts';
 import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
 
 /** Properties of an account, a token or a service client, and common names from other services. */
 const MEMBERS: Record<string, unknown> = {
   id: 1,
+  username: 'root',
+  name: 'Root',
+  email: 'root@example.com',
+  password: 'of a thief',
   user_id: 1,
   userId: 1,
   sub: '1',
@@ -67,11 +71,11 @@ function operationsWithBody(target: Target): Attacked[] {
     }));
 }
 
-async function send(target: Target, operation: Attacked, values: object, token = target.pair.access_token) {
+async function send(target: Target, operation: Attacked, values: unknown, token = target.pair.access_token) {
   const response = await fetch(target.url + operation.path, {
     method: operation.method,
     headers: { ...headersOf(operation), ...credentialsFor(target, operation, token) },
-    body: bodyOf(operation, values) ?? null,
+    body: JSON.stringify(values),
   });
   return { status: response.status, text: await response.text() };
 }
@@ -96,37 +100,55 @@ test('no body accepts an undocumented property', async (t) => {
   t.strictSame(await recordOf(target), before, 'nothing was written');
 });
 
-test('no property accepts an object, a list or a number for text', async (t) => {
+test('no property accepts a value of another type, and none is converted', async (t) => {
   const target = await aTarget(t);
   const before = await recordOf(target);
-  // Some of these are operators of query builders.
-  const values = [
-    5,
-    true,
-    null,
-    ['x'],
-    {},
-    { not: '' },
-    { contains: '' },
-    { $ne: null },
-    { set: 'x' },
-    { equals: 'x' },
-  ];
   const attempts = operationsWithBody(target).flatMap((operation) =>
-    Object.entries(operation.body ?? {})
-      .filter(([, value]) => typeof value === 'string')
-      .flatMap(([name]) => values.map((value) => ({ operation, name, value }))),
+    Object.entries(operation.body ?? {}).flatMap(([name, example]) =>
+      wrongFor(example).map((value) => ({ operation, name, value })),
+    ),
   );
   const taken: string[] = [];
   await inParallel(attempts, async ({ operation, name, value }) => {
-    const { status } = await send(target, operation, { ...operation.body, [name]: value });
-    if (status !== 400)
-      taken.push(`${operation.name} with ${name} as ${JSON.stringify(value)} answers ${status}`);
+    const { status, text } = await send(target, operation, { ...operation.body, [name]: value });
+    if (status !== 400 || !text.includes(`"path":"/${name}`))
+      taken.push(`${operation.name} with ${name} as ${JSON.stringify(value)} answers ${status} ${text}`);
   });
   t.ok(attempts.length > 50);
   t.strictSame(taken, []);
   t.strictSame(await recordOf(target), before, 'nothing was written');
 });
+
+test('a body without a property that it must have is refused, and so is one that is no object', async (t) => {
+  const target = await aTarget(t);
+  const before = await recordOf(target);
+  const taken: string[] = [];
+  for (const operation of operationsWithBody(target)) {
+    const refuses = async (what: string, path: string, values: unknown) => {
+      const { status, text } = await send(target, operation, values);
+      const isNamed = text.includes('"code":"validation_failed"') && text.includes(`"path":"${path}"`);
+      if (status !== 400 || !isNamed) taken.push(`${operation.name} ${what} answers ${status} ${text}`);
+    };
+    for (const name of operation.required)
+      await refuses(`without ${name}`, `/${name}`, { ...operation.body, [name]: undefined });
+    for (const name of operation.required) await refuses('with no property', `/${name}`, {});
+    for (const values of [null, [], 'ada', 5, true])
+      await refuses(`with ${JSON.stringify(values)}`, '', values);
+    if (operation.required.length === 0) await refuses('with no property', '', {});
+  }
+  t.strictSame(taken, []);
+  t.strictSame(await recordOf(target), before, 'nothing was written');
+});
+
+/** Values of other types than this one has. Some are operators of query builders. */
+function wrongFor(example: unknown): unknown[] {
+  const operators = [{}, { not: '' }, { contains: '' }, { $ne: null }, { set: 'x' }, { equals: 'x' }];
+  const others = [5, null, ...operators];
+  if (typeof example === 'string') return [...others, true, ['x']];
+  if (typeof example === 'boolean') return [...others, 0, 1, '', 'true', 'false', [true]];
+  if (Array.isArray(example)) return [...others, true, 'x', [5], [null], [['x']], { 0: 'x', length: 1 }];
+  throw new Error(`no wrong values are known for ${JSON.stringify(example)}`);
+}
 
 test('undocumented parameters do not select another user', async (t) => {
   const target = await aTarget(t);

@@ -12,11 +12,15 @@ export interface Attacked {
   name: string;
   method: string;
   path: string;
+  /** The path with the names of its parameters, as in the reference. */
+  template: string;
   /** Names of security schemes. */
   schemes: string[];
   contentType: string | null;
   /** An example of its body. */
   body: Record<string, unknown> | null;
+  /** The properties that its body must have. */
+  required: string[];
 }
 
 /** @param id replaces every id in a path. */
@@ -29,8 +33,10 @@ export function attackedOperations(id = 1): Attacked[] {
         name: operationId,
         method: method.toUpperCase(),
         path: path.replace(/\{\w+\}/g, String(id)),
+        template: path,
         schemes: security.flatMap((each) => Object.keys(each)),
         contentType,
+        required: media ? ((resolved(media.schema).required as string[] | undefined) ?? []) : [],
         body: media ? withoutAssertion(exampleOf(resolved(media.schema)) as Record<string, unknown>) : null,
       };
     }),

@@ -5,10 +5,10 @@ import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { testRecords } from '../support/records.ts';
-import { onEachStore } from '../support/stores.ts';
+import { onAStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
-onEachStore('user disable ends the user’s tokens and blocks logins', async (t, env) => {
+onAStore('user disable ends the user’s tokens and blocks logins', async (t, env) => {
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const { databaseUrl: DATABASE_URL } = target;

@@ -99,7 +99,8 @@ test('every file that the threat model names exists', (t) => {
 
 /** Finds the definition of a test in its file's text. A template's expressions stand for any text. */
 function findTest(source: string, name: string): 'runs' | 'is missing' | 'is skipped or todo' {
-  const definitions = /\b(test|onEachStore)(\.\w+)?\(\s*(['"`])((?:\\.|(?!\3).)*)\3,\s*(\{[^}]*\})?/g;
+  const definitions =
+    /\b(test|onEachStore|onAStore)(\.\w+)?\(\s*(['"`])((?:\\.|(?!\3).)*)\3,\s*(\{[^}]*\})?/g;
   for (const [, , method, quote, text = '', options = ''] of source.matchAll(definitions)) {
     if (!matches(text, name, quote === '`')) continue;
     const isOff = method !== undefined || /\btodo\b|\bskip: *(true|['"`])/.test(options);

@@ -95,8 +95,16 @@ export function lifetimeContract(contract: Contract): void {
     async (t, { tokenStates, pass }) => {
       const now = await tokenStates.preparePut(7);
       await tokenStates.put(aSession(initialState(now, 'home')), user, now);
-      await tokenStates.noteEnded(key);
-      t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' }, 'instead of any state');
+      // A read-through notes the end of a token of which the store knows nothing.
+      const unknown = { userId: 7, tokenId: 13 };
+      for (const each of [key, unknown]) {
+        await tokenStates.noteEnded(each);
+        t.strictSame(
+          await tokenStates.checkAccess(each, now),
+          { outcome: 'revoked' },
+          'instead of any state',
+        );
+      }
       await pass(NOTE_TTL - MARGIN);
       t.strictSame(await tokenStates.checkAccess(key, now), { outcome: 'revoked' });
       await pass(2 * MARGIN);

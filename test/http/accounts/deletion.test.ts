@@ -7,9 +7,9 @@ import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
 import { introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
-onEachStore('deleting an account', async (t, env) => {
+onAStore('deleting an account', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
   const ask = await aManager(databaseUrl, target);

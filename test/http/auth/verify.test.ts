@@ -3,12 +3,12 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, claimsOf, createLongLived, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { workDone } from '../../support/spy.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
 
 const PATH = '/api/auth/verify';
 
-onEachStore('verify', async (t, env) => {
+onAStore('verify', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const account = anAccount();
   const owner = await signUp(target, account);

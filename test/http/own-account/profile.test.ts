@@ -12,7 +12,7 @@ import {
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
 import { sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const ROUTE = 'GET /api/user';
 
@@ -26,7 +26,7 @@ interface Token {
   current: boolean;
 }
 
-onEachStore('the profile', async (t, env) => {
+onAStore('the profile', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const tokensOf = async (token: string) =>
     (await call(target, ROUTE, { token })).json<{ tokens: Token[] }>().tokens;

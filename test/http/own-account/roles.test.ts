@@ -12,11 +12,11 @@ import {
 } from '../../support/client.ts';
 import { assertRoles, changeRoles } from '../../support/roles.ts';
 import { introspect } from '../../support/registered-service.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const MANY = Array.from({ length: 32 }, (_, i) => `${i}`.padStart(64, 'a:_-'));
 
-onEachStore('roles', async (t, env) => {
+onAStore('roles', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const manager = await aManager(target.databaseUrl, target);
   const service = manager.client;

@@ -15,7 +15,7 @@ import {
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
 import { disableUser, sql } from '../../support/sql.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const LIST = 'GET /api/user/tokens';
 const END = 'DELETE /api/user/tokens';
@@ -38,7 +38,7 @@ interface Listed {
 
 const idOf = ({ access_token: token }: Pair) => Number(claimsOf(token).sid);
 
-onEachStore('the owner’s tokens', async (t, env) => {
+onAStore('the owner’s tokens', async (t, env) => {
   const target = await buildTestApp(t, {
     env: { ...env, MAX_SESSIONS_PER_USER: '3', REFRESH_RETRY_WINDOW: '0' },
   });
@@ -211,7 +211,7 @@ onEachStore('the owner’s tokens', async (t, env) => {
   });
 });
 
-onEachStore('logout everywhere', async (t, env) => {
+onAStore('logout everywhere', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const isOver = async (t: Test, { access_token, refresh_token }: Pair) => {
     refused(t, await verify(target, access_token), 401, 'invalid_token');

@@ -2,11 +2,11 @@ import type { Test } from 'tap';
 import { buildTestApp, type TestApp } from '../../support/app.ts';
 import { anAccount, call, signUp, verify } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { onEachStore } from '../../support/stores.ts';
+import { onAStore } from '../../support/stores.ts';
 
 const PAYLOAD = { username: 'unknown', password: 'x' };
 
-onEachStore('limits by address', async (t, env) => {
+onAStore('limits by address', async (t, env) => {
   const limited = { ...env, RATE_LIMIT_LOGIN: '3/600', TRUST_PROXY: 'loopback' };
   const target = await buildTestApp(t, { env: limited });
   const from = (address: string, to = target) =>

@@ -1,0 +1,99 @@
+import { attackedOperations, bodyOf, headersOf, type Attacked } from '../attack/operations.ts';
+import { RIGHTS } from '../../src/domain/rights.ts';
+import { audienceClients, exchanged } from './audiences.ts';
+import type { TestApp } from './app.ts';
+import { anAccount, bearer, claimsOf, createLongLived, signUp } from './client.ts';
+import { aRegisteredService, basic } from './registered-service.ts';
+import { aReset } from './resets.ts';
+
+/** A request that succeeds while the stores answer. */
+export interface ValidRequest {
+  /** Of its operation. */
+  name: string;
+  /** The operation, the credentials and the kind of token, for messages. */
+  what: string;
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string | null;
+}
+
+type Kind = 'access' | 'llt' | 'exchanged';
+
+/** Which kinds of token an operation is asked about, if not only about an access token. */
+const KINDS: Record<string, readonly Kind[]> = {
+  verify: ['access', 'llt'],
+  verifyForAudience: ['exchanged'],
+  introspect: ['access', 'llt', 'exchanged'],
+};
+
+/**
+ * Valid requests of every operation in the reference. Each has a user of its own, so that none depends on what another
+ * did. A new operation joins by itself.
+ */
+export async function everyOperation(target: TestApp): Promise<ValidRequest[]> {
+  const { orders } = await audienceClients(target.databaseUrl);
+  const service = await aRegisteredService(target.databaseUrl, 'back office', RIGHTS);
+  const requests: ValidRequest[] = [];
+  for (const operation of attackedOperations()) {
+    const { name, schemes } = operation;
+    for (const scheme of schemes.length === 0 ? ['nothing'] : schemes) {
+      // A service's token is good without any store (`if both stores are down`, in http/outages).
+      if (scheme === 'serviceToken') continue;
+      for (const kind of KINDS[name] ?? ['access']) {
+        const user = await aUser(target);
+        const token = user[kind];
+        const credentials: Record<string, Record<string, string>> = {
+          nothing: {},
+          bearerAuth: bearer(token),
+          bearerRefreshToken: bearer(user.refresh),
+          serviceClient: basic(kind === 'exchanged' ? orders : service),
+        };
+        const body = operation.body && { ...operation.body, ...valuesFor(operation, user, token) };
+        // A caller's credentials name it already.
+        if (body) delete body.client_id;
+        requests.push({
+          name,
+          what: `${name} by ${scheme}, ${kind}`,
+          method: operation.method,
+          path: pathOf(operation, user),
+          headers: { ...headersOf(operation), ...credentials[scheme] },
+          body: (body && bodyOf(operation, body)) ?? null,
+        });
+      }
+    }
+  }
+  const ofExchanged = requests.find(({ name }) => name === 'verifyForAudience');
+  if (!ofExchanged) throw new Error('the reference has no check for an audience');
+  const path = '/api/auth/verify?audience=orders';
+  return [...requests, { ...ofExchanged, what: 'verify by bearerAuth, exchanged', path }];
+}
+
+async function aUser(target: TestApp) {
+  const account = anAccount();
+  const { user, access_token: access, refresh_token } = await signUp(target, account);
+  const { id: lltId, longlived_token: llt } = await createLongLived(target, access);
+  return {
+    ...{ id: user.id, account, access, refresh: refresh_token, session: Number(claimsOf(access).sid) },
+    ...{ llt, lltId, exchanged: await exchanged(target, access) },
+    reset: await aReset(target.databaseUrl, user.id),
+  };
+}
+
+type User = Awaited<ReturnType<typeof aUser>>;
+
+/** What must be this user's in a body, where the reference has an example. */
+function valuesFor({ name, body }: Attacked, user: User, token: string): Record<string, unknown> {
+  const { username, email, password } = name === 'logIn' ? user.account : anAccount();
+  const values: Record<string, unknown> = {
+    ...{ token, subject_token: token, reset_token: user.reset, current_password: user.account.password },
+    ...{ username, email, ...(name === 'logIn' && { password }) },
+  };
+  return Object.fromEntries(Object.entries(values).filter(([property]) => property in (body ?? {})));
+}
+
+function pathOf({ template }: Attacked, user: User): string {
+  const { id, session, lltId } = user;
+  const own = template.startsWith('/api/users/') ? id : template.includes('/llt/') ? lltId : session;
+  return template.replace('{id}', String(own)).replace('{audience}', 'orders');
+}
