@@ -55,13 +55,25 @@ test('finds an undocumented answer', async (t) => {
   await aRegisteredService(databaseUrl, 'orders', [], 'orders');
   const mistakes: [name: string, found: RegExp, plant: (document: Document) => unknown][] = [
     ['a status', /401 is not documented/, (document) => delete profile(document).responses[401]],
+    ['a status of a range', /413 is not documented/, (document) => delete unread(document).body_too_large],
     [
       'a member',
       /must NOT have additional properties/,
       (document) => delete propertiesOf(document, 'User').name,
     ],
     ['a header', /X-Other is missing/, (document) => (answerOf(document).headers = { 'X-Other': HEADER })],
+    [
+      'a content type',
+      /application\/json is not documented/,
+      (document) => (answerOf(document).content = {}),
+    ],
     ['an event', /snapshot is no documented event/, (document) => delete eventsOf(document).snapshot],
+    [
+      'what a body needs',
+      /it should have succeeded/,
+      (document) =>
+        (document.paths['/api/auth/llt'] = { post: { ...profile(document), operationId: 'getProfile' } }),
+    ],
   ];
   for (const [i, [name, found, plant]] of mistakes.entries()) {
     const document = JSON.parse(DOCUMENT) as Document;
@@ -106,8 +118,13 @@ function profile(document: Document): Operation {
   return found;
 }
 
+function unread(document: Document): Record<string, unknown> {
+  const { content } = document.components.responses.BodyUnread as unknown as Response;
+  return content?.['application/problem+json']?.examples ?? {};
+}
+
 function answerOf(document: Document) {
-  return profile(document).responses[200] as { headers?: object };
+  return profile(document).responses[200] as { headers?: object; content?: object };
 }
 
 function eventsOf(document: Document): Record<string, JsonSchema> {
