@@ -3,7 +3,6 @@ import { testScale } from '../support/environment.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { eventually } from '../support/until.ts';
 import { startFleet, type Fleet } from './harness/fleet.ts';
 import { assertNoImpact } from './harness/assert-no-impact.ts';
 
@@ -50,18 +49,4 @@ test('from one replica to four and back under load, and no request fails', { ski
     await fleet.renewed(1);
   }
   await assertNoImpact(t, 'one replica, four, and one again behind nginx', fleet);
-});
-
-test('the test notices a replica that does not drain', { skip }, async (t) => {
-  const fleet = await fleetOf(t, 2);
-  await fleet.renewed(1);
-  const [dying] = fleet.replicas;
-  await dying?.stop('SIGKILL');
-  await eventually(20, () => Promise.resolve(fleet.tally.retries > 0 ? null : 'no client retried'));
-  await fleet.stop();
-  t.ok(
-    fleet.nginx.passed().some(({ status }) => status === 502),
-    'nginx could not forward a request',
-  );
-  t.ok(fleet.tally.lost > 0, 'a client counts the lost request');
 });
