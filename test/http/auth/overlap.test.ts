@@ -77,8 +77,8 @@ onEachStore('refreshes that overlap', async (t, env) => {
       },
     });
     const now = Date.now() * 1000;
-    const client = slow.composition.app.callerHashes.newest([192, 0, 2, 1], 'Kitchen/1.0');
-    const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, client };
+    const caller = slow.composition.app.callerHashes.newest([192, 0, 2, 1], 'Kitchen/1.0');
+    const state = { latest: now - 1e6, first: now - 1e6, parent: now - 60e6, confirmed: true, caller };
     const session = await aStoredSession(slow, state);
     const token = session.mint('refresh', now - 60e6);
     refused(t, await refresh(slow, token, from('192.0.2.2')), 503, 'refresh_overlap');
