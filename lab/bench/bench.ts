@@ -7,17 +7,18 @@
  * Exit code 1 if a figure misses its limit (settings.ts), if the times of failed logins differ, or if the memory exceeds
  * the assumption. Shares are compared with the committed ones (docs/benchmarks.json).
  *
- * Arguments: the parts to run, all by default: hello verify refresh credentials scrypt flood
+ * Arguments: the parts to run, all by default: hello verify profile refresh logout credentials scrypt flood
  * login-times memory bytes.
  *
  * --json             one line of JSON with all figures
  * --save             writes docs/benchmarks.json and the tables of docs/benchmarks.md
  * --smoke            only shows that the bench runs, within a minute; checks no limits
  * --profile FOLDER   CPU profiles of both servers
- * --floor SCRIPT     a server to compare with instead of the floor, such as dist/src/server.js of an older build
+ * --against DIST     the `dist` of another build, which is measured in turns with this one instead of the floor
  * --ruler SCRIPT     another bare server, which the floor is compared with
  * --peers            compares with other products instead (peers/); takes --json, --save and --smoke
  */
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadBefore, print, save } from '../table.ts';
 import { measureBytes } from './bytes.ts';
@@ -44,7 +45,7 @@ const { values: flags, positionals } = parseArgs({
     save: { type: 'boolean', default: false },
     smoke: { type: 'boolean', default: false },
     profile: { type: 'string' },
-    floor: { type: 'string', default: FLOOR },
+    against: { type: 'string' },
     ruler: { type: 'string' },
     peers: { type: 'boolean', default: false },
   },
@@ -52,15 +53,20 @@ const { values: flags, positionals } = parseArgs({
 const unknown = positionals.filter((name) => !PARTS.some((part) => part === name));
 if (unknown.length > 0) throw new Error(`unknown part: ${unknown.join(', ')}. Parts: ${PARTS.join(', ')}`);
 /** Whether shares are those that limits and committed figures are about. */
-const isMeasured = !flags.smoke && flags.floor === FLOOR;
+const isMeasured = !flags.smoke && flags.against === undefined;
 if (flags.save && !(isMeasured && positionals.length === 0))
-  throw new Error('--save needs all parts, the usual floor, and no --smoke');
+  throw new Error('--save needs all parts, the floor, and no --smoke');
 if (flags.peers && positionals.length > 0) throw new Error('--peers has no parts');
 const load = loadBefore(flags.save);
 
 const wants = (part: (typeof PARTS)[number]) => positionals.length === 0 || positionals.includes(part);
 const set = (name: Amount) => amount(name, flags.smoke);
-const settings = { connections: CONNECTIONS, rounds: set('BENCH_ROUNDS'), seconds: set('BENCH_SECONDS') };
+const settings = {
+  ...(flags.against !== undefined && { reference: 'the other build' }),
+  connections: CONNECTIONS,
+  rounds: set('BENCH_ROUNDS'),
+  seconds: set('BENCH_SECONDS'),
+};
 
 // Ctrl-C also ends the servers. Then the load fails, and the usual cleanup runs.
 process.once('SIGINT', () => undefined);
@@ -102,7 +108,7 @@ async function speedOf(world: World): Promise<SpeedReport> {
     seconds: settings.seconds,
     hashSeconds: set('BENCH_HASH_SECONDS'),
     latencySeconds: set('BENCH_LATENCY_SECONDS'),
-    floor: flags.floor,
+    floor: flags.against === undefined ? FLOOR : resolve(flags.against, 'src/server.js'),
     ruler: flags.ruler,
     profile: flags.profile,
   });

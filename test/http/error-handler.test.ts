@@ -160,15 +160,6 @@ test('malformed JSON is 400, and the answer quotes none of it', async (t) => {
   );
 });
 
-test('a URL that cannot be decoded is 400', async (t) => {
-  const target = await buildTestApp(t);
-  for (const path of ['/%', '/api/auth/%zz', '/api/auth/llt/%ff', '/api/%c3%28']) {
-    const response = await call(target, `DELETE ${path}`);
-    refused(t, response, 400, 'bad_request');
-    t.notMatch(response.body, path);
-  }
-});
-
 test('only the first of many faults are listed', async (t) => {
   const target = await buildTestApp(t);
   const payload = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`extra${i}`, 'hunter2']));

@@ -1,5 +1,4 @@
 import fastify from 'fastify';
-import { connect } from 'node:net';
 import { test, type Test } from 'tap';
 import { OneWriteResponse } from '../../src/http/one-write-response.ts';
 
@@ -25,13 +24,9 @@ async function open(t: Test) {
   app.get('/empty', (_request, reply) => reply.code(204).send());
   app.get('/buffer', () => Buffer.from([0, 255]));
   app.get('/large', () => LARGE);
-  app.get('/slow', async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    return { slow: true };
-  });
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   t.teardown(() => app.close());
-  return { url, port: Number(new URL(url).port), writesOf: () => writes };
+  return { url, writesOf: () => writes };
 }
 
 test('an answer with a body leaves in one write', async (t) => {
@@ -56,14 +51,4 @@ test('answers without a body, of bytes, and larger than a socket takes at once a
   t.strictSame(Buffer.from(await (await fetch(`${url}/buffer`)).arrayBuffer()), Buffer.from([0, 255]));
   const large = await (await fetch(`${url}/large`)).text();
   t.ok(large === LARGE);
-});
-
-test('pipelined requests are answered in their order', async (t) => {
-  const { port } = await open(t);
-  const socket = connect(port, '127.0.0.1');
-  const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
-  socket.write(get('/slow') + get('/ascii') + get('/names', 'Connection: close\r\n'));
-  let answers = '';
-  for await (const chunk of socket.setEncoding('utf8') as AsyncIterable<string>) answers += chunk;
-  t.strictSame(answers.match(/\{.*\}/g), ['{"slow":true}', '{"name":"Ada"}', '{"name":"Zoë, 林 and 😀"}']);
 });

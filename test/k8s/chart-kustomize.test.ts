@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { toolsMissing } from '../support/tools.ts';
 import { isTest, template } from './chart.ts';
-import type { Labels, Manifest, NetworkRule, Selector } from './kinds.ts';
+import { only, type Labels, type Manifest, type NetworkRule, type Selector } from './kinds.ts';
 import { render, renderWith } from './render.ts';
 
 const skip = toolsMissing('helm', 'kubectl');
@@ -95,6 +95,20 @@ const BASE = ['--set', 'migration.mode=job,database.ca=true,image.repository=lat
 
 test('the chart’s defaults are k8s/base', { skip }, (t) => {
   t.strictSame(...compared({ chart: template('minimal', ...BASE), kustomize: render('k8s/base') }));
+  t.end();
+});
+
+test('the chart with an Ingress or a route is k8s/base with that component', { skip }, (t) => {
+  for (const [name, component] of [
+    ['ingress', 'ingress'],
+    ['httproute', 'gateway'],
+  ] as const) {
+    const chart = template(name, ...BASE);
+    // The cases' own values, which the components leave to an overlay.
+    delete only(chart, 'ConfigMap').data.TRUST_PROXY;
+    for (const { kind, metadata } of chart) if (kind === 'HTTPRoute') delete metadata.annotations;
+    t.strictSame(...compared({ chart, kustomize: renderWith(t, 'k8s/base', [component]) }), name);
+  }
   t.end();
 });
 

@@ -18,6 +18,7 @@ test('logout against refresh: a pair issued during the logout ends with it', ski
     clock: systemClock,
     tokens: { ...tokens, revokeMany: recorded.work },
     endOfTurn: () => Promise.resolve(),
+    pause: () => Promise.resolve(),
   });
   const loggingOut = revoke(key.userId, key.tokenId);
   await recorded.reached;

@@ -1,4 +1,5 @@
 import type { TokenKey } from '../../src/domain/principal.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import { makeRevokeTokens } from '../../src/domain/tokens/revoke.ts';
@@ -45,6 +46,7 @@ export async function raceWorld(t: Test) {
       revocations,
       clock: systemClock,
       endOfTurn: () => Promise.resolve(),
+      pause: sleep,
     }),
     forgetEverything: () => deleteKeys(redis, prefix),
     /** A refresh from another client long after the last one. */

@@ -68,15 +68,7 @@ export function valuesOf(headers: readonly Header[], wanted: string): string[] {
   return headers.filter(([name]) => isSame(name, wanted)).map(([, value]) => value);
 }
 
-/** Replaces all headers of that name, or removes them if there is no value. */
-export function setHeader(headers: readonly Header[], name: string, ...values: string[]): Header[] {
-  return [
-    ...headers.filter(([other]) => !isSame(name, other)),
-    ...values.map((value) => [name, value] as const),
-  ];
-}
-
-export function isSame(name: string, other: string): boolean {
+function isSame(name: string, other: string): boolean {
   return name.toLowerCase() === other.toLowerCase();
 }
 

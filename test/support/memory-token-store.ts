@@ -1,12 +1,6 @@
 import { AuthError } from '../../src/domain/errors.ts';
 import { asEnded, newestFirst, type EndReason } from '../../src/domain/tokens/ended-token.ts';
-import type {
-  Revocation,
-  RevocationStore,
-  StateWriter,
-  TokenStore,
-  Revoked,
-} from '../../src/domain/tokens/ports.ts';
+import type { RevocationStore, StateWriter, TokenStore, Revoked } from '../../src/domain/tokens/ports.ts';
 import type { TokenRecord } from '../../src/domain/tokens/token-record.ts';
 import type { User } from '../../src/domain/user.ts';
 
@@ -124,17 +118,20 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     revokeMany: (revocations, at) =>
       promised(() => {
-        const isLive = ({ key }: Revocation) => records.get(key.tokenId)?.revokedAt === null;
-        const live = revocations.filter(isLive);
-        return revocations.map((each) => {
-          const { key, caller, type } = each;
+        // As one statement: each is judged by what was on record before.
+        const judged = revocations.map(({ key, caller }) => {
           try {
             if (caller !== null) requireLive(key.userId, caller);
-          } catch {
-            return undefined;
+          } catch (error) {
+            return error as AuthError;
           }
-          const outcome = revoke(key.userId, key.tokenId, at, type) ?? undefined;
-          return outcome && live.includes(each) ? 'now' : outcome;
+          return records.get(key.tokenId)?.revokedAt === null ? 'live' : 'ended';
+        });
+        return revocations.map(({ key, type }, i) => {
+          const before = judged[i];
+          if (before instanceof AuthError) return before;
+          const outcome = revoke(key.userId, key.tokenId, at, type);
+          return outcome && before === 'live' ? 'now' : outcome;
         });
       }),
 

@@ -46,6 +46,6 @@ export function spellings(seed: number, count: number): string[] {
 }
 
 /** Byte by byte: a path need not be UTF-8. */
-function decoded(path: string): string {
+export function decoded(path: string): string {
   return path.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }

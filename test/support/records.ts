@@ -27,7 +27,7 @@ export async function testRecords(t: Test) {
     postgres,
     users,
     tokens,
-    revocations: makeRevocationStore(prisma),
+    revocations: makeRevocationStore(postgres),
     writer: makeStateWriter(prisma),
 
     /** A user with one session in this state. */

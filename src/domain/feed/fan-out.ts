@@ -52,7 +52,7 @@ export function makeFanOut(ports: FanOutPorts) {
   let isClosed = false;
   /** When the stream was last read, and when the last heartbeat was sent. */
   let readAt = 0;
-  let beatAt = -HEARTBEAT;
+  let beatAt = -Infinity;
 
   function end(reader: FeedReader, reason: FeedEnd): void {
     if (!readers.delete(reader)) return;

@@ -1,3 +1,4 @@
+import type { AuthError } from '../errors.ts';
 import type { TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
@@ -118,10 +119,13 @@ export interface TokenStore {
 
   /**
    * As `revoke` and `revokeByCaller` with the reason `logout`, for many tokens in one commit. It waits for no lock.
-   * @returns for each what became of it; undefined if that cannot be said here, because a row is locked or gone, has
-   * another type, or the caller is not good: then nothing was changed for this one.
+   * @returns for each what became of it: as `revoke` returns, or the error that `revokeByCaller` throws. Nothing was
+   * changed for one that is `locked`, because another transaction holds its row, its caller's or its user's.
    */
-  revokeMany(revocations: readonly Revocation[], at: number): Promise<(Revoked | undefined)[]>;
+  revokeMany(
+    revocations: readonly Revocation[],
+    at: number,
+  ): Promise<(Revoked | null | 'locked' | AuthError)[]>;
 
   /**
    * Revokes a session whose superseded refresh token was reused and, in the same transaction, the LLTs that it created

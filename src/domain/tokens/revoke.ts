@@ -1,5 +1,6 @@
 import type { TokenKey } from '../principal.ts';
 import type { Clock } from '../clock.ts';
+import { AuthError } from '../errors.ts';
 import type { TokenStateStore } from './token-state-store.ts';
 import type { Revocation, RevocationStore, Revoked, TokenStore } from './ports.ts';
 import type { TokenRecord } from './token-record.ts';
@@ -14,17 +15,30 @@ interface RevokePorts {
   clock: Clock;
   /** Resolves once this turn of the event loop has read all its requests. */
   endOfTurn: () => Promise<void>;
+  /** Resolves after some milliseconds. */
+  pause: (ms: number) => Promise<unknown>;
 }
 
 /** A request that waits for its commit. */
 interface Waiting extends Revocation {
+  /** By Clock.monotonic. */
+  since: number;
   onRecorded: OnRecorded | undefined;
   resolve: (isKnown: boolean) => void;
   reject: (cause: unknown) => void;
 }
 
+interface Recorded {
+  each: Waiting;
+  outcome: Revoked;
+}
+
 /** The most rows of one commit. */
 const BATCH = 500;
+/** Milliseconds between two tries with a row that another transaction holds: most are held for less. */
+const RETRY = 25;
+/** Milliseconds after which such a request waits for the row itself. */
+const RETRIED = 1000;
 
 /**
  * Ends tokens for good: first in the record, so that no rebuild can bring them back, then in the fast store, so that
@@ -32,7 +46,8 @@ const BATCH = 500;
  * while a commit is under way share the next one, its call for their tombstones, and the entry in the feed. The marks in
  * the outbox go behind the answers; a sweep repeats what a killed replica had not settled.
  */
-export function makeRevokeTokens({ tokenStates, tokens, revocations, clock, endOfTurn }: RevokePorts) {
+export function makeRevokeTokens(ports: RevokePorts) {
+  const { tokenStates, tokens, revocations, clock, endOfTurn, pause } = ports;
   let waiting: Waiting[] = [];
   let isCommitting = false;
   let unsettled: number[] = [];
@@ -40,9 +55,13 @@ export function makeRevokeTokens({ tokenStates, tokens, revocations, clock, endO
 
   function request(revocation: Revocation, onRecorded: OnRecorded | undefined): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      waiting.push({ ...revocation, onRecorded, resolve, reject });
-      if (!isCommitting) void commitAll();
+      enqueue({ ...revocation, since: clock.monotonic(), onRecorded, resolve, reject });
     });
+  }
+
+  function enqueue(...requests: Waiting[]): void {
+    waiting.push(...requests);
+    if (!isCommitting) void commitAll();
   }
 
   async function commitAll(): Promise<void> {
@@ -59,17 +78,28 @@ export function makeRevokeTokens({ tokenStates, tokens, revocations, clock, endO
   async function commit(batch: readonly Waiting[]): Promise<void> {
     try {
       const outcomes = await tokens.revokeMany(batch, clock.now());
-      // The next commit need not wait for these.
-      void complete(batch.flatMap((each, i) => (outcomes[i] ? [{ each, outcome: outcomes[i] }] : [])));
+      const recorded: Recorded[] = [];
+      const locked: Waiting[] = [];
       batch.forEach((each, i) => {
-        if (!outcomes[i]) void revokeAlone(each);
+        const outcome = outcomes[i] ?? null;
+        if (outcome === null) each.resolve(false);
+        else if (outcome instanceof AuthError) each.reject(outcome);
+        else if (outcome !== 'locked') recorded.push({ each, outcome });
+        else if (clock.monotonic() - each.since < RETRIED) locked.push(each);
+        else void revokeAlone(each);
       });
+      // The next commit need not wait for these.
+      void complete(recorded);
+      if (locked.length > 0)
+        void pause(RETRY).then(() => {
+          enqueue(...locked);
+        });
     } catch (cause) {
       for (const { reject } of batch) reject(cause);
     }
   }
 
-  /** A row that somebody else holds, that is gone, or whose caller has ended: no other request waits for it. */
+  /** A row that is held for long: no other request waits for it. */
   async function revokeAlone(each: Waiting): Promise<void> {
     const { key, caller, type, resolve, reject } = each;
     try {
@@ -87,7 +117,7 @@ export function makeRevokeTokens({ tokenStates, tokens, revocations, clock, endO
    * Second half of revocations that are on record. If it fails, the next sweep sets the tombstones again. A repeat of a
    * finished one sets none: an account in a loop must not fill the fast store with tombstones of all its ended tokens.
    */
-  async function complete(recorded: readonly { each: Waiting; outcome: Revoked }[]): Promise<void> {
+  async function complete(recorded: readonly Recorded[]): Promise<void> {
     const ended = new Set<number>();
     for (const { each, outcome } of recorded) {
       if (outcome === 'now' && !ended.has(each.key.tokenId)) each.onRecorded?.();
@@ -155,12 +185,12 @@ export type RevokeByCaller = RevokeTokens['revokeByCaller'];
  * after it, its caller is not good any more.
  */
 function nextBatch(waiting: readonly Waiting[]): [batch: Waiting[], later: Waiting[]] {
-  const ending = new Set<number>();
+  const ending = new Set<number | null>();
   const [batch, later]: [Waiting[], Waiting[]] = [[], []];
   for (const each of waiting) {
-    const stays = batch.length === BATCH || (each.caller !== null && ending.has(each.caller));
+    const stays = batch.length === BATCH || ending.has(each.caller);
     (stays ? later : batch).push(each);
-    if (!stays) ending.add(each.key.tokenId);
+    ending.add(each.key.tokenId);
   }
   return [batch, later];
 }

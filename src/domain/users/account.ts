@@ -34,7 +34,7 @@ export interface ChangedAccount {
   status: UserStatus | null;
   /** Tokens that this call has ended. */
   ended: TokenRecord[];
-  /** No token of the user up to this id is good any more; 0 if one may be. */
+  /** No token of the user up to this id is good any more, those of `ended` included; 0 if one may be. */
   before: number;
 }
 

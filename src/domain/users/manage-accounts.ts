@@ -24,7 +24,7 @@ import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
 import { roleErrors } from '../roles.ts';
 
 interface ManageAccountsPorts {
-  accounts: AccountStore;
+  accounts: Pick<AccountStore, 'find' | 'page' | 'change' | 'delete'>;
   tokens: Pick<TokenStore, 'revokeAll'>;
   accountWithTokens: AccountWithTokens;
   issueReset: ResetIssuer;
@@ -58,8 +58,8 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
   }
 
   /** Also if nothing has changed: an earlier try may have failed here. */
-  async function finish({ account, status, ended, before }: ChangedAccount): Promise<void> {
-    if (before > 0 || ended.length > 0) await ports.finishEndings(account.id, before);
+  async function finish({ account, status, before }: ChangedAccount): Promise<void> {
+    if (before > 0) await ports.finishEndings(account.id, before);
     await ports.finishUserChange(account, status);
   }
 

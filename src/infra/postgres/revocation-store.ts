@@ -1,10 +1,12 @@
 import type { TokenKey } from '../../domain/principal.ts';
 import type { RevocationStore } from '../../domain/tokens/ports.ts';
-import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import { Prisma } from '../../generated/prisma/client.ts';
+import type { Postgres } from './client.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { prepare } from './prepared.ts';
 
 /** The outbox and the history of revocations. Each query has its own index. */
-export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
+export function makeRevocationStore({ prisma, run }: Pick<Postgres, 'prisma' | 'run'>): RevocationStore {
   return {
     pending: (limit, userId) =>
       mapDatabaseErrors(async () => {
@@ -32,14 +34,7 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
     settle: (tokenIds) =>
       mapDatabaseErrors(async () => {
         if (tokenIds.length === 0) return;
-        // Lock in the order of ids, as every writer of many rows does.
-        await prisma.$executeRaw`
-          WITH locked AS MATERIALIZED (
-            SELECT id FROM tokens WHERE id = ANY(${tokenIds.map(BigInt)}) AND revoked_at IS NOT NULL
-            ORDER BY id FOR NO KEY UPDATE
-          )
-          UPDATE tokens SET pending = false, settled_at = clock_timestamp()
-          FROM locked WHERE tokens.id = locked.id`;
+        await run(SETTLE, [tokenIds]);
       }),
 
     settledSince: (from, limit) =>
@@ -60,6 +55,13 @@ export function makeRevocationStore(prisma: PrismaClient): RevocationStore {
       }),
   };
 }
+
+/** Locks in the order of ids, as every writer of many rows does. */
+const SETTLE = prepare(`
+  WITH locked AS MATERIALIZED (
+    SELECT id FROM tokens WHERE id = ANY($1::bigint[]) AND revoked_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE
+  )
+  UPDATE tokens SET pending = false, settled_at = clock_timestamp() FROM locked WHERE tokens.id = locked.id`);
 
 interface Listed {
   isStandby: boolean;

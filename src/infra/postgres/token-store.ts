@@ -83,7 +83,7 @@ export function makeTokenStore(
 
     revokeMany: (revocations, at) =>
       mapDatabaseErrors(async () => {
-        const rows = await run<{ place: bigint; outcome: Revoked }>(REVOKE_MANY, [
+        const rows = await run<{ outcome: Outcome }>(REVOKE_MANY, [
           revocations.map(({ key }) => key.tokenId),
           revocations.map(({ key }) => key.userId),
           // A database may read NULL in an array as a text (array_nulls).
@@ -91,8 +91,12 @@ export function makeTokenStore(
           revocations.map(({ caller }) => caller ?? 0),
           new Date(at),
         ]);
-        const outcomes = new Map(rows.map(({ place, outcome }) => [Number(place) - 1, outcome]));
-        return revocations.map((_, i) => outcomes.get(i));
+        return rows.map(({ outcome }) => {
+          if (outcome === 'caller gone') return new AuthError('invalid_token', { reason: 'gone' });
+          if (outcome === 'caller disabled') return new AuthError('invalid_token', { reason: 'disabled' });
+          if (outcome === 'caller revoked') return new AuthError('invalid_token', { reason: 'revoked' });
+          return outcome === 'unknown' ? null : outcome;
+        });
       }),
 
     revokeForReuse: (userId, sessionId, at, since) =>
@@ -127,34 +131,48 @@ const FIND = prepare(`
   SELECT ${IS_STANDBY.text}, ${OWNED_COLUMNS.text} FROM (SELECT) AS one
   LEFT JOIN tokens ON tokens.id = $1 LEFT JOIN users ON users.id = tokens.user_id`);
 
+type Outcome = Revoked | 'locked' | 'unknown' | `caller ${'gone' | 'disabled' | 'revoked'}`;
+
 /**
  * See TokenStore.revokeMany. A row that another transaction holds is skipped, so that no request waits for the lock of
  * another one, and no order of locks can deadlock. `held` and `owners` read the newest versions of the rows that they
- * lock, also where the statement began before.
+ * lock, also where those have changed since the statement began.
  */
 const REVOKE_MANY = prepare(`
   WITH given AS (
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
       WITH ORDINALITY AS given(id, user_id, type, caller, place)
   ), owners AS MATERIALIZED (
-    SELECT id FROM users WHERE id IN (SELECT user_id FROM given WHERE caller <> 0) AND disabled_at IS NULL
+    SELECT id, disabled_at FROM users WHERE id IN (SELECT user_id FROM given WHERE caller <> 0)
     FOR NO KEY UPDATE SKIP LOCKED
   ), held AS MATERIALIZED (
     SELECT id, user_id, type, revoked_at, pending FROM tokens
     WHERE id IN (SELECT id FROM given UNION ALL SELECT caller FROM given WHERE caller <> 0)
     FOR NO KEY UPDATE SKIP LOCKED
   ), judged AS (
-    SELECT place, held.id, revoked_at, pending FROM given
-    JOIN held ON held.id = given.id AND held.user_id = given.user_id AND given.type IN ('', held.type::text)
-    WHERE caller = 0 OR (given.user_id IN (SELECT id FROM owners) AND EXISTS (
-      SELECT FROM held AS callers
-      WHERE callers.id = given.caller AND callers.user_id = given.user_id AND callers.revoked_at IS NULL))
+    SELECT place, given.id, CASE
+      WHEN EXISTS (
+          SELECT FROM tokens
+          WHERE id IN (given.id, caller) AND user_id = given.user_id AND id NOT IN (SELECT id FROM held))
+        OR caller <> 0 AND EXISTS (
+          SELECT FROM users WHERE id = given.user_id AND id NOT IN (SELECT id FROM owners)) THEN 'locked'
+      WHEN caller <> 0 AND owners.disabled_at IS NOT NULL THEN 'caller disabled'
+      WHEN caller <> 0 AND (owners.id IS NULL OR callers.id IS NULL) THEN 'caller gone'
+      WHEN caller <> 0 AND callers.revoked_at IS NOT NULL THEN 'caller revoked'
+      WHEN targets.id IS NULL THEN 'unknown'
+      WHEN targets.revoked_at IS NULL THEN 'now'
+      WHEN targets.pending THEN 'unfinished'
+      ELSE 'finished' END AS outcome
+    FROM given
+    LEFT JOIN owners ON owners.id = given.user_id
+    LEFT JOIN held AS callers ON callers.id = caller AND callers.user_id = given.user_id
+    LEFT JOIN held AS targets ON targets.id = given.id AND targets.user_id = given.user_id
+      AND given.type IN ('', targets.type::text)
   ), ended AS (
     UPDATE tokens SET revoked_at = $5, pending = true, end_reason = 'logout'
-    FROM judged WHERE tokens.id = judged.id AND judged.revoked_at IS NULL
+    FROM judged WHERE tokens.id = judged.id AND outcome = 'now'
   )
-  SELECT place, CASE WHEN revoked_at IS NULL THEN 'now' WHEN pending THEN 'unfinished' ELSE 'finished' END AS outcome
-  FROM judged`);
+  SELECT outcome FROM judged ORDER BY place`);
 
 /** The columns of a new session. */
 export function sessionColumns({ name, createdAt, state }: NewSession) {

@@ -1,15 +1,30 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'tap';
 import type { ServiceVersions } from '../../../src/domain/services/directory.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeCatchUp } from '../../../src/domain/feed/catch-up.ts';
 import { makeFanOut } from '../../../src/domain/feed/fan-out.ts';
 import type { FeedPosition, RevocationFeed } from '../../../src/domain/feed/ports.ts';
-import type { FeedReader } from '../../../src/domain/feed/reader.ts';
+import type { FeedMessage, FeedReader } from '../../../src/domain/feed/reader.ts';
 import { aClock } from '../../support/clock.ts';
+import { deferred } from '../../support/deferred.ts';
 import { aFeed, eventText } from '../../support/feed.ts';
-import { until } from '../../support/until.ts';
 
 const key = (tokenId: number) => ({ userId: 7, tokenId });
+
+/** Everything waits for turns of the event loop only: what has not happened after so many never will. */
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let turns = 0; turns < 500; turns++) {
+    if (await condition()) return;
+    await turn();
+  }
+  throw new Error(`never: ${String(condition)}`);
+}
+
+/** Lets everything happen that has begun. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 50; turns++) await turn();
+}
 
 /** A fan-out over a feed that a test can empty or stop, and a record that has all published events. */
 function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
@@ -17,12 +32,22 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
   const recorded = new Set<number>();
   const ends: string[] = [];
   const faults: string[] = [];
+  const snapshots: string[] = [];
+  const waits: number[] = [];
   const services = new Set(['shop']);
   let stream = aFeed();
   let isAway = false;
   let isRecordAway = false;
+  let fault: Error = new AuthError('unavailable');
+  /** The next answer of the stream waits for it. */
+  let held: Promise<void> | null = null;
   const feed: Pick<RevocationFeed, 'read'> = {
-    read: (...asked) => (isAway ? Promise.reject(new AuthError('unavailable')) : stream.read(...asked)),
+    async read(...asked) {
+      const [hold, answer] = [held, isAway ? Promise.reject(fault) : stream.read(...asked)];
+      held = null;
+      await hold;
+      return answer;
+    },
   };
   const catchUp = makeCatchUp({
     feed,
@@ -33,7 +58,7 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
           : Promise.resolve({ tokens: [...recorded], statuses: [] }),
     },
     remember: 905,
-    observe: { feedSnapshot: () => undefined },
+    observe: { feedSnapshot: (reason) => snapshots.push(reason) },
   });
   const fanOut = makeFanOut({
     feed,
@@ -41,7 +66,10 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
     maxReaders,
     maxReadersPerService,
     clock,
-    wait: () => new Promise((resolve) => setTimeout(resolve, 1)),
+    wait: (ms) => {
+      waits.push(ms);
+      return turn();
+    },
     isAdmitted: ({ serviceId }) => services.has(serviceId),
     serviceVersions: () => ({ shop: 1 }),
     observe: { feedEnded: (reason) => ends.push(reason) },
@@ -53,6 +81,8 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
     services,
     ends,
     faults,
+    snapshots,
+    waits,
     /** Commits and publishes. */
     async revoke(tokenId: number) {
       recorded.add(tokenId);
@@ -63,9 +93,13 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
     empty: () => {
       stream = aFeed();
     },
-    stores: (away: { redis?: boolean; record?: boolean }) => {
+    stores: (away: { redis?: boolean; record?: boolean; by?: Error }) => {
       isAway = away.redis ?? isAway;
       isRecordAway = away.record ?? isRecordAway;
+      fault = away.by ?? fault;
+    },
+    holdNextRead: (until: Promise<void>) => {
+      held = until;
     },
     /** Lets the time of one heartbeat pass. */
     async tick() {
@@ -79,6 +113,7 @@ function aWorld({ maxReaders = 10, maxReadersPerService = 10 } = {}) {
 function aReader(serviceId = 'shop') {
   const told: string[] = [];
   const versions: ServiceVersions[] = [];
+  let latest: readonly FeedMessage[] = [];
   let position: FeedPosition | null = null;
   let isEnded = false;
   let backlog = 0;
@@ -89,10 +124,12 @@ function aReader(serviceId = 'shop') {
       proof: { by: 'secret', secretHash: new Uint8Array(32) },
     },
     send: (messages) => {
+      if (messages.length === 0) throw new Error('a write of nothing');
+      latest = messages;
       for (const message of messages) {
         if (message.type === 'clients') versions.push(message.versions);
         else if (message.type === 'event') told.push(eventText(message.event));
-        else told.push(message.type === 'snapshot' ? `snapshot ${message.tokens.join()}` : 'heartbeat');
+        else told.push(message.type === 'snapshot' ? `snapshot ${message.tokens.join()}` : message.type);
         position = message.position ?? position;
       }
     },
@@ -106,6 +143,7 @@ function aReader(serviceId = 'shop') {
     reader,
     told,
     versions,
+    latest: () => latest,
     position: () => position,
     isEnded: () => isEnded,
     isBehind: (bytes: number) => {
@@ -151,6 +189,7 @@ test('a returning reader gets only the events that it missed', async (t) => {
   world.fanOut.leave(one.reader);
   await world.revoke(11);
   await world.tick();
+  t.strictSame(world.ends, ['left']);
   const again = await follows(world, position);
   t.strictSame(again.told, ['7/11', 'heartbeat']);
   await world.revoke(12);
@@ -161,20 +200,139 @@ test('a returning reader gets only the events that it missed', async (t) => {
 
 test('a reader ahead of the others gets nothing twice', async (t) => {
   const world = aWorld();
-  const behind = await follows(world);
   await world.revoke(11);
+  const behind = await follows(world);
+  behind.told.length = 0;
+  await world.revoke(12);
   const ahead = aReader();
   (await world.fanOut.open(null, 'shop'))(ahead.reader);
-  await until(() => ahead.told.length > 0);
-  // It joins readers that have not received 11 yet.
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await settled();
+  // It has joined a reader that has not received 12 yet.
+  await world.revoke(13);
+  await world.fanOut.poll();
+  t.strictSame(ahead.told, ['snapshot 11,12', '7/13']);
+  t.strictSame(behind.told, ['7/12', '7/13']);
+});
+
+test('one poll sends everything, however much, and nothing twice to a reader pages ahead', async (t) => {
+  const world = aWorld();
+  const behind = await follows(world);
+  const position = behind.position();
+  behind.told.length = 0;
+  const events = Array.from({ length: 1500 }, (_, i) => `7/${i + 1}`);
+  for (let id = 1; id <= 1500; id++) await world.revoke(id);
+  const ahead = aReader();
+  (await world.fanOut.open(position, 'shop'))(ahead.reader);
+  await until(() => ahead.told.length >= 1500);
+  t.strictSame(world.waits, [], 'it had a page to read after each');
+  await settled();
+  await world.fanOut.poll();
+  for (const { told } of [behind, ahead]) t.strictSame(told, events);
+});
+
+test('a reader that falls behind the others while it catches up misses nothing', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  const [late, flush] = [aReader(), deferred<boolean>()];
+  await world.revoke(11);
+  late.flushes(flush.promise);
+  (await world.fanOut.open(one.position(), 'shop'))(late.reader);
   await world.revoke(12);
   await world.fanOut.poll();
-  t.strictSame(ahead.told, ['snapshot 11', '7/12']);
-  t.strictSame(
-    behind.told.filter((text) => text.startsWith('7/')),
-    ['7/11', '7/12'],
-  );
+  flush.resolve(true);
+  await until(() => late.told.length === 2);
+  t.strictSame(late.told, ['7/11', '7/12']);
+
+  const [later, flushLater] = [aReader(), deferred<boolean>()];
+  later.flushes(flushLater.promise);
+  await world.revoke(13);
+  (await world.fanOut.open(one.position(), 'shop'))(later.reader);
+  world.empty();
+  world.loses(14);
+  await world.fanOut.poll();
+  await until(() => one.told.at(-1) === 'snapshot 11,12,13,14');
+  await settled();
+  flushLater.resolve(true);
+  await until(() => later.told.length > 1);
+  t.strictSame(later.told, ['7/13', 'snapshot 11,12,13,14']);
+});
+
+test('readers that are level share one array, which is serialised once', async (t) => {
+  const world = aWorld();
+  const [one, other] = [await follows(world), await follows(world)];
+  await world.revoke(11);
+  await world.fanOut.poll();
+  t.equal(one.latest(), other.latest());
+});
+
+test('a reader that has left gets nothing more', async (t) => {
+  for (const tokens of [1, 5001]) {
+    const world = aWorld();
+    for (let id = 1; id <= tokens; id++) world.loses(id);
+    const [one, flush] = [aReader(), deferred<boolean>()];
+    one.flushes(flush.promise);
+    (await world.fanOut.open(null, 'shop'))(one.reader);
+    world.fanOut.leave(one.reader);
+    flush.resolve(true);
+    await settled();
+    await world.tick();
+    t.equal(one.told.length, 1);
+  }
+});
+
+test('when all readers have left, the stream is not read, and the next reader may follow another', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  world.fanOut.leave(one.reader);
+  world.stores({ redis: true });
+  await world.tick();
+  world.stores({ redis: false });
+  world.empty();
+  t.equal((await follows(world)).told.at(-1), 'heartbeat');
+});
+
+test('a poll that outlasts its readers tells those who came meanwhile nothing of another stream', async (t) => {
+  const world = aWorld();
+  const [one, hold] = [await follows(world), deferred<undefined>()];
+  await world.revoke(11);
+  world.holdNextRead(hold.promise);
+  const polling = world.fanOut.poll();
+  world.fanOut.leave(one.reader);
+  world.empty();
+  const other = aReader();
+  (await world.fanOut.open(null, 'shop'))(other.reader);
+  await settled();
+  hold.resolve(undefined);
+  await polling;
+  t.strictSame(other.told, ['snapshot 11']);
+});
+
+test('a reader waits while the stores are down, and a bug ends it', async (t) => {
+  for (const error of [new AuthError('unavailable'), new AuthError('internal_error'), new Error('ours')]) {
+    const isOutage = error.message === 'unavailable';
+    const world = aWorld();
+    const one = aReader();
+    const start = await world.fanOut.open(null, 'shop');
+    world.stores({ redis: true, by: error });
+    start(one.reader);
+    await settled();
+    t.equal(one.isEnded(), !isOutage);
+    t.strictSame(world.faults, isOutage ? [] : [error.message]);
+    if (isOutage) t.ok(world.waits.length > 1);
+    world.stores({ redis: false });
+    await world.revoke(11);
+    await settled();
+    t.strictSame(one.told, isOutage ? ['snapshot ', '7/11'] : ['snapshot ']);
+  }
+});
+
+test('a reader hears the versions of the clients when it comes, and when they change', async (t) => {
+  const world = aWorld();
+  const one = await follows(world);
+  const position = one.position();
+  world.fanOut.sendServices({ shop: 2 });
+  t.strictSame(one.versions, [{ shop: 1 }, { shop: 2 }]);
+  t.equal(one.position(), position);
 });
 
 test('after the loss of the stream every reader gets a snapshot', async (t) => {
@@ -188,6 +346,7 @@ test('after the loss of the stream every reader gets a snapshot', async (t) => {
     return readers.every(({ told }) => told.at(-1) === 'heartbeat');
   });
   for (const { told } of readers) t.equal(told[0], 'snapshot 11', 'before any heartbeat');
+  t.strictSame(world.snapshots, ['new', 'new', 'epoch', 'epoch']);
   await world.revoke(12);
   await world.fanOut.poll();
   for (const { told } of readers) t.equal(told.at(-1), '7/12');
@@ -211,6 +370,22 @@ test('while the stream cannot be read no reader gets messages, and the lag shows
   world.clock.pass(5000);
   world.fanOut.leave(one.reader);
   t.equal(world.fanOut.lag(), 0, 'no reader waits');
+});
+
+test('the lag begins with the first reader, and ends for all of them with a poll', async (t) => {
+  const world = aWorld();
+  world.clock.pass(5000);
+  const open = async () => {
+    (await world.fanOut.open(null, 'shop'))(aReader().reader);
+  };
+  await open();
+  t.equal(world.fanOut.lag(), 0);
+  world.clock.pass(1000);
+  await open();
+  t.equal(world.fanOut.lag(), 1000);
+  await settled();
+  await world.fanOut.poll();
+  t.equal(world.fanOut.lag(), 0);
 });
 
 test('the lag includes readers that have disconnected or were refused, until they should have returned', async (t) => {
@@ -269,7 +444,8 @@ test('while the record is down, readers that need it get nothing, and new reader
 test('only a slow reader is cut off', async (t) => {
   const world = aWorld();
   const [slow, quick] = [await follows(world), await follows(world)];
-  slow.isBehind(2 * 1024 * 1024);
+  slow.isBehind(1024 * 1024 + 1);
+  quick.isBehind(1024 * 1024);
   await world.fanOut.poll();
   t.equal(slow.isEnded(), true);
   t.equal(quick.isEnded(), false);
@@ -300,9 +476,9 @@ test('the number of readers is limited, including readers that are still opening
 
 test('the number of readers per service is limited, which leaves room for other services', async (t) => {
   const world = aWorld({ maxReaders: 10, maxReadersPerService: 2 });
-  const opening = [world.fanOut.open(null, 'shop'), world.fanOut.open(null, 'shop')];
+  const opening = ['till', 'till', 'shop', 'shop'].map((serviceId) => world.fanOut.open(null, serviceId));
   await t.rejects(world.fanOut.open(null, 'shop'), { code: 'unavailable' }, 'opening readers count');
-  const starts = await Promise.all(opening);
+  const starts = (await Promise.all(opening)).slice(2);
   const readers = [aReader(), aReader()];
   starts.forEach((start, i) => {
     start(readers[i]?.reader ?? aReader().reader);

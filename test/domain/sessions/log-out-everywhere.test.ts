@@ -41,7 +41,8 @@ async function aWorld() {
         },
       },
       tokenStates: {
-        revoke: (key) => (isAway ? Promise.reject(new AuthError('unavailable')) : tokenStates.revoke(key)),
+        revoke: (...keys) =>
+          isAway ? Promise.reject(new AuthError('unavailable')) : tokenStates.revoke(...keys),
       },
       feed,
     }),

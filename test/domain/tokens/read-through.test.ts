@@ -33,6 +33,7 @@ async function anEmptiedStore() {
     revocations: tokens,
     clock,
     endOfTurn: () => Promise.resolve(),
+    pause: () => Promise.resolve(),
   });
   const good = { outcome: 'good', user, createdAt };
   return { clock, tokens, tokenStates, generation, key, longLived, revoke, good };

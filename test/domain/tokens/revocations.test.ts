@@ -31,6 +31,7 @@ test('a sweep finishes a revocation whose tombstone could not be set', async (t)
     revocations,
     clock,
     endOfTurn: () => Promise.resolve(),
+    pause: () => Promise.resolve(),
   });
   await t.rejects(revoke(key.userId, key.tokenId), { code: 'unavailable' });
   t.equal((await tokenStates.checkAccess(key, 1)).outcome, 'missing', 'no tombstone yet');

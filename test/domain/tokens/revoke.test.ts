@@ -39,16 +39,25 @@ async function aWorld(count = 1) {
     tokenStates: { revoke: told('tombstones', (...revoked: TokenKey[]) => tokenStates.revoke(...revoked)) },
     tokens: {
       revoke: told('alone', (...args: Parameters<typeof tokens.revoke>) => tokens.revoke(...args)),
-      revokeByCaller: told('alone', (...args: Parameters<typeof tokens.revokeByCaller>) =>
+      revokeByCaller: told('alone, by its caller', (...args: Parameters<typeof tokens.revokeByCaller>) =>
         tokens.revokeByCaller(...args),
       ),
       revokeMany: told('commit', (...args: Parameters<typeof tokens.revokeMany>) =>
         tokens.revokeMany(...args),
       ),
     },
-    revocations: { settle: told('settle', (ids: readonly number[]) => tokens.settle(ids)) },
+    revocations: {
+      settle: (ids: readonly number[]) => {
+        asked.push(`settle ${ids.join()}`);
+        return tokens.settle(ids);
+      },
+    },
     clock,
     endOfTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    pause: (ms: number) => {
+      clock.pass(ms);
+      return Promise.resolve();
+    },
   };
   const outcomeOf = async (key: TokenKey) => (await tokenStates.checkAccess(key, now)).outcome;
   const [key = { userId: 1, tokenId: 0 }] = keys;
@@ -73,13 +82,14 @@ test('a revocation reaches the record and the store, and can be repeated', async
 });
 
 test('a token of another user is not revoked and gets no tombstone', async (t) => {
-  const { key, ports, outcomeOf } = await aWorld();
+  const { key, ports, asked, outcomeOf } = await aWorld();
   const { revoke } = makeRevokeTokens(ports);
   t.equal(await revoke(2, key.tokenId), false);
   t.equal(await revoke(1, key.tokenId, 'llt'), false);
   t.equal(await revoke(1, 99), false);
   t.equal(await outcomeOf(key), 'good');
   t.equal(await outcomeOf({ userId: 1, tokenId: 99 }), 'missing');
+  t.strictSame(asked, ['commit', 'commit', 'commit']);
 });
 
 test('a caller with a good token ends another of its own, only of the requested type', async (t) => {
@@ -110,15 +120,15 @@ test('what arrives during a commit shares the next one, and its tombstones', asy
   const ending = keys.slice(0, 3).map(({ tokenId }) => revoke(1, tokenId));
   await commit.reached;
   ending.push(...keys.slice(3).map(({ tokenId }) => revoke(1, tokenId)));
+  await ports.endOfTurn();
+  await ports.endOfTurn();
+  t.strictSame(asked, ['commit'], 'one commit at a time');
   commit.go();
   t.strictSame(new Set(await Promise.all(ending)), new Set([true]));
   await settled();
   for (const key of keys) t.equal(await outcomeOf(key), 'revoked');
-  t.strictSame(
-    asked.filter((what) => what !== 'settle'),
-    ['commit', 'tombstones', 'commit', 'tombstones'],
-  );
-  t.ok(asked.filter((what) => what === 'settle').length <= 2);
+  t.strictSame(asked.slice(0, 4), ['commit', 'tombstones', 'commit', 'tombstones']);
+  t.strictSame(asked.slice(4), [`settle ${keys.map(({ tokenId }) => tokenId).join()}`]);
 });
 
 test('a commit has at most 500 rows', async (t) => {
@@ -156,29 +166,82 @@ test('a caller that ends in a commit ends no other token in it', async (t) => {
   t.equal(await outcomeOf(other), 'good');
 });
 
-test('a row that somebody holds keeps only its own request waiting', async (t) => {
-  const { keys, ports, outcomeOf } = await aWorld(2);
-  const [held, free] = keys as [TokenKey, TokenKey];
-  const alone = stopAfter(ports.tokens.revoke);
-  const { revoke } = makeRevokeTokens({
-    ...ports,
-    tokens: {
-      ...ports.tokens,
-      revoke: alone.work,
-      revokeMany: async (revocations, at) => {
-        const isFree = ({ key }: Revocation) => key.tokenId === free.tokenId;
-        const outcomes = await ports.tokens.revokeMany(revocations.filter(isFree), at);
-        return revocations.map((each) => (isFree(each) ? outcomes[0] : undefined));
-      },
+/** The first session is held by somebody until that time, by Clock.monotonic. */
+async function aHeldRow(heldFor: number) {
+  const world = await aWorld(3);
+  const { clock, keys, ports } = world;
+  clock.pass(5000);
+  const heldUntil = clock.monotonic() + heldFor;
+  const isReady = ({ key }: Revocation) => key.tokenId !== keys[0]?.tokenId || clock.monotonic() >= heldUntil;
+  const tokens = {
+    ...ports.tokens,
+    revokeMany: async (revocations: readonly Revocation[], at: number) => {
+      const ready = revocations.filter(isReady);
+      const outcomes = await ports.tokens.revokeMany(ready, at);
+      return revocations.map((each) => (isReady(each) ? (outcomes[ready.indexOf(each)] ?? null) : 'locked'));
     },
-  });
+  };
+  const [held, free, caller] = keys as [TokenKey, TokenKey, TokenKey];
+  return { ...world, held, free, caller, ports: { ...ports, tokens } };
+}
+
+test('a row that somebody holds is tried again, and keeps only its own request waiting', async (t) => {
+  const { held, free, ports, asked, outcomeOf } = await aHeldRow(975);
+  const { revoke } = makeRevokeTokens(ports);
   const waiting = revoke(1, held.tokenId);
   t.equal(await revoke(1, free.tokenId), true);
-  await alone.reached;
   t.equal(await outcomeOf(held), 'good');
-  alone.go();
   t.equal(await waiting, true);
   t.equal(await outcomeOf(held), 'revoked');
+  t.notOk(asked.includes('alone'));
+});
+
+test('after a second, its request waits for the row itself', async (t) => {
+  const { held, caller, ports, asked, outcomeOf } = await aHeldRow(1000.5);
+  const { revokeByCaller } = makeRevokeTokens(ports);
+  t.equal(await revokeByCaller(caller, held.tokenId), true);
+  t.equal(await outcomeOf(held), 'revoked');
+  t.equal(asked.filter((what) => what === 'commit').length, 41);
+  t.strictSame(
+    asked.filter((what) => what.startsWith('alone')),
+    ['alone, by its caller'],
+  );
+  const other = await aHeldRow(Infinity);
+  t.equal(await makeRevokeTokens(other.ports).revoke(1, other.held.tokenId), true);
+  t.ok(other.asked.includes('alone'));
+});
+
+test('what such a request finds or fails with is its own', async (t) => {
+  for (const [lone, expected] of [
+    [() => Promise.resolve(null), { value: false }],
+    [away, { reason: { code: 'unavailable' } }],
+  ] as const) {
+    const { held, caller, ports } = await aHeldRow(Infinity);
+    const tokens = { ...ports.tokens, revoke: lone, revokeByCaller: lone };
+    const { revoke, revokeByCaller } = makeRevokeTokens({ ...ports, tokens });
+    const outcomes = await Promise.allSettled([
+      revoke(1, held.tokenId),
+      revokeByCaller(caller, held.tokenId),
+    ]);
+    for (const outcome of outcomes) t.match(outcome, expected);
+  }
+  const { held, caller, ports } = await aHeldRow(Infinity);
+  await ports.tokens.revoke(1, caller.tokenId, 1);
+  const { revokeByCaller } = makeRevokeTokens({
+    ...ports,
+    tokens: { ...ports.tokens, revokeMany: (all) => Promise.resolve(all.map(() => 'locked' as const)) },
+  });
+  await t.rejects(revokeByCaller(caller, held.tokenId), { code: 'invalid_token' });
+});
+
+test('each revocation is settled, also after an earlier one was', async (t) => {
+  const { tokens, keys, ports } = await aWorld(2);
+  const { revoke, settled } = makeRevokeTokens(ports);
+  for (const { tokenId } of keys) {
+    await revoke(1, tokenId);
+    await settled();
+    t.strictSame(await tokens.pending(9), []);
+  }
 });
 
 test('it fails until the store has the tombstone, and a retry finishes it', async (t) => {

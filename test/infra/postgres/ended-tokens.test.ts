@@ -188,7 +188,7 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
     'a theft': await inStore((store) => store.revokeForReuse(userId, added?.id ?? 0, AT, 1)),
     'a disabled user': await readsOf(async (prisma) => {
       await prisma.user.update({ where: { id: BigInt(userId) }, data: { disabledAt: new Date(AT) } });
-      t.equal((await makeRevocationStore(prisma).marksOf([userId])).length, 1);
+      t.equal((await makeRevocationStore({ prisma, run: postgres.run }).marksOf([userId])).length, 1);
       await prisma.user.update({ where: { id: BigInt(userId) }, data: { disabledAt: null } });
     }),
   };

@@ -113,7 +113,7 @@ test('a standby is not read, because it may lack revocations', async (t) => {
   const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
   t.teardown(() => standby.close());
   await standby.pool.query('SET default_transaction_read_only = on');
-  const asked = makeRevocationStore(standby.prisma);
+  const asked = makeRevocationStore(standby);
   await t.rejects(makeFeedRecord(standby.prisma).within(1000), { code: 'unavailable' });
   await t.rejects(asked.pending(10), { code: 'unavailable' });
   await t.rejects(asked.pending(10, key.userId), { code: 'unavailable' });

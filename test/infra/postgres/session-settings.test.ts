@@ -29,7 +29,7 @@ function contractsHold(kind: string, url: string): void {
   };
   const stores = async () => ({
     tokens: makeTokenStore(postgres, LIFETIMES),
-    revocations: makeRevocationStore(prisma),
+    revocations: makeRevocationStore(postgres),
     ada: toUser(await addUser()),
     bob: toUser(await addUser()),
     disable: async ({ id }: { id: number }) => {

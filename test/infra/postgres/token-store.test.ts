@@ -35,7 +35,7 @@ tokenStoreContract('postgres', async () => ({
 
 longLivedTokensContract('postgres', async () => ({
   tokens: makeTokenStore(postgres, LIFETIMES),
-  revocations: makeRevocationStore(prisma),
+  revocations: makeRevocationStore(postgres),
   ada: await addUser(),
   bob: await addUser(),
 }));

@@ -40,7 +40,8 @@ async function open(t: Test, url: string, prefix: string) {
     Promise.allSettled(
       IDS.map((tokenId, i) => tokenStates.checkAccess({ userId: i + 1, tokenId }, generation)),
     );
-  return { redis, put, checkAll, failures, answered };
+  const revokeAll = () => tokenStates.revoke(...IDS.map((tokenId, i) => ({ userId: i + 1, tokenId })));
+  return { redis, tokenStates, put, checkAll, revokeAll, failures, answered };
 }
 
 const outcomes = (settled: PromiseSettledResult<{ outcome: string }>[]) =>
@@ -59,17 +60,23 @@ test('a key that Redis refuses to read fails only its own token', { skip: redisM
   t.strictSame(answered, ['check'], 'one command');
 });
 
-test('a full Redis refuses only first uses', { skip: redisServersMissing }, async (t) => {
-  const { url } = await startRedis(t);
-  const { redis, put, checkAll } = await open(t, url, 'full:');
-  const latest = await put();
-  await redis.config('SET', 'maxmemory', '1');
-  await redis.config('SET', 'maxmemory-policy', 'noeviction');
-  t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
-  t.strictSame(outcomes(await checkAll(latest + 1)), ['good', 'good', 'good'], 'they write nothing');
-  await redis.config('SET', 'maxmemory', '0');
-  t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
-});
+test(
+  'a full Redis refuses only first uses, and takes tombstones for states',
+  { skip: redisServersMissing },
+  async (t) => {
+    const { url } = await startRedis(t);
+    const { redis, tokenStates, put, checkAll } = await open(t, url, 'full:');
+    const latest = await put();
+    await redis.config('SET', 'maxmemory', '1');
+    await redis.config('SET', 'maxmemory-policy', 'noeviction');
+    t.strictSame(outcomes(await checkAll(latest)), ['rejected', 'rejected', 'rejected']);
+    t.strictSame(outcomes(await checkAll(latest + 1)), ['good', 'good', 'good'], 'they write nothing');
+    await tokenStates.revoke({ userId: 9, tokenId: 99 }, { userId: 1, tokenId: 11 });
+    t.match(await tokenStates.checkAccess({ userId: 9, tokenId: 99 }, 1), { outcome: 'revoked' });
+    await redis.config('SET', 'maxmemory', '0');
+    t.strictSame(outcomes(await checkAll(latest)), ['revoked', 'good', 'good']);
+  },
+);
 
 test(
   'a demoted master fails every token, and loses the connection',
@@ -91,12 +98,14 @@ test(
   { skip: redisServersMissing },
   async (t) => {
     const { url } = await startOneNodeCluster(t);
-    const { put, checkAll, answered } = await open(t, url, 'one-node:');
+    const { put, checkAll, revokeAll, answered } = await open(t, url, 'one-node:');
     const latest = await put();
     t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
     answered.splice(0);
     t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
     t.strictSame(answered, ['check', 'check', 'check']);
+    await revokeAll();
+    t.strictSame(outcomes(await checkAll(latest)), ['revoked', 'revoked', 'revoked']);
   },
 );
 

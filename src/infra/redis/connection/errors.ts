@@ -5,6 +5,10 @@ import { networkCause, StoreError, type Cause } from '../../../telemetry/store-c
 /** What to do, by the first word of Redis's error; the first match counts. */
 const REMEDIES: readonly [RegExp, string][] = [
   [/^(WRONGPASS|NOAUTH|ERR AUTH)/, 'check user and password in REDIS_URL'],
+  [
+    /^ERR DB index/,
+    'REDIS_URL names a database that the server lacks: raise its `databases`, or name another',
+  ],
   [/^NOPERM/, 'allow the user of REDIS_URL what it needs (docs/operating.md, "Redis")'],
   [/^(READONLY|MASTERDOWN|NOREPLICAS)/, 'check the replication: no master takes writes here'],
   [/^(OOM|MISCONF)/, 'look at the memory and the disk of the server'],

@@ -75,6 +75,15 @@ class LastingRedis extends Redis {
     });
   }
 
+  /** If the server lacks the database of REDIS_URL, ioredis would go on in database 0, which is somebody else's. */
+  override select(...args: Parameters<Redis['select']>): Promise<'OK'> {
+    const selected = super.select(...args);
+    selected.catch(() => {
+      this.disconnect(true);
+    });
+    return selected;
+  }
+
   override disconnect(reconnect = false): void {
     if (!reconnect) this.#isClosed = true;
     super.disconnect(reconnect);

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'tap';
+import { causeOf } from '../../../../src/infra/redis/connection/errors.ts';
 import { fakeSentinel } from '../../../support/fake-sentinel.ts';
 import { quietRedisClient, redisMissing, testRedis } from '../../../support/redis.ts';
+import { redisServersMissing, startRedis } from '../../../support/redis-server.ts';
+import { until } from '../../../support/until.ts';
 import { spawnSync } from 'node:child_process';
 import { atEndOfTurn } from '../../../../src/infra/redis/connection/open-redis.ts';
 
@@ -83,6 +86,30 @@ test(
     redis.disconnect();
     await sleep(500);
     t.equal(redis.status, 'end', 'a closed client does not reconnect');
+  },
+);
+
+test(
+  'a database that the server lacks is never replaced by database 0',
+  { skip: redisServersMissing },
+  async (t) => {
+    const server = await startRedis(t, { args: ['--databases', '2'] });
+    const redis = quietRedisClient({ url: `${server.url}/2`, timeout: 5000 });
+    t.teardown(() => {
+      redis.disconnect();
+    });
+    const causes: unknown[] = [];
+    redis.on('error', (error) => causes.push(causeOf(error)));
+    let isReady = false;
+    redis.on('ready', () => {
+      isReady = true;
+    });
+    redis.connect().catch(() => undefined);
+    await until(() => causes.length > 2);
+    t.match(causes[0], { code: 'ERR', todo: /REDIS_URL names a database that the server lacks/ });
+    await t.rejects(redis.set('stray', '1'));
+    t.notOk(isReady);
+    t.equal(await server.ask('DBSIZE'), 0);
   },
 );
 

@@ -1,0 +1,330 @@
+import { isDeepStrictEqual } from 'node:util';
+import { posix } from 'node:path';
+import { test, type Test } from 'tap';
+import { parse } from 'yaml';
+import { readDocument } from '../support/documents.ts';
+import { ALIASES, NAMES, withAudience } from '../support/identity-headers.ts';
+import { decoded, spellings, waysOut } from '../support/path-spellings.ts';
+import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
+
+// Neither program is in Debian or npm. So this reads their files: what each sets, drops, asks and opens. All that is not
+// evaluated equals a table, so that an option which nobody has thought about fails. forward-auth.test.ts runs nginx and
+// Caddy.
+
+const AUDIENCE = '/api/auth/audiences/orders/verify';
+/** A client's headers that are none of ours. */
+const ORDINARY = [
+  'accept',
+  'content-type',
+  'cookie',
+  'origin',
+  'range',
+  'traceparent',
+  'x-custom',
+  'x-forwarded-for',
+];
+
+interface Router {
+  rule: string;
+  priority?: number;
+  [option: string]: unknown;
+}
+
+interface Traefik {
+  http: { routers: Record<string, Router>; middlewares: object; services: object };
+}
+
+test('Traefik’s files', async (t) => {
+  const text = readDocument('deploy/traefik/latchkey.yaml');
+  const { http, ...others } = parse(text) as Traefik;
+  const removed = (names: readonly string[]) => ({
+    headers: { customRequestHeaders: Object.fromEntries(names.map((name) => [name, ''])) },
+  });
+
+  await t.test('trust no client’s headers, and refuse no spelling of a path', (t) => {
+    const allowed = ['Slash', 'BackSlash', 'Semicolon', 'Percent', 'QuestionMark', 'Hash'];
+    t.strictSame(parse(readDocument('deploy/traefik/traefik.yaml')), {
+      entryPoints: {
+        web: {
+          address: ':8080',
+          http: {
+            // Names with anything but letters, digits and dashes: https://doc.traefik.io/traefik/security/header-aliases/
+            aliasHeadersStrategy: 'delete',
+            sanitizePath: true,
+            encodedCharacters: Object.fromEntries(allowed.map((name) => [`allowEncoded${name}`, true])),
+          },
+        },
+        // Without forwardedHeaders, it drops X-Forwarded-Uri and the like.
+        verify: { address: '127.0.0.1:8082' },
+      },
+      providers: { file: { filename: '/etc/traefik/latchkey.yaml' } },
+    });
+    t.end();
+  });
+
+  await t.test('drop identity and token, and ask verify with two headers', (t) => {
+    const forwardAuth = {
+      address: 'http://127.0.0.1:8082/api/auth/verify',
+      authRequestHeaders: ['Authorization', 'X-Request-Id'],
+      authResponseHeadersRegex: '^X-Auth-',
+    };
+    const middlewares = {
+      'signed-in': { forwardAuth },
+      'no-identity': removed(NAMES),
+      'no-token': removed(['Authorization']),
+    };
+    t.strictSame(http.middlewares, middlewares);
+    const address = `http://127.0.0.1:8082${AUDIENCE}`;
+    const edited = parse(withAudience(text)) as Traefik;
+    t.strictSame(edited.http, {
+      ...http,
+      middlewares: { ...middlewares, 'signed-in': { forwardAuth: { ...forwardAuth, address } } },
+    });
+    t.end();
+  });
+
+  await t.test('send each path through what is meant for it', (t) => {
+    const isOfChain = ([option]: [string, unknown]) => !['rule', 'priority'].includes(option);
+    const chains = Object.entries(http.routers).map(([name, router]) => [
+      name,
+      Object.fromEntries(Object.entries(router).filter(isOfChain)),
+    ]);
+    t.strictSame(Object.fromEntries(chains), {
+      latchkey: { entryPoints: ['web'], service: 'latchkey' },
+      public: { entryPoints: ['web'], middlewares: ['no-identity', 'no-token'], service: 'app' },
+      app: { entryPoints: ['web'], middlewares: ['no-identity', 'signed-in', 'no-token'], service: 'app' },
+      verify: { entryPoints: ['verify'], service: 'latchkey' },
+    });
+    const to = (url: string) => ({ loadBalancer: { servers: [{ url }] } });
+    t.strictSame(http.services, { latchkey: to('http://latchkey:3000'), app: to('http://app:8081') });
+    t.strictSame([others, Object.keys(http)], [{}, ['routers', 'middlewares', 'services']]);
+    const { verify, ...web } = http.routers;
+    t.equal(verify?.rule, 'PathPrefix(`/`)');
+    const routers = Object.entries(web).sort(
+      ([, one], [, other]) => (other.priority ?? 0) - (one.priority ?? 0),
+    );
+    opensPublicPathsAlone(t, (path) => routers.find(([, { rule }]) => isTraefikMatch(rule, path))?.[0]);
+    t.end();
+  });
+});
+
+function isTraefikMatch(rule: string, path: string): boolean {
+  return rule.split(' || ').some((part) => {
+    const [, kind, value = ''] = /^(Path|PathPrefix|PathRegexp)\(`([^`]+)`\)$/.exec(part) ?? [];
+    if (kind === undefined) throw new Error(`unknown rule: ${part}`);
+    if (kind === 'PathRegexp') return new RegExp(value).test(path);
+    return kind === 'Path' ? path === value : path.startsWith(value);
+  });
+}
+
+interface Matcher {
+  path?: string;
+  prefix?: string;
+  safe_regex?: { regex: string };
+}
+
+interface Route {
+  match: Matcher;
+  route: { cluster: string };
+  request_headers_to_remove?: string[];
+  typed_per_filter_config?: Record<string, { disabled: boolean }>;
+}
+
+interface Manager {
+  early_header_mutation_extensions: {
+    typed_config: { mutations: { remove_on_match: { key_matcher: Matcher } }[] };
+  }[];
+  http_filters: [{ name: string; typed_config: { http_service: object } }, { name: string }];
+  local_reply_config: object;
+  route_config: { virtual_hosts: [{ domains: string[]; routes: Route[] }] };
+}
+
+interface Bootstrap {
+  static_resources: {
+    listeners: [{ filter_chains: [{ filters: [{ typed_config: Manager }] }] }];
+    clusters: { name: string; load_assignment: object }[];
+  };
+}
+
+test('Envoy’s file', async (t) => {
+  const text = readDocument('deploy/envoy/ext-authz.yaml');
+  const bootstrap = parse(text) as Bootstrap;
+  const { listeners, clusters } = bootstrap.static_resources;
+  const manager = managerOf(bootstrap);
+  const [extAuthz, router] = manager.http_filters;
+  const [host] = manager.route_config.virtual_hosts;
+
+  await t.test('normalizes a path before it is matched, and sets nothing else', (t) => {
+    const elsewhere = [
+      'early_header_mutation_extensions',
+      'http_filters',
+      'local_reply_config',
+      'route_config',
+    ];
+    const options = Object.fromEntries(Object.entries(manager).filter(([name]) => !elsewhere.includes(name)));
+    t.strictSame(options, {
+      '@type': typeOf('filters.network.http_connection_manager.v3.HttpConnectionManager'),
+      stat_prefix: 'web',
+      use_remote_address: true,
+      normalize_path: true,
+      merge_slashes: true,
+      path_with_escaped_slashes_action: 'KEEP_UNCHANGED',
+    });
+    t.strictSame(
+      [listeners.length, listeners[0].filter_chains.length, listeners[0].filter_chains[0].filters.length],
+      [1, 1, 1],
+    );
+    t.equal(manager.route_config.virtual_hosts.length, 1);
+    t.strictSame([host.domains, Object.keys(host)], [['*'], ['name', 'domains', 'routes']]);
+    t.strictSame(
+      clusters.map(({ name, load_assignment: to }) => [
+        name,
+        /"address":"(\w+)","port_value":(\d+)/.exec(JSON.stringify(to))?.slice(1),
+      ]),
+      [
+        ['latchkey', ['latchkey', '3000']],
+        ['app', ['app', '8081']],
+      ],
+    );
+    t.end();
+  });
+
+  await t.test('drops a client’s identity in any spelling', (t) => {
+    const matchers = manager.early_header_mutation_extensions
+      .flatMap(({ typed_config }) => typed_config.mutations)
+      .map(({ remove_on_match }) => remove_on_match.key_matcher);
+    // Envoy has names in lower case.
+    const isDropped = (name: string) => matchers.some((matcher) => isMatch(matcher, name.toLowerCase()));
+    const ours = [...NAMES, 'X-Auth-Groups', ...ALIASES.flatMap(({ names }) => names)];
+    t.strictSame(
+      ours.filter((name) => !isDropped(name)),
+      [],
+    );
+    t.strictSame([...ORDINARY, 'authorization', ':path', ':method'].filter(isDropped), []);
+    t.end();
+  });
+
+  await t.test('asks verify with two headers, and an outage is 503', (t) => {
+    const exact = (name: string) => ({ exact: name.toLowerCase() });
+    const service = {
+      server_uri: { uri: 'http://latchkey:3000', cluster: 'latchkey', timeout: '2s' },
+      path_override: '/api/auth/verify',
+      authorization_response: { allowed_upstream_headers: { patterns: NAMES.map(exact) } },
+    };
+    t.strictSame([extAuthz.name, router.name], ['envoy.filters.http.ext_authz', 'envoy.filters.http.router']);
+    t.equal(manager.http_filters.length, 2);
+    t.strictSame(extAuthz.typed_config, {
+      '@type': typeOf('filters.http.ext_authz.v3.ExtAuthz'),
+      transport_api_version: 'V3',
+      failure_mode_allow: false,
+      status_on_error: { code: 'ServiceUnavailable' },
+      // Envoy sends Authorization and Host without being told.
+      allowed_headers: { patterns: [exact('X-Request-Id')] },
+      http_service: service,
+    });
+    const [edited] = managerOf(parse(withAudience(text)) as Bootstrap).http_filters;
+    t.strictSame(edited.typed_config.http_service, { ...service, path_override: AUDIENCE });
+    const unavailable = { type: 'urn:latchkey:error:unavailable', title: 'Unavailable', status: 503 };
+    const value = { default_value: 503, runtime_key: 'latchkey_away' };
+    const filters = [
+      { response_flag_filter: { flags: ['UAEX'] } },
+      { status_code_filter: { comparison: { op: 'EQ', value } } },
+    ];
+    t.strictSame(manager.local_reply_config, {
+      mappers: [
+        {
+          filter: { and_filter: { filters } },
+          headers_to_add: [
+            { header: { key: 'Retry-After', value: '1' } },
+            { header: { key: 'Cache-Control', value: 'no-store' } },
+          ],
+          body_format_override: {
+            content_type: 'application/problem+json',
+            json_format: { ...unavailable, code: 'unavailable' },
+          },
+        },
+      ],
+    });
+    t.end();
+  });
+
+  await t.test('sends each path where it is meant to go', (t) => {
+    const open = {
+      'envoy.filters.http.ext_authz': {
+        '@type': typeOf('filters.http.ext_authz.v3.ExtAuthzPerRoute'),
+        disabled: true,
+      },
+    };
+    /** What a route may be, besides which paths it takes. */
+    const kinds = {
+      latchkey: { route: { cluster: 'latchkey' }, typed_per_filter_config: open },
+      public: {
+        route: { cluster: 'app' },
+        request_headers_to_remove: ['authorization'],
+        typed_per_filter_config: open,
+      },
+      app: { route: { cluster: 'app' }, request_headers_to_remove: ['authorization'] },
+    };
+    const sorted = host.routes.map(({ match, ...rest }) => {
+      const kind = Object.entries(kinds).find(([, it]) => isDeepStrictEqual(it, rest))?.[0];
+      return { match, kind: kind ?? JSON.stringify(rest) };
+    });
+    opensPublicPathsAlone(t, (path) => sorted.find(({ match }) => isMatch(match, path))?.kind);
+    t.end();
+  });
+});
+
+function managerOf({ static_resources: { listeners } }: Bootstrap): Manager {
+  return listeners[0].filter_chains[0].filters[0].typed_config;
+}
+
+function typeOf(name: string): string {
+  return `type.googleapis.com/envoy.extensions.${name}`;
+}
+
+/** A regular expression must match the whole text, and no matcher sees the query. */
+function isMatch({ path, prefix, safe_regex: pattern, ...others }: Matcher, text: string): boolean {
+  if (Object.keys(others).length > 0) throw new Error(`unknown: ${Object.keys(others).join()}`);
+  if (path !== undefined) return text === path;
+  if (prefix !== undefined) return text.startsWith(prefix);
+  return new RegExp(`^(?:${pattern?.regex ?? ''})$`).test(text);
+}
+
+/**
+ * The API's public paths lead to Latchkey, and only plain names below /public/ need no token.
+ * @param routeOf the name of the route that a path without its query takes
+ */
+function opensPublicPathsAlone(t: Test, routeOf: (path: string) => string | undefined): void {
+  const to = (route: string) => ALL_PATHS.filter((path) => routeOf(path) === route);
+  t.strictSame(to('latchkey'), PUBLIC_PATHS);
+  t.strictSame(
+    to('app'),
+    ALL_PATHS.filter((path) => !PUBLIC_PATHS.includes(path)),
+  );
+  for (const path of ['/public/', '/public/x', '/public/a-b/c_d.e~f/'])
+    t.equal(routeOf(path), 'public', path);
+  for (const path of [
+    '/public',
+    '/publicx',
+    '/PUBLIC/x',
+    '/public/.x',
+    '/public/a%20b',
+    '/public/..;/orders',
+  ])
+    t.equal(routeOf(path), 'app', path);
+
+  const seed = Number(process.env.TEST_SEED ?? 1);
+  const received = spellings(seed, 1500).flatMap((target) => {
+    const [path = ''] = target.split('?');
+    // The application gets the path as a proxy has normalized it, if it has. Versions differ in what they decode before
+    // they match, so what any of them matches counts.
+    const forms = [path, posix.normalize(path.replaceAll(/%2e/gi, '.')), new URL(`http://x${path}`).pathname];
+    return forms.filter((form) => [form, decoded(form)].some((each) => routeOf(each) === 'public'));
+  });
+  t.ok(received.length > 10, `${received.length} of them are public`);
+  t.strictSame(
+    received.filter((path) => waysOut(path).length > 0),
+    [],
+    `need no token; seed ${seed}`,
+  );
+}
