@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { exchangeForm } from '../support/audiences.ts';
-import { bearer, claimsOf, headerOf } from '../support/client.ts';
+import { bearer, claimsOf, headerOf, type Pair } from '../support/client.ts';
 import { KEYS } from '../support/keys.ts';
-import { signUpOver } from '../support/over-http.ts';
+import { logInOver, logOutOver, refreshOver, signUpOver } from '../support/over-http.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { aRegisteredService, basic, type TestService } from '../support/registered-service.ts';
 import { onEachStore } from '../support/stores.ts';
@@ -62,11 +62,11 @@ function withSubject(operation: Attacked, token: string): Attacked {
   return { ...operation, body: { ...operation.body, subject_token: token } };
 }
 
-async function present(
-  { url }: Target,
-  operation: Attacked,
-  headers: Record<string, string>,
-): Promise<number> {
+async function present(...request: Parameters<typeof answerOf>): Promise<number> {
+  return (await answerOf(...request)).status;
+}
+
+async function answerOf({ url }: Target, operation: Attacked, headers: Record<string, string>) {
   const { method, path } = operation;
   const body = method === 'GET' ? undefined : bodyOf(operation);
   const response = await fetch(url + path, {
@@ -74,8 +74,7 @@ async function present(
     headers: { ...(body !== undefined && headersOf(operation)), ...headers },
     ...(body !== undefined && { body }),
   });
-  await response.text();
-  return response.status;
+  return { status: response.status, text: await response.text() };
 }
 
 /** Where a registered service may submit a token that it was given, and how it learns that the token is not good. */
@@ -229,6 +228,65 @@ test('no operation takes a token of one type for another type', async (t) => {
   t.strictSame(await presentEverywhere(target, 'bearerRefreshToken', refresh), []);
   t.strictSame(await recordOf(target), before, 'nothing was changed');
   await assertStillGood(t, target);
+});
+
+/** What a long-lived token may do. Every other operation is for a person with a session. */
+const FOR_LONG_LIVED: Record<string, number> = {
+  ...{ verify: 200, getProfile: 200, listTokens: 200 },
+  // It is no token for another audience, and no subject.
+  ...{ verifyForAudience: 401, getToken: 400 },
+};
+
+test('a long-lived token reads, and ends nothing but itself', async (t) => {
+  const target = await aTarget(t);
+  const { pair, llt } = target;
+  const token = llt.longlived_token;
+  const before = await recordOf(target);
+  for (const operation of operationsWith('bearerAuth')) {
+    // Without an id it ends the presented token.
+    if (operation.name === 'logOut') continue;
+    const { status, text } = await answerOf(target, withSubject(operation, token), bearer(token));
+    t.equal(status, FOR_LONG_LIVED[operation.name] ?? 403, `${operation.name}: ${text}`);
+    if (status === 403) t.match(text, '"code":"token_not_allowed"');
+  }
+  t.equal(pair.user.id, 1, 'the operations with an id named a session and an account that exist');
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+  await assertStillGood(t, target);
+});
+
+test('every operation refuses a token that has ended, or a refresh token, whatever the body', async (t) => {
+  const target = await aTarget(t);
+  const { url, client, account } = target;
+  // The first session of its user goes on, which it could end.
+  const out = (await (await logInOver(url, account.username, account.password)).json()) as Pair;
+  const [superseded, disabled] = [await signUpOver(url), await signUpOver(url)];
+  t.equal(await logOutOver(url, out.access_token), 200);
+  t.equal((await refreshOver(url, superseded.refresh_token)).status, 200);
+  const disabling = await fetch(`${url}/api/users/${disabled.user.id}`, {
+    method: 'PATCH',
+    headers: { ...basic(client), 'content-type': 'application/json' },
+    body: '{"disabled":true}',
+  });
+  t.equal(disabling.status, 200);
+  const before = await recordOf(target);
+  const taken: string[] = [];
+  const tokens = {
+    ...{ out: out.access_token, superseded: superseded.access_token, disabled: disabled.access_token },
+    refresh: target.pair.refresh_token,
+  };
+  for (const [what, token] of Object.entries(tokens))
+    for (const operation of operationsWith('bearerAuth')) {
+      // It may be the repeat of a logout whose answer was lost.
+      if (operation.name === 'logOut' && what !== 'refresh') continue;
+      const isJson = operation.contentType === 'application/json';
+      const nonsense = { ...operation, ...(isJson && { body: { nonsense: 1 } }) };
+      for (const each of [withSubject(operation, token), withSubject(nonsense, token)]) {
+        const status = await present(target, each, bearer(token));
+        if (!isRefusal(operation, status)) taken.push(`${what}: ${operation.name} answers ${status}`);
+      }
+    }
+  t.strictSame(taken, []);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
 });
 
 test('no check for an audience accepts a forged token, or one of another kind', async (t) => {

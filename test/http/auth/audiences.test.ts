@@ -296,15 +296,6 @@ test('it expires', async (t) => {
   t.equal((await verify(target, subject)).statusCode, 200, 'its subject lives longer');
 });
 
-test('a session ends at SESSION_MAX_AGE for it too', async (t) => {
-  const target = await buildTestApp(t, { env: { SESSION_MAX_AGE: '60' } });
-  await audienceClients(target.databaseUrl);
-  const { access_token: subject } = await signUp(target);
-  const { exp, iat } = claimsOf(await exchanged(target, subject)) as { exp: number; iat: number };
-  t.equal(exp, claimsOf(subject).exp);
-  t.ok(exp <= iat + 60);
-});
-
 onAStore('a check asks PostgreSQL nothing', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const { orders } = await audienceClients(target.databaseUrl);

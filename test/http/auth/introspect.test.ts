@@ -4,13 +4,7 @@ import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from
 import { faultProxy } from '../../support/fault-proxy.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
-import {
-  aRegisteredService,
-  basic,
-  introspect,
-  postForm,
-  withRegistry,
-} from '../../support/registered-service.ts';
+import { aRegisteredService, basic, introspect, postForm } from '../../support/registered-service.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
 import { aStoredSession } from '../../support/tokens.ts';
@@ -160,24 +154,6 @@ test('a replica that never loaded its clients answers 503 until it has', async (
   refused(t, await introspect(target, client, 'x'), 503, 'unavailable', undefined, 'temporarily_unavailable');
   proxy.set('pass');
   await until(async () => (await introspect(target, client, 'x')).body === INACTIVE);
-});
-
-test('two secrets are good while rotating, and a deleted client is refused within seconds', async (t) => {
-  const target = await buildTestApp(t);
-  target.composition.start();
-  const { databaseUrl } = target;
-  const first = await aRegisteredService(databaseUrl);
-  const second = await withRegistry(databaseUrl, (registry) => registry.rotate('billing'));
-  if (!second) throw new Error('not rotated');
-  const status = async (client: typeof first) => (await introspect(target, client, 'x')).statusCode;
-  t.strictSame([await status(first), await status(second)], [200, 200]);
-  await withRegistry(databaseUrl, (registry) => registry.finishRotation('billing'));
-  await until(async () => (await status(first)) === 401);
-  t.equal(await status(second), 200);
-  await withRegistry(databaseUrl, (registry) => registry.remove('billing'));
-  await until(async () => (await status(second)) === 401);
-  refused(t, await introspect(target, second, 'x'), 401, 'invalid_client', undefined, 'invalid_client');
-  t.notMatch(target.log(), /lks_/);
 });
 
 test('only a registered service may introspect, a user’s token may not', async (t) => {

@@ -147,19 +147,4 @@ onAStore('logout', async (t, env) => {
     }
     await lives(t, pair);
   });
-
-  await t.test('refuses a refresh token, and a request without a token', async (t) => {
-    const pair = await open();
-    refused(t, await call(target, ROUTE, { token: pair.refresh_token }), 401, 'invalid_token');
-    refused(t, await call(target, ROUTE), 401, 'token_missing');
-    await lives(t, pair);
-  });
-
-  await t.test('refuses an ended session that wants to end another', async (t) => {
-    const [pair, other] = [await open(), await open()];
-    await call(target, ROUTE, { token: pair.access_token });
-    const response = await call(target, `${ROUTE}/${idOf(other)}`, { token: pair.access_token });
-    refused(t, response, 401, 'invalid_token');
-    await lives(t, other);
-  });
 });

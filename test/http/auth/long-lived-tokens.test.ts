@@ -70,16 +70,6 @@ onAStore('long-lived tokens', async (t, env) => {
     refused(t, await call(target, ROUTE, { token }), 400, 'validation_failed');
   });
 
-  await t.test('are neither created nor validated without a valid access token', async (t) => {
-    refused(t, await call(target, ROUTE, { payload: {} }), 401, 'token_missing');
-    const bad = [owner.refresh_token, 'x', `${token.slice(0, -4)}AAAA`];
-    for (const each of bad) {
-      refused(t, await call(target, ROUTE, { token: each, payload: {} }), 401, 'invalid_token');
-      refused(t, await call(target, `${DELETE}/x`, { token: each }), 401, 'invalid_token');
-    }
-    refused(t, await call(target, `${DELETE}/x`), 401, 'token_missing');
-  });
-
   await t.test('may not create or revoke other tokens, nor the session that created them', async (t) => {
     const { longlived_token: llt } = await create();
     const other = await create();

@@ -190,16 +190,6 @@ onAStore('changing the profile', async (t, env) => {
       refused(t, await patch(target, token, body), 400, 'validation_failed', [...paths]);
   });
 
-  await t.test('only an access token may do this', async (t) => {
-    const { access_token, refresh_token } = await signUp(target);
-    const { longlived_token: llt } = await createLongLived(target, access_token);
-    refused(t, await patch(target, llt, { name: 'X' }), 403, 'token_not_allowed');
-    refused(t, await patch(target, refresh_token, { name: 'X' }), 401, 'invalid_token');
-    refused(t, await patch(target, undefined, { name: 'X' }), 401, 'token_missing');
-    await call(target, 'DELETE /api/auth', { token: access_token });
-    refused(t, await patch(target, access_token, { name: 'X' }), 401, 'invalid_token');
-  });
-
   await t.test('a new address voids a reset token; other changes leave it good', async (t) => {
     const account = anAccount();
     const { access_token: token, user } = await signUp(target, account);

@@ -121,18 +121,6 @@ onAStore('changing the password', async (t, env) => {
     t.equal((await attempt(target, account.username, 'la m\u00e9canique')).statusCode, 200);
   });
 
-  await t.test('only an access token may do this', async (t) => {
-    const { access_token, refresh_token } = await signUp(target);
-    const { longlived_token: llt } = await createLongLived(target, access_token);
-    refused(t, await change(target, llt), 403, 'token_not_allowed');
-    refused(t, await change(target, llt, { current_password: 'a guess' }), 403, 'token_not_allowed');
-    refused(t, await change(target, refresh_token), 401, 'invalid_token');
-    refused(t, await change(target, undefined), 401, 'token_missing');
-    await call(target, 'DELETE /api/auth', { token: access_token });
-    refused(t, await change(target, access_token), 401, 'invalid_token');
-    refused(t, await change(target, access_token, { nonsense: 1 }), 401, 'invalid_token');
-  });
-
   await t.test('voids a reset token', async (t) => {
     const { access_token: token, user } = await signUp(target);
     const reset = await aReset(target.databaseUrl, user.id);

@@ -10,7 +10,6 @@ import {
   signUp,
   verify,
 } from '../../support/client.ts';
-import { refused } from '../../support/problem.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
@@ -101,13 +100,5 @@ onAStore('the profile', async (t, env) => {
       (await tokensOf(access_token)).map(({ name }) => name),
       ['Küche 📱', 'Hall'],
     );
-  });
-
-  await t.test('needs a valid token', async (t) => {
-    const pair = await signUp(target);
-    refused(t, await call(target, ROUTE), 401, 'token_missing');
-    refused(t, await call(target, ROUTE, { token: pair.refresh_token }), 401, 'invalid_token');
-    await call(target, 'DELETE /api/auth', { token: pair.access_token });
-    refused(t, await call(target, ROUTE, { token: pair.access_token }), 401, 'invalid_token');
   });
 });

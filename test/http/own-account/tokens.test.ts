@@ -14,7 +14,7 @@ import {
 } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
-import { disableUser, sql } from '../../support/sql.ts';
+import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
 const LIST = 'GET /api/user/tokens';
@@ -206,8 +206,6 @@ onAStore('the owner’s tokens', async (t, env) => {
     t.strictSame(await reasonsOf(pair.access_token), []);
     const { longlived_token: llt } = await createLongLived(target, pair.access_token);
     t.match((await list(llt)).tokens, [{ current: false }, { current: true }]);
-    refused(t, await call(target, LIST), 401, 'token_missing');
-    refused(t, await call(target, LIST, { token: other.access_token }), 401, 'invalid_token');
   });
 });
 
@@ -239,6 +237,14 @@ onAStore('logout everywhere', async (t, env) => {
     for (const pair of [...others, asking]) await isOver(t, pair);
     refused(t, await verify(target, llt), 401, 'invalid_token');
     await lives(t, stranger.access_token);
+    const repeat = await call(target, END, { token: asking.access_token });
+    t.strictSame(repeat.json(), { msg: 'logged out everywhere', ended: 0 }, 'the answer may have been lost');
+    refused(
+      t,
+      await call(target, `${END}?keep=current`, { token: asking.access_token }),
+      401,
+      'invalid_token',
+    );
 
     const again = await logIn(target, username);
     await lives(t, again.access_token);
@@ -247,26 +253,6 @@ onAStore('logout everywhere', async (t, env) => {
       ended.map(({ reason }) => reason),
       Array.from({ length: 4 }, () => 'logout'),
     );
-  });
-
-  await t.test('can be repeated after a lost answer, and then ends nothing more', async (t) => {
-    const { username, asking } = await anOwner();
-    await call(target, END, { token: asking.access_token });
-    for (const options of [{}, { headers: { 'content-type': 'application/json' } }]) {
-      const response = await call(target, END, { token: asking.access_token, ...options });
-      t.strictSame(response.json(), { msg: 'logged out everywhere', ended: 0 });
-    }
-    const later = await logIn(target, username);
-    const late = await call(target, END, { token: asking.access_token });
-    refused(t, late, 401, 'invalid_token');
-    await lives(t, later.access_token);
-    refused(
-      t,
-      await call(target, `${END}?keep=current`, { token: asking.access_token }),
-      401,
-      'invalid_token',
-    );
-    refused(t, await call(target, LIST, { token: asking.access_token }), 401, 'invalid_token');
   });
 
   await t.test('keeps the current session on request', async (t) => {
@@ -279,35 +265,6 @@ onAStore('logout everywhere', async (t, env) => {
     refused(t, await verify(target, llt), 401, 'invalid_token');
     await lives(t, asking.access_token);
     await lives(t, pairOf(await refresh(target, asking.refresh_token)).access_token);
-  });
-
-  await t.test('refuses a long-lived token', async (t) => {
-    const { others, asking, llt, lltId } = await anOwner();
-    for (const line of [END, `${END}?keep=current`])
-      refused(t, await call(target, line, { token: llt }), 403, 'token_not_allowed');
-    await lives(t, asking.access_token);
-    for (const pair of others) await lives(t, pair.access_token);
-    await call(target, `DELETE /api/auth/llt/${lltId}`, { token: asking.access_token });
-    refused(t, await call(target, END, { token: llt }), 401, 'invalid_token');
-  });
-
-  await t.test('refuses an ended session and a superseded token', async (t) => {
-    const { others, asking, llt } = await anOwner();
-    const [out, superseded] = others;
-    await call(target, 'DELETE /api/auth', { token: out.access_token });
-    await refresh(target, superseded.refresh_token);
-    for (const token of [out.access_token, superseded.access_token, asking.refresh_token])
-      refused(t, await call(target, END, { token }), 401, 'invalid_token');
-    refused(t, await call(target, END), 401, 'token_missing');
-    await lives(t, asking.access_token);
-    await lives(t, llt);
-  });
-
-  await t.test('refuses a disabled user', async (t) => {
-    const { username, asking } = await anOwner();
-    await call(target, END, { token: asking.access_token });
-    await disableUser(target.databaseUrl, username);
-    refused(t, await call(target, END, { token: asking.access_token }), 401, 'invalid_token');
   });
 
   await t.test('refuses a malformed request, and revokes nothing', async (t) => {
