@@ -26,7 +26,9 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
 
 function start(args, env = {}) {
   const child = spawn(process.execPath, args, {
-    ...{ cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] },
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'inherit', 'inherit'],
   });
   // If one ends, end the other.
   child.on('exit', () => children.forEach((other) => other.kill('SIGTERM')));

@@ -155,15 +155,21 @@ function buildImage() {
   const tag = `localhost/latchkey:${version}`;
   const labels = REPOSITORY === '' ? [] : ['--label', `org.opencontainers.image.source=${REPOSITORY}`];
   run('buildah', [
-    ...['build', '--format', 'oci', '--timestamp', time, '--layers=false', '--tag', tag, ...labels],
-    ...[
-      '--build-arg',
-      `NODE_IMAGE=${name}`,
-      '--build-arg',
-      `VERSION=${version}`,
-      '--build-arg',
-      `REVISION=${commit}`,
-    ],
+    'build',
+    '--format',
+    'oci',
+    '--timestamp',
+    time,
+    '--layers=false',
+    '--tag',
+    tag,
+    ...labels,
+    '--build-arg',
+    `NODE_IMAGE=${name}`,
+    '--build-arg',
+    `VERSION=${version}`,
+    '--build-arg',
+    `REVISION=${commit}`,
     ...BUILDAH_OPTIONS.split(' ').filter(Boolean),
     source,
   ]);
@@ -190,7 +196,7 @@ function imageBom(base) {
   const [, node] = /node[^:]*:(\d+\.\d+\.\d+)/.exec(base) ?? [];
   if (!node) fail(`NODE_IMAGE must name the version of Node: ${base}`);
   const cpe = `cpe:2.3:a:nodejs:node.js:${node}:*:*:*:*:*:*:*`;
-  const runtime = { ...{ type: 'platform', name: 'node', version: node }, 'bom-ref': 'node', cpe };
+  const runtime = { type: 'platform', name: 'node', version: node, 'bom-ref': 'node', cpe };
   bom.components = [runtime, ...bom.components.filter(isThere)];
   const refs = new Set([bom.metadata.component, ...bom.components].map((component) => component['bom-ref']));
   bom.dependencies = bom.dependencies

@@ -35,8 +35,12 @@ const [listen, ops] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freeP
 const start = (name: string, script: string, env: Record<string, string>) =>
   startServer({ script, nodeOptions: [], logFile: join(folder, name), env: bareEnvironment(env) });
 const agent = await start('agent', AGENT, {
-  ...{ LATCHKEY_URL: fake.url, LATCHKEY_AUDIENCE: 'latchkey', AGENT_LISTEN: listen, AGENT_OPS_LISTEN: ops },
-  ...{ LATCHKEY_CLIENT_ID: fake.client.id, LATCHKEY_CLIENT_SECRET: fake.client.secret },
+  LATCHKEY_URL: fake.url,
+  LATCHKEY_AUDIENCE: 'latchkey',
+  AGENT_LISTEN: listen,
+  AGENT_OPS_LISTEN: ops,
+  LATCHKEY_CLIENT_ID: fake.client.id,
+  LATCHKEY_CLIENT_SECRET: fake.client.secret,
 });
 const floor = await start('floor', FLOOR, { JWK: JSON.stringify(fake.published[0]) });
 await until(async () => (await fetch(`http://${ops}/health/ready`)).ok);
@@ -87,7 +91,9 @@ const shares = rounds.map((round) => round.agent.rate / round.floor.rate);
 const of = (name: 'agent' | 'floor', value: 'rate' | 'p99') =>
   sampleOf(rounds.map((each) => each[name][value]));
 const result = {
-  ...{ date: new Date().toISOString(), machine: thisMachine(), share: sampleOf(shares) },
+  date: new Date().toISOString(),
+  machine: thisMachine(),
+  share: sampleOf(shares),
   agent: { rate: of('agent', 'rate'), p99: of('agent', 'p99') },
   floor: { rate: of('floor', 'rate'), p99: of('floor', 'p99') },
   memory,

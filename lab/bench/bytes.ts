@@ -50,7 +50,9 @@ export function bytesTable({ redis, postgres }: BytesReport): Table {
       ['Redis', 'key of a user', redis.user, 'once for all sessions of the user'],
       ['PostgreSQL', 'token with indexes, new', postgres.fresh, ''],
       [
-        ...['PostgreSQL', `token with indexes, ${refreshed}`, postgres.refreshed],
+        'PostgreSQL',
+        `token with indexes, ${refreshed}`,
+        postgres.refreshed,
         `${(100 * hot).toFixed(1)}% of updates wrote no index entry; ${vacuums} autovacuums`,
       ],
       ...postgres.parts.map(({ name, bytes }) => ['PostgreSQL', `of these, ${name}`, bytes, '']),

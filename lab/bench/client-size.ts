@@ -48,7 +48,8 @@ async function measure() {
   const own = { entry: OWN, version: /(\d.*)\.tgz$/.exec(archive)?.[1] ?? '' };
   return Promise.all(
     [own, ...Object.values(OTHERS)].map(async ({ entry, version }) => ({
-      ...{ entry, version },
+      entry,
+      version,
       ...(await sizeOf(entry)),
     })),
   );
@@ -63,7 +64,12 @@ function npm(cwd: string, ...args: string[]): void {
 async function sizeOf(entry: string): Promise<{ minified: number; gzipped: number }> {
   const { outputFiles } = await build({
     stdin: { contents: `export * from '${entry}';`, resolveDir: folder },
-    ...{ bundle: true, minify: true, format: 'esm', platform: 'browser', write: false, logLevel: 'error' },
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    write: false,
+    logLevel: 'error',
   });
   const contents = Buffer.concat(outputFiles.map((file) => file.contents));
   return { minified: contents.length, gzipped: gzipSync(contents, { level: 9 }).length };
@@ -77,7 +83,10 @@ function textOf(sizes: Sizes): string {
     title: 'Bytes of a client library, all of its exports',
     head: ['library', 'version', 'minified', 'and gzipped', 'times ours'],
     rows: sizes.map(({ entry, version, minified, gzipped }) => [
-      ...[`\`${entry}\``, version, minified, gzipped],
+      `\`${entry}\``,
+      version,
+      minified,
+      gzipped,
       (gzipped / own).toFixed(1),
     ]),
   };

@@ -14,13 +14,20 @@ const OPTIONS = { settings: { connections: 64, rounds: 7, seconds: 1 }, isJudged
 
 function operation(name: Operation, yardstick: string, shares: number[]): OperationReport {
   const figures = (perSecond: number): Figures => ({
-    ...{ perSecond, micros: 1e6 / perSecond, serverCpu: 1, generatorCpu: 0.5 },
+    perSecond,
+    micros: 1e6 / perSecond,
+    serverCpu: 1,
+    generatorCpu: 0.5,
     spread: sampleOf([perSecond]),
   });
   const share = sampleOf(shares);
   return {
-    ...{ operation: name, yardstick, shares, share },
-    ...{ service: figures(30_000 * share.median), floor: figures(30_000) },
+    operation: name,
+    yardstick,
+    shares,
+    share,
+    service: figures(30_000 * share.median),
+    floor: figures(30_000),
   };
 }
 

@@ -42,7 +42,8 @@ const secret = randomBytes(32);
 const lifetime = { iss: ISSUER, expiresIn: SECONDS_IN_REDIS * 1000 };
 const signAccess = createSigner<FloorClaims>({ algorithm: 'ES256', key: privateKey, ...lifetime });
 const signService = createSigner<Record<'sub' | 'aud' | 'jti', string>>({
-  ...{ algorithm: 'ES256', key: privateKey },
+  algorithm: 'ES256',
+  key: privateKey,
   ...lifetime,
 });
 const signRefresh = createSigner<FloorClaims>({ algorithm: 'HS256', key: secret, ...lifetime });

@@ -58,9 +58,15 @@ export async function measureLatency(
     const of = (field: Exclude<keyof OpenLoopResult, 'statuses' | 'refusals' | 'requests' | 'failure'>) =>
       median(results.map((each) => each[field]));
     return {
-      ...{ operation, server: subject.name, perSecond },
-      ...{ p50: of('p50'), p99: of('p99'), p999: of('p999') },
-      ...{ spread: sampleOf(results.map(({ p99 }) => p99)), lateP99: of('lateP99'), generatorCpu: of('cpu') },
+      operation,
+      server: subject.name,
+      perSecond,
+      p50: of('p50'),
+      p99: of('p99'),
+      p999: of('p999'),
+      spread: sampleOf(results.map(({ p99 }) => p99)),
+      lateP99: of('lateP99'),
+      generatorCpu: of('cpu'),
     };
   });
 }

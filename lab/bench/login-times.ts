@@ -91,7 +91,12 @@ function judge(rounds: Times[], minPower: number): LoginTimesReport {
     ),
   );
   return {
-    ...{ rounds, alpha: ALPHA, shift: SHIFT, comparisons, power, minPower },
+    rounds,
+    alpha: ALPHA,
+    shift: SHIFT,
+    comparisons,
+    power,
+    minPower,
     tells: isFound('known') || isFound('disabled'),
     isBlind: minPower > 0 && (power < minPower || !isFound('planted')),
   };

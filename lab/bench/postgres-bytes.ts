@@ -58,7 +58,10 @@ export async function measurePostgresBytes(
     for (let round = 1; round <= refreshes; round++)
       await refreshAll(prisma, states, round % 2 === 0 ? sessions : CHUNK);
     return {
-      ...{ sessions, refreshes, fresh, refreshed: (await sizeOf(prisma)) / sessions },
+      sessions,
+      refreshes,
+      fresh,
+      refreshed: (await sizeOf(prisma)) / sessions,
       parts: await partsOf(prisma, sessions),
       ...(await activityOf(prisma)),
     };

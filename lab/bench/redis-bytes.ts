@@ -89,7 +89,10 @@ export async function measureRedisBytes(
       return sizes.reduce<number>((sum, size) => sum + Number(size), 0) / sizes.length;
     };
     return {
-      ...{ sessions, used, session: await mean(names), user: await mean(users) },
+      sessions,
+      used,
+      session: await mean(names),
+      user: await mean(users),
       encoding: String(await redis.object('ENCODING', names[0] ?? '')),
     };
   } finally {

@@ -73,8 +73,12 @@ function operationReports(yardstick: Yardstick, contenders: readonly Contender[]
     const floor = contenderOf(contenders, 'floor', operation);
     const shares = sharesBetween(service, floor);
     return {
-      ...{ operation, yardstick: floor.subject.runs(operation) },
-      ...{ service: figuresOf(service), floor: figuresOf(floor), shares, share: sampleOf(shares) },
+      operation,
+      yardstick: floor.subject.runs(operation),
+      service: figuresOf(service),
+      floor: figuresOf(floor),
+      shares,
+      share: sampleOf(shares),
     };
   });
 }
@@ -87,7 +91,10 @@ function rulerReports(contenders: readonly Contender[]): RulerReport[] {
       const shares = sharesBetween(floor, ruler);
       return {
         yardstick: ruler.subject.runs(ruler.operation),
-        ...{ ruler: figuresOf(ruler), floor: figuresOf(floor), shares, share: sampleOf(shares) },
+        ruler: figuresOf(ruler),
+        floor: figuresOf(floor),
+        shares,
+        share: sampleOf(shares),
       };
     });
 }

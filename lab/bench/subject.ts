@@ -44,8 +44,11 @@ export async function startSubject(
     env: {
       ...world.unlimited,
       // Of the bare servers.
-      ...{ FLOOR_PREFIX: prefix, RULER_PREFIX: prefix },
-      ...{ SCRYPT_LOG_N: String(logN), SCRYPT_R: String(r), SCRYPT_P: String(p) },
+      FLOOR_PREFIX: prefix,
+      RULER_PREFIX: prefix,
+      SCRYPT_LOG_N: String(logN),
+      SCRYPT_R: String(r),
+      SCRYPT_P: String(p),
     },
     logFile: `${world.folder}/${name}.log`,
   });
@@ -53,13 +56,17 @@ export async function startSubject(
   if (tokens) {
     const runs = (operation: Operation): Yardstick => OPERATIONS[operation].yardstick;
     return {
-      ...{ name, process, runs },
+      name,
+      process,
+      runs,
       workload: (operation) => Promise.resolve(bareWorkload(runs(operation), tokens, HASH_CONCURRENCY)),
       openWorkload: (operation) => Promise.resolve(bareOpenWorkload(runs(operation), tokens)),
     };
   }
   return {
-    ...{ name, process, runs: (operation) => operation },
+    name,
+    process,
+    runs: (operation) => operation,
     workload: (operation, rounds) => serviceWorkload(operation, world, rounds),
     openWorkload: (operation) => serviceOpenWorkload(operation, world),
   };

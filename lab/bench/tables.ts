@@ -31,12 +31,22 @@ function speedTable({ speed, settings: { reference = 'the floor' } }: BenchDocum
   return {
     title: 'Speed',
     head: [
-      ...['operation', 'requests/s', 'CPU µs each'],
-      ...[`${reference}’s`, 'requests/s', 'CPU µs each', `share of ${reference}`],
+      'operation',
+      'requests/s',
+      'CPU µs each',
+      `${reference}’s`,
+      'requests/s',
+      'CPU µs each',
+      `share of ${reference}`,
     ],
     rows: speed.operations.map(({ operation, service, yardstick, floor, share }) => [
-      ...[operation, service.perSecond, service.micros],
-      ...[yardstick, floor.perSecond, floor.micros, spread(share, 2)],
+      operation,
+      service.perSecond,
+      service.micros,
+      yardstick,
+      floor.perSecond,
+      floor.micros,
+      spread(share, 2),
     ]),
   };
 }
@@ -46,7 +56,12 @@ function rulerTable({ speed }: BenchDocument): Table {
     title: 'The floor beside another ruler',
     head: ['', 'floor, requests/s', 'CPU µs each', 'ruler, requests/s', 'CPU µs each', 'share of the ruler'],
     rows: speed.ruler.map(({ yardstick, floor, ruler, share }) => [
-      ...[yardstick, floor.perSecond, floor.micros, ruler.perSecond, ruler.micros, spread(share, 2)],
+      yardstick,
+      floor.perSecond,
+      floor.micros,
+      ruler.perSecond,
+      ruler.micros,
+      spread(share, 2),
     ]),
   };
 }
@@ -56,7 +71,13 @@ function latencyTable({ speed }: BenchDocument): Table {
     title: 'Latency at 70% of that rate, in an open loop',
     head: ['operation', 'server', 'requests/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'generator’s own p99 ms'],
     rows: speed.latencies.map(({ operation, server, perSecond, p50, spread: p99, p999, lateP99 }) => [
-      ...[operation, server, perSecond, fixed(p50, 2), spread(p99, 2), fixed(p999, 2), fixed(lateP99, 2)],
+      operation,
+      server,
+      perSecond,
+      fixed(p50, 2),
+      spread(p99, 2),
+      fixed(p999, 2),
+      fixed(lateP99, 2),
     ]),
   };
 }
@@ -88,15 +109,20 @@ function loginTable({ rounds, comparisons, alpha, shift, power }: LoginTimesRepo
     title: `Failed logins beside one of an unknown name (${count(unknown)} ms), while old hashes are stored`,
     head: ['kind', 'difference', 'p', `found at p < ${alpha}`, `power to find ${shift * 100}%`],
     rows: comparisons.map(({ kind, difference, p }) => [
-      ...[names[kind], percent(difference, 1), p < alpha ? p.toExponential(0) : p.toFixed(3)],
-      ...[p < alpha ? 'yes' : 'no', fixed(power, 2)],
+      names[kind],
+      percent(difference, 1),
+      p < alpha ? p.toExponential(0) : p.toFixed(3),
+      p < alpha ? 'yes' : 'no',
+      fixed(power, 2),
     ]),
   };
 }
 
 function memoryTable({ speed }: BenchDocument, memory: MemoryReport | null): Table {
   const resident = Object.entries(speed.resident).map(([name, bytes]) => [
-    ...[`${name}, after the rounds above`, `${mib(bytes)} resident`, ''],
+    `${name}, after the rounds above`,
+    `${mib(bytes)} resident`,
+    '',
   ]);
   const flooded = (memory?.rounds ?? []).map(({ concurrency, tracing, peak, base }) => [
     `service, logins beside verifies, HASH_CONCURRENCY ${concurrency}${tracing ? ', with tracing' : ''}`,
@@ -111,7 +137,10 @@ function limitTable({ limits }: BenchDocument): Table {
     title: 'Limits',
     head: ['setting', 'what', 'limit', 'measured', ''],
     rows: limits.map(({ setting, what, limit, value, isMet }) => [
-      ...[setting, what, `${setting.includes('_MAX_') ? 'at most' : 'at least'} ${limit}`, fixed(value, 2)],
+      setting,
+      what,
+      `${setting.includes('_MAX_') ? 'at most' : 'at least'} ${limit}`,
+      fixed(value, 2),
       isMet ? 'pass' : 'FAIL',
     ]),
   };
@@ -122,7 +151,11 @@ export function changeTable(changes: readonly OperationChange[]): Table {
     title: 'Shares beside the committed ones (docs/benchmarks.json)',
     head: ['operation', 'share', 'committed', 'change', 'p', ''],
     rows: changes.map(({ operation, now, then, change, p, verdict }) => [
-      ...[operation, fixed(now, 2), fixed(then, 2), percent(change, 1), fixed(p, 3)],
+      operation,
+      fixed(now, 2),
+      fixed(then, 2),
+      percent(change, 1),
+      fixed(p, 3),
       verdict === 'slower' || verdict === 'too noisy' ? verdict.toUpperCase() : verdict,
     ]),
   };

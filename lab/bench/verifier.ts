@@ -54,7 +54,8 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const roles = Array.from({ length: 32 }, (_, i) => `role-${i}`);
 const result = {
-  ...{ date: new Date().toISOString(), machine: thisMachine() },
+  date: new Date().toISOString(),
+  machine: thisMachine(),
   micros: { uncached: sampleOf(uncachedTimes), cached: sampleOf(cachedTimes) },
   memory: [await memory(tokens), await memory(await signed({ roles }))],
 };

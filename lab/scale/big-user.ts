@@ -66,11 +66,11 @@ export async function measureBigUser(bench: Bench, tokens: number): Promise<User
   return USER_OPERATIONS.map((operation) => {
     const of = (read: (round: Round) => number) => sampleOf(rounds[operation].map(read));
     return {
-      ...{ operation, tokens, took: of(({ perSecond }) => 1000 / perSecond) },
-      ...{
-        cpu: of(({ micros }) => micros / 1000),
-        postgres: of(({ postgresMicros }) => postgresMicros / 1000),
-      },
+      operation,
+      tokens,
+      took: of(({ perSecond }) => 1000 / perSecond),
+      cpu: of(({ micros }) => micros / 1000),
+      postgres: of(({ postgresMicros }) => postgresMicros / 1000),
     };
   });
 }

@@ -33,20 +33,26 @@ export function measuredCosts(): Costs {
   const users = many.sessions / 2;
   return {
     replica: {
-      ...{ verifyKnown: micros(of('verify').micros), verifyNew: micros(verify.micros) },
-      ...{ refresh: micros(refresh.micros), coldRefresh: micros(coldRefresh.micros) },
+      verifyKnown: micros(of('verify').micros),
+      verifyNew: micros(verify.micros),
+      refresh: micros(refresh.micros),
+      coldRefresh: micros(coldRefresh.micros),
       login: micros(login.micros),
     },
     idle: {
-      ...{ replica: cores(replicas.idle.replica), redis: cores(replicas.idle.redis) },
+      replica: cores(replicas.idle.replica),
+      redis: cores(replicas.idle.redis),
       postgres: cores(replicas.idle.postgres),
     },
     redis: {
-      ...{ verify: micros(verify.redisMicros), refresh: micros(refresh.redisMicros) },
-      ...{ coldRefresh: micros(coldRefresh.redisMicros), login: micros(login.redisMicros) },
+      verify: micros(verify.redisMicros),
+      refresh: micros(refresh.redisMicros),
+      coldRefresh: micros(coldRefresh.redisMicros),
+      login: micros(login.redisMicros),
     },
     postgres: {
-      ...{ refresh: micros(refresh.postgresMicros), coldRefresh: micros(coldRefresh.postgresMicros) },
+      refresh: micros(refresh.postgresMicros),
+      coldRefresh: micros(coldRefresh.postgresMicros),
       login: micros(login.postgresMicros),
     },
     bytes: {

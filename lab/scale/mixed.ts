@@ -83,8 +83,11 @@ export async function measureMixed(
     const of = (name: keyof Round) => sampleOf(rounds.map((round) => round[name]));
     return {
       ...setUp,
-      ...{ perSecond: of('perSecond'), micros: of('micros'), redisMicros: of('redisMicros') },
-      ...{ postgresMicros: of('postgresMicros'), rows: (after - before) / requests },
+      perSecond: of('perSecond'),
+      micros: of('micros'),
+      redisMicros: of('redisMicros'),
+      postgresMicros: of('postgresMicros'),
+      rows: (after - before) / requests,
     };
   } finally {
     await replicas.stop();

@@ -94,7 +94,8 @@ export async function populate(
   await fillRedis(world, sessions, identityOf);
   const codec = await codecOf(world);
   return {
-    ...{ sessions, cold },
+    sessions,
+    cold,
     mint: (type, session) => {
       const identity = identityOf(session);
       return codec.sign(type, pairClaims(identity, identity.generation / 1000, codec.lifetimes, [])[type]);
@@ -121,8 +122,11 @@ async function fillRedis(
     const put = async (session: number) => {
       const { userId, tokenId, generation } = identityOf(session);
       const state = {
-        ...{ latest: generation, parent: generation - SINCE_LOGIN, first: generation },
-        ...{ confirmed: true, caller: CLIENT },
+        latest: generation,
+        parent: generation - SINCE_LOGIN,
+        first: generation,
+        confirmed: true,
+        caller: CLIENT,
       };
       const record = aSession(state, { id: tokenId, userId, createdAt: Math.floor(generation / 1000) });
       const asOf = await states.preparePut(userId);

@@ -72,8 +72,11 @@ export async function measureProxied(bench: Bench, population: Population): Prom
         const of = (name: 'perSecond' | 'micros' | 'proxyMicros') =>
           sampleOf((rounds[at] ?? []).map((round) => round[name]));
         figures.push({
-          ...{ operation, way, perSecond: of('perSecond') },
-          ...{ micros: of('micros'), proxyMicros: of('proxyMicros') },
+          operation,
+          way,
+          perSecond: of('perSecond'),
+          micros: of('micros'),
+          proxyMicros: of('proxyMicros'),
         });
       }
     }

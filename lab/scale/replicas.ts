@@ -83,7 +83,8 @@ export async function startReplicas(
   const cpuSeconds = () => servers.reduce((sum, server) => sum + server.cpuSeconds(), 0);
   const urls = servers.map(({ url }) => url);
   return {
-    ...{ count, urls },
+    count,
+    urls,
     async run(callers, seconds, { idle = NOTHING, through } = {}) {
       const origins = through === undefined ? urls : [through];
       const since = performance.now();

@@ -69,7 +69,9 @@ async function measureParts(): Promise<void> {
   const world = await makeWorld();
   const meter = await openStoreMeter(world);
   const bench: Bench = {
-    ...{ world, meter, rounds: amount('SCALE_ROUNDS', flags.smoke) },
+    world,
+    meter,
+    rounds: amount('SCALE_ROUNDS', flags.smoke),
     seconds: amount('SCALE_SECONDS', flags.smoke),
     hashSeconds: amount('SCALE_HASH_SECONDS', flags.smoke),
     reportSeconds: amount('SCALE_REPORT_SECONDS', flags.smoke),

@@ -60,8 +60,12 @@ function loadTable(
     title,
     head,
     rows: figures.map((figure) => [
-      ...[figure.operation, figure[vary], figure.perSecond],
-      ...[figure.micros, figure.redisMicros, figure.postgresMicros],
+      figure.operation,
+      figure[vary],
+      figure.perSecond,
+      figure.micros,
+      figure.redisMicros,
+      figure.postgresMicros,
     ]),
   };
 }
@@ -69,7 +73,9 @@ function loadTable(
 /** Thousandths of a core. */
 function idleTable({ replica, redis, postgres }: IdleFigure): Table {
   const thousandths = ({ median, low, high }: Sample) => ({
-    ...{ median: median * 1000, low: low * 1000, high: high * 1000 },
+    median: median * 1000,
+    low: low * 1000,
+    high: high * 1000,
   });
   return {
     title: 'Without requests, thousandths of a core',
@@ -82,13 +88,22 @@ function bytesTable(figures: NonNullable<ScaleDocument['sessions']>['figures']):
   return {
     title: 'Bytes',
     head: [
-      ...['sessions', 'Redis, each', '`tokens`, each', '`users`, each user', '`known_devices`, each user'],
-      ...['Redis, all', '`tokens`, all'],
+      'sessions',
+      'Redis, each',
+      '`tokens`, each',
+      '`users`, each user',
+      '`known_devices`, each user',
+      'Redis, all',
+      '`tokens`, all',
     ],
     rows: figures.map(({ sessions, bytes }) => [
-      ...[sessions, bytes.redis / sessions, bytes.tokens / sessions],
-      ...[(2 * bytes.users) / sessions, (2 * bytes.devices) / sessions],
-      ...[mib(bytes.redis), mib(bytes.tokens)],
+      sessions,
+      bytes.redis / sessions,
+      bytes.tokens / sessions,
+      (2 * bytes.users) / sessions,
+      (2 * bytes.devices) / sessions,
+      mib(bytes.redis),
+      mib(bytes.tokens),
     ]),
   };
 }
@@ -112,7 +127,11 @@ function proxiedTable(figures: readonly ProxiedFigure[]): Table {
     title: 'Two event loops behind nginx',
     head: ['operation', 'way', 'requests/s', 'CPU µs of both', 'nginx CPU µs'],
     rows: figures.map(({ operation, way, perSecond, micros, proxyMicros }) => [
-      ...[operation, way, perSecond, micros, proxyMicros],
+      operation,
+      way,
+      perSecond,
+      micros,
+      proxyMicros,
     ]),
   };
 }
@@ -158,8 +177,10 @@ function plannedCost(
   const each = (operation: keyof typeof requests) => (requests[operation] / 1000) * perSecond.median;
   const coldRefreshes = each('cold refresh');
   const rates = {
-    ...{ logins: each('login'), verifies: each('verify') },
-    ...{ refreshes: each('refresh') + coldRefreshes, coldRefreshes },
+    logins: each('login'),
+    verifies: each('verify'),
+    refreshes: each('refresh') + coldRefreshes,
+    coldRefreshes,
   };
   const { idle } = costs;
   // Half of the sessions verify (mixed.ts).
@@ -180,7 +201,9 @@ function bytesCheck(sessions: ScaleDocument['sessions'], costs: Costs): Table {
   if (!figure) return { title: 'Bytes', head, rows: [] };
   const { redisSession, redisUser, token, user, knownDevice } = costs.bytes;
   const row = (store: string, planned: number, measured: number) => [
-    ...[store, mib(planned), mib(measured)],
+    store,
+    mib(planned),
+    mib(measured),
     percent(planned / measured - 1),
   ];
   return {

@@ -31,7 +31,10 @@ export function falseSignOuts(rule: Rule, network: Network, refreshes: number, s
   };
   const session = rule(START);
   const owner: OwnersSession = {
-    ...{ session, held: session.first, storedAt: START, refreshes: 0 },
+    session,
+    held: session.first,
+    storedAt: START,
+    refreshes: 0,
     onTheft() {
       signOuts++;
       logIn();
@@ -49,7 +52,10 @@ export function untilFound(rule: Rule, thief: { kind: Kind; caller: string }, se
   const found: number[] = [];
   const session = rule(START);
   const owner: OwnersSession = {
-    ...{ session, held: session.first, storedAt: START, refreshes: 0 },
+    session,
+    held: session.first,
+    storedAt: START,
+    refreshes: 0,
     onTheft() {
       found.push(timeline.now());
     },

@@ -77,13 +77,11 @@ async function open(target: TestApp, payload = anAccount()): Promise<Pair> {
 
 const OPERATIONS: Operation[] = [
   {
-    ...{
-      name: 'create and delete a long-lived token',
-      succeeds: 100,
-      bytes: [185, 0],
-      events: [2, 0],
-      rows: 1,
-    },
+    name: 'create and delete a long-lived token',
+    succeeds: 100,
+    bytes: [185, 0],
+    events: [2, 0],
+    rows: 1,
     once:
       ({ target, access_token: token }) =>
       async () => {
@@ -94,13 +92,11 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{
-      name: 'the same with ten accounts of a network',
-      succeeds: 100,
-      bytes: [400, 0],
-      events: [2, 0],
-      rows: 1,
-    },
+    name: 'the same with ten accounts of a network',
+    succeeds: 100,
+    bytes: [400, 0],
+    events: [2, 0],
+    rows: 1,
     once: ({ target }) => {
       const accounts = Promise.all(Array.from({ length: 10 }, () => open(target)));
       return async (i) => {
@@ -114,27 +110,33 @@ const OPERATIONS: Operation[] = [
     },
   },
   {
-    ...{ name: 'change the name', succeeds: 60, bytes: [330, 115], events: [1, 0], rows: 0 },
+    name: 'change the name',
+    succeeds: 60,
+    bytes: [330, 115],
+    events: [1, 0],
+    rows: 0,
     once:
       ({ target, access_token: token }) =>
       (i) =>
         call(target, 'PATCH /api/user', { token, payload: { name: `Ada ${i}` }, headers: elsewhere() }),
   },
   {
-    ...{ name: 'log in with the right password', succeeds: TIMES, bytes: [330, 0], events: [2, 0], rows: 2 },
+    name: 'log in with the right password',
+    succeeds: TIMES,
+    bytes: [330, 0],
+    events: [2, 0],
+    rows: 2,
     once:
       ({ target, account: { username, password } }) =>
       () =>
         call(target, 'POST /api/auth', { payload: { username, password }, headers: elsewhere() }),
   },
   {
-    ...{
-      name: 'guess passwords of one name',
-      succeeds: 0,
-      bytes: [0, 115],
-      events: [0, 10 / TIMES],
-      rows: 0,
-    },
+    name: 'guess passwords of one name',
+    succeeds: 0,
+    bytes: [0, 115],
+    events: [0, 10 / TIMES],
+    rows: 0,
     once:
       ({ target, account: { username } }) =>
       (i) =>
@@ -144,7 +146,11 @@ const OPERATIONS: Operation[] = [
         }),
   },
   {
-    ...{ name: 'guess passwords of many names', succeeds: 0, bytes: [0, 400], events: [0, 1], rows: 0 },
+    name: 'guess passwords of many names',
+    succeeds: 0,
+    bytes: [0, 400],
+    events: [0, 1],
+    rows: 0,
     once:
       ({ target }) =>
       (i) =>
@@ -154,21 +160,33 @@ const OPERATIONS: Operation[] = [
         }),
   },
   {
-    ...{ name: 'guess reset tokens', succeeds: 0, bytes: [0, 260], events: [0, 1], rows: 0 },
+    name: 'guess reset tokens',
+    succeeds: 0,
+    bytes: [0, 260],
+    events: [0, 1],
+    rows: 0,
     once:
       ({ target }) =>
       (i) =>
         redeem(target, `reset-${i}`, 'an analytical engine', elsewhere()),
   },
   {
-    ...{ name: 'sign up', succeeds: TIMES, bytes: [790, 0], events: [1, 0], rows: 3 },
+    name: 'sign up',
+    succeeds: TIMES,
+    bytes: [790, 0],
+    events: [1, 0],
+    rows: 3,
     once:
       ({ target }) =>
       () =>
         call(target, 'POST /api/auth/signup', { payload: anAccount(), headers: elsewhere() }),
   },
   {
-    ...{ name: 'refresh', succeeds: TIMES, bytes: [2, 0], events: [0, 0], rows: 0 },
+    name: 'refresh',
+    succeeds: TIMES,
+    bytes: [2, 0],
+    events: [0, 0],
+    rows: 0,
     once: ({ target, refresh_token: first }) => {
       let last = Promise.resolve(first);
       return () => {
@@ -179,7 +197,11 @@ const OPERATIONS: Operation[] = [
     },
   },
   {
-    ...{ name: 'exchange and verify', succeeds: TIMES, bytes: [2, 0], events: [0, 0], rows: 0 },
+    name: 'exchange and verify',
+    succeeds: TIMES,
+    bytes: [2, 0],
+    events: [0, 0],
+    rows: 0,
     once:
       ({ target, access_token: token }) =>
       async () => {
@@ -195,7 +217,11 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{ name: 'log in and out', succeeds: TIMES, bytes: [395, 0], events: [2, 0], rows: 2 },
+    name: 'log in and out',
+    succeeds: TIMES,
+    bytes: [395, 0],
+    events: [2, 0],
+    rows: 2,
     once:
       ({ target, account: { username, password } }) =>
       async () => {
@@ -206,13 +232,11 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{
-      name: 'present a superseded refresh token',
-      succeeds: TIMES,
-      bytes: [420, 0],
-      events: [2, 0],
-      rows: 2,
-    },
+    name: 'present a superseded refresh token',
+    succeeds: TIMES,
+    bytes: [420, 0],
+    events: [2, 0],
+    rows: 2,
     once:
       ({ target, account: { username, password } }) =>
       async () => {
@@ -229,7 +253,11 @@ const OPERATIONS: Operation[] = [
       },
   },
   {
-    ...{ name: 'log in, and change the password', succeeds: TIMES, bytes: [380, 0], events: [2, 0], rows: 2 },
+    name: 'log in, and change the password',
+    succeeds: TIMES,
+    bytes: [380, 0],
+    events: [2, 0],
+    rows: 2,
     once: ({ target, access_token: token, account: { username, password } }) => {
       let last: Promise<unknown> = Promise.resolve();
       const change = async (i: number) => {
@@ -252,21 +280,33 @@ const OPERATIONS: Operation[] = [
     },
   },
   {
-    ...{ name: 'issue reset tokens', succeeds: TIMES, bytes: [2, 0], events: [1, 0], rows: 1 / TIMES },
+    name: 'issue reset tokens',
+    succeeds: TIMES,
+    bytes: [2, 0],
+    events: [1, 0],
+    rows: 1 / TIMES,
     once:
       ({ target, service, user }) =>
       () =>
         call(target, `POST /api/users/${user.id}/password-reset`, { headers: basic(service) }),
   },
   {
-    ...{ name: 'log out again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0], rows: 0 },
+    name: 'log out again',
+    succeeds: TIMES,
+    bytes: [2, 0],
+    events: [1 / TIMES, 0],
+    rows: 0,
     once:
       ({ target, access_token: token }) =>
       () =>
         call(target, 'DELETE /api/auth', { token }),
   },
   {
-    ...{ name: 'log out everywhere again', succeeds: TIMES, bytes: [2, 0], events: [1 / TIMES, 0], rows: 0 },
+    name: 'log out everywhere again',
+    succeeds: TIMES,
+    bytes: [2, 0],
+    events: [1 / TIMES, 0],
+    rows: 0,
     once:
       ({ target, access_token: token }) =>
       () =>

@@ -232,9 +232,12 @@ test('no operation takes a token of one type for another type', async (t) => {
 
 /** What a long-lived token may do. Every other operation is for a person with a session. */
 const FOR_LONG_LIVED: Record<string, number> = {
-  ...{ verify: 200, getProfile: 200, listTokens: 200 },
+  verify: 200,
+  getProfile: 200,
+  listTokens: 200,
   // It is no token for another audience, and no subject.
-  ...{ verifyForAudience: 401, getToken: 400 },
+  verifyForAudience: 401,
+  getToken: 400,
 };
 
 test('a long-lived token reads, and ends nothing but itself', async (t) => {
@@ -271,7 +274,9 @@ test('every operation refuses a token that has ended, or a refresh token, whatev
   const before = await recordOf(target);
   const taken: string[] = [];
   const tokens = {
-    ...{ out: out.access_token, superseded: superseded.access_token, disabled: disabled.access_token },
+    out: out.access_token,
+    superseded: superseded.access_token,
+    disabled: disabled.access_token,
     refresh: target.pair.refresh_token,
   };
   for (const [what, token] of Object.entries(tokens))
@@ -407,15 +412,25 @@ test('a token is read only from a single Authorization header', async (t) => {
     { 'x-auth-user': String(pair.user.id), 'x-auth-session': '1', 'x-auth-token-type': 'access' },
     { 'sec-websocket-protocol': `bearer, ${token}` },
     ...[
-      ...[token, `Token ${token}`, `JWT ${token}`, `Bearer${token}`, `Bearer: ${token}`, `Bearer=${token}`],
-      ...[`Bearer "${token}"`, `Bearer ${token} x`, `Bearer x, Bearer ${token}`, `Bearer x Bearer ${token}`],
-      ...[`Basic ${token}`, `DPoP ${token}`, `Bearers ${token}`, `xBearer ${token}`, `Bearer\u00a0${token}`],
-      ...[
-        `Basic ${Buffer.from(`x:${token}`).toString('base64')}`,
-        `Bearer token="${token}"`,
-        'Bearer',
-        'Bearer ',
-      ],
+      token,
+      `Token ${token}`,
+      `JWT ${token}`,
+      `Bearer${token}`,
+      `Bearer: ${token}`,
+      `Bearer=${token}`,
+      `Bearer "${token}"`,
+      `Bearer ${token} x`,
+      `Bearer x, Bearer ${token}`,
+      `Bearer x Bearer ${token}`,
+      `Basic ${token}`,
+      `DPoP ${token}`,
+      `Bearers ${token}`,
+      `xBearer ${token}`,
+      `Bearer\u00a0${token}`,
+      `Basic ${Buffer.from(`x:${token}`).toString('base64')}`,
+      `Bearer token="${token}"`,
+      'Bearer',
+      'Bearer ',
     ].map((authorization) => ({ authorization })),
   ];
   const taken: string[] = [];

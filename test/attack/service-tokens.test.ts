@@ -38,7 +38,9 @@ async function present(target: Target, operation: Attacked, token: string) {
   const { method, path } = operation;
   const body = method === 'GET' ? undefined : bodyOf(operation);
   return target.inject({
-    ...{ method, url: path, headers: { ...headersOf(operation), ...bearer(token) } },
+    method,
+    url: path,
+    headers: { ...headersOf(operation), ...bearer(token) },
     ...(body !== undefined && { payload: body }),
   });
 }
@@ -74,8 +76,11 @@ test('no operation for services takes a token of a user, or of a service for ano
   const { pair, llt } = target;
   const before = await recordOf(target);
   const tokens = {
-    ...{ access: pair.access_token, refresh: pair.refresh_token, llt: llt.longlived_token },
-    ...{ exchanged: await exchanged(target, pair.access_token), 'a service’s for orders': forOrders },
+    access: pair.access_token,
+    refresh: pair.refresh_token,
+    llt: llt.longlived_token,
+    exchanged: await exchanged(target, pair.access_token),
+    'a service’s for orders': forOrders,
   };
   const operations = operationsWith('serviceToken').filter(({ name }) => name !== 'getToken');
   const attempts = Object.values(tokens).flatMap((token) => operations.map((each) => ({ each, token })));
@@ -224,7 +229,8 @@ test('an assertion of one client opens no other one', async (t) => {
   });
   const ask = (client_assertion: string, client_id?: string) =>
     askServiceToken(target, null, ISSUER, {
-      ...{ client_assertion_type: JWT_BEARER, client_assertion },
+      client_assertion_type: JWT_BEARER,
+      client_assertion,
       ...(client_id !== undefined && { client_id }),
     });
   for (const [signed, { serviceId }] of [

@@ -193,7 +193,8 @@ test('client trusts workloads, says whose keys it replaces, and refuses what ope
   await isListed(false);
   const own = ['pay', '--issuer', 'lkc_1', '--subject', 'lkc_1'];
   t.match(await run('trust', ...own, '--jwks', jwks), {
-    ...{ code: 0, stdout: 'may authenticate as lkc_1, its own issuer; replicas know at once\n' },
+    code: 0,
+    stdout: 'may authenticate as lkc_1, its own issuer; replicas know at once\n',
   });
   t.match(await run('list'), {
     stdout: /^pay\t.*\ttrusts lkc_1, its own issuer \(keys of a file\)(\t|$)/m,

@@ -131,7 +131,8 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
   });
   t.match(await explain(byService, { AUDIT_LOG: `file:${file}` }), {
     ended: {
-      ...{ reason: 'admin', event: 'user.logged_out_by_client' },
+      reason: 'admin',
+      event: 'user.logged_out_by_client',
       by: { type: 'service', client_id: desk.serviceId },
     },
   });
@@ -141,8 +142,12 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
   await sql(target.databaseUrl, end, [user_id]);
   const disabling = (name: string, time: number) =>
     JSON.stringify({
-      ...{ log: 'audit', event: 'user.disable', time: new Date(time).toISOString() },
-      ...{ subject: { user_id }, actor: { type: 'operator', name, host: 'h' }, details: {} },
+      log: 'audit',
+      event: 'user.disable',
+      time: new Date(time).toISOString(),
+      subject: { user_id },
+      actor: { type: 'operator', name, host: 'h' },
+      details: {},
     });
   const now = Date.now();
   appendFileSync(file, [disabling('before', now - 900_000), disabling('eve', now), ''].join('\n'));
@@ -192,7 +197,8 @@ test('a service token: its client, what ended it, and what to do', skip, async (
   await change((registry) => registry.remove('orders'));
   t.match(await explain(token), { reason: null }, 'its audience may have been deleted');
   t.match(await explain(token, { DATABASE_URL: 'postgres://127.0.0.1:1/none' }), {
-    ...{ reason: 'unknown', checks: { expiry: true, client: null } },
+    reason: 'unknown',
+    checks: { expiry: true, client: null },
     client: { id: shop.serviceId, name: null },
   });
 

@@ -23,7 +23,9 @@ interface Listed {
 async function aWorld(t: Test, folder = t.testdir({})) {
   const { url } = await testDatabase(t);
   const env = {
-    ...{ DATABASE_URL: url, SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET: aSecret() },
+    DATABASE_URL: url,
+    SIGNING_KEYS_DIR: folder,
+    REFRESH_TOKEN_SECRET: aSecret(),
     KEY_PUBLISH_LEAD: '600',
   };
   // Runs in this process: starting a dozen processes is slow.

@@ -108,7 +108,10 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
       users: { postgres: 1, redis: 2, after: 20_000_001 },
       tokens: { postgres: 3, redis: 5, after: 20_000_003 },
     },
-    ...{ tokens: 5, revoked: 1, lost: 2, ended: 0 },
+    tokens: 5,
+    revoked: 1,
+    lost: 2,
+    ended: 0,
   });
 
   await serve(async (target) => {

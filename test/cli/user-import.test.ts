@@ -70,14 +70,16 @@ test('user import adds accounts with all their fields', async (t) => {
   );
   t.match(rows, [
     {
-      ...{ username: 'ada', email: 'ada@example.com', name: 'Ada L.', hash: bcrypt, cost: 'bcrypt 4' },
-      ...{
-        roles: ['staff', 'a:b'],
-        created_at: new Date(created_at),
-        disabled: true,
-        verified: false,
-        skeleton: 'ada',
-      },
+      username: 'ada',
+      email: 'ada@example.com',
+      name: 'Ada L.',
+      hash: bcrypt,
+      cost: 'bcrypt 4',
+      roles: ['staff', 'a:b'],
+      created_at: new Date(created_at),
+      disabled: true,
+      verified: false,
+      skeleton: 'ada',
     },
     { username: 'bob', hash: argon2, cost: 'argon2id 256/1/1', roles: [], disabled: false, verified: true },
   ]);
@@ -426,12 +428,10 @@ test('a line may have 16 KiB; a longer one is reported without its bytes, and th
   const [fits, long] = ['x'.repeat(LONGEST_LINE), 'y'.repeat(LONGEST_LINE + 1)];
   for (const size of [1000, 1_000_000])
     t.strictSame(await linesOf(`${fits}\n${long}\nlast\n${long}`, size), [
-      ...[
-        [1, fits],
-        [2, null],
-        [3, 'last'],
-        [4, null],
-      ],
+      [1, fits],
+      [2, null],
+      [3, 'last'],
+      [4, null],
     ]);
 });
 

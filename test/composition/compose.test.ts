@@ -22,12 +22,10 @@ test('clients are loaded every 2 seconds, and the keys of their issuers every 5 
   const work = new Map<number, () => unknown>();
   const { checkAssertion } = makeServices({
     issuer: audience,
-    ...{
-      prisma: postgres.prisma,
-      clock: systemClock,
-      observe: UNOBSERVED,
-      logger: pino({ level: 'silent' }),
-    },
+    prisma: postgres.prisma,
+    clock: systemClock,
+    observe: UNOBSERVED,
+    logger: pino({ level: 'silent' }),
     tasks: { every: (ms, _name, task) => work.set(ms, task) },
   });
   await work.get(2000)?.();

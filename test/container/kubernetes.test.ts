@@ -154,7 +154,10 @@ test(
           if (variable.name === 'AGENT_OPS_LISTEN') variable.value = `0.0.0.0:${ops}`;
       }
       const beside = podmanCluster(t, engine, {
-        ...{ image: IMAGE, manifests, secrets: {}, prefix: `lk-test-${port}-` },
+        image: IMAGE,
+        manifests,
+        secrets: {},
+        prefix: `lk-test-${port}-`,
         env: { LATCHKEY_URL: url, LATCHKEY_AUDIENCE: 'latchkey', AGENT_LISTEN: listen },
       });
       const agent = await beside.start('Deployment', 'orders');

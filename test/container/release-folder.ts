@@ -86,8 +86,13 @@ async function startReplicas(t: Test, folder: string, version: string) {
   const conf = keyFolder(t);
   writeFileSync(join(conf, 'owner.env'), `DATABASE_URL=${database.url}\n`);
   const settings = {
-    ...{ ISSUER, DATABASE_URL: database.url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix },
-    ...{ PORT: port, OPS_PORT: opsPort, RATE_LIMIT_ALLOW: '127.0.0.0/8' },
+    ISSUER,
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    PORT: port,
+    OPS_PORT: opsPort,
+    RATE_LIMIT_ALLOW: '127.0.0.0/8',
     SIGNING_KEYS_DIR: '/etc/latchkey/signing',
     REFRESH_TOKEN_SECRET_FILE: '/etc/latchkey/refresh-token-secret',
   };
@@ -142,7 +147,8 @@ async function load(t: Test, program: string, url: string, env: Record<string, s
   const cwd = testFolder(t);
   const small = ['--users', '10', '--rate', '50', '--seconds', '4', '--url', url];
   const child = spawn(process.execPath, [program, 'mixed-day', ...small], {
-    ...{ cwd, env: bareEnvironment(env) },
+    cwd,
+    env: bareEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { code, output } = await ended(child);

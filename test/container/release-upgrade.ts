@@ -34,9 +34,13 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
   const conf = keyFolder(t);
   const settings = {
     // The image takes no weaker one. The default timeout: a migration that holds a lock for longer fails requests.
-    ...{ SCRYPT_LOG_N: '17', DATABASE_TIMEOUT: '5000' },
-    ...{ DATABASE_URL, REDIS_URL: redis.url, ISSUER: 'https://auth.example.com' },
-    ...{ SIGNING_KEYS_DIR: '/keys/signing', REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret' },
+    SCRYPT_LOG_N: '17',
+    DATABASE_TIMEOUT: '5000',
+    DATABASE_URL,
+    REDIS_URL: redis.url,
+    ISSUER: 'https://auth.example.com',
+    SIGNING_KEYS_DIR: '/keys/signing',
+    REFRESH_TOKEN_SECRET_FILE: '/keys/refresh-token-secret',
   };
   const [previous, next] = [PREVIOUS_IMAGE, image].map((each) =>
     launchIn(t, each, ['--volume', `${conf}:/keys:ro`]),

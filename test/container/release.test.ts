@@ -45,8 +45,11 @@ test('a release', { skip, timeout: 900_000 }, async (t) => {
     ]);
     const image = [`latchkey-image-${version}.cdx.json`, `latchkey-image-${version}.oci.tar`];
     const others = [
-      ...['RELEASE-NOTES.md', 'SHA256SUMS', 'provenance.intoto.json'],
-      ...[`latchkey-chart-${version}.tgz`, `latchkey-source-${version}.tar.gz`],
+      'RELEASE-NOTES.md',
+      'SHA256SUMS',
+      'provenance.intoto.json',
+      `latchkey-chart-${version}.tgz`,
+      `latchkey-source-${version}.tar.gz`,
     ];
     t.strictSame(readdirSync(folder).sort(), [...names, ...image, ...others].sort());
     const { subject, predicate } = json('provenance.intoto.json') as {
@@ -178,8 +181,10 @@ function environmentOf(t: Test, base: string) {
   const files = shell('.', 'ulimit -Hn').stdout.trim();
   const options = ['--network', 'host', '--pull-never', '--ulimit', `nofile=${files}`, ...volumes];
   return [
-    ...[`NODE_IMAGE=${base}`, `REPOSITORY=${REPOSITORY}`],
-    ...[`BUILDAH_OPTIONS=${options.join(' ')}`, 'BUILDAH_ISOLATION=chroot'],
+    `NODE_IMAGE=${base}`,
+    `REPOSITORY=${REPOSITORY}`,
+    `BUILDAH_OPTIONS=${options.join(' ')}`,
+    'BUILDAH_ISOLATION=chroot',
   ];
 }
 

@@ -106,8 +106,12 @@ export function longLivedTokensContract(
         await create(session, Number.MAX_SAFE_INTEGER),
       ];
       const kept = [
-        ...[before, await create(other, 9), other, theirs],
-        ...[await create(theirs, 9, bob), (await add()) ?? 0],
+        before,
+        await create(other, 9),
+        other,
+        theirs,
+        await create(theirs, 9, bob),
+        (await add()) ?? 0,
       ];
       const deleted = await create(session, 9);
       await tokens.revoke(ada.id, deleted, AT);

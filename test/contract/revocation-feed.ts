@@ -104,7 +104,11 @@ export function revocationFeedContract(
     for (let i = 0; i < 2; i++) await other.publishChanges([{ user, status: 'disabled' }]);
     t.strictSame(await published(feed), [
       'changed 7@3',
-      ...['created 8@3', 'changed 8@3', 'disabled 8@3', 'enabled 8@3', 'deleted 8@3'],
+      'created 8@3',
+      'changed 8@3',
+      'disabled 8@3',
+      'enabled 8@3',
+      'deleted 8@3',
       'disabled 7@3',
     ]);
   });

@@ -34,8 +34,12 @@ test(
     const port = await freePort();
     const issuer = `http://127.0.0.1:${port}`;
     const service = await startService(t, {
-      ...{ DATABASE_URL, SIGNING_KEYS_DIR: folder, KEY_PUBLISH_LEAD: '0' },
-      ...{ REFRESH_TOKEN_SECRET: aSecret(), ISSUER: issuer, PORT: String(port) },
+      DATABASE_URL,
+      SIGNING_KEYS_DIR: folder,
+      KEY_PUBLISH_LEAD: '0',
+      REFRESH_TOKEN_SECRET: aSecret(),
+      ISSUER: issuer,
+      PORT: String(port),
     });
     await ready(service);
     const client = await aRegisteredService(DATABASE_URL, 'orders', ['introspect'], 'orders');

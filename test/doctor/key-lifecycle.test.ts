@@ -5,8 +5,16 @@ import { byCheck } from '../support/doctor.ts';
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const DAY = 86_400_000;
 const aKey = (file: string, state: JudgedKey['state'], more: Partial<JudgedKey> = {}): JudgedKey => ({
-  ...{ kid: file, file, files: [file], state, algorithm: 'ES256', createdAt: NOW - DAY },
-  ...{ since: NOW, next: null, longLived: 0, ...more },
+  kid: file,
+  file,
+  files: [file],
+  state,
+  algorithm: 'ES256',
+  createdAt: NOW - DAY,
+  since: NOW,
+  next: null,
+  longLived: 0,
+  ...more,
 });
 const findings = (...keys: JudgedKey[]) => byCheck(checkKeyLife(keys, NOW));
 

@@ -158,11 +158,9 @@ test('a token of a service is accepted only if AGENT_ACCEPT says so', async (t) 
   const { access_token: token } = (await (await ask()).json()) as { access_token: string };
   const ofOrders = {
     ...env,
-    ...{
-      LATCHKEY_AUDIENCE: 'orders',
-      LATCHKEY_CLIENT_ID: orders.serviceId,
-      LATCHKEY_CLIENT_SECRET: orders.secret,
-    },
+    LATCHKEY_AUDIENCE: 'orders',
+    LATCHKEY_CLIENT_ID: orders.serviceId,
+    LATCHKEY_CLIENT_SECRET: orders.secret,
   };
   const verify = async (accept: string) => {
     const agent = await startAgent(t, { ...ofOrders, AGENT_ACCEPT: accept });
@@ -173,8 +171,12 @@ test('a token of a service is accepted only if AGENT_ACCEPT says so', async (t) 
   const taken = await verify('access,service');
   t.equal(taken.status, 200);
   t.match(Object.fromEntries(taken.headers), {
-    ...{ 'x-auth-token-type': 'service', 'x-auth-client': caller.serviceId, 'x-auth-roles': 'stock:read' },
-    ...{ 'x-auth-user': '', 'x-auth-session': '', 'x-auth-username': '' },
+    'x-auth-token-type': 'service',
+    'x-auth-client': caller.serviceId,
+    'x-auth-roles': 'stock:read',
+    'x-auth-user': '',
+    'x-auth-session': '',
+    'x-auth-username': '',
   });
 });
 
@@ -316,7 +318,10 @@ test('every mistake names its variable', async (t) => {
   });
   t.equal(await broken.exited, 1);
   t.strictSame(broken.log().match(/[A-Z]+_[A-Z_]+(?= must be)/g), [
-    ...['LATCHKEY_URL', 'LATCHKEY_AUDIENCE', 'AGENT_WHEN_STALE', 'AGENT_LISTEN'],
+    'LATCHKEY_URL',
+    'LATCHKEY_AUDIENCE',
+    'AGENT_WHEN_STALE',
+    'AGENT_LISTEN',
   ]);
   const inUse = await startAgent(t, { ...env, AGENT_LISTEN: taken });
   t.equal(await inUse.exited, 1);

@@ -43,7 +43,8 @@ test('a page of another origin, in Chromium', { skip: chromiumMissing }, async (
   const [listed, other] = [await aSite(t), await aSite(t)];
   const { url: DATABASE_URL } = await testDatabase(t);
   const service = await startService(t, {
-    ...{ DATABASE_URL, CORS_ORIGINS: `https://app.example,${listed}` },
+    DATABASE_URL,
+    CORS_ORIGINS: `https://app.example,${listed}`,
     RATE_LIMIT_SIGNUP: '2/600',
   });
   await ready(service);

@@ -31,8 +31,13 @@ async function aService(t: Test) {
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const env = {
-    ...{ DATABASE_URL, SIGNING_KEYS_DIR: folder, KEY_PUBLISH_LEAD: String(LEAD) },
-    ...{ REFRESH_TOKEN_SECRET: aSecret(), ISSUER: issuer, AUDIENCE, PORT: String(port) },
+    DATABASE_URL,
+    SIGNING_KEYS_DIR: folder,
+    KEY_PUBLISH_LEAD: String(LEAD),
+    REFRESH_TOKEN_SECRET: aSecret(),
+    ISSUER: issuer,
+    AUDIENCE,
+    PORT: String(port),
   };
   const keys = (...args: string[]) => latchkey(['keys', ...args], env);
   t.match(await keys('add'), { code: 0, stdout: /signs at once/ });

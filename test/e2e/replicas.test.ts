@@ -14,9 +14,12 @@ test('two replicas on one PostgreSQL and Redis act as one service', { skip: redi
   const redis = testRedis(t);
   const dataDir = mkdtempSync(join(tmpdir(), 'latchkey-replicas-'));
   const shared = {
-    ...{ DATABASE_URL: url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix },
+    DATABASE_URL: url,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
     // The keys are shared too: both replicas use those that the first created.
-    ...{ DATA_DIR: dataDir, RATE_LIMIT_SIGNUP: '6/600' },
+    DATA_DIR: dataDir,
+    RATE_LIMIT_SIGNUP: '6/600',
   };
   const [one, two] = [await startService(t, shared), await startService(t, shared)];
   t.teardown(() => {

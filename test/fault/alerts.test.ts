@@ -29,8 +29,14 @@ const { alerts, recordings } = readRules();
 
 /** Causes with stores of their own. */
 const SEPARATE = [
-  ...[crowdedReplica, lateReplica, fullReplica, crammedRedis, expiringCertificate],
-  ...[unreadyReplica, trailLost, logLost],
+  crowdedReplica,
+  lateReplica,
+  fullReplica,
+  crammedRedis,
+  expiringCertificate,
+  unreadyReplica,
+  trailLost,
+  logLost,
 ];
 
 test('every alert fires on its cause', { skip: prometheusMissing || redisServersMissing }, async (t) => {

@@ -28,7 +28,9 @@ async function twoReplicas(t: Test, ahead: number, env: Record<string, string> =
   const right = await startService(t, { ...shared, ...env });
   const wrong = await startService(t, {
     ...shared,
-    ...{ DATABASE_URL: database.url, ...env, ...clockAhead(ahead) },
+    DATABASE_URL: database.url,
+    ...env,
+    ...clockAhead(ahead),
   });
   await ready(right);
   await until(async () => Object.values((await health(wrong)).checks).every((check) => check === 'ok'));

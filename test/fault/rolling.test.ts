@@ -19,7 +19,7 @@ test('every replica is replaced under load, and no request fails', { skip }, asy
   const fleet = await fleetOf(t, 2);
   await fleet.renewed(1);
   for (let round = 0; round < ROUNDS; round++) {
-    for (const replica of [...fleet.replicas]) {
+    for (const replica of Array.from(fleet.replicas)) {
       // As in k8s/base: the new replica first (maxSurge 1, maxUnavailable 0).
       await fleet.add();
       t.equal(await fleet.remove(replica), 0, 'the replaced replica exited with 0');

@@ -69,8 +69,11 @@ async function startWorld(t: Test, stores: Environment) {
     return made;
   };
   const agentEnv = {
-    ...{ LATCHKEY_URL: url, LATCHKEY_ISSUER: ISSUER, LATCHKEY_AUDIENCE: 'latchkey' },
-    ...{ LATCHKEY_CLIENT_ID: id, LATCHKEY_CLIENT_SECRET: secret },
+    LATCHKEY_URL: url,
+    LATCHKEY_ISSUER: ISSUER,
+    LATCHKEY_AUDIENCE: 'latchkey',
+    LATCHKEY_CLIENT_ID: id,
+    LATCHKEY_CLIENT_SECRET: secret,
   };
   return { replicas, balancer, tally, verifier, agentEnv };
 }

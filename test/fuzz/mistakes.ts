@@ -92,15 +92,28 @@ const IN_BODY: Record<string, Mistake> = {
   },
   'another content type': (request, dice) => {
     const type = dice.pick([
-      ...['text/plain', 'application/xml', 'multipart/form-data; boundary=x', 'application/jsonp', 'json'],
-      ...['application/x-www-form-urlencoded', '*/*', ';', '', 'application/json5', 'application /json'],
+      'text/plain',
+      'application/xml',
+      'multipart/form-data; boundary=x',
+      'application/jsonp',
+      'json',
+      'application/x-www-form-urlencoded',
+      '*/*',
+      ';',
+      '',
+      'application/json5',
+      'application /json',
     ]);
     return { headers: [...without(request, 'Content-Type'), ['Content-Type', type]], expects: 'refusal' };
   },
   'a content type with parameters': (request, dice) => {
     const type = dice.pick([
-      ...['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset=utf-16'],
-      ...['application/json; x="', 'application/json, text/plain', 'application/json;;'],
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON',
+      'application/json;charset=utf-16',
+      'application/json; x="',
+      'application/json, text/plain',
+      'application/json;;',
     ]);
     return { headers: [...without(request, 'Content-Type'), ['Content-Type', type]], expects: 'anything' };
   },
@@ -193,19 +206,29 @@ const ANYWHERE: Record<string, Mistake> = {
   },
   'a query': (request, dice) => {
     const query = dice.pick([
-      ...['id=', 'id=0', 'id=-1', 'id=1e3', 'id=0x10', 'id=9007199254740993', 'id=99999999999999999999'],
-      ...[
-        'id=1&id=2',
-        'id[]=1',
-        'id=%00',
-        'id=%ff',
-        'id=7;DROP',
-        '__proto__[x]=1',
-        'constructor=1',
-        '%',
-        '&&&=',
-      ],
-      ...['x=1', 'id=1&x=1', `id=${'9'.repeat(5000)}`, 'id=+7', 'id=%37777777777', 'id=７', 'ID=7'],
+      'id=',
+      'id=0',
+      'id=-1',
+      'id=1e3',
+      'id=0x10',
+      'id=9007199254740993',
+      'id=99999999999999999999',
+      'id=1&id=2',
+      'id[]=1',
+      'id=%00',
+      'id=%ff',
+      'id=7;DROP',
+      '__proto__[x]=1',
+      'constructor=1',
+      '%',
+      '&&&=',
+      'x=1',
+      'id=1&x=1',
+      `id=${'9'.repeat(5000)}`,
+      'id=+7',
+      'id=%37777777777',
+      'id=７',
+      'ID=7',
     ]);
     return { target: `${request.target}?${query}`, expects: 'anything' };
   },

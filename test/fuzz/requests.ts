@@ -64,8 +64,13 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
       isForm,
       expects: isKnown && operation.operationId in EFFECTS ? 'success' : 'anything',
       secrets: [
-        ...[values?.password, values?.new_password, values?.email, values?.reset_token],
-        ...[form?.get('token'), form?.get('subject_token'), world.client.secret],
+        values?.password,
+        values?.new_password,
+        values?.email,
+        values?.reset_token,
+        form?.get('token'),
+        form?.get('subject_token'),
+        world.client.secret,
       ].filter((value) => typeof value === 'string'),
       session,
       succeed: (answer, sent) => {

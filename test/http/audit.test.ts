@@ -177,7 +177,9 @@ test('a change of an account by a registered service names the service', async (
   t.match(created, { event: 'user.created_by_client' });
   const { user_id: id } = (created?.subject ?? {}) as { user_id?: number };
   const changed = await event(`PATCH /api/users/${id}`, {
-    ...{ name: 'B', email: account.email, email_verified: true },
+    name: 'B',
+    email: account.email,
+    email_verified: true,
   });
   t.match(changed, {
     event: 'user.changed_by_client',

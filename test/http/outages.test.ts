@@ -37,8 +37,13 @@ const unavailable = (t: Test, response: LightMyRequestResponse) => {
 
 /** What answers without Redis: keys, metadata, and accounts as PostgreSQL has them. */
 const NEEDS_NO_REDIS: readonly string[] = [
-  ...['getJwks', 'getMetadata', 'getOpenIdConfiguration'],
-  ...['createUser', 'listUsers', 'getUser', 'createPasswordReset'],
+  'getJwks',
+  'getMetadata',
+  'getOpenIdConfiguration',
+  'createUser',
+  'listUsers',
+  'getUser',
+  'createPasswordReset',
 ];
 /** They write that tokens have ended before they tell the replicas, and their repeat tells them. */
 const WRITES_FIRST = [
@@ -101,8 +106,11 @@ async function oneWithoutRedis(t: Test, fault: Fault) {
   const away = await buildTestApp(t, {
     databaseUrl: target.databaseUrl,
     env: {
-      ...{ SIGNING_KEYS_DIR: folder, REFRESH_TOKEN_SECRET_FILE: secretFile },
-      ...{ REDIS_URL: proxy?.url ?? url, REDIS_PREFIX: prefix, REDIS_TIMEOUT: '100' },
+      SIGNING_KEYS_DIR: folder,
+      REFRESH_TOKEN_SECRET_FILE: secretFile,
+      REDIS_URL: proxy?.url ?? url,
+      REDIS_PREFIX: prefix,
+      REDIS_TIMEOUT: '100',
     },
     storesAnswer: proxy !== null,
   });

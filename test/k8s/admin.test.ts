@@ -163,7 +163,8 @@ test('every command has all that it needs in that pod', { skip: skip || redisMis
   const { spec } = only(manifests, 'CronJob', 'latchkey-admin').spec.jobTemplate.spec.template;
   const env = {
     ...variablesIn(makeMounts(scratch(t), secrets), spec, manifests),
-    ...{ REDIS_PREFIX: redis.prefix, NODE_ENV: 'production' },
+    REDIS_PREFIX: redis.prefix,
+    NODE_ENV: 'production',
   };
   t.intercept(process, 'constrainedMemory', { value: () => memoryOf(spec) });
   t.intercept(process, 'stdin', { value: Readable.from(['no token']) });
@@ -230,8 +231,14 @@ function latchkeyAdmin(
   const definition = shellBlocks(HEADING).find((block) => block.startsWith('latchkey_admin() (')) ?? '';
   const env = {
     ...PRODUCTION,
-    ...{ PATH: `${bin}:${PATH}`, REAL_PATH: PATH, JOB: job, CREATED: sent, TICKS: ticks, RESULTS: rest },
-    ...{ STARTS: starts ? 'yes' : 'no', REFUSES: refuses ? 'yes' : 'no' },
+    PATH: `${bin}:${PATH}`,
+    REAL_PATH: PATH,
+    JOB: job,
+    CREATED: sent,
+    TICKS: ticks,
+    RESULTS: rest,
+    STARTS: starts ? 'yes' : 'no',
+    REFUSES: refuses ? 'yes' : 'no',
   };
   const { status, stdout, stderr } = spawnSync(
     'bash',

@@ -74,8 +74,10 @@ test('the component changes nothing else of a service, and no other', { skip }, 
     },
   };
   const deployment = (name: string, labels = {}) => ({
-    ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
-    ...{ metadata: { name, labels }, spec },
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, labels },
+    spec,
   });
   const manifests = renderWithAgent(t, [
     deployment('other'),

@@ -26,11 +26,21 @@ const VALUES: unknown = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
 
 /** Parts of Kubernetes' objects, which its API validates; and Helm's own. */
 const FREE = [
-  ...['affinity', 'autoscaling.behavior', 'extraEnv[].valueFrom', 'extraInitContainers[]'],
-  ...['extraObjects[]', 'global', 'networkPolicy.extraEgress[]', 'podSecurityContext', 'securityContext'],
-  ...['tolerations[]', 'topologySpreadConstraints[]', 'definitions.parentRefs[]'],
-  ...['definitions.resources.limits', 'definitions.resources.requests'],
-  ...['definitions.selector.matchExpressions[]'],
+  'affinity',
+  'autoscaling.behavior',
+  'extraEnv[].valueFrom',
+  'extraInitContainers[]',
+  'extraObjects[]',
+  'global',
+  'networkPolicy.extraEgress[]',
+  'podSecurityContext',
+  'securityContext',
+  'tolerations[]',
+  'topologySpreadConstraints[]',
+  'definitions.parentRefs[]',
+  'definitions.resources.limits',
+  'definitions.resources.requests',
+  'definitions.selector.matchExpressions[]',
 ];
 
 test('the schema is closed, but for parts of Kubernetes’ objects', (t) => {
@@ -146,7 +156,13 @@ test('the values in the README are valid', { skip }, (t) => {
     const file = join(t.testdir(), `${i}.json`);
     writeFileSync(file, JSON.stringify(values));
     const { status, stderr } = helm(
-      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--values', file],
+      'template',
+      'latchkey',
+      CHART,
+      '--values',
+      valuesFile('minimal'),
+      '--values',
+      file,
     );
     t.equal(status, 0, stderr);
   }
@@ -156,7 +172,13 @@ test('the values in the README are valid', { skip }, (t) => {
 test('a mistake in a value is an error that names the value', { skip }, (t) => {
   for (const [set, error] of MISTAKES) {
     const { status, stderr } = helm(
-      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--set', set],
+      'template',
+      'latchkey',
+      CHART,
+      '--values',
+      valuesFile('minimal'),
+      '--set',
+      set,
     );
     t.not(status, 0, set);
     t.match(stderr, error, set);
@@ -169,8 +191,13 @@ test('a mistake in a value is an error that names the value', { skip }, (t) => {
 test('extraEnv takes no variable that the chart sets, and any other', { skip }, (t) => {
   const run = (name: string) =>
     helm(
-      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal')],
-      ...['--set', `extraEnv[0].name=${name},extraEnv[0].value=x`],
+      'template',
+      'latchkey',
+      CHART,
+      '--values',
+      valuesFile('minimal'),
+      '--set',
+      `extraEnv[0].name=${name},extraEnv[0].value=x`,
     );
   for (const name of Object.keys(FIELDS).filter((name) => SET.test(name)))
     for (const variable of [name, `${name}_FILE`])
@@ -188,7 +215,13 @@ test('`null` for a part of the values is an error that names it', { skip }, (t) 
   t.ok(all.includes('metrics.serviceMonitor'));
   for (const path of all) {
     const { stderr } = helm(
-      ...['template', 'latchkey', CHART, '--values', valuesFile('minimal'), '--set', `${path}=null`],
+      'template',
+      'latchkey',
+      CHART,
+      '--values',
+      valuesFile('minimal'),
+      '--set',
+      `${path}=null`,
     );
     t.match(stderr, new RegExp(`: ${path.split('.').at(-1) ?? ''} is required`), path);
   }

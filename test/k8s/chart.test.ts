@@ -125,8 +125,11 @@ test('the service starts with the variables of every case', { skip }, (t) => {
     t.strictSame({ production, embedded }, { production: true, embedded: [] }, name);
   const nodes = [0, 1, 2].map((i) => ({ host: `redis-${i}.redis`, port: 26379 }));
   t.match(configs.get('sentinel'), {
-    ...{ REDIS_MODE: 'sentinel', REDIS_NODES: nodes, REDIS_SENTINEL_NAME: 'main' },
-    ...{ REDIS_SENTINEL_USERNAME: 'latchkey-sentinel', REDIS_SENTINEL_PASSWORD: 'of the sentinels' },
+    REDIS_MODE: 'sentinel',
+    REDIS_NODES: nodes,
+    REDIS_SENTINEL_NAME: 'main',
+    REDIS_SENTINEL_USERNAME: 'latchkey-sentinel',
+    REDIS_SENTINEL_PASSWORD: 'of the sentinels',
   });
   t.match(configs.get('cluster'), {
     REDIS_MODE: 'cluster',
@@ -320,7 +323,13 @@ test('names and hosts that look like numbers or booleans stay strings', { skip }
   const agent = ['agent.services[0].namespace=10', 'agent.services[0].audience=11'];
   const set = [...existingSecret, ...others, ...more, ...agent].join(',');
   const { stdout, stderr } = helm(
-    ...['template', '123', CHART, '--values', valuesFile('everything'), '--set-string', set],
+    'template',
+    '123',
+    CHART,
+    '--values',
+    valuesFile('everything'),
+    '--set-string',
+    set,
   );
   const manifests = readManifests(stdout);
   t.ok(manifests.length > 20, stderr);

@@ -21,7 +21,14 @@ export function helm(...args: string[]): { status: number | null; stdout: string
 /** Rendered text of a release `latchkey` in the namespace `latchkey`. @throws Error with helm's message. */
 export function templateText(name: string, ...args: string[]): string {
   const { status, stdout, stderr } = helm(
-    ...['template', 'latchkey', CHART, '--namespace', 'latchkey', '--values', valuesFile(name), ...args],
+    'template',
+    'latchkey',
+    CHART,
+    '--namespace',
+    'latchkey',
+    '--values',
+    valuesFile(name),
+    ...args,
   );
   if (status !== 0) throw new Error(stderr);
   return stdout;

@@ -57,7 +57,13 @@ export async function mintSessions(
     const createdAt = clock.now();
     const state = initialState(createdAt * 1000, '');
     const { rows: tokens } = await pool.query<{ id: string; user_id: string }>(INSERT, [
-      ...[names, createdAt, state.latest, state.parent, state.first, state.confirmed, state.caller],
+      names,
+      createdAt,
+      state.latest,
+      state.parent,
+      state.first,
+      state.confirmed,
+      state.caller,
     ]);
     const idOf = new Map(users.map(({ id, username }) => [username, id]));
     const tokenOf = new Map(tokens.map(({ id, user_id }) => [user_id, Number(id)]));

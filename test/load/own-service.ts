@@ -64,7 +64,9 @@ export async function startOwnService(
       env: bareEnvironment({
         DATABASE_URL: database.url,
         DATA_DIR: folder,
-        ...{ PORT: '0', OPS_PORT: '0', DRAIN_DELAY: '0' },
+        PORT: '0',
+        OPS_PORT: '0',
+        DRAIN_DELAY: '0',
         ...WITHOUT_ADDRESS_LIMITS,
       }),
       logFile: join(folder, 'service.log'),

@@ -40,7 +40,9 @@ export async function pass(micros: number, world: World, subjects: Subjects): Pr
   world.issued = world.issued.map((generation) => generation - micros);
   world.earlierStates = world.earlierStates.map((state) => earlier(state, micros));
   world.inFlight = world.inFlight.map(({ generation, caller, waited }) => ({
-    ...{ generation: generation - micros, caller, waited: waited + Math.max(0, micros) },
+    generation: generation - micros,
+    caller,
+    waited: waited + Math.max(0, micros),
   }));
   world.last = earlier(world.last, micros);
   if (world.state) await become(earlier(world.state, micros), world, subjects);

@@ -20,10 +20,16 @@ export function anyClientsMoves(s: Situation, world: World, rule: Rule): Move[] 
 function presented(s: Situation, world: World, rule: Rule, generation: number, caller: string): Move[] {
   const arrived = s.now + 1;
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ generation, caller, arrived, by: 'any client' },
+    generation,
+    caller,
+    arrived,
+    by: 'any client',
   });
   const move = (watched: Watched | null): Move => ({
-    ...{ what: `a refresh token from ${caller}`, before: s, refresh, after: { ...after, watched } },
+    what: `a refresh token from ${caller}`,
+    before: s,
+    refresh,
+    after: { ...after, watched },
   });
   if (answer.outcome !== 'issued') return [move(s.watched)];
   const issued = { generation: answer.state.latest, token: generation, used: false, lost: false };

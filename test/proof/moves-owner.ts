@@ -16,7 +16,12 @@ export function ownersMoves(s: Situation, world: World, rule: Rule): Move[] {
   if (messages.length < world.messages) {
     for (const caller of world.clients) {
       const message: Message = {
-        ...{ at: 'sent', generation: s.held, caller, arrived: 0, delay: 0, counts: false },
+        at: 'sent',
+        generation: s.held,
+        caller,
+        arrived: 0,
+        delay: 0,
+        counts: false,
       };
       add(`the owner sends a refresh${from(caller)}`, { ...s, messages: [...messages, message] });
     }
@@ -61,7 +66,10 @@ const from = (caller: string) => ` from ${caller === '' ? 'nowhere' : caller}`;
 function taken(s: Situation, world: World, rule: Rule, message: Message, others: Message[]): Move {
   const { generation, caller, arrived } = message;
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ generation, caller, arrived, by: 'owner' },
+    generation,
+    caller,
+    arrived,
+    by: 'owner',
   });
   after.messages = others;
   if (answer.outcome === 'issued' || answer.outcome === 'repeated') {

@@ -47,11 +47,16 @@ function thefts(s: Situation): Move[] {
 
 function taken(s: Situation, world: World, rule: Rule, inside: NonNullable<Thief['inside']>): Move[] {
   const { after, refresh, answer } = presentRefresh(s, world, rule, {
-    ...{ ...inside, caller: world.thief ?? '', by: 'thief' },
+    ...inside,
+    caller: world.thief ?? '',
+    by: 'thief',
   });
   const thief: Thief = { ...s.thief, inside: null };
   const done = (changed: Thief): Move => ({
-    ...{ what: "the thief's refresh", before: s, refresh, after: { ...after, thief: changed } },
+    what: "the thief's refresh",
+    before: s,
+    refresh,
+    after: { ...after, thief: changed },
   });
   if (answer.outcome !== 'issued' && answer.outcome !== 'repeated') return [done(thief)];
   const token: Token = { generation: answer.state.latest, kind: 'received pair' };

@@ -43,7 +43,10 @@ function late({ session, now }: Situation, generation: number, world: World, rul
   if (!session) return { outcome: 'reused' };
   const { step, oldest } = scaleOf(world);
   return rule.rotate(session, {
-    ...{ generation, caller: 'somewhere else', elapsed: 0, window: world.window * MICROS },
+    generation,
+    caller: 'somewhere else',
+    elapsed: 0,
+    window: world.window * MICROS,
     now: Math.max(now, session.latest) + step * oldest,
   });
 }

@@ -12,7 +12,10 @@ export interface Weakening {
 }
 
 const weaken = (name: string, find: string, replace: string, ...breaks: Weakening['breaks']): Weakening => ({
-  ...{ name, find, replace, breaks },
+  name,
+  find,
+  replace,
+  breaks,
 });
 
 const RETRY_LINE = "generation === parent && caller !== '' && caller === state.caller";

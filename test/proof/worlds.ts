@@ -12,23 +12,31 @@ export interface Claim {
 }
 
 const CALM: World = {
-  ...{
-    window: 10,
-    step: 4,
-    messages: 2,
-    clients: [OWNER, OTHER],
-    waits: true,
-    drops: Infinity,
-    duplicates: true,
-  },
-  ...{ requestDelay: 1, answerDelay: 1, losses: false, clockBack: 0, thief: null, anyClient: false },
+  window: 10,
+  step: 4,
+  messages: 2,
+  clients: [OWNER, OTHER],
+  waits: true,
+  drops: Infinity,
+  duplicates: true,
+  requestDelay: 1,
+  answerDelay: 1,
+  losses: false,
+  clockBack: 0,
+  thief: null,
+  anyClient: false,
 };
 const CLOCK: World = { ...CALM, clients: [OWNER], step: 5, answerDelay: 0, clockBack: 1 };
 const CLOSED: World = { ...CALM, window: 0, step: 3, duplicates: false };
 const ALONE: Partial<World> = { messages: 1, duplicates: false };
 /** Here requests may be delayed beyond the window, which does not affect what a thief can do. */
 const THEFT: World = {
-  ...{ ...CALM, step: 11, clients: [OWNER], thief: THIEF, duplicates: false, answerDelay: 0 },
+  ...CALM,
+  step: 11,
+  clients: [OWNER],
+  thief: THIEF,
+  duplicates: false,
+  answerDelay: 0,
 };
 const AT_ONCE: Partial<World> = { requestDelay: 0, answerDelay: 0 };
 const ANY_CLIENT: World = { ...CALM, anyClient: true, messages: 0 };
@@ -49,7 +57,9 @@ export const CLAIMS: readonly Claim[] = [
   },
   {
     name: 'owner, three at once, two addresses',
-    ...{ world: { ...CALM, messages: 3 }, properties: overlapping, large: true },
+    world: { ...CALM, messages: 3 },
+    properties: overlapping,
+    large: true,
   },
   { name: 'owner, losses, one at a time', world: { ...CALM, ...ALONE, losses: true }, properties: owners },
   {
@@ -62,29 +72,32 @@ export const CLAIMS: readonly Claim[] = [
   { name: 'owner, window 0, one at a time', world: { ...CLOSED, ...ALONE }, properties: owners },
   {
     name: 'owner, window 0, one at a time, losses',
-    ...{ world: { ...CLOSED, ...ALONE, losses: true }, properties: owners },
+    world: { ...CLOSED, ...ALONE, losses: true },
+    properties: owners,
   },
   {
     name: 'owner, window 0, one at a time, clock 5 s back',
-    ...{ world: { ...CLOCK, ...ALONE, window: 0 }, properties: owners },
+    world: { ...CLOCK, ...ALONE, window: 0 },
+    properties: owners,
   },
   {
     name: 'owner, window 0, overlap',
-    ...{ world: CLOSED, properties: [hold.oldAccessEnds, hold.overlappingGetOnePair] },
+    world: CLOSED,
+    properties: [hold.oldAccessEnds, hold.overlappingGetOnePair],
   },
   { name: 'tokens', world: ANY_CLIENT, properties: pairs },
   { name: 'tokens, window 0', world: { ...ANY_CLIENT, window: 0 }, properties: pairs },
   {
     name: 'tokens, losses',
-    ...{ world: { ...ANY_CLIENT, clients: [OWNER], step: 11, losses: true }, properties: pairs, large: true },
+    world: { ...ANY_CLIENT, clients: [OWNER], step: 11, losses: true },
+    properties: pairs,
+    large: true,
   },
   {
     name: 'tokens, window 0, losses',
-    ...{
-      world: { ...ANY_CLIENT, clients: [OWNER], window: 0, step: 11, losses: true },
-      properties: pairs,
-      large: true,
-    },
+    world: { ...ANY_CLIENT, clients: [OWNER], window: 0, step: 11, losses: true },
+    properties: pairs,
+    large: true,
   },
   { name: 'thief elsewhere', world: THEFT, properties: thefts, large: true },
   { name: 'thief elsewhere, window 0', world: { ...THEFT, window: 0 }, properties: thefts, large: true },
@@ -95,7 +108,9 @@ export const CLAIMS: readonly Claim[] = [
   },
   {
     name: 'thief elsewhere, losses',
-    ...{ world: { ...THEFT, ...AT_ONCE, messages: 1, losses: true }, properties: thefts, large: true },
+    world: { ...THEFT, ...AT_ONCE, messages: 1, losses: true },
+    properties: thefts,
+    large: true,
   },
   {
     name: 'thief elsewhere, losses, nothing waits',
@@ -104,15 +119,14 @@ export const CLAIMS: readonly Claim[] = [
   },
   {
     name: 'thief elsewhere, clock 5 s back',
-    ...{
-      world: { ...THEFT, ...AT_ONCE, messages: 1, step: 5, clockBack: 1 },
-      properties: thefts,
-      large: true,
-    },
+    world: { ...THEFT, ...AT_ONCE, messages: 1, step: 5, clockBack: 1 },
+    properties: thefts,
+    large: true,
   },
   {
     name: "thief at the owner's address, window 0, nothing waits",
-    ...{ world: { ...THEFT, window: 0, thief: OWNER, waits: false }, properties: thefts },
+    world: { ...THEFT, window: 0, thief: OWNER, waits: false },
+    properties: thefts,
   },
 ];
 
@@ -120,7 +134,8 @@ export const CLAIMS: readonly Claim[] = [
 export const LIMITS: readonly Claim[] = [
   {
     name: 'delays of answer and request together beyond the window',
-    ...{ world: { ...CALM, requestDelay: 2 }, properties: [hold.staysSignedIn] },
+    world: { ...CALM, requestDelay: 2 },
+    properties: [hold.staysSignedIn],
   },
   {
     name: 'losses, overlap, drops',
@@ -130,15 +145,18 @@ export const LIMITS: readonly Claim[] = [
   { name: 'window 0, overlap', world: CLOSED, properties: [hold.staysSignedIn] },
   {
     name: 'clock back further than the window',
-    ...{ world: { ...CALM, clockBack: 3 }, properties: [hold.staysSignedIn] },
+    world: { ...CALM, clockBack: 3 },
+    properties: [hold.staysSignedIn],
   },
   {
     name: "thief at the owner's address, inside the window",
-    ...{ world: { ...THEFT, thief: OWNER }, properties: [hold.notBothTheNewest, hold.foundOut] },
+    world: { ...THEFT, thief: OWNER },
+    properties: [hold.notBothTheNewest, hold.foundOut],
   },
   {
     name: "thief at the owner's address, window 0, overlap",
-    ...{ world: { ...THEFT, window: 0, thief: OWNER }, properties: [hold.notBothTheNewest, hold.foundOut] },
+    world: { ...THEFT, window: 0, thief: OWNER },
+    properties: [hold.notBothTheNewest, hold.foundOut],
   },
   { name: 'stolen access token', world: THEFT, properties: [hold.accessIsOfNoUse] },
 ];

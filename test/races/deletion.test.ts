@@ -63,21 +63,28 @@ const AGAINST: Record<string, Act> = {
   login: {
     act: ({ target, account: { username, password } }) =>
       outcomeOf(call(target, 'POST /api/auth', { payload: { username, password } })),
-    ...{ first: 200, second: 401, makes: PAIR },
+    first: 200,
+    second: 401,
+    makes: PAIR,
   },
   refresh: {
     act: ({ target, pair }) => outcomeOf(refresh(target, pair.refresh_token)),
     // It waits for no lock, so it is answered before the deletion is committed.
-    ...{ first: 200, second: 200, makes: PAIR },
+    first: 200,
+    second: 200,
+    makes: PAIR,
   },
   'a long-lived token': {
     act: ({ target, pair }) =>
       outcomeOf(call(target, 'POST /api/auth/llt', { token: pair.access_token, payload: { device: 'x' } })),
-    ...{ first: 200, second: 401, makes: ['longlived_token'] },
+    first: 200,
+    second: 401,
+    makes: ['longlived_token'],
   },
   'a reset': {
     act: ({ target, reset }) => outcomeOf(redeem(target, reset)),
-    ...{ first: 200, second: 401 },
+    first: 200,
+    second: 401,
   },
   'a change of the password': {
     act: ({ target, pair }) =>
@@ -87,24 +94,28 @@ const AGAINST: Record<string, Act> = {
           payload: { current_password: 'difference engine', new_password: 'an analytical engine' },
         }),
       ),
-    ...{ first: 200, second: 401 },
+    first: 200,
+    second: 401,
   },
   'a change of the name': {
     act: ({ target, pair }) =>
       outcomeOf(call(target, 'PATCH /api/user', { token: pair.access_token, payload: { name: 'B' } })),
-    ...{ first: 200, second: 401 },
+    first: 200,
+    second: 401,
   },
   'a change by a service': {
     act: ({ change }) => change({ roles: ['admin'], disabled: false }),
-    ...{ first: 200, second: 404 },
+    first: 200,
+    second: 404,
   },
-  'another deletion': { act: ({ remove }) => remove(), ...{ first: 200, second: 404 } },
+  'another deletion': { act: ({ remove }) => remove(), first: 200, second: 404 },
   'an import of the same names': {
     act: async ({ target, file }) => {
       const env = { DATABASE_URL: target.databaseUrl, REFRESH_TOKEN_SECRET };
       return { status: (await latchkey(['user', 'import', file], env)).code, made: {} };
     },
-    ...{ first: 1, second: 1 },
+    first: 1,
+    second: 1,
   },
 };
 
@@ -129,7 +140,9 @@ test('a deleted account leaves no token, and no name', { skip: redisMissing }, a
         const { username, name: display, email } = account;
         const line = { username, name: display, email, password_hash: `$2b$04$${'a'.repeat(53)}` };
         const scene: Scene = {
-          ...{ target, account, pair },
+          target,
+          account,
+          pair,
           reset: await aReset(databaseUrl, id),
           file: `${t.testdir({ file: `${JSON.stringify(line)}\n` })}/file`,
           remove: () => outcomeOf(ask(`DELETE /api/users/${id}`)),

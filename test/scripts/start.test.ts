@@ -48,7 +48,9 @@ test(
     const project = withoutDevelopmentDependencies(t);
     // A newcomer's shell may set it.
     const refused = spawnSync('npm', ['start'], {
-      ...{ cwd: project, encoding: 'utf8', env: npmEnvironment({ NODE_ENV: 'production' }) },
+      cwd: project,
+      encoding: 'utf8',
+      env: npmEnvironment({ NODE_ENV: 'production' }),
     });
     t.equal(refused.status, 1);
     t.match(refused.stderr, 'DATABASE_URL is required in production');
@@ -92,7 +94,8 @@ test(
     rmSync(join(project, 'dist/.steps/service'));
     const build = [join(project, 'scripts/build.mjs')];
     t.match(spawnSync(process.execPath, build, { encoding: 'utf8', env: npmEnvironment({}) }), {
-      ...{ status: 1, stderr: /^building\ntsc is not installed, .*--omit=optional\n$/ },
+      status: 1,
+      stderr: /^building\ntsc is not installed, .*--omit=optional\n$/,
     });
   },
 );
@@ -106,7 +109,10 @@ async function started(t: Test, project: string) {
   const npm = spawn('npm', ['start'], {
     cwd: project,
     env: npmEnvironment({
-      ...{ PORT: '0', OPS_PORT: '0', DRAIN_DELAY: '0', SCRYPT_LOG_N: '4' },
+      PORT: '0',
+      OPS_PORT: '0',
+      DRAIN_DELAY: '0',
+      SCRYPT_LOG_N: '4',
       DATA_DIR: join(project, '.data'),
     }),
     stdio: ['ignore', 'pipe', 'inherit'],

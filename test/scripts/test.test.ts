@@ -137,7 +137,9 @@ function run(
     }
   }
   const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/test.mjs', ...words], {
-    ...{ cwd: folder, env: bareEnvironment(env), encoding: 'utf8' },
+    cwd: folder,
+    env: bareEnvironment(env),
+    encoding: 'utf8',
   });
   return { status, stderr, lines: stdout.trimEnd().split('\n') };
 }

@@ -21,8 +21,19 @@ export interface Containers {
 
 /** A read-only file system, no capabilities, no new privileges, 768 MiB. */
 const HARDENED = [
-  ...['--network', 'host', '--pull', 'never', '--no-healthcheck', '--read-only', '--read-only-tmpfs=false'],
-  ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--memory', '768m'],
+  '--network',
+  'host',
+  '--pull',
+  'never',
+  '--no-healthcheck',
+  '--read-only',
+  '--read-only-tmpfs=false',
+  '--cap-drop',
+  'ALL',
+  '--security-opt',
+  'no-new-privileges',
+  '--memory',
+  '768m',
 ];
 
 /** The programs that suites need to build and run the image. */

@@ -74,8 +74,14 @@ async function aUser(target: TestApp) {
   const { user, access_token: access, refresh_token } = await signUp(target, account);
   const { id: lltId, longlived_token: llt } = await createLongLived(target, access);
   return {
-    ...{ id: user.id, account, access, refresh: refresh_token, session: Number(claimsOf(access).sid) },
-    ...{ llt, lltId, exchanged: await exchanged(target, access) },
+    id: user.id,
+    account,
+    access,
+    refresh: refresh_token,
+    session: Number(claimsOf(access).sid),
+    llt,
+    lltId,
+    exchanged: await exchanged(target, access),
     reset: await aReset(target.databaseUrl, user.id),
   };
 }
@@ -86,8 +92,13 @@ type User = Awaited<ReturnType<typeof aUser>>;
 function valuesFor({ name, body }: Attacked, user: User, token: string): Record<string, unknown> {
   const { username, email, password } = name === 'logIn' ? user.account : anAccount();
   const values: Record<string, unknown> = {
-    ...{ token, subject_token: token, reset_token: user.reset, current_password: user.account.password },
-    ...{ username, email, ...(name === 'logIn' && { password }) },
+    token,
+    subject_token: token,
+    reset_token: user.reset,
+    current_password: user.account.password,
+    username,
+    email,
+    ...(name === 'logIn' && { password }),
   };
   return Object.fromEntries(Object.entries(values).filter(([property]) => property in (body ?? {})));
 }

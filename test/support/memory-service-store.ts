@@ -35,7 +35,11 @@ export function makeMemoryServiceStore(): ServiceStore {
       if (clients.has(name) || isTaken) return Promise.resolve(false);
       clients.set(client.name, {
         ...client,
-        ...{ previousHash: null, rotatedAt: null, version: 1, disabledAt: null, trusts: [] },
+        previousHash: null,
+        rotatedAt: null,
+        version: 1,
+        disabledAt: null,
+        trusts: [],
       });
       return Promise.resolve(true);
     },

@@ -12,8 +12,27 @@ const READINGS: Record<string, (path: string) => string> = {
 const PARAMETERS = /;[^/]*/g;
 const BEGINNINGS = ['', '', '', '', '/', '/.', '/x/..', ';x', '\\'];
 const SEGMENTS = [
-  ...['x', 'a.b', 'orders', 'public', '', '.', '..', '..', '...', '\\', '..\\x', 'x\\..', '..\\..\\x'],
-  ...[';', 'x;a=b', '.;', '..;', '..;x=..', ';..', '..;\\x', '\\..;'],
+  'x',
+  'a.b',
+  'orders',
+  'public',
+  '',
+  '.',
+  '..',
+  '..',
+  '...',
+  '\\',
+  '..\\x',
+  'x\\..',
+  '..\\..\\x',
+  ';',
+  'x;a=b',
+  '.;',
+  '..;',
+  '..;x=..',
+  ';..',
+  '..;\\x',
+  '\\..;',
 ];
 
 /** The readings, of a path or of what one decoding leaves of it, that lead out of /public/. */

@@ -13,9 +13,20 @@ const API = Object.entries(paths).map(([path, operations]) => ({
 
 /** Paths that no proxy opens: near those that it does, and of the ops port. */
 const OTHERS = [
-  ...['/', '/api', '/api/authx', '/api/auth-like', '/api/user-like', '/api/usersx', '/docs', '/openapi.json'],
-  ...['/.well-known', '/.well-known/jwks.json/x', '/.well-known/openid-configuration/x'],
-  ...['/health/live', '/health/ready', '/metrics'],
+  '/',
+  '/api',
+  '/api/authx',
+  '/api/auth-like',
+  '/api/user-like',
+  '/api/usersx',
+  '/docs',
+  '/openapi.json',
+  '/.well-known',
+  '/.well-known/jwks.json/x',
+  '/.well-known/openid-configuration/x',
+  '/health/live',
+  '/health/ready',
+  '/metrics',
 ];
 
 export const ALL_PATHS: readonly string[] = [...API.map(({ path }) => path), ...OTHERS];

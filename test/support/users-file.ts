@@ -26,8 +26,13 @@ export async function cheapHashes(password = IMPORTED_PASSWORD): Promise<{ bcryp
   return {
     bcrypt: await hashWasm.bcrypt({ password, salt: SALT, costFactor: 4, outputType: 'encoded' }),
     argon2: await hashWasm.argon2id({
-      ...{ password, salt: SALT, memorySize: 256, iterations: 1, parallelism: 1 },
-      ...{ hashLength: 32, outputType: 'encoded' },
+      password,
+      salt: SALT,
+      memorySize: 256,
+      iterations: 1,
+      parallelism: 1,
+      hashLength: 32,
+      outputType: 'encoded',
     }),
   };
 }

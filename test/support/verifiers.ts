@@ -56,7 +56,9 @@ export const VERIFIERS: Record<string, (about: Issuer) => Verifier> = {
           cacheMaxAge: maxAge,
         }),
         jwtFromRequest: ExtractJwt.fromAuthHeaderAsBearerToken(),
-        ...{ issuer, audience, algorithms: ['ES256', 'RS256'] },
+        issuer,
+        audience,
+        algorithms: ['ES256', 'RS256'],
       },
       (claims, done) => {
         done(null, claims);

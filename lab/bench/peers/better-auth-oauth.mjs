@@ -54,8 +54,12 @@ console.log(JSON.stringify({ url, access, refresh }));
 async function authorized(cookie) {
   const verifier = randomBytes(32).toString('base64url');
   const query = new URLSearchParams({
-    ...{ response_type: 'code', client_id: PEER_CLIENT_ID, redirect_uri: CALLBACK },
-    ...{ scope: 'offline_access', resource: RESOURCE, code_challenge_method: 'S256' },
+    response_type: 'code',
+    client_id: PEER_CLIENT_ID,
+    redirect_uri: CALLBACK,
+    scope: 'offline_access',
+    resource: RESOURCE,
+    code_challenge_method: 'S256',
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
   });
   // A script gets the redirection as JSON.
@@ -66,8 +70,10 @@ async function authorized(cookie) {
     method: 'POST',
     headers: { authorization: `Basic ${credentials}` },
     body: new URLSearchParams({
-      ...{ grant_type: 'authorization_code', code: searchParams.get('code') },
-      ...{ redirect_uri: CALLBACK, code_verifier: verifier },
+      grant_type: 'authorization_code',
+      code: searchParams.get('code'),
+      redirect_uri: CALLBACK,
+      code_verifier: verifier,
     }),
   });
   return response.json();

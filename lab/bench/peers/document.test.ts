@@ -13,7 +13,10 @@ function entrant(name: string, perSecond: readonly number[], serverCpu = 1): Ent
   const server = { name, version: '1.2.3' } as BenchedServer;
   const offer = { request: 'POST /token', signatures: 'none', expected: '', workload: { callers: [] } };
   const rounds = perSecond.map((each) => ({
-    ...{ perSecond: each, micros: 1e6 / each, serverCpu, generatorCpu: 0.5 },
+    perSecond: each,
+    micros: 1e6 / each,
+    serverCpu,
+    generatorCpu: 0.5,
   }));
   return { server, offer, rounds };
 }
@@ -23,7 +26,9 @@ function documentOf(operation: PeerOperation, entrants: readonly Entrant[], isJu
   return makePeersDocument(
     {
       settings: { connections: 64, rounds: 3, seconds: 1 },
-      ...{ loadBefore: 0.5, stores: 'PostgreSQL 15', missing: ['Glewlwyd is not installed'] },
+      loadBefore: 0.5,
+      stores: 'PostgreSQL 15',
+      missing: ['Glewlwyd is not installed'],
       entries: entriesOf(operation, entrants, works),
     },
     isJudged,

@@ -72,10 +72,16 @@ export function entriesOf(
   return entrants.map(({ server, offer, rounds }, i) => {
     const of = (field: keyof PeerRound) => median(rounds.map((round) => round[field]));
     return {
-      ...{ server: server.name, version: server.version, operation },
-      ...{ request: offer.request, signatures: offer.signatures, work: works?.[i] ?? null },
+      server: server.name,
+      version: server.version,
+      operation,
+      request: offer.request,
+      signatures: offer.signatures,
+      work: works?.[i] ?? null,
       perSecond: sampleOf(rounds.map(({ perSecond }) => perSecond)),
-      ...{ micros: of('micros'), serverCpu: of('serverCpu'), generatorCpu: of('generatorCpu') },
+      micros: of('micros'),
+      serverCpu: of('serverCpu'),
+      generatorCpu: of('generatorCpu'),
       ...(server.name === LATCHKEY ? { factors: [], cpuFactors: [] } : factorsBetween(own, rounds)),
     };
   });

@@ -19,8 +19,13 @@ export async function makeTokens(origin: string, users: number): Promise<BareTok
   await add('mod/plugin', oidcPlugin(origin));
   await add('scope', { name: SCOPE, display_name: SCOPE, password_required: true, password_max_age: 0 });
   await add('client', {
-    ...{ client_id: CLIENT.serviceId, client_secret: CLIENT.secret, name: 'bench', confidential: true },
-    ...{ enabled: true, scope: [SCOPE], redirect_uri: ['https://app.example.com/callback'] },
+    client_id: CLIENT.serviceId,
+    client_secret: CLIENT.secret,
+    name: 'bench',
+    confidential: true,
+    enabled: true,
+    scope: [SCOPE],
+    redirect_uri: ['https://app.example.com/callback'],
     authorization_type: ['code', 'password', 'client_credentials', 'refresh_token'],
     token_endpoint_auth_method: ['client_secret_basic'],
   });
@@ -29,10 +34,15 @@ export async function makeTokens(origin: string, users: number): Promise<BareTok
     const username = `user${i}`;
     await add('user', { username, name: username, password: PASSWORD, enabled: true, scope: [SCOPE] });
     const body = new URLSearchParams({
-      ...{ grant_type: 'password', username, password: PASSWORD, scope: SCOPE },
+      grant_type: 'password',
+      username,
+      password: PASSWORD,
+      scope: SCOPE,
     });
     const response = await checked(`${origin}/api/oidc/token`, {
-      ...{ method: 'POST', headers: basic(CLIENT), body },
+      method: 'POST',
+      headers: basic(CLIENT),
+      body,
     });
     const pair = (await response.json()) as { access_token: string; refresh_token: string };
     tokens.access.push(pair.access_token);
@@ -57,17 +67,31 @@ async function logIn(origin: string): Promise<string> {
 function oidcPlugin(origin: string): object {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
-    ...{ module: 'oidc', name: 'oidc', display_name: 'OIDC', enabled: true },
+    module: 'oidc',
+    name: 'oidc',
+    display_name: 'OIDC',
+    enabled: true,
     parameters: {
-      ...{ iss: origin, 'jwt-type': 'ecdsa', 'jwt-key-size': '256', 'jwks-show': true },
+      iss: origin,
+      'jwt-type': 'ecdsa',
+      'jwt-key-size': '256',
+      'jwks-show': true,
       key: privateKey.export({ type: 'sec1', format: 'pem' }),
       cert: publicKey.export({ type: 'spki', format: 'pem' }),
-      ...{ 'access-token-duration': 3600, 'refresh-token-duration': 1_209_600, 'code-duration': 600 },
-      ...{ 'refresh-token-rolling': true, 'refresh-token-one-use': 'always', 'allow-non-oidc': true },
-      ...{ 'auth-type-code-enabled': true, 'auth-type-token-enabled': false },
-      ...{ 'auth-type-id-token-enabled': true, 'auth-type-password-enabled': true },
-      ...{ 'auth-type-client-enabled': true, 'auth-type-refresh-enabled': true },
-      ...{ 'auth-type-device-enabled': false, 'introspection-revocation-allowed': true },
+      'access-token-duration': 3600,
+      'refresh-token-duration': 1_209_600,
+      'code-duration': 600,
+      'refresh-token-rolling': true,
+      'refresh-token-one-use': 'always',
+      'allow-non-oidc': true,
+      'auth-type-code-enabled': true,
+      'auth-type-token-enabled': false,
+      'auth-type-id-token-enabled': true,
+      'auth-type-password-enabled': true,
+      'auth-type-client-enabled': true,
+      'auth-type-refresh-enabled': true,
+      'auth-type-device-enabled': false,
+      'introspection-revocation-allowed': true,
       'introspection-revocation-allow-target-client': true,
     },
   };

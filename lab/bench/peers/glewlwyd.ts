@@ -58,8 +58,13 @@ export async function startGlewlwyd({ env, folder }: World): Promise<BenchedServ
         truncateSync(logFile);
       };
       return {
-        ...{ name: GLEWLWYD, version: versionOf() ?? '', url, stop, emptyLog },
-        ...{ redisPrefix: null, databaseUrl: database.url },
+        name: GLEWLWYD,
+        version: versionOf() ?? '',
+        url,
+        stop,
+        emptyLog,
+        redisPrefix: null,
+        databaseUrl: database.url,
         cpuSeconds: () => processCpuSeconds(child.pid),
         offers: {
           introspection: {

@@ -39,7 +39,9 @@ export async function startLatchkey(world: World): Promise<BenchedServer> {
   });
   return {
     ...process,
-    ...{ name: LATCHKEY, version, offers },
+    name: LATCHKEY,
+    version,
+    offers,
     redisPrefix: world.env.REDIS_PREFIX ?? '',
     databaseUrl: world.env.DATABASE_URL ?? '',
   };

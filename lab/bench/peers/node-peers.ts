@@ -114,10 +114,15 @@ async function startNodePeer(
       script: installed.script(script),
       nodeOptions: [],
       env: {
-        ...{ PATH, NODE_ENV: 'production', PEER_DATABASE_URL: database?.url, PEER_REDIS_URL: REDIS_URL },
-        ...{ PEER_PREFIX: redisPrefix, PEER_SESSIONS: String(CONNECTIONS) },
-        ...{ PEER_SECRET: randomBytes(48).toString('base64url') },
-        ...{ PEER_CLIENT_ID: client.serviceId, PEER_CLIENT_SECRET: client.secret },
+        PATH,
+        NODE_ENV: 'production',
+        PEER_DATABASE_URL: database?.url,
+        PEER_REDIS_URL: REDIS_URL,
+        PEER_PREFIX: redisPrefix,
+        PEER_SESSIONS: String(CONNECTIONS),
+        PEER_SECRET: randomBytes(48).toString('base64url'),
+        PEER_CLIENT_ID: client.serviceId,
+        PEER_CLIENT_SECRET: client.secret,
       },
       logFile: `${folder}/${script}.log`,
     });
@@ -127,7 +132,10 @@ async function startNodePeer(
     }
     return {
       ...process,
-      ...{ name, version: installed.versionOf(name), redisPrefix, databaseUrl: database?.url ?? null },
+      name,
+      version: installed.versionOf(name),
+      redisPrefix,
+      databaseUrl: database?.url ?? null,
       offers: peer.offers(process.tokens, client),
       async stop() {
         await process.stop();

@@ -30,7 +30,12 @@ async function peer(t: Test, answer: (form: URLSearchParams) => string): Promise
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ name: 'peer', version: '1', url, redisPrefix: null, databaseUrl: null, offers: {} },
+    name: 'peer',
+    version: '1',
+    url,
+    redisPrefix: null,
+    databaseUrl: null,
+    offers: {},
     cpuSeconds: () => 0,
     emptyLog: () => undefined,
     stop: () => Promise.resolve(),

@@ -42,11 +42,21 @@ function speedTable(entries: readonly PeerEntry[]): Table {
   return {
     title: 'Speed of the peers',
     head: [
-      ...['operation', 'server', 'version', 'requests/s', 'CPU µs each'],
-      ...['Latchkey, times as fast', 'times, by CPU'],
+      'operation',
+      'server',
+      'version',
+      'requests/s',
+      'CPU µs each',
+      'Latchkey, times as fast',
+      'times, by CPU',
     ],
     rows: inOrder(entries).map(({ operation, server, version, perSecond, micros, ...entry }) => [
-      ...[operation, server, version, spread(perSecond, 0), micros, factorText(entry.factors)],
+      operation,
+      server,
+      version,
+      spread(perSecond, 0),
+      micros,
+      factorText(entry.factors),
       // Most of Glewlwyd's work is PostgreSQL's.
       server === GLEWLWYD ? '' : factorText(entry.cpuFactors),
     ]),
@@ -61,8 +71,12 @@ function workTable(entries: readonly PeerEntry[]): Table {
       work
         ? [
             [
-              ...[operation, server, `\`${request}\``, commandText(work.commands)],
-              ...[countText(work.transactions), signatures],
+              operation,
+              server,
+              `\`${request}\``,
+              commandText(work.commands),
+              countText(work.transactions),
+              signatures,
             ],
           ]
         : [],

@@ -21,9 +21,13 @@ function problemsOf(env: Environment): readonly string[] {
 test('four variables are enough, and an empty one is missing', (t) => {
   const expected = {
     verifier: {
-      ...{ url: 'https://id.example', issuer: 'https://id.example', audience: 'shop' },
+      url: 'https://id.example',
+      issuer: 'https://id.example',
+      audience: 'shop',
       client: { id: 'lkc_1', secret: 'lks_1' },
-      ...{ accept: ['access', 'llt'], maxStaleness: 120, whenStale: 'introspect' },
+      accept: ['access', 'llt'],
+      maxStaleness: 120,
+      whenStale: 'introspect',
     },
     credentials: 'LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET',
     listen: { host: '127.0.0.1', port: 4181 },
@@ -44,17 +48,27 @@ test('takes what is given', async (t) => {
   writeFileSync(secret, ' lks_2\n');
   writeFileSync(token, 'one');
   const given = readConfiguration({
-    ...{ ...LEAST, LATCHKEY_CLIENT_SECRET: '', LATCHKEY_CLIENT_SECRET_FILE: secret },
-    ...{ LATCHKEY_ISSUER: 'http://id.example', AGENT_ACCEPT: 'access, service', AGENT_MAX_STALENESS: '0' },
-    ...{ AGENT_WHEN_STALE: 'refuse', AGENT_LISTEN: '[::1]:1', AGENT_OPS_LISTEN: '0.0.0.0:65535' },
+    ...LEAST,
+    LATCHKEY_CLIENT_SECRET: '',
+    LATCHKEY_CLIENT_SECRET_FILE: secret,
+    LATCHKEY_ISSUER: 'http://id.example',
+    AGENT_ACCEPT: 'access, service',
+    AGENT_MAX_STALENESS: '0',
+    AGENT_WHEN_STALE: 'refuse',
+    AGENT_LISTEN: '[::1]:1',
+    AGENT_OPS_LISTEN: '0.0.0.0:65535',
   });
   t.match(given, {
     verifier: {
-      ...{ issuer: 'http://id.example', client: { id: 'lkc_1', secret: 'lks_2' } },
-      ...{ accept: ['access', 'service'], maxStaleness: 0, whenStale: 'refuse' },
+      issuer: 'http://id.example',
+      client: { id: 'lkc_1', secret: 'lks_2' },
+      accept: ['access', 'service'],
+      maxStaleness: 0,
+      whenStale: 'refuse',
     },
     credentials: 'LATCHKEY_CLIENT_ID, LATCHKEY_CLIENT_SECRET_FILE',
-    ...{ listen: { host: '::1', port: 1 }, ops: { host: '0.0.0.0', port: 65_535 } },
+    listen: { host: '::1', port: 1 },
+    ops: { host: '0.0.0.0', port: 65_535 },
   });
   const { client } = readConfiguration({
     ...LEAST,

@@ -13,7 +13,9 @@ test('reads the token file at each use, and goes on while the file is empty or r
   const file = join(testFolder(t), 'token');
   writeFileSync(file, 'one\n');
   const agent = await startAgent(t, {
-    ...{ LATCHKEY_URL: fake.url, LATCHKEY_AUDIENCE: 'latchkey', LATCHKEY_CLIENT_TOKEN_FILE: file },
+    LATCHKEY_URL: fake.url,
+    LATCHKEY_AUDIENCE: 'latchkey',
+    LATCHKEY_CLIENT_TOKEN_FILE: file,
   });
   await agentIsReady(agent);
   const token = await fake.sign();

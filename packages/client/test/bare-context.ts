@@ -9,7 +9,10 @@ type Globals = Readonly<Record<string, unknown>>;
 
 const [bundle] = buildSync({
   entryPoints: [new URL('../src/main.js', import.meta.url).pathname],
-  ...{ bundle: true, write: false, format: 'iife', globalName: 'latchkey' },
+  bundle: true,
+  write: false,
+  format: 'iife',
+  globalName: 'latchkey',
 }).outputFiles;
 
 const OF_PAGES = ['window', 'self', 'document', 'location', 'localStorage', 'addEventListener'];
@@ -51,7 +54,9 @@ export function aBareHost(random: number) {
   };
   const { main } = loadBare(
     {
-      ...{ fetch, AbortController, atob },
+      fetch,
+      AbortController,
+      atob,
       Date: { now },
       setTimeout,
       clearTimeout(id: number) {
@@ -71,7 +76,8 @@ export function aBareHost(random: number) {
     },
     // It has no `body`.
     respond: (status, headers, text) => ({
-      ...{ status, headers: new Headers(headers) },
+      status,
+      headers: new Headers(headers),
       text: () => Promise.resolve(text),
     }),
     isAsynchronous: true,

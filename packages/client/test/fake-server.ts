@@ -22,7 +22,8 @@ export function aPair({ session = 1, generation = 1, user = 7, lifetime = 900 } 
     return `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`;
   };
   return {
-    ...{ access_token: token('access'), refresh_token: token('refresh') },
+    access_token: token('access'),
+    refresh_token: token('refresh'),
     user: { id: user, username: `user${user}`, name: 'Ada', created_at: '2026-01-01T00:00:00.000Z' },
   };
 }

@@ -27,8 +27,12 @@ test('the packed client is small, and what a bundler does not use goes', { skip 
   const bundled = (contents: string) => {
     const { outputFiles } = buildSync({
       logLevel: 'silent',
-      ...{ stdin: { contents, resolveDir: folder }, write: false },
-      ...{ bundle: true, minify: true, format: 'esm', platform: 'browser' },
+      stdin: { contents, resolveDir: folder },
+      write: false,
+      bundle: true,
+      minify: true,
+      format: 'esm',
+      platform: 'browser',
     });
     return outputFiles[0]?.contents ?? new Uint8Array();
   };

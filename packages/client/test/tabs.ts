@@ -29,7 +29,9 @@ export async function startWorld(t: Test, window: number) {
   const redis = await startRedis(t);
   const { url: DATABASE_URL } = await testDatabase(t);
   const env = {
-    ...{ DATABASE_URL, REDIS_URL: redis.url, DATA_DIR: testFolder(t) },
+    DATABASE_URL,
+    REDIS_URL: redis.url,
+    DATA_DIR: testFolder(t),
     REFRESH_RETRY_WINDOW: String(window),
   };
   let service = await startService(t, env);
@@ -59,7 +61,9 @@ export async function openTabs(t: Test, world: World, edits: readonly Edit[] = [
   const context = await openProfile(t, [NO_CACHE]);
   const pages: Page[] = [];
   const tabs = {
-    ...{ site, context, pages },
+    site,
+    context,
+    pages,
     /** Opens or replaces a tab. */
     async open(tab: number, options = ''): Promise<void> {
       await pages[tab]?.close();

@@ -93,8 +93,13 @@ test(
     const body = await page.evaluate<string[]>(`(${REDIRECTED})(${JSON.stringify({ api, pair: aPair() })})`);
     t.strictSame(body, ['GET: good', 'POST: good', 'TypeError', 'TypeError', 'origin_not_allowed']);
     t.strictSame(seen, [
-      ...['GET /orders/near', 'GET /orders', 'POST /orders/near', 'POST /orders'],
-      ...['GET /orders/away', 'POST /orders/away', 'GET /orders/near'],
+      'GET /orders/near',
+      'GET /orders',
+      'POST /orders/near',
+      'POST /orders',
+      'GET /orders/away',
+      'POST /orders/away',
+      'GET /orders/near',
     ]);
   },
 );

@@ -85,7 +85,9 @@ test('thresholds are milliseconds and a share; a merge takes them too', (t) => {
   const thresholds = { max_p99_ms: 250, max_errors: 0, max_late_ms: 0.5 };
   t.strictSame(readArguments(['mixed-day', ...words], {}).thresholds, thresholds);
   t.strictSame(readMergeArguments(['a', 'b/report.json', ...words]), {
-    ...{ reports: ['a', 'b/report.json'], thresholds, report: 'reports/merged' },
+    reports: ['a', 'b/report.json'],
+    thresholds,
+    report: 'reports/merged',
   });
   for (const [option, value, problem] of [
     ['--max-p99', 'fast', /^--max-p99: give milliseconds, not "fast"$/],

@@ -90,7 +90,9 @@ test('what a device throws is passed on, and the end does not wait for it', asyn
   const error = new Error('no JSON');
   const device: Device = { isSignedIn: () => true, run: () => Promise.reject(error) };
   const crowd = makeCrowd({
-    ...{ devices: [device], makeNewcomer: noNewcomer, random: () => 0 },
+    devices: [device],
+    makeNewcomer: noNewcomer,
+    random: () => 0,
     fail: (each) => failures.push(each),
   });
   crowd.arrive('verify', 1);

@@ -18,8 +18,11 @@ function aPair(gen: number, exp = 900): Pair {
 
 const ok = (body: unknown = null): Reply => ({ status: 200, code: 'ok', retryAfter: 0, user: '1', body });
 const refusal = (status: number, retryAfter = 0): Reply => ({
-  ...{ status, code: `${status} refused`, retryAfter },
-  ...{ user: null, body: null },
+  status,
+  code: `${status} refused`,
+  retryAfter,
+  user: null,
+  body: null,
 });
 const NO_ANSWER: Reply = { status: 0, code: 'timeout', retryAfter: 0, user: null, body: null };
 

@@ -18,7 +18,8 @@ function aPair(sid: number, gen: number, changes: Changes = {}): Pair {
       .join('.'),
   );
   return {
-    ...{ access_token: access ?? '', refresh_token: refresh ?? '' },
+    access_token: access ?? '',
+    refresh_token: refresh ?? '',
     user: { ...user, name: 'Ada', created_at: '' },
   };
 }

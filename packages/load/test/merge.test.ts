@@ -34,8 +34,15 @@ function aReport(
   judge.signedOut(`load-device-${later}`, '401 token_reused');
   return makeReport({
     options: readArguments([...words, '--seconds', '10'], {}, listAccounts),
-    ...{ url: 'https://auth.example.com', started: new Date(START + later * 1000), judge, samples: recorded },
-    ...{ interrupted: false, seconds: 10, ok: recorded.all().ok, arrivals: samples.length, not_begun: 0 },
+    url: 'https://auth.example.com',
+    started: new Date(START + later * 1000),
+    judge,
+    samples: recorded,
+    interrupted: false,
+    seconds: 10,
+    ok: recorded.all().ok,
+    arrivals: samples.length,
+    not_begun: 0,
     generator: { late_p99_ms: late, cpu: late / 10 },
   });
 }
@@ -52,7 +59,11 @@ test('a merge has the figures of one process that had sent all requests', (t) =>
   t.strictSame(merged.errors, whole.errors);
   const counts = ({ over_time: intervals }: Report) =>
     intervals.map(({ second, offered, answered, histogram, errors }) => [
-      ...[second, offered, answered, histogram, errors],
+      second,
+      offered,
+      answered,
+      histogram,
+      errors,
     ]);
   t.strictSame(counts(merged), counts(whole));
   t.equal(merged.correctness.sign_outs, 2);

@@ -5,8 +5,12 @@ import { herdPicture, loadPicture, roundLine, spark } from '../src/pictures.ts';
 import { makeSamples } from '../src/samples.ts';
 
 const RESULT: HerdRound = {
-  ...{ devices: 1000, back: { p50: 2, p90: 4, p99: 5, all: 6 }, missing: 0, tries: 1.6 },
-  ...{ peak_per_second: 700, curve: [0, 1] },
+  devices: 1000,
+  back: { p50: 2, p90: 4, p99: 5, all: 6 },
+  missing: 0,
+  tries: 1.6,
+  peak_per_second: 700,
+  curve: [0, 1],
 };
 
 function aRound(changes: Partial<RoundProgress>): RoundProgress {
@@ -44,8 +48,11 @@ test('an open loop shows its devices and its broken promises', (t) => {
   const judge = makeJudge();
   judge.signedOut('a', '401');
   const crowd = {
-    ...{ devices: () => 20, busy: () => 3, waiting: () => 1 },
-    ...{ arrive: () => undefined, finish: () => Promise.resolve() },
+    devices: () => 20,
+    busy: () => 3,
+    waiting: () => 1,
+    arrive: () => undefined,
+    finish: () => Promise.resolve(),
   };
   const run = { samples: makeSamples(0, 10), crowd, elapsed: () => 4.2 };
   const { lines, plain } = loadPicture(run, { seconds: 10, judge });

@@ -29,14 +29,16 @@ function aRun(scenario: string, judge = makeJudge(), words: string[] = []): Ran 
   samples.record({ operation: 'login', due: 30_000, done: 30_000 + TIMEOUT, code: TIMED_OUT });
   return {
     options: readArguments([scenario, ...words], {}, listAccounts),
-    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge, samples, seconds: SECONDS },
-    ...{
-      interrupted: false,
-      ok: samples.all().ok,
-      arrivals: 6001,
-      not_begun: 0,
-      generator: { late_p99_ms: 1.2, cpu: 0.3 },
-    },
+    url: 'http://127.0.0.1:3000',
+    started: new Date(0),
+    judge,
+    samples,
+    seconds: SECONDS,
+    interrupted: false,
+    ok: samples.all().ok,
+    arrivals: 6001,
+    not_begun: 0,
+    generator: { late_p99_ms: 1.2, cpu: 0.3 },
   };
 }
 
@@ -44,7 +46,9 @@ function aHerd(): Ran {
   const rounds: HerdRound[] = [5, 9, 16].map((all, i) => ({
     devices: 1000 * 2 ** i,
     back: { p50: all / 2, p90: all * 0.8, p99: all * 0.95, all },
-    ...{ missing: 0, tries: 1.8, peak_per_second: 600 * 2 ** i },
+    missing: 0,
+    tries: 1.8,
+    peak_per_second: 600 * 2 ** i,
     curve: Array.from({ length: all * 10 + 1 }, (_, tenth) => tenth / (all * 10)),
   }));
   return { ...aRun('herd'), rounds };

@@ -13,7 +13,10 @@ function aHerdReport(seconds: readonly number[], missing = 0) {
   const rounds: HerdRound[] = seconds.map((all, i) => ({
     devices: 1000 * 2 ** i,
     back: { p50: all / 2, p90: all, p99: all, all: missing > 0 ? null : all },
-    ...{ missing, tries: 2, peak_per_second: 500, curve: [0, 1] },
+    missing,
+    tries: 2,
+    peak_per_second: 500,
+    curve: [0, 1],
   }));
   const samples = makeSamples(0, 10);
   samples.record({ operation: 'refresh', due: 0, done: 20, code: 'ok' });
@@ -23,16 +26,17 @@ function aHerdReport(seconds: readonly number[], missing = 0) {
 function aReport(samples: Samples, rounds?: HerdRound[], words: string[] = []) {
   return makeReport({
     options: readArguments([rounds ? 'herd' : 'mixed-day', ...words], {}, listAccounts),
-    ...{ url: 'http://127.0.0.1:3000', started: new Date(0), judge: makeJudge(), samples },
+    url: 'http://127.0.0.1:3000',
+    started: new Date(0),
+    judge: makeJudge(),
+    samples,
     ...(rounds && { rounds }),
-    ...{
-      interrupted: false,
-      seconds: 10,
-      ok: 1,
-      arrivals: 7000,
-      not_begun: 0,
-      generator: { late_p99_ms: rounds ? null : 4, cpu: 0.5 },
-    },
+    interrupted: false,
+    seconds: 10,
+    ok: 1,
+    arrivals: 7000,
+    not_begun: 0,
+    generator: { late_p99_ms: rounds ? null : 4, cpu: 0.5 },
   });
 }
 

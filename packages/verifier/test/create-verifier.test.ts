@@ -284,7 +284,10 @@ test('ready names a missing right and another issuer', async (t) => {
   fake.refusals.clear();
   const { verifier: elsewhere } = verifierOf(t, fake, { issuer: 'https://id.example.com', url: fake.url });
   await t.rejects(elsewhere.ready(), {
-    ...{ code: 'unavailable', reason: 'configuration', expected: 'https://id.example.com', found: fake.url },
+    code: 'unavailable',
+    reason: 'configuration',
+    expected: 'https://id.example.com',
+    found: fake.url,
   });
 });
 
@@ -337,7 +340,9 @@ test('started while Latchkey is down: unavailable and not ready, and both end', 
     t.match(await refusal(token), { code: 'unavailable', reason: 'unreachable', option: 'url' });
     t.equal(verifier.staleness(), Infinity);
     await t.rejects(verifier.ready({ signal: AbortSignal.timeout(10) }), {
-      ...{ code: 'unavailable', reason: 'not_ready', option: 'url' },
+      code: 'unavailable',
+      reason: 'not_ready',
+      option: 'url',
       message: /the time is over: .*ECONNREFUSED/,
     });
   }

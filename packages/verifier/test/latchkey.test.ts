@@ -59,11 +59,12 @@ test('calls them at the configured URL, not at the issuer', async (t) => {
 test('rejects metadata of another issuer, and sends nothing to a foreign endpoint', async (t) => {
   const fake = await fakeLatchkey(t);
   await t.rejects(at(fake, { issuer: 'https://id.example.com' }).keys(), {
-    ...{ code: 'unavailable', reason: 'configuration', expected: 'https://id.example.com', found: fake.url },
-    ...{
-      option: 'issuer',
-      message: new RegExp(`the setting is https://id.example.com, Latchkey's is ${fake.url}$`),
-    },
+    code: 'unavailable',
+    reason: 'configuration',
+    expected: 'https://id.example.com',
+    found: fake.url,
+    option: 'issuer',
+    message: new RegExp(`the setting is https://id.example.com, Latchkey's is ${fake.url}$`),
   });
   const asked: string[] = [];
   const foreign = at(fake, {
@@ -137,7 +138,9 @@ test('asks once more, with a new token, after a 401 to its token', async (t) => 
   fake.authorizations.length = 0;
   fake.refusals.set('/api/auth/introspect', 401);
   await t.rejects(latchkey.introspect('token'), {
-    ...{ code: 'unavailable', reason: 'configuration', status: 401 },
+    code: 'unavailable',
+    reason: 'configuration',
+    status: 401,
     message: /401: Latchkey refuses the token that it gave this client$/,
   });
   t.equal(fake.tokenRequests.length, 4, 'once');
@@ -151,7 +154,10 @@ test('a refused assertion says so, and an issuer whose keys are away is an outag
   fake.takesAssertion = () => false;
   const latchkey = at(fake, { client: { assertion: () => 'secret-jwt' } });
   await t.rejects(latchkey.introspect('token'), {
-    ...{ code: 'unavailable', reason: 'configuration', option: 'client', status: 401 },
+    code: 'unavailable',
+    reason: 'configuration',
+    option: 'client',
+    status: 401,
     message: "/api/auth/token answered 401: client.assertion was refused, and Latchkey's log says why",
   });
   t.equal(fake.authorizations.length, 0, 'nothing is asked without a token');
@@ -177,7 +183,10 @@ test('names the audience that the client may ask about, if it is another one', a
   const fake = await fakeLatchkey(t);
   const mistake = { code: 'unavailable', reason: 'configuration' };
   await t.rejects(at(fake, { audience: 'orders' }).introspect('token'), {
-    ...{ ...mistake, option: 'audience', expected: 'orders', found: 'latchkey' },
+    ...mistake,
+    option: 'audience',
+    expected: 'orders',
+    found: 'latchkey',
     message: /the setting is orders, the client's is latchkey$/,
   });
   fake.audience = 'orders';
@@ -233,7 +242,9 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
   await t.rejects(latchkey.introspect('secret-token'), { code: 'unavailable', status: 503 });
   await fake.stop();
   await t.rejects(latchkey.keys(), {
-    ...{ code: 'unavailable', reason: 'unreachable', option: 'url' },
+    code: 'unavailable',
+    reason: 'unreachable',
+    option: 'url',
     message: /jwks.json did not answer: ECONNREFUSED/,
   });
   await t.rejects(latchkey.introspect('secret-token'), {

@@ -216,7 +216,10 @@ test('the packed verifier names what a real Latchkey refuses', { skip }, async (
   t.teardown(() => verifier.close());
   const { refresh_token: refreshToken } = await signUpOver(url);
   await t.rejects(verifier.verify(refreshToken), {
-    ...{ code: 'invalid_token', reason: 'type', expected: 'access or llt', found: 'rt+jwt' },
+    code: 'invalid_token',
+    reason: 'type',
+    expected: 'access or llt',
+    found: 'rt+jwt',
   });
   await t.rejects(readyAs({ ...client, secret: 'mistyped' }), {
     ...mistake,

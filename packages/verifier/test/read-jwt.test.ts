@@ -106,7 +106,9 @@ test('a refusal says what was expected and found, where that is harmless', async
       (error: unknown) => error as VerifierError,
     );
   t.match(await refusal({ aud: 'billing' }), {
-    ...{ reason: 'audience', expected: AUDIENCE, found: 'billing' },
+    reason: 'audience',
+    expected: AUDIENCE,
+    found: 'billing',
     message: /for another audience: expected latchkey, found billing$/,
   });
   t.match(await refusal({ aud: ['billing', AUDIENCE] }), { found: '["billing","latchkey"]' });
@@ -127,8 +129,13 @@ test('takes a token that was exchanged for the audience of this service, and no 
   const { fake, readJwt } = await reading(t, { audience: 'orders' });
   const exchanged = { aud: 'orders', client_id: 'lkc_shop', act: { sub: 'lkc_shop' }, roles: ['admin'] };
   t.match(await readJwt(await fake.sign(exchanged)), {
-    ...{ userId: 7, sid: 11, tokenType: 'access', roles: ['admin'] },
-    ...{ clientId: 'lkc_shop', act: { sub: 'lkc_shop' }, claims: { aud: 'orders' } },
+    userId: 7,
+    sid: 11,
+    tokenType: 'access',
+    roles: ['admin'],
+    clientId: 'lkc_shop',
+    act: { sub: 'lkc_shop' },
+    claims: { aud: 'orders' },
   });
   t.match(await readJwt(await fake.sign({ ...exchanged, aud: ['orders'] })), { sid: 11 });
   const others = [

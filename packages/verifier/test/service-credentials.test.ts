@@ -116,7 +116,10 @@ test('an assertion that is none, or does not come, is a failure that quotes noth
   for (const [assertion, reason, message] of failures) {
     world.assertion = assertion;
     await t.rejects(Promise.resolve(credentials.authorization()), {
-      ...{ code: 'unavailable', option: 'client', reason, message },
+      code: 'unavailable',
+      option: 'client',
+      reason,
+      message,
     });
   }
   t.strictSame(asked, []);

@@ -24,7 +24,10 @@ test('says once which option may be wrong, as long as no token was good', async 
   for (const [token, refusal] of refusals) await t.rejects(read(token), refusal, token);
   t.match(errors, [
     {
-      ...{ code: 'invalid_token', reason: 'audience', expected: 'latchkey', found: 'billing' },
+      code: 'invalid_token',
+      reason: 'audience',
+      expected: 'latchkey',
+      found: 'billing',
       option: 'audience',
       message:
         /^no token has been good so far, check `audience`: it is latchkey, and the token is for billing$/,

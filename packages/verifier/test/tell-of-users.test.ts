@@ -8,8 +8,12 @@ import { deferred } from '../../../test/support/deferred.ts';
 const event = (userId: number): UserEvent => ({ type: 'changed', userId, version: 2 });
 const message = (userId: number): FeedMessage => ({ type: 'user', event: event(userId) });
 const snapshot = (...userIds: number[]): FeedMessage => ({
-  ...{ type: 'snapshot', tokens: [], users: [], statuses: userIds.map(event) },
-  ...{ isLast: true, remember: 905 },
+  type: 'snapshot',
+  tokens: [],
+  users: [],
+  statuses: userIds.map(event),
+  isLast: true,
+  remember: 905,
 });
 
 test('tells of users one after the other, those of a snapshot too', async (t) => {

@@ -4,8 +4,15 @@ import { fits, readToken, tokenTypeOf, type UserToken } from '../src/verified-to
 const CLAIMS = { iss: 'i', aud: 'a', sub: '7', sid: 11, gen: 90, jti: '11.90', iat: 1, exp: 2 };
 
 const SERVICE = {
-  ...{ iss: 'i', aud: 'a', sub: 'lkc_shop', client_id: 'lkc_shop', client_version: 3 },
-  ...{ jti: 'j', iat: 1, exp: 2, roles: ['billing:read'] },
+  iss: 'i',
+  aud: 'a',
+  sub: 'lkc_shop',
+  client_id: 'lkc_shop',
+  client_version: 3,
+  jti: 'j',
+  iat: 1,
+  exp: 2,
+  roles: ['billing:read'],
 };
 
 test('tells the types apart by header and claims', (t) => {
@@ -25,7 +32,10 @@ test('tells the types apart by header and claims', (t) => {
 
 test('reads the claims of a service’s token, which has no user and no session', (t) => {
   t.strictSame(readToken(SERVICE, 'service'), {
-    ...{ tokenType: 'service', clientId: 'lkc_shop', roles: ['billing:read'], expiresAt: 2 },
+    tokenType: 'service',
+    clientId: 'lkc_shop',
+    roles: ['billing:read'],
+    expiresAt: 2,
     claims: SERVICE,
   });
   t.match(readToken({ ...SERVICE, roles: [] }, 'service'), { roles: [] });
@@ -57,7 +67,9 @@ test('reads the claims', (t) => {
   t.strictSame(readToken(withRoles, 'access'), { ...token, roles: withRoles.roles, claims: withRoles });
   const exchanged = { ...CLAIMS, client_id: 'shop', act: { sub: 'shop' } };
   t.strictSame(readToken(exchanged, 'access'), {
-    ...{ ...token, clientId: 'shop', act: { sub: 'shop' } },
+    ...token,
+    clientId: 'shop',
+    act: { sub: 'shop' },
     claims: exchanged,
   });
   t.match(readToken({ ...CLAIMS, exp: undefined, gen: undefined }, 'llt'), {

@@ -167,7 +167,10 @@ export function putContract(contract: Contract): void {
   contract('returns names unchanged', async (t, { tokenStates }) => {
     const now = await tokenStates.preparePut(10);
     const odd = aUser({
-      ...{ id: 10, username: 'ådà-名', name: '"O\'Neill" {7}:\\ 👩‍🚀 %s', createdAt: 1 },
+      id: 10,
+      username: 'ådà-名',
+      name: '"O\'Neill" {7}:\\ 👩‍🚀 %s',
+      createdAt: 1,
       roles: ['a', 'b:c', 'd_e-9'],
     });
     await tokenStates.put(aLongLived({ userId: 10, createdAt: 2 }), odd, now);

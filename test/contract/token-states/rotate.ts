@@ -23,7 +23,11 @@ async function putSession(
   const now = await tokenStates.preparePut(7);
   const latest = now - age;
   const state = {
-    ...{ latest, parent: latest - HOUR, first: latest, confirmed: false, caller: 'home' },
+    latest,
+    parent: latest - HOUR,
+    first: latest,
+    confirmed: false,
+    caller: 'home',
     ...overrides,
   };
   if (!(await tokenStates.put(aSession(state), user, now))) throw new Error('the state was not taken');

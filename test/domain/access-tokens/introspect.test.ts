@@ -7,8 +7,11 @@ import { aUser } from '../../support/token.ts';
 
 const ACCESS = { type: 'access', userId: 7, tokenId: 11, generation: 5 } as const;
 const SERVICE: ServiceBearer = {
-  ...{ type: 'service', serviceId: 'lkc_shop', version: 1 },
-  ...{ audience: 'orders', expiresAt: 1_795_000_900 },
+  type: 'service',
+  serviceId: 'lkc_shop',
+  version: 1,
+  audience: 'orders',
+  expiresAt: 1_795_000_900,
 };
 const OWNER = { ...ACCESS, user: aUser(), createdAt: 1 };
 const SHOP = { type: 'service', serviceId: 'lkc_shop', roles: [] } as const;

@@ -15,8 +15,18 @@ function aService(rights: readonly Right[] = ['call:orders']) {
   const counted: string[] = [];
   const secretHash = new Uint8Array(32);
   let shop: RegisteredService | undefined = {
-    ...{ serviceId: SHOP, name: 'shop', rights, audience: null, roles: ['buyer'], version: 3 },
-    ...{ secretHash, previousHash: null, createdAt: 1, rotatedAt: null, disabledAt: null, trusts: [] },
+    serviceId: SHOP,
+    name: 'shop',
+    rights,
+    audience: null,
+    roles: ['buyer'],
+    version: 3,
+    secretHash,
+    previousHash: null,
+    createdAt: 1,
+    rotatedAt: null,
+    disabledAt: null,
+    trusts: [],
   };
   let reload = () => Promise.resolve();
   const directory = {
@@ -27,7 +37,10 @@ function aService(rights: readonly Right[] = ['call:orders']) {
   };
   const tokens = makeServiceTokens({
     services: makeRegisteredServices(directory, clock),
-    ...{ issuer: ISSUER, ownAudience: 'latchkey', ttl: 300, clock },
+    issuer: ISSUER,
+    ownAudience: 'latchkey',
+    ttl: 300,
+    clock,
     randomBytes: (size) => Buffer.alloc(size, 1),
     observe: {
       serviceToken: (outcome) => counted.push(outcome),
@@ -54,9 +67,14 @@ test('the claims name the service, its version and its roles', async (t) => {
   const { clock, counted, issue } = aService();
   clock.pass(999);
   t.strictSame(await issue('orders'), {
-    ...{ sub: SHOP, client_id: SHOP, client_version: 3, roles: ['buyer'] },
+    sub: SHOP,
+    client_id: SHOP,
+    client_version: 3,
+    roles: ['buyer'],
     jti: Buffer.alloc(16, 1).toString('base64url'),
-    ...{ iat: 1_795_000_000, exp: 1_795_000_300, aud: 'orders' },
+    iat: 1_795_000_000,
+    exp: 1_795_000_300,
+    aud: 'orders',
   });
   t.strictSame(counted, ['issued']);
 });

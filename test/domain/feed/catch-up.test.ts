@@ -67,7 +67,9 @@ test('an empty snapshot has one part, a large one has many, and the last part ha
 
 test('a snapshot holds all users with a new status, however few tokens are revoked', async (t) => {
   const statuses = Array.from({ length: 5001 }, (_, i): UserStatusAt => ({
-    ...{ userId: i + 1, status: 'disabled', version: 1 },
+    userId: i + 1,
+    status: 'disabled',
+    version: 1,
   }));
   const { parts, position } = await aWorld(() => [11], statuses).catchUp.step(null, 'new');
   const snapshots = parts.flat().flatMap((message) => (message.type === 'snapshot' ? [message] : []));

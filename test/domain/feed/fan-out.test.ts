@@ -120,7 +120,9 @@ function aReader(serviceId = 'shop') {
   let flushed = Promise.resolve(true);
   const reader: FeedReader = {
     service: {
-      ...{ serviceId, name: serviceId, audience: null },
+      serviceId,
+      name: serviceId,
+      audience: null,
       proof: { by: 'secret', secretHash: new Uint8Array(32) },
     },
     send: (messages) => {

@@ -34,7 +34,13 @@ async function aService({
   if (found) await tokenStates.put(found.record, { ...user, name: 'Countess', version: 3 }, generation);
   const events: AuditEvent[] = [];
   const createLongLived = makeCreateLongLived({
-    ...{ tokens, tokenStates, maxTokens, enabled, maxAge, loginMaxAge, clock },
+    tokens,
+    tokenStates,
+    maxTokens,
+    enabled,
+    maxAge,
+    loginMaxAge,
+    clock,
     budget: makeBudget(
       makeLimitAttempts({
         slots: makeMemoryAttemptSlots(clock.now),
@@ -63,7 +69,8 @@ test('the record has the session and the generation that asked', async (t) => {
   t.strictSame(events, [{ event: 'llt.created', userId: 1, tokenId, by: session }]);
   // The caller's name was read before it changed.
   t.match(await tokenStates.checkLongLived({ userId: 1, tokenId }), {
-    ...{ outcome: 'good', user: { name: 'Countess' } },
+    outcome: 'good',
+    user: { name: 'Countess' },
   });
   t.match(await tokens.revokeForReuse(1, session, clock.now(), generation + 1), { ended: [] });
   t.match(await tokens.revokeForReuse(1, session, clock.now(), generation), { ended: [tokenId] });

@@ -24,7 +24,7 @@ function someTimers() {
     clear: (timer) => set.delete(timer as number),
   };
   const goOff = () => {
-    for (const [timer, { callback }] of [...set]) {
+    for (const [timer, { callback }] of Array.from(set)) {
       set.delete(timer);
       callback();
     }

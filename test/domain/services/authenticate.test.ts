@@ -25,7 +25,11 @@ function aDirectory(...secrets: [serviceId: string, secret: string][]) {
       rotatedAt: null,
       rights,
       audience: null,
-      ...{ roles: [], version: 1, disabledAt: null, trusts: [], ...changes },
+      roles: [],
+      version: 1,
+      disabledAt: null,
+      trusts: [],
+      ...changes,
     });
   for (const [serviceId, secret] of secrets) add(serviceId, secret);
   let refreshes = 0;

@@ -15,7 +15,10 @@ function aClient(serviceId: string): RegisteredService {
     rotatedAt: null,
     rights: [],
     audience: `audience of ${serviceId}`,
-    ...{ roles: [], version: 1, disabledAt: null, trusts: [] },
+    roles: [],
+    version: 1,
+    disabledAt: null,
+    trusts: [],
   };
 }
 

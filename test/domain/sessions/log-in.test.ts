@@ -113,8 +113,13 @@ function aService({
   });
   const attempt = (request: Partial<Parameters<typeof logIn>[0]> = {}) =>
     logIn({
-      ...{ username: 'ada', password: PASSWORD, device: 'Firefox', caller: 'home' },
-      ...{ turn: ['192.0.2.0/24', '192.0.2.1'] as const, origin: ORIGIN, from: NO_REQUEST },
+      username: 'ada',
+      password: PASSWORD,
+      device: 'Firefox',
+      caller: 'home',
+      turn: ['192.0.2.0/24', '192.0.2.1'] as const,
+      origin: ORIGIN,
+      from: NO_REQUEST,
       ...request,
     });
   return { clock, ada, tokens, tokenStates, events, done, guesses, turns, attempt };

@@ -58,8 +58,14 @@ function aService({ away, fault, enabled = true }: Given = {}) {
   });
   const attempt = (request: Partial<SignUpRequest> = {}) =>
     signUp({
-      ...{ username: ' Ada', name: 'Ada Lovelace ', email: 'ada@example.com', device: 'Firefox' },
-      ...{ password: 'difference engine', caller: 'home', network: '192.0.2.0/24', from: NO_REQUEST },
+      username: ' Ada',
+      name: 'Ada Lovelace ',
+      email: 'ada@example.com',
+      device: 'Firefox',
+      password: 'difference engine',
+      caller: 'home',
+      network: '192.0.2.0/24',
+      from: NO_REQUEST,
       turn: ['192.0.2.0/24', '192.0.2.1'],
       ...request,
     });
@@ -71,8 +77,13 @@ test('a signup opens an account and a session, and tells the stores and the feed
   const { generation, ...grant } = await attempt();
   const createdAt = clock.now();
   const user = {
-    ...{ id: 7, username: 'ada', name: 'Ada Lovelace', createdAt },
-    ...{ disabled: false, roles: [], version: 0 },
+    id: 7,
+    username: 'ada',
+    name: 'Ada Lovelace',
+    createdAt,
+    disabled: false,
+    roles: [],
+    version: 0,
   };
   t.strictSame(grant, { user, tokenId: 11, createdAt });
   t.strictSame(done, [
@@ -85,7 +96,9 @@ test('a signup opens an account and a session, and tells the stores and the feed
     'remember 7 home',
   ]);
   t.match(await tokenStates.checkAccess({ userId: 7, tokenId: 11 }, generation), {
-    ...{ outcome: 'good', user, createdAt },
+    outcome: 'good',
+    user,
+    createdAt,
     confirmed: { latest: generation, caller: 'home' },
   });
   t.strictSame(await published(feed), ['created 7@0']);

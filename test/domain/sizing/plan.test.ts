@@ -6,13 +6,25 @@ import { makePlan, type Settings } from '../../../src/domain/sizing/plan.ts';
 const MIB = 1024 ** 2;
 /** A million users of whom a tenth come on a day: each for four visits of 15 minutes, with two refreshes each. */
 const USAGE: Usage = {
-  ...{ users: 1_000_000, activeShare: 0.1, visitsPerDay: 4, visitSeconds: 900, refreshEvery: 600 },
-  ...{ verifiesPerMinute: 6, loginsPerDay: 0.1, peak: 4, sessionsPerUser: 1.5, growth: 0 },
+  users: 1_000_000,
+  activeShare: 0.1,
+  visitsPerDay: 4,
+  visitSeconds: 900,
+  refreshEvery: 600,
+  verifiesPerMinute: 6,
+  loginsPerDay: 0.1,
+  peak: 4,
+  sessionsPerUser: 1.5,
+  growth: 0,
   known: {},
 };
 const SETTINGS: Settings = {
-  ...{ processMemory: 320 * MIB, hashMemory: 128 * MIB, hashConcurrency: 2, databasePool: 10 },
-  ...{ sessionCacheTtl: 3600, refreshTokenTtl: 30 * 86_400 },
+  processMemory: 320 * MIB,
+  hashMemory: 128 * MIB,
+  hashConcurrency: 2,
+  databasePool: 10,
+  sessionCacheTtl: 3600,
+  refreshTokenTtl: 30 * 86_400,
 };
 const COSTS: Costs = {
   replica: { verifyKnown: 100, verifyNew: 300, refresh: 500, coldRefresh: 800, login: 500_000 },
@@ -28,8 +40,10 @@ test('rates follow from what users do', (t) => {
   const day = 86_400;
   t.match(mean, { logins: 10_000 / day, refreshes: 800_000 / day, verifies: (400_000 * 15 * 6) / day });
   t.strictSame(peak, {
-    ...{ logins: 4 * mean.logins, refreshes: 4 * mean.refreshes },
-    ...{ coldRefreshes: 4 * mean.coldRefreshes, verifies: 4 * mean.verifies },
+    logins: 4 * mean.logins,
+    refreshes: 4 * mean.refreshes,
+    coldRefreshes: 4 * mean.coldRefreshes,
+    verifies: 4 * mean.verifies,
   });
   t.equal(Math.round(inUse), Math.round((400_000 * 900 * 4) / day));
   t.end();

@@ -168,8 +168,13 @@ test('a session ends with its newest token or its greatest age; its record may b
 test('claims of another shape are no service’s', (t) => {
   const serviceId = `lkc_${'a'.repeat(22)}`;
   const service: Record<string, unknown> = {
-    ...{ sub: serviceId, client_id: serviceId, client_version: 3, jti: 'j'.repeat(22), aud: 'orders' },
-    ...{ iat: IAT, exp: IAT + 600 },
+    sub: serviceId,
+    client_id: serviceId,
+    client_version: 3,
+    jti: 'j'.repeat(22),
+    aud: 'orders',
+    iat: IAT,
+    exp: IAT + 600,
   };
   const read = { type: 'service', serviceId, version: 3, audience: 'orders', expiresAt: IAT + 600 };
   t.strictSame(readServiceClaims(service), read);
@@ -177,7 +182,10 @@ test('claims of another shape are no service’s', (t) => {
     client_version: [undefined, '3', 0, -1, 1.5, null],
     jti: [undefined, '', '11.5', 11, ['j'.repeat(22)]],
     aud: [undefined, null, ['orders']],
-    ...{ iat: [undefined, '5'], exp: [undefined, '5'], sid: [1], gen: [1] },
+    iat: [undefined, '5'],
+    exp: [undefined, '5'],
+    sid: [1],
+    gen: [1],
   };
   for (const [claim, values] of Object.entries(spoilt))
     for (const value of values) t.equal(readServiceClaims({ ...service, [claim]: value }), null, claim);

@@ -46,9 +46,12 @@ function aService(away?: string) {
   });
   const attempt = (request: Partial<PasswordChangeRequest> = {}, caller = aCaller(user, 11)) =>
     changePassword(caller, {
-      ...{ currentPassword: 'difference engine', newPassword: 'analytical engine', endsLongLived: false },
-      ...{ turn: ['192.0.2.0/24', '192.0.2.1'], from: NO_REQUEST },
-      ...{ origin: { fingerprints: [], token: null, network: null } },
+      currentPassword: 'difference engine',
+      newPassword: 'analytical engine',
+      endsLongLived: false,
+      turn: ['192.0.2.0/24', '192.0.2.1'],
+      from: NO_REQUEST,
+      origin: { fingerprints: [], token: null, network: null },
       ...request,
     });
   return { clock, done, events, attempt };

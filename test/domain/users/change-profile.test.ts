@@ -47,8 +47,11 @@ function aService({ away = '', isChanged = true } = {}) {
   });
   const attempt = (names: ChangedNames, currentPassword?: string, caller = aCaller(user, 11)) =>
     changeProfile(caller, {
-      ...{ names, currentPassword, from: NO_REQUEST },
-      ...{ turn: ['192.0.2.0/24', '192.0.2.1'], origin: { fingerprints: [], token: null, network: null } },
+      names,
+      currentPassword,
+      from: NO_REQUEST,
+      turn: ['192.0.2.0/24', '192.0.2.1'],
+      origin: { fingerprints: [], token: null, network: null },
     });
   return { done, events, attempt };
 }

@@ -19,13 +19,14 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
   t.strictSame(read(GOOD), {
     ok: true,
     user: {
-      ...{
-        username: 'ada',
-        name: 'Ada L.',
-        email: 'ADA@example.com',
-        hash: { passwordHash: Buffer.from('hash') },
-      },
-      ...{ createdAt: null, roles: [], disabled: false, emailVerified: false },
+      username: 'ada',
+      name: 'Ada L.',
+      email: 'ADA@example.com',
+      hash: { passwordHash: Buffer.from('hash') },
+      createdAt: null,
+      roles: [],
+      disabled: false,
+      emailVerified: false,
     },
   });
   const all = {

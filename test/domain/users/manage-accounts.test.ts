@@ -11,14 +11,22 @@ import { makeSteps } from '../../support/steps.ts';
 import { aLongLived, aUser, LIFETIMES } from '../../support/token.ts';
 
 const SHOP = {
-  ...{ serviceId: 'lkc_shop', name: 'shop', audience: null },
+  serviceId: 'lkc_shop',
+  name: 'shop',
+  audience: null,
   proof: { by: 'secret' as const, secretHash: new Uint8Array(32) },
 };
 const ADA = { ...aUser(), emailVerified: false };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {
-  ...{ id: 12, type: 'llt', name: 'Kitchen tablet', createdAt: 1, createdBy: null },
-  ...{ lastUsedAt: null, expiresAt: null, current: false },
+  id: 12,
+  type: 'llt',
+  name: 'Kitchen tablet',
+  createdAt: 1,
+  createdBy: null,
+  lastUsedAt: null,
+  expiresAt: null,
+  current: false,
 };
 
 /**
@@ -31,7 +39,11 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
   const events: AuditEvent[] = [];
   const isAda = (key: object) => 'id' in key && key.id === ADA.id;
   const answer: ChangedAccount = {
-    ...{ account: ADA, isChanged: true, status: null, ended: [], before: 0 },
+    account: ADA,
+    isChanged: true,
+    status: null,
+    ended: [],
+    before: 0,
     ...changed,
   };
   const accounts = makeManageAccounts({
@@ -76,7 +88,10 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
     audit: (event) => events.push(event),
   });
   return {
-    ...{ clock, done, events, accounts },
+    clock,
+    done,
+    events,
+    accounts,
     change: (changes: AccountChanges, id = 7) => accounts.change(id, changes, SHOP, NO_REQUEST),
     remove: (id = 7) => accounts.delete(id, SHOP, NO_REQUEST),
     endTokens: (id = 7) => accounts.endTokens(id, SHOP, NO_REQUEST),
@@ -100,8 +115,12 @@ test('accounts are found, and listed with their live tokens', async (t) => {
 test('an unknown account is refused, and nothing is told of it', async (t) => {
   const { done, events, accounts, change, remove, endTokens, reset } = aService();
   const asking: Promise<unknown>[] = [
-    ...[accounts.get(8), accounts.listTokens(8), change({ roles: [] }, 8)],
-    ...[remove(8), endTokens(8), reset(8)],
+    accounts.get(8),
+    accounts.listTokens(8),
+    change({ roles: [] }, 8),
+    remove(8),
+    endTokens(8),
+    reset(8),
   ];
   for (const each of asking) await t.rejects(each, { code: 'user_unknown' });
   t.notOk(done.some((step) => step.startsWith('revoke') || step.startsWith('tell')));

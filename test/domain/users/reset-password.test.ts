@@ -49,14 +49,20 @@ function aService({ away, before = 13 }: { away?: string; before?: number | null
     audit: (event) => events.push(event),
   });
   return {
-    ...{ clock, done, events, guesses },
+    clock,
+    done,
+    events,
+    guesses,
     /** As another request does. */
     useUp: () => {
       tokenHash = null;
     },
     attempt: (password = 'difference engine', resetToken = TOKEN) =>
       resetPassword({
-        ...{ resetToken, password, origin: ORIGIN, from: NO_REQUEST },
+        resetToken,
+        password,
+        origin: ORIGIN,
+        from: NO_REQUEST,
         turn: ['192.0.2.0/24', '192.0.2.1'],
       }),
   };

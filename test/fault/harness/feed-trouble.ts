@@ -17,7 +17,9 @@ export async function aFeedReader(site: ObservedSite, replica: ObservedReplica):
   const authorization = await aRegisteredService(site, 'shop');
   const [id = '', secret = ''] = atob(authorization.slice('Basic '.length)).split(':');
   const verifier = createVerifier({
-    ...{ issuer: 'http://localhost:3000', url: replica.url, audience: 'latchkey' },
+    issuer: 'http://localhost:3000',
+    url: replica.url,
+    audience: 'latchkey',
     client: { id, secret },
   });
   await verifier.ready();

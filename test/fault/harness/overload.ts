@@ -101,8 +101,11 @@ export async function openSite(t: Test): Promise<OverloadedSite> {
   /** A refused refresh is retried when its session's turn comes, which is earlier than Retry-After asks. */
   async function load(operation: Operation, perSecond: number, other?: string): Promise<OpenLoopResult> {
     const result = await generate({
-      ...{ origin: replicas[0].url, perSecond: Math.ceil(perSecond), seconds: OPEN_SECONDS },
-      ...{ requests: requests[operation], chained: operation === 'refresh' },
+      origin: replicas[0].url,
+      perSecond: Math.ceil(perSecond),
+      seconds: OPEN_SECONDS,
+      requests: requests[operation],
+      chained: operation === 'refresh',
       ...(other !== undefined && { other }),
       keepsPriority: true,
     });

@@ -42,7 +42,9 @@ export function makeRevokedWatch(
   async function askRoles(token: string): Promise<void> {
     for (const backend of backends) {
       const { status, roles } = await balancer.sendTo(backend, {
-        ...{ method: 'GET', path: '/api/auth/verify', token },
+        method: 'GET',
+        path: '/api/auth/verify',
+        token,
       });
       if (status !== 200) continue;
       tally.rolesTried++;

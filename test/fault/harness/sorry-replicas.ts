@@ -24,7 +24,9 @@ async function ownStores(t: Test): Promise<Environment> {
 export async function crowdedReplica(t: Test, site: ObservedSite): Promise<void> {
   const service = await startService(t, {
     ...(await ownStores(t)),
-    ...{ HASH_CONCURRENCY: '1', HASH_QUEUE: '2', SCRYPT_LOG_N: '14' },
+    HASH_CONCURRENCY: '1',
+    HASH_QUEUE: '2',
+    SCRYPT_LOG_N: '14',
     // Every wrong password must be hashed.
     RATE_LIMIT_ACCOUNT: '0',
   });

@@ -49,8 +49,13 @@ onAStore('accounts for services', async (t, env) => {
     t.equal(response.statusCode, 200, response.body);
     const created = response.json<Account & { created_at: string }>();
     t.strictSame(created, {
-      ...{ id: created.id, username: account.username, name: account.name, created_at: created.created_at },
-      ...{ disabled: false, email_verified: false, roles: ['admin', 'billing:read'] },
+      id: created.id,
+      username: account.username,
+      name: account.name,
+      created_at: created.created_at,
+      disabled: false,
+      email_verified: false,
+      roles: ['admin', 'billing:read'],
     });
     t.ok(Math.abs(Date.parse(created.created_at) - Date.now()) < 60_000);
     t.notMatch(response.body, account.email);
@@ -294,7 +299,8 @@ onAStore('accounts for services', async (t, env) => {
       { type: 'llt', id: llt.id, name: 'Kitchen tablet', current: false },
     ]);
     t.strictSame((await ask(`DELETE /api/users/${id}/tokens`)).json(), {
-      ...{ msg: 'logged out everywhere', ended: 2 },
+      msg: 'logged out everywhere',
+      ended: 2,
     });
     for (const token of [pair.access_token, llt.longlived_token])
       t.equal((await verify(target, token)).statusCode, 401);

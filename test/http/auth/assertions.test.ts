@@ -46,8 +46,10 @@ async function aWorld(t: Test, env = {}) {
 /** A parameter that is '' is left out. */
 function formOf(assertion: string, other: Record<string, string> = {}): Record<string, string> {
   const form = {
-    ...{ grant_type: 'client_credentials', audience: 'orders' },
-    ...{ client_assertion_type: JWT_BEARER, client_assertion: assertion },
+    grant_type: 'client_credentials',
+    audience: 'orders',
+    client_assertion_type: JWT_BEARER,
+    client_assertion: assertion,
     ...other,
   };
   return Object.fromEntries(Object.entries(form).filter(([, value]) => value !== ''));
@@ -70,7 +72,10 @@ test('a workload gets a token of its client, again and again, and exchanges', as
     const response = await ask(assertion, other);
     t.equal(response.statusCode, 200);
     t.match(claimsOf(response.json<{ access_token: string }>().access_token), {
-      ...{ aud: 'orders', sub: shop.serviceId, client_id: shop.serviceId, client_version: 1 },
+      aud: 'orders',
+      sub: shop.serviceId,
+      client_id: shop.serviceId,
+      client_version: 1,
     });
   }
   t.equal((await ask(await issuer.sign({ aud: ISSUER }, { typ: 'any' }))).statusCode, 200);

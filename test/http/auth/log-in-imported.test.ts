@@ -37,7 +37,10 @@ async function importedFrom(t: Test, hashes: Record<string, string>): Promise<st
   const file = usersFile(
     t,
     Object.entries(hashes).map(([username, password_hash]) => ({
-      ...{ username, name: 'Ada', email: `${username}@example.com`, password_hash },
+      username,
+      name: 'Ada',
+      email: `${username}@example.com`,
+      password_hash,
     })),
   );
   const { code, stderr } = await latchkey(['user', 'import', file], {

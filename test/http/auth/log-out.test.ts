@@ -95,13 +95,34 @@ onAStore('logout', async (t, env) => {
     const [pair, other] = [await open(), await open()];
     const [own, id] = [idOf(pair), idOf(other)];
     const bad = [
-      ...['0', '-1', '+7', '07', '7.0', '1e1', '0x10', 'abc', '%207', '9007199254740992', '1'.repeat(17)],
-      ...['1'.repeat(200), encodeURIComponent('７')],
+      '0',
+      '-1',
+      '+7',
+      '07',
+      '7.0',
+      '1e1',
+      '0x10',
+      'abc',
+      '%207',
+      '9007199254740992',
+      '1'.repeat(17),
+      '1'.repeat(200),
+      encodeURIComponent('７'),
     ];
     const lines = [
       ...bad.flatMap((text) => [`/${text}`, `?id=${text}`]),
-      ...['/', '?id=', '?id', `?id=${own}&id=${own}`, `?id[]=${own}`, `/${own}?id=${id}`, `/${id}?id=${own}`],
-      ...[`?ID=${own}`, '?all=true', `?id=${own}&all=true`, `/${own}?all=true`, '?=7'],
+      '/',
+      '?id=',
+      '?id',
+      `?id=${own}&id=${own}`,
+      `?id[]=${own}`,
+      `/${own}?id=${id}`,
+      `/${id}?id=${own}`,
+      `?ID=${own}`,
+      '?all=true',
+      `?id=${own}&all=true`,
+      `/${own}?all=true`,
+      '?=7',
     ];
     for (const line of lines) {
       const response = await call(target, `${ROUTE}${line}`, { token: pair.access_token });

@@ -56,8 +56,14 @@ onAStore('refresh', async (t, env) => {
       const claims = claimsOf(each);
       const { sid, gen, iat } = claims as Record<string, number>;
       t.strictSame(claims, {
-        ...{ iss: 'http://localhost:3000', aud: 'latchkey', sub: String(pair.user.id), sid, gen },
-        ...{ jti: `${sid}.${gen}`, iat: Math.floor(Number(gen) / 1e6), exp: Number(iat) + ttl },
+        iss: 'http://localhost:3000',
+        aud: 'latchkey',
+        sub: String(pair.user.id),
+        sid,
+        gen,
+        jti: `${sid}.${gen}`,
+        iat: Math.floor(Number(gen) / 1e6),
+        exp: Number(iat) + ttl,
         ...more,
       });
       t.strictSame(Object.keys(headerOf(each)).sort(), ['alg', 'kid', 'typ']);

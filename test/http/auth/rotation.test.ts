@@ -30,12 +30,10 @@ for (const window of [0, 10]) {
           const now = Date.now() * 1000;
           const { latest, parent = 1e9, first = latest, confirmed = false } = state;
           const stored: SessionState = {
-            ...{
-              latest: now - latest * 1e6,
-              parent: now - parent * 1e6,
-              first: now - first * 1e6,
-              confirmed,
-            },
+            latest: now - latest * 1e6,
+            parent: now - parent * 1e6,
+            first: now - first * 1e6,
+            confirmed,
             caller: target.composition.app.callerHashes.newest([192, 0, 2, 1], OWNER['user-agent']),
           };
           await show(t, target, stored, { generation: now - presented * 1e6, client, outcome });

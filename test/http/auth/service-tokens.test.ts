@@ -65,8 +65,11 @@ test('verify and introspection say whose it is, with the present roles', async (
   const { headers, body } = await asked();
   t.equal(body, '');
   t.match(headers, {
-    ...{ 'x-auth-token-type': 'service', 'x-auth-client': shop.serviceId },
-    ...{ 'x-auth-user': '', 'x-auth-username': '', 'x-auth-session': '' },
+    'x-auth-token-type': 'service',
+    'x-auth-client': shop.serviceId,
+    'x-auth-user': '',
+    'x-auth-username': '',
+    'x-auth-session': '',
   });
   t.strictSame(await verifyFor(target, token), [200, 200, 200, 200]);
   t.strictSame(await verifyFor(target, token, 'stock'), [401, 401, 401, 401]);
@@ -75,8 +78,18 @@ test('verify and introspection say whose it is, with the present roles', async (
   const { iss, aud, sub, client_id, client_version, iat, exp, jti } = claimsOf(token);
   const answer: object = (await introspect(target, orders, token)).json();
   t.strictSame(answer, {
-    ...{ active: true, token_type: 'Bearer', token_use: 'service', roles: ['new'] },
-    ...{ iss, aud, sub, client_id, client_version, iat, exp, jti },
+    active: true,
+    token_type: 'Bearer',
+    token_use: 'service',
+    roles: ['new'],
+    iss,
+    aud,
+    sub,
+    client_id,
+    client_version,
+    iat,
+    exp,
+    jti,
   });
   const { components } = (await call(target, 'GET /docs/json')).json<Document>();
   const { required } = components.schemas.ActiveServiceToken ?? {};

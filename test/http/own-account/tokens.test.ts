@@ -271,23 +271,19 @@ onAStore('logout everywhere', async (t, env) => {
     const { others, asking, llt } = await anOwner();
     const { access_token: token } = asking;
     const queries = [
-      ...[
-        'keep',
-        'keep=',
-        'keep=all',
-        'keep=Current',
-        'keep=current%20',
-        `keep=${idOf(asking)}`,
-        'keep=true',
-      ],
-      ...[
-        'keep=current&keep=current',
-        'keep[]=current',
-        'KEEP=current',
-        'all=true',
-        'keep=current&id=7',
-        '=7',
-      ],
+      'keep',
+      'keep=',
+      'keep=all',
+      'keep=Current',
+      'keep=current%20',
+      `keep=${idOf(asking)}`,
+      'keep=true',
+      'keep=current&keep=current',
+      'keep[]=current',
+      'KEEP=current',
+      'all=true',
+      'keep=current&id=7',
+      '=7',
     ];
     for (const query of queries) {
       refused(t, await call(target, `${END}?${query}`, { token }), 400, 'validation_failed');

@@ -39,7 +39,9 @@ function aRoute(
 }
 
 const identity = (serviceId: string): ServiceIdentity => ({
-  ...{ serviceId, name: 'billing', audience: null },
+  serviceId,
+  name: 'billing',
+  audience: null,
   proof: { by: 'secret', secretHash: new Uint8Array() },
 });
 const anyone = (serviceId: string) => Promise.resolve(identity(serviceId));

@@ -11,28 +11,46 @@ const PUBLIC = [
     `${method} /.well-known/oauth-authorization-server`,
     `${method} /.well-known/openid-configuration`,
   ]),
-  ...['GET /docs', 'GET /docs/json', 'GET /docs/static/*', 'GET /docs/static/index.html'],
-  ...[
-    'GET /docs/static/swagger-initializer.js',
-    'GET /docs/static/theme/collapsed-errors.css',
-    'GET /docs/yaml',
-  ],
-  ...['HEAD /docs/static/*', 'POST /api/auth', 'POST /api/auth/signup', 'POST /api/auth/password-reset'],
+  'GET /docs',
+  'GET /docs/json',
+  'GET /docs/static/*',
+  'GET /docs/static/index.html',
+  'GET /docs/static/swagger-initializer.js',
+  'GET /docs/static/theme/collapsed-errors.css',
+  'GET /docs/yaml',
+  'HEAD /docs/static/*',
+  'POST /api/auth',
+  'POST /api/auth/signup',
+  'POST /api/auth/password-reset',
 ];
 
 /** Every other route. If you add a route, decide which list it belongs to. */
 const GUARDED = [
-  ...['DELETE /api/auth', 'DELETE /api/auth/:id', 'POST /api/auth/llt', 'DELETE /api/auth/llt/:id'],
-  ...['GET /api/auth/refresh', 'GET /api/user', 'PATCH /api/user', 'POST /api/user/password'],
-  ...['GET /api/user/tokens', 'DELETE /api/user/tokens'],
+  'DELETE /api/auth',
+  'DELETE /api/auth/:id',
+  'POST /api/auth/llt',
+  'DELETE /api/auth/llt/:id',
+  'GET /api/auth/refresh',
+  'GET /api/user',
+  'PATCH /api/user',
+  'POST /api/user/password',
+  'GET /api/user/tokens',
+  'DELETE /api/user/tokens',
 ];
 
 /** For registered services. */
 const FOR_SERVICES = [
-  ...['GET /api/auth/revocations', 'POST /api/auth/introspect', 'POST /api/auth/revoke'],
-  ...['GET /api/users', 'POST /api/users', 'POST /api/users/:id/password-reset'],
-  ...['GET /api/users/:id', 'PATCH /api/users/:id', 'DELETE /api/users/:id'],
-  ...['GET /api/users/:id/tokens', 'DELETE /api/users/:id/tokens'],
+  'GET /api/auth/revocations',
+  'POST /api/auth/introspect',
+  'POST /api/auth/revoke',
+  'GET /api/users',
+  'POST /api/users',
+  'POST /api/users/:id/password-reset',
+  'GET /api/users/:id',
+  'PATCH /api/users/:id',
+  'DELETE /api/users/:id',
+  'GET /api/users/:id/tokens',
+  'DELETE /api/users/:id/tokens',
 ];
 
 /** For users and registered services. With a bearer token, only the body says whether it is good. */

@@ -69,7 +69,9 @@ test('a nearly full store refuses what adds to it, and serves sessions', async (
     const token = pair.access_token;
     const others = ['PATCH /api/user', 'POST /api/user/password', 'POST /api/auth/password-reset'];
     for (const response of [
-      ...[await logIn(), await signUpNow(), await createNow(token)],
+      await logIn(),
+      await signUpNow(),
+      await createNow(token),
       ...(await Promise.all(others.map((line) => call(target, line, { token, payload: {} })))),
     ]) {
       refused(t, response, 503, 'overloaded');

@@ -72,15 +72,17 @@ test('parameters have upper bounds: memory, and the time that one login takes', 
     t.equal(problemOf(text), 'has parameters that scrypt does not take', text);
   t.match(problemOf(scrypt(1, 2 ** 17, 16)), /needs 256 MiB/, 'the blocks, if there are more of them');
   const slow = [
-    ...[
-      argon2(64 * 1024, 29),
-      scrypt(17, 8, 11),
-      argon2(1024, 1, 65),
-      scrypt(10, 8, 17),
-      pbkdf2(10_000_001),
-      pbkdf2(5_000_001, 64),
-    ],
-    ...[await bcrypt(16), await bcrypt(31), await bcrypt(99), await bcrypt(3), await bcrypt(0)],
+    argon2(64 * 1024, 29),
+    scrypt(17, 8, 11),
+    argon2(1024, 1, 65),
+    scrypt(10, 8, 17),
+    pbkdf2(10_000_001),
+    pbkdf2(5_000_001, 64),
+    await bcrypt(16),
+    await bcrypt(31),
+    await bcrypt(99),
+    await bcrypt(3),
+    await bcrypt(0),
     // Less than a lane needs.
     argon2(15, 1, 2),
   ];
@@ -99,17 +101,15 @@ test('what is damaged, cut off or of another kind is not read', async (t) => {
       t.equal(parseForeignHash(wrong), null, JSON.stringify(wrong));
   }
   const wrong = [
-    ...[
-      '',
-      'x',
-      '$',
-      '$2b$',
-      '$argon2id$',
-      '{SSHA}abc',
-      '$1$salt$md5',
-      '$6$salt$sha512',
-      'md5$salt$0cc175b9',
-    ],
+    '',
+    'x',
+    '$',
+    '$2b$',
+    '$argon2id$',
+    '{SSHA}abc',
+    '$1$salt$md5',
+    '$6$salt$sha512',
+    'md5$salt$0cc175b9',
     argon2(64).replace('v=19', 'v=16'),
     argon2(64).replace('$v=19', ''),
     argon2(64).replace('m=64', 'm=064'),

@@ -64,9 +64,14 @@ test("Keycloak's two JSON texts become the formats of passlib and argon2", { ski
   const [, , , , salt, value] = text.split('$');
   const credential = {
     credentialData: {
-      ...{ hashIterations: 2, algorithm: 'argon2' },
+      hashIterations: 2,
+      algorithm: 'argon2',
       additionalParameters: {
-        ...{ hashLength: ['16'], memory: ['102400'], type: ['id'], version: ['1.3'], parallelism: ['8'] },
+        hashLength: ['16'],
+        memory: ['102400'],
+        type: ['id'],
+        version: ['1.3'],
+        parallelism: ['8'],
       },
     },
     secretData: { value: `${value ?? ''}==`, salt: `${salt ?? ''}==` },

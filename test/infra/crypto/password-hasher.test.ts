@@ -13,8 +13,13 @@ const bcryptHash = (password: string | Uint8Array, costFactor = 4) =>
   hashWasm.bcrypt({ password, salt, costFactor, outputType: 'encoded' });
 const argon2Hash = (password: string, memorySize = 256) =>
   hashWasm.argon2id({
-    ...{ password, salt, memorySize, iterations: 1, parallelism: 1 },
-    ...{ hashLength: 32, outputType: 'encoded' },
+    password,
+    salt,
+    memorySize,
+    iterations: 1,
+    parallelism: 1,
+    hashLength: 32,
+    outputType: 'encoded',
   });
 
 test('our own hashes are verified in normal form, and those of other systems as the password was sent', async (t) => {
@@ -60,8 +65,15 @@ test('bcrypt and argon2 run in a thread of their own, and the event loop goes on
 
 test('every failure does equal work, for all costs that are stored', (t) => {
   const all = [
-    ...['scrypt 4/8/1', 'scrypt 5/8/1', 'bcrypt 4', 'bcrypt 5', 'argon2id 256/1/1'],
-    ...['pbkdf2-sha256 1000', 'pbkdf2-sha256 2500', 'pbkdf2-sha512 700', 'pbkdf2-sha1 900'],
+    'scrypt 4/8/1',
+    'scrypt 5/8/1',
+    'bcrypt 4',
+    'bcrypt 5',
+    'argon2id 256/1/1',
+    'pbkdf2-sha256 1000',
+    'pbkdf2-sha256 2500',
+    'pbkdf2-sha512 700',
+    'pbkdf2-sha1 900',
   ];
   /** PBKDF2's iterations add up. */
   const work = (costs: string[]) => {
@@ -75,8 +87,14 @@ test('every failure does equal work, for all costs that are stored', (t) => {
   };
   const unknown = work(hasher.toImitate(all, null));
   t.strictSame(unknown, [
-    ...['argon2id 256/1/1=1', 'bcrypt 4=1', 'bcrypt 5=1', 'pbkdf2-sha1=900'],
-    ...['pbkdf2-sha256=2500', 'pbkdf2-sha512=700', 'scrypt 4/8/1=1', 'scrypt 5/8/1=1'],
+    'argon2id 256/1/1=1',
+    'bcrypt 4=1',
+    'bcrypt 5=1',
+    'pbkdf2-sha1=900',
+    'pbkdf2-sha256=2500',
+    'pbkdf2-sha512=700',
+    'scrypt 4/8/1=1',
+    'scrypt 5/8/1=1',
   ]);
   for (const done of all) t.strictSame(work([done, ...hasher.toImitate(all, done)]), unknown, done);
   t.end();

@@ -59,8 +59,13 @@ test('a user is stored whole, and as long as its tokens', { skip: redisMissing }
   const user = aUser({ username: 'ada', createdAt: 1234, roles: ['editor', 'billing:read'], version: 0 });
   const now = await tokenStates.preparePut(7);
   const whole = {
-    ...{ since: String(now), username: 'ada', name: 'Ada Lovelace', created: '1234', disabled: '0' },
-    ...{ roles: 'editor,billing:read', version: '0' },
+    since: String(now),
+    username: 'ada',
+    name: 'Ada Lovelace',
+    created: '1234',
+    disabled: '0',
+    roles: 'editor,billing:read',
+    version: '0',
   };
   await tokenStates.put(aSession(initialState(now - 5, 'home')), user, now);
   t.strictSame(await stored(), whole);
