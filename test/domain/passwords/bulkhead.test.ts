@@ -104,15 +104,6 @@ test('a caller that finds the queue full is refused at once', async (t) => {
   t.equal(await d, 'd', 'there is room again');
 });
 
-test('without a queue no caller waits', async (t) => {
-  const { start, end } = aBulkhead({ concurrency: 1, queue: 0 });
-  const a = start('a');
-  await t.rejects(start('b'), overloaded);
-  await Promise.resolve();
-  end('a');
-  await a;
-});
-
 test('a caller that has waited too long is refused, and never runs', async (t) => {
   const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
   const a = start('a');
@@ -127,20 +118,6 @@ test('a caller that has waited too long is refused, and never runs', async (t) =
   end('d');
   t.equal(await d, 'd');
   t.strictSame(started, ['a', 'd']);
-});
-
-test('only the caller whose time is up leaves the queue', async (t) => {
-  const { start, end, started, goOff } = aBulkhead({ concurrency: 1 });
-  const a = start('a');
-  const b = start('b');
-  goOff();
-  const c = start('c');
-  await t.rejects(b, overloaded);
-  end('a');
-  await a;
-  end('c');
-  t.equal(await c, 'c');
-  t.strictSame(started, ['a', 'c']);
 });
 
 test('a failed task frees its place, and its caller gets the error', async (t) => {

@@ -204,20 +204,13 @@ test('a password changed between password check and session opens none', async (
   }
 });
 
-test('any text within the bounds is tried, and others are refused with their field', async (t) => {
+test('what no account can have is refused with its field', async (t) => {
   const { attempt, done } = aService();
-  for (const request of [{ username: 'u'.repeat(254) }, { password: 'p'.repeat(1024) }, { password: 'p' }])
-    await t.rejects(attempt(request), { code: 'invalid_credentials' });
-  done.length = 0;
-  const refused: [object, { path: string; message: string }][] = [
-    [{ username: 'u'.repeat(255) }, { path: '/username', message: 'must have at most 254 characters' }],
-    [{ username: '' }, { path: '/username', message: 'must not be empty' }],
-    [{ username: '\ud800' }, { path: '/username', message: 'must be well-formed Unicode' }],
-    [{ password: 'p'.repeat(1025) }, { path: '/password', message: 'must have at most 1024 characters' }],
-    [{ password: '' }, { path: '/password', message: 'must not be empty' }],
-  ];
-  for (const [request, error] of refused)
-    await t.rejects(attempt(request), { code: 'validation_failed', errors: [error] });
+  for (const path of ['username', 'password'])
+    await t.rejects(attempt({ [path]: '' }), {
+      code: 'validation_failed',
+      errors: [{ path: `/${path}`, message: 'must not be empty' }],
+    });
   t.strictSame(done, [], 'nothing was looked up or hashed');
 });
 
