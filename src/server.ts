@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -9,7 +10,9 @@ import { openDatabase } from './composition/open-database.ts';
 import { openTracing } from './infra/tracing/open-tracing.ts';
 import { makeLogger } from './runtime/logger.ts';
 import { StartError } from './runtime/start-error.ts';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** The setting of the address beside each port. */
+const HOSTS = { PORT: 'HOST', OPS_PORT: 'OPS_HOST' } as const;
 
 /** The stores get at least this long to close, even after the deadline; milliseconds. */
 const CLOSE_GRACE = 1000;
@@ -184,8 +187,6 @@ function sleep(ms: number, deadline: number): Promise<void> {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
-
-const HOSTS = { PORT: 'HOST', OPS_PORT: 'OPS_HOST' } as const;
 
 /** Why a server cannot listen, with the setting to change and, if it can be known, the process that has the port. */
 function whyNoPort(setting: keyof typeof HOSTS, port: number, host: string, error: unknown): string {
