@@ -32,6 +32,7 @@ export function makeServer(url: string, request: Send) {
     }, TIMEOUT);
     try {
       const response = await request(url + path, {
+        // Elsewhere, a refusal would be one of a request that has lost its token.
         redirect: 'error',
         method,
         keepalive,

@@ -100,6 +100,7 @@ async function initdb(
         'postgres',
         '--auth=scram-sha-256',
         `--pwfile=${windows ? handed : '/dev/stdin'}`,
+        // PostgreSQL's own C.UTF-8 is the same on every system; a system locale is not.
         '--encoding=UTF8',
         '--locale=C',
         '--locale-provider=builtin',

@@ -101,15 +101,18 @@ const EXPORTED = {
   roles: true,
   disabledAt: true,
   emailVerifiedAt: true,
+  // `passwordHash` stands for both kinds of hash, and `email` for the address as it was given.
   importedHash: false,
   importedCost: false,
   emailGiven: false,
+  // Made anew by an import.
   skeleton: false,
   emailKey: false,
   passwordVersion: false,
   version: false,
   changedAt: false,
   pending: false,
+  // A deleted account is not exported.
   enabledAt: false,
   deletedAt: false,
 } as const satisfies Record<keyof UserRow, boolean>;

@@ -97,6 +97,7 @@ export function makePostgres(options: PostgresOptions): Postgres {
     max: 1,
     keepAlive: true,
     onConnect,
+    // So that it learns of changed settings.
     maxLifetimeSeconds: lifetime,
     connectionTimeoutMillis: PROBE_TIMEOUT,
     query_timeout: PROBE_TIMEOUT,
