@@ -116,6 +116,26 @@ export function lifetimeContract(contract: Contract): void {
     },
   );
 
+  contract('notes the end of a token that it does not hold', async (t, { tokenStates }) => {
+    await tokenStates.noteEnded(key);
+    t.strictSame(await tokenStates.checkAccess(key, 1), { outcome: 'revoked' });
+  });
+
+  contract('ends many tokens at once, held or not, for one reason', async (t, { tokenStates, pass }) => {
+    for (const outcome of ['revoked', 'reused'] as const) {
+      const keys = [11, 12, 13].map((id) => ({ userId: outcome === 'revoked' ? 7 : 8, tokenId: id }));
+      const [{ userId }] = keys as [(typeof keys)[0]];
+      const now = await tokenStates.preparePut(userId);
+      const record = aSession(initialState(now, 'home'), { userId });
+      await tokenStates.put(record, aUser({ id: userId }), now);
+      await tokenStates.put(aLongLived({ userId }), aUser({ id: userId }), now);
+      await tokenStates.revokeAll(keys, outcome === 'revoked' ? undefined : outcome);
+      await pass(2 * CACHE_TTL - MARGIN);
+      for (const each of keys) t.strictSame(await tokenStates.checkAccess(each, now), { outcome });
+      t.equal(await tokenStates.put(record, user, await tokenStates.preparePut(userId)), false);
+    }
+  });
+
   contract('setting a tombstone again renews it', async (t, { tokenStates, pass }) => {
     await tokenStates.revoke(key);
     await pass(CACHE_TTL);
