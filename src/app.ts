@@ -1,5 +1,5 @@
-import type { Config } from './config/config.ts';
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { Config } from './config/config.ts';
 import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';

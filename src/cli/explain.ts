@@ -1,7 +1,7 @@
-import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { lifetimesOf } from '../domain/tokens/claims.ts';
 import { loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import type { KeyRing } from '../domain/access-tokens/ports.ts';
 import type { Entry } from '../domain/audit/entry.ts';

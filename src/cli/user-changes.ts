@@ -1,5 +1,6 @@
-import type { AccountKey } from '../domain/identifiers.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { randomBytes } from 'node:crypto';
+import type { AccountKey } from '../domain/identifiers.ts';
 import { databaseVariables, loadConfig, NO_HASHES, type Environment } from '../config/config.ts';
 import { liveIds } from '../domain/tokens/finish-endings.ts';
 import type { Lifetimes } from '../domain/tokens/claims.ts';
@@ -11,7 +12,6 @@ import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
 import { tokenLifetimes } from './token-lifetimes.ts';
-import { randomBytes } from 'node:crypto';
 import { hashResetToken, newResetToken } from '../domain/passwords/reset-token.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';

@@ -1,6 +1,6 @@
+import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { Build } from '../telemetry/build.ts';
-import type { Socket } from 'node:net';
 import { AuthError } from '../domain/errors.ts';
 import { sendError } from './error-handler.ts';
 

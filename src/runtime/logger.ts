@@ -1,6 +1,6 @@
+import { writeSync } from 'node:fs';
 import { pino, type Logger } from 'pino';
 import type { Tracer } from '../telemetry/tracer.ts';
-import { writeSync } from 'node:fs';
 
 /** The log of the service. */
 export interface Log {

@@ -5,7 +5,7 @@ import '../support/watch-leaks.ts';
 import { attackedOperations, headersOf, inParallel, type Attacked } from './operations.ts';
 import { aTarget, assertStillGood, credentialsFor, recordOf, type Target } from './target.ts';
 
-/** Properties of an account, a token or a service client, and common names from other services. */
+/** Properties of an account, a token or a registered service, and common names from other services. */
 const MEMBERS: Record<string, unknown> = {
   id: 1,
   username: 'root',

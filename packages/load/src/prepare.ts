@@ -107,7 +107,7 @@ const ALLOW = "add this machine's address to the service's RATE_LIMIT_ALLOW";
 
 /**
  * Gets `users` accounts, and a session for the first `sessions` of them.
- * @param created receives the id of each account that a service client created.
+ * @param created receives the id of each account that a registered service created.
  * @returns fewer if the limits of signups allow no more
  * @throws LoadError if the service refuses, or does not answer
  */

@@ -18,7 +18,7 @@ export type FeedMessage = { position: FeedPosition | null } & (
   | { type: 'heartbeat' }
 );
 
-/** A connection of a service service. */
+/** A connection of a registered service. */
 export interface FeedReader {
   service: ServiceIdentity;
   /** Never blocks, and reports no failure. */

@@ -119,14 +119,14 @@ export function makeRevokeTokens(ports: RevokePorts) {
    */
   async function complete(recorded: readonly Recorded[]): Promise<void> {
     const ended = new Set<number>();
-    for (const { each, outcome } of recorded) {
-      if (outcome === 'now' && !ended.has(each.key.tokenId)) each.onRecorded?.();
-      ended.add(each.key.tokenId);
-      if (outcome === 'finished') each.resolve(true);
-    }
     const open = recorded.filter(({ outcome }) => outcome !== 'finished').map(({ each }) => each);
-    if (open.length === 0) return;
     try {
+      for (const { each, outcome } of recorded) {
+        if (outcome === 'now' && !ended.has(each.key.tokenId)) each.onRecorded?.();
+        ended.add(each.key.tokenId);
+        if (outcome === 'finished') each.resolve(true);
+      }
+      if (open.length === 0) return;
       await tokenStates.revoke(...open.map(({ key }) => key));
     } catch (cause) {
       for (const { reject } of open) reject(cause);
@@ -134,9 +134,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
     }
     for (const { resolve } of open) resolve(true);
     unsettled.push(...open.map(({ key }) => key.tokenId));
-    settling ??= settleAll().finally(() => {
-      settling = null;
-    });
+    settling ??= settleAll();
   }
 
   async function settleAll(): Promise<void> {
@@ -148,6 +146,7 @@ export function makeRevokeTokens(ports: RevokePorts) {
       // If it fails, the sweep settles them.
       await revocations.settle(ids).catch(() => undefined);
     }
+    settling = null;
   }
 
   return {

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
+import Bowser from 'bowser';
 import { decodeUtf8 } from '../plugins/bodies.ts';
 import type { Source } from '../../domain/audit/source.ts';
 import { truncate } from '../../domain/truncate.ts';
 import { addressOf } from './address.ts';
-import Bowser from 'bowser';
 import { isInvisibleDevice, parseDevice, UNKNOWN_DEVICE } from '../../domain/users/device-name.ts';
 
 /**

@@ -1,7 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { AuthError } from '../../domain/errors.ts';
-import { isUtf8 } from 'node:buffer';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 

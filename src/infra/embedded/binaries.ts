@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, symlinkSync, constants, type Dirent } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
+import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import type { Account } from './server-account.ts';
 import { EmbeddedDatabaseError } from './embedded-database-error.ts';
 import { runProgram } from './run-program.ts';
-import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 
 export type Binaries = { initdb: string; postgres: string; major: string };
 

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { settle } from '../postgres/session-settings.ts';
 import { serverAccount } from './server-account.ts';
@@ -9,7 +10,6 @@ import { lockDataFolder } from './data-folder-lock.ts';
 import { DataFolderInUseError, EmbeddedDatabaseError, messageOf } from './embedded-database-error.ts';
 import { stopLeftovers } from './leftovers.ts';
 import { startServer, type Server, type ServerLog } from './server.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 export { EmbeddedDatabaseError } from './embedded-database-error.ts';
 

@@ -56,14 +56,7 @@ export type OpenToken = TokenRecord & { endReason: string | null };
  * The user's tokens without a written end, in the order of ids: live tokens, sessions that expired and are not purged
  * yet, and what ended since the user got the last token (`writeEnds`).
  */
-export async function openTokens(tx: Prisma.TransactionClient, userId: number): Promise<OpenToken[]> {
-  const rows = await tx.$queryRaw<Row[]>`
-    SELECT ${COLUMNS} FROM tokens WHERE user_id = ${BigInt(userId)} AND ended_at IS NULL ORDER BY id`;
-  return rows.map((row) => ({ ...toRecord(row), endReason: row.endReason }));
-}
-
-/** As `openTokens`, without a transaction. */
-export async function readOpenTokens(run: RunPrepared, userId: number): Promise<OpenToken[]> {
+export async function openTokens(run: RunPrepared, userId: number): Promise<OpenToken[]> {
   return (await run<Row>(OPEN, [userId])).map((row) => ({ ...toRecord(row), endReason: row.endReason }));
 }
 

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { fillAddressKeys } from './address-keys.ts';
 import { MigrationError, reasonOf, MigrationStopped, DatabaseAway, isAway } from './migration-error.ts';
 import { readMigrations, shippedMigrations } from './migration-files.ts';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionOf } from './connection.ts';
 import { settle } from './session-settings.ts';
 import { SettingsError } from './settings-error.ts';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import pg from 'pg';
+import type { Prisma } from '../../generated/prisma/client.ts';
 
 /** A statement that is asked every minute or more: pg prepares it once on each connection, and Prisma is left out. */
 export interface Prepared {
@@ -35,6 +36,11 @@ const parserOf = pg.types.getTypeParser as (oid: number, format?: string) => unk
 const types = {
   getTypeParser: (oid: number, format?: string) => (oid === INT8 ? BigInt : parserOf(oid, format)),
 } as pg.CustomTypesConfig;
+
+/** Runs statements in a transaction of Prisma's, which gives them no name. */
+export function inTransaction(tx: Pick<Prisma.TransactionClient, '$queryRawUnsafe'>): RunPrepared {
+  return ({ text }, values) => tx.$queryRawUnsafe(text, ...values);
+}
 
 /**
  * A PgBouncer before 1.21 in transaction mode gives each statement another server connection, and knows nothing of

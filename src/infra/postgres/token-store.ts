@@ -13,16 +13,9 @@ import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Prisma } from '../../generated/prisma/client.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
-import {
-  endTokens,
-  findEnded,
-  openTokens,
-  readOpenTokens,
-  writeEnds,
-  type OpenToken,
-} from './ended-tokens.ts';
+import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
-import { prepare } from './prepared.ts';
+import { inTransaction, prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
 
 /** The token records in PostgreSQL. */
@@ -39,7 +32,7 @@ export function makeTokenStore(
           const { passwordVersion = locked.passwordVersion } = limits;
           if (passwordVersion !== locked.passwordVersion)
             throw new AuthError('invalid_credentials', { reason: 'password' });
-          const open = await openTokens(tx, userId);
+          const open = await openTokens(inTransaction(tx), userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);
           await writeEnds(tx, open, lifetimes, session.createdAt);
           const data = { userId: BigInt(userId), ...sessionColumns(session) };
@@ -53,7 +46,7 @@ export function makeTokenStore(
         prisma.$transaction(async (tx) => {
           if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
           else requireActive(await lockUser(tx, userId));
-          const open = await openTokens(tx, userId);
+          const open = await openTokens(inTransaction(tx), userId);
           const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
             type === 'llt' && revokedAt === null && (expiresAt ?? Infinity) > token.createdAt;
           if (open.filter(isGood).length >= limit) return null;
@@ -107,7 +100,7 @@ export function makeTokenStore(
 
     list: (userId, usedSince = -1) =>
       mapDatabaseErrors(async () => {
-        const open = await readOpenTokens(run, userId);
+        const open = await openTokens(run, userId);
         return open
           .filter(
             ({ type, revokedAt, state }) =>

@@ -6,7 +6,7 @@ import type { Prisma, PrismaClient } from '../../../src/generated/prisma/client.
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
 import { makeStateWriter } from '../../../src/infra/postgres/state-writer.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
-import type { RunPrepared } from '../../../src/infra/postgres/prepared.ts';
+import { inTransaction } from '../../../src/infra/postgres/prepared.ts';
 import { testRecords } from '../../support/records.ts';
 import { sql } from '../../support/sql.ts';
 import { LIFETIMES } from '../../support/token.ts';
@@ -156,10 +156,7 @@ test('no operation reads a history of 80,000 ended tokens', async (t) => {
       return (await counter(tx)) - before;
     });
   const inStore = (run: (store: TokenStore) => Promise<unknown>) =>
-    readsOf((prisma) => {
-      const inTransaction: RunPrepared = ({ text }, values) => prisma.$queryRawUnsafe(text, ...values);
-      return run(makeTokenStore({ prisma, run: inTransaction }, LIFETIMES));
-    });
+    readsOf((prisma) => run(makeTokenStore({ prisma, run: inTransaction(prisma) }, LIFETIMES)));
 
   const page = (before?: { endedAt: number; id: number }) =>
     inStore(async (store) => {
