@@ -402,7 +402,12 @@ export function tokenStoreContract(
       ids.filter((_, i) => i !== 2),
     );
     t.strictSame(listed[0], (await tokens.find(ids[0] ?? 0))?.record);
-    t.strictSame(await tokens.list(999), []);
+    const together = await Promise.all([bob.id, 999, ada.id].map((userId) => tokens.list(userId)));
+    t.strictSame(together.slice(1), [[], listed], 'each user’s own');
+    t.strictSame(
+      together[0]?.map(({ userId }) => userId),
+      [bob.id],
+    );
     const unused = await addSession(tokens, ada, 5);
     const since = async (micros: number) => (await tokens.list(ada.id, micros)).map(({ id }) => id);
     t.strictSame(

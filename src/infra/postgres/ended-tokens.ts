@@ -57,11 +57,21 @@ export type OpenToken = TokenRecord & { endReason: string | null };
  * yet, and what ended since the user got the last token (`writeEnds`).
  */
 export async function openTokens(run: RunPrepared, userId: number): Promise<OpenToken[]> {
-  return (await run<Row>(OPEN, [userId])).map((row) => ({ ...toRecord(row), endReason: row.endReason }));
+  return (await openTokensOf(run, [userId])).flat();
+}
+
+/** @returns a list for each user, in their order. */
+export async function openTokensOf(run: RunPrepared, userIds: readonly number[]): Promise<OpenToken[][]> {
+  const lists = new Map<number, OpenToken[]>(userIds.map((userId) => [userId, []]));
+  for (const row of await run<Row>(OPEN, [userIds])) {
+    const record = toRecord(row);
+    lists.get(record.userId)?.push({ ...record, endReason: row.endReason });
+  }
+  return userIds.map((userId) => lists.get(userId) ?? []);
 }
 
 const OPEN = prepare(
-  `SELECT ${COLUMNS.text} FROM tokens WHERE user_id = $1 AND ended_at IS NULL ORDER BY id`,
+  `SELECT ${COLUMNS.text} FROM tokens WHERE user_id = ANY($1::bigint[]) AND ended_at IS NULL ORDER BY id`,
 );
 
 /**

@@ -11,18 +11,27 @@ import type {
 import type { Lifetimes } from '../../domain/tokens/claims.ts';
 import type { TokenRecord } from '../../domain/tokens/token-record.ts';
 import type { Prisma } from '../../generated/prisma/client.ts';
+import { makeBatch } from '../turn.ts';
 import type { Postgres } from './client.ts';
 import { lockCaller, lockUser, requireActive } from './caller-lock.ts';
-import { endTokens, findEnded, openTokens, writeEnds, type OpenToken } from './ended-tokens.ts';
+import { endTokens, findEnded, openTokens, openTokensOf, writeEnds, type OpenToken } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { inTransaction, prepare } from './prepared.ts';
 import { OWNED_COLUMNS, toRecord, userOf, type OwnedRow } from './rows.ts';
+
+/** The most users whose tokens one statement lists: the lists of one turn of the event loop share it. */
+const MOST_LISTED = 32;
 
 /** The token records in PostgreSQL. */
 export function makeTokenStore(
   { prisma, run }: Pick<Postgres, 'prisma' | 'run'>,
   lifetimes: Lifetimes,
 ): TokenStore {
+  const openOf = makeBatch<number, OpenToken[]>({
+    limit: () => MOST_LISTED,
+    run: (userIds) => openTokensOf(run, userIds),
+  });
+
   return {
     addSession: (userId, session, limits) =>
       mapDatabaseErrors(() =>
@@ -100,8 +109,7 @@ export function makeTokenStore(
 
     list: (userId, usedSince = -1) =>
       mapDatabaseErrors(async () => {
-        const open = await openTokens(run, userId);
-        return open
+        return (await openOf(userId))
           .filter(
             ({ type, revokedAt, state }) =>
               revokedAt === null && (type === 'llt' || state.latest > usedSince),

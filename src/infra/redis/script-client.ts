@@ -5,8 +5,8 @@ import type { Accepted, Known, Superseded, Unusable } from '../../domain/tokens/
 import type { Observe } from '../../telemetry/observe.ts';
 import type { StoreOperation } from '../../telemetry/outcomes.ts';
 import type { StoreError } from '../../telemetry/store-cause.ts';
+import { makeBatch } from '../turn.ts';
 import { failureOf, orUnavailable, unavailable } from './connection/errors.ts';
-import { atEndOfTurn } from './connection/open-redis.ts';
 import type { ConnectionEpoch, ReplayGate } from './connection/replay-gate.ts';
 import type {
   Argument,
@@ -144,27 +144,64 @@ export function makeScriptClient(
     return unavailable(cause);
   }
 
-  const isCluster = redis instanceof Cluster;
-  let revokedPerCall = isCluster ? 1 : MAX_REVOKED;
+  /** Whether one call may use the keys of several users: in a cluster they stand in different slots. */
+  let sharesCalls = !(redis instanceof Cluster);
 
-  async function revoke(tokenKeys: readonly string[], rest: Arguments): Promise<void> {
-    const calls: Promise<unknown>[] = [];
-    for (let i = 0; i < tokenKeys.length; i += revokedPerCall) {
-      const some = tokenKeys.slice(i, i + revokedPerCall);
-      calls.push(ask('revoke', [some.length, ...some, ...rest]));
+  /** @param send one call for all of these, with a result for each. */
+  async function inOneCall<Item, Result>(
+    items: readonly Item[],
+    send: (items: readonly Item[]) => Promise<readonly Result[]>,
+  ): Promise<readonly Result[]> {
+    if (sharesCalls || items.length === 1) {
+      try {
+        return await send(items);
+      } catch (error) {
+        // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
+        if (codeOf(error as AuthError) !== 'CROSSSLOT' || items.length === 1) throw error;
+        sharesCalls = false;
+      }
     }
-    try {
-      await Promise.all(calls);
-    } catch (error) {
-      // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
-      if (codeOf(error as AuthError) !== 'CROSSSLOT' || tokenKeys.length === 1) throw error;
-      revokedPerCall = 1;
-      await revoke(tokenKeys, rest);
-    }
+    return (await Promise.all(items.map((item) => send([item])))).flat();
   }
 
-  const rotate = makeSharedCalls((args) => ask('rotate', args), { replyError, limit: isCluster ? 1 : 16 });
-  const check = makeSharedCalls((args) => ask('check', args), { replyError, limit: isCluster ? 1 : 32 });
+  /** @param most of one call: Redis does nothing else meanwhile (ADR 30). */
+  const batch = <Item, Result>(most: number, send: (items: readonly Item[]) => Promise<readonly Result[]>) =>
+    makeBatch<Item, Result>({
+      limit: () => (sharesCalls ? most : 1),
+      run: (items) => inOneCall(items, send),
+    });
+
+  const tokenScript = (script: 'rotate' | 'check', most: number) =>
+    batch<TokenCall, string>(most, (calls) => {
+      const keys = calls.flatMap((call) => call.keys);
+      return ask(script, [keys.length, ...keys, ...calls.map(({ text }) => text)]);
+    });
+
+  /** One string is far cheaper to receive than a list. */
+  function fieldsOf(reply: string): string[] {
+    const fields = reply.split('\0');
+    if (fields[0] === 'failed') throw replyError(fields[1] ?? '');
+    return fields;
+  }
+
+  const rotate = tokenScript('rotate', 16);
+  const check = tokenScript('check', 32);
+  const lastUses = batch<readonly string[], number[]>(16, async (lists) => {
+    const names = lists.flat();
+    const uses = (await ask('lastUses', [names.length, ...names])).map(decodeLastUse);
+    let next = 0;
+    return lists.map(({ length }) => uses.slice(next, (next += length)));
+  });
+
+  async function revoke(tokenKeys: readonly string[], rest: Arguments): Promise<void> {
+    const calls = chunksOf(tokenKeys, MAX_REVOKED).map((some) =>
+      inOneCall(some, async (names) => {
+        await ask('revoke', [names.length, ...names, ...rest]);
+        return [];
+      }),
+    );
+    await Promise.all(calls);
+  }
 
   return {
     connectionEpoch,
@@ -172,16 +209,16 @@ export function makeScriptClient(
       const [seconds, micros] = await gated('now', () => redis.time());
       return Number(seconds) * 1_000_000 + Number(micros);
     },
-    rotate: async ({ keys, userId }, text) => decodeRotation(userId, await rotate(keys, text)),
+    rotate: async ({ keys, userId }, text) => decodeRotation(userId, fieldsOf(await rotate({ keys, text }))),
     checkAccess: async ({ keys, userId }, generation) =>
-      decodeAccess(userId, await check(keys, String(generation))),
-    checkLongLived: async ({ keys, userId }) => decodeLongLived(userId, await check(keys, '')),
+      decodeAccess(userId, fieldsOf(await check({ keys, text: String(generation) }))),
+    checkLongLived: async ({ keys, userId }) =>
+      decodeLongLived(userId, fieldsOf(await check({ keys, text: '' }))),
     preparePut: async (userKey) => Number(await ask('preparePut', [userKey])),
     put: async (args) => (await ask('put', args)) === 1,
     putUser: async (args) => void (await ask('putUser', args)),
     revoke,
-    lastUses: async (tokenKeys) =>
-      (await ask('lastUses', [tokenKeys.length, ...tokenKeys])).map(decodeLastUse),
+    lastUses,
     clock: (key) => ask('clock', [key]),
     feed: (args) => ask('feed', args),
     feedUngated: (args) => askUngated('feed', args),
@@ -197,73 +234,16 @@ export function makeScriptClient(
 }
 
 /** One token of a call. */
-interface Entry {
+interface TokenCall {
   keys: KeyedToken['keys'];
   /** What the script's `handleToken` takes: one text, because each argument costs the client as much as a field. */
   text: string;
-  resolve: (fields: string[]) => void;
-  reject: (cause: unknown) => void;
 }
 
-interface SharedCallOptions {
-  replyError: (message: string) => AuthError;
-  /** The most tokens of a call: Redis does nothing else meanwhile (ADR 30). */
-  limit: number;
-}
-
-/**
- * Runs a script for many tokens. All tokens of one turn of the event loop share a call; in a cluster each has its own,
- * because a script may use the keys of one slot only, so the limit is 1.
- * @returns the fields of the token's reply. @throws AuthError `unavailable`
- */
-export function makeSharedCalls(
-  run: (args: Arguments) => Promise<string[]>,
-  { replyError, limit }: SharedCallOptions,
-): (keys: Entry['keys'], text: string) => Promise<string[]> {
-  let waiting: Entry[] = [];
-
-  function send(entries: readonly Entry[]): Promise<string[]> {
-    const keys = entries.flatMap((entry) => entry.keys);
-    return run([keys.length, ...keys, ...entries.map(({ text }) => text)]);
-  }
-
-  async function sendAll(entries: readonly Entry[]): Promise<string[]> {
-    try {
-      return await send(entries);
-    } catch (error) {
-      // REDIS_URL names a node of a cluster, which serves all slots. Redis has run nothing.
-      if (codeOf(error as AuthError) !== 'CROSSSLOT' || entries.length === 1) throw error;
-      limit = 1;
-      const replies = await Promise.all(entries.map((entry) => send([entry])));
-      return replies.flat();
-    }
-  }
-
-  async function flush(): Promise<void> {
-    const entries = waiting;
-    if (entries.length === 0) return;
-    waiting = [];
-    try {
-      const replies = await sendAll(entries);
-      if (replies.length !== entries.length)
-        throw new Error(`${replies.length} replies for ${entries.length} tokens`);
-      entries.forEach(({ resolve, reject }, i) => {
-        // One string is far cheaper to receive than a list.
-        const fields = (replies[i] ?? '').split('\0');
-        if (fields[0] === 'failed') reject(replyError(fields[1] ?? ''));
-        else resolve(fields);
-      });
-    } catch (cause) {
-      for (const { reject } of entries) reject(cause);
-    }
-  }
-
-  return (keys, text) =>
-    new Promise((resolve, reject) => {
-      const count = waiting.push({ keys, text, resolve, reject });
-      if (count >= limit) void flush();
-      else if (count === 1) atEndOfTurn(() => void flush());
-    });
+function chunksOf<Item>(items: readonly Item[], size: number): (readonly Item[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
 }
 
 function codeOf({ cause }: AuthError): string | undefined {

@@ -1,7 +1,5 @@
 import { test, type Test } from 'tap';
-import { AuthError } from '../../../src/domain/errors.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
-import { makeSharedCalls } from '../../../src/infra/redis/script-client.ts';
 import { makeRedisTokenStates } from '../../../src/infra/redis/token-states.ts';
 import { CACHE_TTL } from '../../contract/token-states.ts';
 import { openGate, quietRedisClient, redisMissing, testRedis } from '../../support/redis.ts';
@@ -41,7 +39,8 @@ async function open(t: Test, url: string, prefix: string) {
       IDS.map((tokenId, i) => tokenStates.checkAccess({ userId: i + 1, tokenId }, generation)),
     );
   const revokeAll = () => tokenStates.revoke(...IDS.map((tokenId, i) => ({ userId: i + 1, tokenId })));
-  return { redis, tokenStates, put, checkAll, revokeAll, failures, answered };
+  const lastUses = () => Promise.all(IDS.map((tokenId, i) => tokenStates.lastUses(i + 1, [tokenId, 99])));
+  return { redis, tokenStates, put, checkAll, revokeAll, lastUses, failures, answered };
 }
 
 const outcomes = (settled: PromiseSettledResult<{ outcome: string }>[]) =>
@@ -59,6 +58,21 @@ test('a key that Redis refuses to read fails only its own token', { skip: redisM
   t.strictSame(failures, ['reply']);
   t.strictSame(answered, ['check'], 'one command');
 });
+
+test(
+  'the last uses of several users share a call, and each gets its own',
+  { skip: redisMissing },
+  async (t) => {
+    const { url, prefix } = testRedis(t);
+    const { put, lastUses, answered } = await open(t, url, prefix);
+    const latest = Math.floor((await put()) / 1000);
+    t.strictSame(
+      await lastUses(),
+      IDS.map((id) => new Map([[id, latest]])),
+    );
+    t.strictSame(answered, ['last_uses']);
+  },
+);
 
 test(
   'a full Redis refuses only first uses, and takes tombstones for states',
@@ -98,78 +112,17 @@ test(
   { skip: redisServersMissing },
   async (t) => {
     const { url } = await startOneNodeCluster(t);
-    const { put, checkAll, revokeAll, answered } = await open(t, url, 'one-node:');
+    const { put, checkAll, revokeAll, lastUses, answered } = await open(t, url, 'one-node:');
     const latest = await put();
     t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
     answered.splice(0);
     t.strictSame(outcomes(await checkAll(latest)), ['good', 'good', 'good']);
     t.strictSame(answered, ['check', 'check', 'check']);
+    t.strictSame(
+      await lastUses(),
+      IDS.map((id) => new Map([[id, Math.floor(latest / 1000)]])),
+    );
     await revokeAll();
     t.strictSame(outcomes(await checkAll(latest)), ['revoked', 'revoked', 'revoked']);
   },
 );
-
-/** Shared calls of rotate.lua without Redis: each token is answered with its own text. */
-function echoing({ limit = 16, reply = (texts: string[]) => Promise.resolve(texts) } = {}) {
-  const sent: string[][] = [];
-  const run = ([keyCount, ...rest]: readonly (string | number)[]) => {
-    const texts = rest.slice(Number(keyCount)).map(String);
-    sent.push(texts);
-    return reply(texts);
-  };
-  const replyError = (message: string) => new AuthError('unavailable', { cause: new Error(message) });
-  const shared = makeSharedCalls(run, { replyError, limit });
-  return { call: (text: string) => shared(['token', 'user'], text), sent };
-}
-
-const texts = (count: number) => Array.from({ length: count }, (_, i) => `${i}`);
-
-test('the tokens of one turn leave in one call, and each gets its own answer', async (t) => {
-  const { call, sent } = echoing();
-  t.strictSame(await Promise.all(['a', 'b\0c'].map(call)), [['a'], ['b', 'c']]);
-  t.strictSame(await call('d'), ['d']);
-  t.strictSame(sent, [['a', 'b\0c'], ['d']]);
-});
-
-test('no more tokens leave in one call than the limit, and one in a cluster', async (t) => {
-  const { call, sent } = echoing();
-  t.strictSame((await Promise.all(texts(33).map(call))).flat(), texts(33));
-  t.strictSame(
-    sent.map((each) => each.length),
-    [16, 16, 1],
-  );
-  const cluster = echoing({ limit: 1 });
-  t.strictSame((await Promise.all(texts(2).map(cluster.call))).flat(), texts(2));
-  t.strictSame(cluster.sent, [['0'], ['1']]);
-});
-
-test('a failed token fails only its own caller', async (t) => {
-  const { call } = echoing();
-  const [before, failed, after] = await Promise.allSettled(['a', 'failed\0WRONGTYPE', 'b'].map(call));
-  t.match(before, { value: ['a'] });
-  t.match(failed, { ...unavailable, reason: { cause: { message: 'WRONGTYPE' } } });
-  t.match(after, { value: ['b'] });
-});
-
-test('if sending fails, every call fails with that cause, and the next ones are sent', async (t) => {
-  const cause = new AuthError('unavailable');
-  const failures = [cause];
-  const { call } = echoing({
-    reply: (texts) => {
-      const failure = failures.pop();
-      return failure ? Promise.reject(failure) : Promise.resolve(texts);
-    },
-  });
-  const settled = await Promise.allSettled(['a', 'b'].map(call));
-  t.strictSame(
-    settled.map((each): unknown => each.status === 'rejected' && each.reason),
-    [cause, cause],
-  );
-  t.strictSame(await call('c'), ['c']);
-});
-
-test('a call with too few replies fails every token', async (t) => {
-  const { call } = echoing({ reply: ([first = '']) => Promise.resolve([first]) });
-  const settled = await Promise.allSettled(['a', 'b'].map(call));
-  t.match(settled, [{ status: 'rejected' }, { status: 'rejected' }]);
-});
