@@ -207,7 +207,7 @@ interface Entry {
 
 interface SharedCallOptions {
   replyError: (message: string) => AuthError;
-  /** The most tokens of a call: Redis does nothing else meanwhile (ADR 30). */
+  /** The most tokens of a call: Redis does nothing else meanwhile (ADR 5). */
   limit: number;
 }
 
