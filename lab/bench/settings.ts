@@ -33,7 +33,7 @@ const LIMITS = {
   BENCH_MIN_POWER: 0.9,
   /** Verify's p99 in a flood of logins, as a multiple of the idle one. */
   BENCH_MAX_FLOOD: 3,
-  /** Of one session; docs/adr/0033 says what is counted. */
+  /** Of one session; docs/adr/0017 says what is counted. */
   BENCH_MAX_REDIS_BYTES: 200,
   BENCH_MAX_POSTGRES_BYTES: 250,
   /** Of `--peers`: how many times as fast as better-auth's session check. */

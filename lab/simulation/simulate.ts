@@ -35,7 +35,7 @@ const signOuts = NETWORKS.map((network) => ({
 const thieves = THIEVES.flatMap((kind) =>
   [
     ['elsewhere', 'from another client'],
-    ['home', "from the owner's caller"],
+    ['home', "from the owner's client"],
   ].map(([caller = '', where = '']) => ({
     thief: `${kind}, ${where}`,
     secondsUntilFound: RULES.map(({ rule }) => secondsUntilFound(rule, kind, caller)),

@@ -21,7 +21,7 @@ const MAX_LAG = 2;
 /** The documented ACL does not permit CONFIG, which would show Redis's own password. */
 const UNREAD = 'not checked, because our user may not read it';
 
-/** Why Redis should persist nothing (docs/adr/0032-redis-persists-nothing.md). */
+/** Why Redis should persist nothing (docs/adr/0002-redis-may-forget-everything.md). */
 const OLD_STATES = 'a Redis that returns with old data accepts superseded tokens again';
 const NO_PERSISTENCE =
   "CONFIG SET save '', CONFIG SET appendonly no, and the same in its configuration: states are rebuilt from the database";

@@ -1,7 +1,7 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 
 // What an e-mail address is, when two are the same, and what the record holds of one
-// (docs/adr/0054-an-address-is-compared-by-its-own-rules.md).
+// (docs/adr/0010-names-and-addresses.md).
 
 /** Dot-string of RFC 5321, 4.1.2: the part before the @ without quotes. RFC 6531 adds what is not ASCII. */
 const LOCAL_PART = /^[\w!#$%&'*+/=?^`{|}~\x80-\uffff-]+(?:\.[\w!#$%&'*+/=?^`{|}~\x80-\uffff-]+)*$/;

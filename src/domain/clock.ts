@@ -14,7 +14,7 @@ export interface Clock {
   now(): number;
   /** A clock that never jumps, in milliseconds since some start; only differences mean anything. */
   monotonic(): number;
-  /** False while `now` differs from the time of every store that could be asked (ADR 45). */
+  /** False while `now` differs from the time of every store that could be asked (ADR 3). */
   isTrusted(): boolean;
 }
 

@@ -57,7 +57,7 @@ export interface Principal {
 /**
  * A caller that may make changes: a principal whose token was checked after the whole request had arrived. A client may
  * hold its body back while its session ends, so a principal that was checked before the body may change nothing. Only
- * `app.auth.change` makes one (docs/adr/0026-checked-at-the-effect.md).
+ * `app.auth.change` makes one (docs/adr/0006-checked-at-the-effect.md).
  */
 export interface Caller extends Principal {
   readonly checkedAfterBody: true;

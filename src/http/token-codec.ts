@@ -231,7 +231,7 @@ interface CodecKey {
   secret: Buffer | { private: string; public: string };
 }
 
-/** One key for one type of token. `node:crypto` signs, with a header that is encoded once (ADR 4). */
+/** One key for one type of token. `node:crypto` signs, with a header that is encoded once (ADR 15). */
 async function openCodec(
   { kid, type, algorithm, secret }: CodecKey,
   options: TokenCodecOptions,
@@ -277,7 +277,7 @@ function makeHmacCheck(signature: (input: string) => string, options: TokenCodec
 /**
  * Checks a token of any other algorithm, with @fastify/jwt. If the plugin had to look up the key of each token, a check
  * would take three times as long. A fixed key cannot be changed after the start. So each key gets the plugin on a
- * Fastify instance of its own, which serves nothing (docs/adr/0004-one-jwt-instance-a-key.md).
+ * Fastify instance of its own, which serves nothing (docs/adr/0015-signing-keys.md).
  */
 async function makePublicKeyCheck(
   key: string,

@@ -8,7 +8,7 @@ interface OtherClock {
   ask: () => Promise<number[]>;
 }
 
-/** Knows whether our wall clock can be right (ADR 45). */
+/** Knows whether our wall clock can be right (ADR 3). */
 export interface ClockWatch {
   /** Asks every store. One that does not answer keeps its last time, which our monotonic clock carries on. */
   compare: () => Promise<void>;

@@ -95,7 +95,7 @@ interface LogOutputOptions {
 
 /**
  * Standard output, without ever waiting for its reader: a log that blocks must not stop the service
- * (docs/adr/0031-a-log-that-never-waits.md).
+ * (docs/adr/0018-metrics-traces-and-logs.md).
  * @param onResume see LogOutputOptions.
  */
 function openLogOutput(onResume: LogOutputOptions['onResume']): LogOutput {

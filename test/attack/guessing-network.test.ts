@@ -91,7 +91,7 @@ onAStore('guessing from one network', async (t, env) => {
     for (const app of [lenient, stray]) {
       const warnings = app.log().match(/RATE_LIMIT_LLT_NETWORK do not count them/g) ?? [];
       t.equal(warnings.length, 1, 'one warning');
-      // That warning names the unlisted relay itself, since its address is private (ADR 42).
+      // That warning names the unlisted relay itself, since its address is private (ADR 14).
       const others = app
         .log()
         .split('\n')

@@ -102,7 +102,7 @@ test('a flood does not keep the owner of a known device from logging in', async 
       });
     const attack = flood(target, [known], (i) => `198.18.${i % 2}.${2 + (i % 250)}`);
     await until(attack.isShed);
-    // One hash of each of its networks goes first (ADR 10).
+    // One hash of each of its networks goes first (ADR 8).
     await assertServed(t, target, username, HOME);
     await attack.end();
   });

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'tap';
 import { USAGE } from '../../src/cli/arguments.ts';
 import { allDocuments, DOCUMENTS, NOT_RUN, readDocument, ROOT } from '../support/documents.ts';
@@ -163,12 +163,7 @@ function anchorsOf(path: string): Set<string> {
 
 test('docs/adr/README.md lists every decision', (t) => {
   const decisions = readdirSync(join(ROOT, 'docs/adr')).filter((name) => /^\d{4}-/.test(name));
-  const listed = [...readDocument('docs/adr/README.md').matchAll(/\]\((\d{4}-[^)]+)\)/g)].map(
-    ([, file]) => file,
-  );
-  t.strictSame(listed.sort(), decisions.sort());
-  for (const file of decisions) {
-    t.match(readDocument(`docs/adr/${file}`), new RegExp(`^# ${Number(file.slice(0, 4))}\\. \\S`), file);
-  }
+  const listed = linksIn('docs/adr/README.md').map(({ file }) => basename(file));
+  t.strictSame([...new Set(listed)].sort(), decisions.sort());
   t.end();
 });

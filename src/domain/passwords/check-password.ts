@@ -21,7 +21,7 @@ interface PasswordTry {
 
 /**
  * Checks a password. Every failure does the work of one hash of each stored cost, so that its time does not tell why it
- * failed. If all hashes have today's cost, that is one hash. See docs/adr/0023-failed-logins-do-equal-work.md.
+ * failed. If all hashes have today's cost, that is one hash. See docs/adr/0009-passwords-and-hashes.md.
  */
 export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPorts) {
   /**

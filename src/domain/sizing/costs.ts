@@ -39,7 +39,7 @@ export interface Costs {
 
 /**
  * Written by `npm run scale -- --costs --save` from docs/scaling.json and docs/benchmarks.json, which say what was
- * measured (docs/adr/0033-what-a-session-takes.md). Only `redisRevoked` is by hand: `npm test -- --attack churn` prints
+ * measured (docs/adr/0017-speed-and-size.md). Only `redisRevoked` is by hand: `npm test -- --attack churn` prints
  * it, and the table of keys adds 57.
  */
 export const COSTS: Costs = {

@@ -118,7 +118,7 @@ function isNewer(state: SessionState, than: SessionState): boolean {
 /**
  * Empties a queue. Each batch is sorted by id: all replicas take their locks in this order. Neighbors go to batches far
  * apart: a page of the table has room for new versions of a few rows at a time, and needs time to free the old ones
- * (docs/adr/0033).
+ * (docs/adr/0017).
  */
 function takeBatches<Value>(queue: Map<number, Value>): [number, Value][][] {
   const entries = [...queue].sort(([a], [b]) => a - b);

@@ -28,7 +28,7 @@ interface AuthenticateOptions {
 /**
  * The hooks of a route that changes something, to be spread into its options. Before the body, only the token's
  * signature is checked: the body may take REQUEST_TIMEOUT to arrive, and the session may end meanwhile. The session is
- * checked once, after the body (docs/adr/0026-checked-at-the-effect.md).
+ * checked once, after the body (docs/adr/0006-checked-at-the-effect.md).
  */
 export interface ChangeHooks {
   onRequest: onRequestAsyncHookHandler;

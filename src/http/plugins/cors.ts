@@ -36,7 +36,7 @@ const PREFLIGHT = {
 
 /**
  * Lets scripts of these origins call the paths above and read every answer, errors too. Without credentials: tokens
- * travel in `Authorization`, and there are no cookies (docs/adr/0042-browsers-and-relays.md).
+ * travel in `Authorization`, and there are no cookies (docs/adr/0014-proxies-and-browsers.md).
  */
 function cors(app: FastifyInstance, { origins }: CorsOptions, done: () => void): void {
   const allowed = new Set(origins);

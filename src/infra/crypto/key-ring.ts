@@ -22,7 +22,7 @@ const MIN_RELOAD_INTERVAL = 1000;
 /**
  * The keys in a folder and the refresh secrets. `settle` reads them again and asks the registry; call it at an interval:
  * Kubernetes swaps a mounted Secret by renaming links, and file watchers miss that. A key verifies as soon as it is
- * loaded. The registry decides when it signs (docs/adr/0014-published-before-signing.md).
+ * loaded. The registry decides when it signs (docs/adr/0015-signing-keys.md).
  * @throws KeyError if there is no usable key at the start.
  */
 export function makeKeyRing(options: KeyRingOptions): KeyRing & { settle(): Promise<void> } {

@@ -29,7 +29,7 @@ export interface Registry {
 
 /**
  * The metrics of a process. Written by hand because prom-client looks up a series by its labels for each increment, and
- * refresh and verify would pay for several lookups each (docs/adr/0012-metrics-of-our-own.md).
+ * refresh and verify would pay for several lookups each (docs/adr/0018-metrics-traces-and-logs.md).
  */
 export function makeRegistry(): Registry {
   const families = new Map<string, () => Promise<string>>();

@@ -9,7 +9,7 @@ import { settle } from './session-settings.ts';
 import { SettingsError } from './settings-error.ts';
 
 // Writes the same table with the same values as Prisma's `migrate deploy`
-// (docs/adr/0027-migrations-without-an-engine.md).
+// (docs/adr/0016-stores-and-migrations.md).
 
 export { MigrationError, MigrationStopped } from './migration-error.ts';
 

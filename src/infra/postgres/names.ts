@@ -25,7 +25,7 @@ function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql 
 
 /**
  * For statements on `users`. No key names a deleted account, and no address that is not plain ASCII names one of two
- * accounts that both have it: 1.0.0 took its spellings for several (docs/adr/0054-an-address-is-compared-by-its-own-rules.md).
+ * accounts that both have it: 1.0.0 took its spellings for several (docs/adr/0010-names-and-addresses.md).
  */
 export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Prisma.Sql> {
   const named =

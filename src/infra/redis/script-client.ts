@@ -164,7 +164,7 @@ export function makeScriptClient(
     return (await Promise.all(items.map((item) => send([item])))).flat();
   }
 
-  /** @param most of one call: Redis does nothing else meanwhile (ADR 30). */
+  /** @param most of one call: Redis does nothing else meanwhile (ADR 5). */
   const batch = <Item, Result>(most: number, send: (items: readonly Item[]) => Promise<readonly Result[]>) =>
     makeBatch<Item, Result>({
       limit: () => (sharesCalls ? most : 1),

@@ -19,7 +19,7 @@ export interface RedisTokenStatesOptions extends ScriptClientOptions {
 
 /**
  * The token states in Redis. Each operation is one atomic step in one round trip. Tokens that are presented in one turn
- * of the event loop share a call (docs/adr/0030-tokens-share-a-call.md).
+ * of the event loop share a call (docs/adr/0005-requests-share-calls-and-commits.md).
  */
 export function makeRedisTokenStates(
   redis: ScriptedRedis | ScriptedCluster,

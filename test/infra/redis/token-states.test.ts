@@ -172,7 +172,7 @@ test('what was read from the record too long ago is not put', { skip: redisMissi
   t.equal(await tokenStates.put(aLongLived(), aUser(), now - 9_000_000), true);
 });
 
-// docs/adr/0033: the limit for names of up to 30 characters, as with the default prefix.
+// docs/adr/0017: the limit for names of up to 30 characters, as with the default prefix.
 test('a refreshed and confirmed session is a compact hash', { skip: redisMissing }, async (t) => {
   const { tokenStates, redis, prefix } = await open(t);
   const key = { userId: 7, tokenId: 11 };
