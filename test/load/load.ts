@@ -1,5 +1,5 @@
 /**
- * `npm run load -- SCENARIO`: the program of `@latchkey/load`, which without --url starts a service (docs/load-testing.md).
+ * `npm run load -- SCENARIO`: the program of `@latchkey/load`, which without --url starts a service (packages/load/README.md).
  * `npm run load -- seed --users N`: fills the service's database with users that the kit knows.
  */
 import { makeLiveView } from '../../packages/load/src/live-view.ts';
