@@ -2,76 +2,79 @@ import { parseArgs } from 'node:util';
 
 /** Exit codes: 0 success, 1 failure, 2 wrong arguments. */
 export const USAGE = `Usage: latchkey COMMAND [--json]
+       latchkey COMMAND --help         what this text says about one command
        latchkey --version              the version, and the commit it was built from
 
-  migrate                             apply missing migrations to DATABASE_URL
+  migrate                             apply the migrations that DATABASE_URL lacks
   migrate --wait SECONDS              wait this long for a database that is not up yet (120)
-  migrate --resolve-rolled-back NAME  a migration that failed half-way was undone by hand: run it again
-  migrate --resolve-applied NAME      a migration that failed half-way was finished by hand
+  migrate --resolve-rolled-back NAME  run a migration again that failed half-way and was undone by hand
+  migrate --resolve-applied NAME      count a migration as applied that failed half-way and was finished by hand
   doctor                              check configuration, stores, clocks and keys, and say what to do
-  explain < FILE                      why the token in FILE is good or refused, and what to do
-  keys list                           the signing keys: which signs, since when, and what comes next
+  explain < FILE                      say why the token in FILE is good or refused, and what to do
+  keys list                           list the signing keys: which one signs, since when, and what comes next
   keys add [--alg ES256|EdDSA|RS256]  make the next signing key
-  keys retire KID|FILE [--force]      remove a key that is no longer needed; --force: it has leaked
+  keys retire KID|FILE [--force]      remove a key that is no longer needed; --force removes one that has leaked,
+                                      which ends all tokens that it signed
   keys doctor                         check the signing keys, and say what to do
-  purge                               delete records of sessions and tokens that ended long ago
-  recover [--yes]                     after a restore from a backup: end newer tokens, while no replica serves;
-                                      --yes: do not ask
-                                      ends with code 1 if sessions that ended after the backup could be good again,
-                                      as with one older than two SESSION_CACHE_TTL; then choose:
-  recover --end-all                   end every session and long-lived token as well
-  recover --keep-sessions             let those be good again whose end is not known any more
-  recover --skip-ids NUMBER           leave out this many ids that may have been assigned since (20000000)
+  purge                               delete the records of sessions and tokens that ended long ago
+  recover [--yes]                     after a restore from a backup, while no replica serves: end all tokens that are
+                                      newer than the backup; --yes does not ask first
+                                      It ends with code 1 if sessions that ended after the backup could be good again,
+                                      as with a backup older than two SESSION_CACHE_TTL. Then choose one of these:
+  recover --end-all                   also end every session and long-lived token
+  recover --keep-sessions             accept that sessions whose end was lost may be good again
+  recover --skip-ids NUMBER           leave out this many ids that may have been assigned since the backup (20000000)
   user disable NAME                   refuse the user's logins, and end all their tokens
   user enable NAME                    let the user log in again
-  user reset NAME                     make a token that sets a new password once; shows it once
+  user reset NAME                     make a token with which the user sets a new password, and show it once
   user roles NAME --set A,B           replace the user's roles; --set '' removes all
   user delete NAME [--yes]            delete the account, end all its tokens and reserve its names; --yes: do not ask
-  user tokens NAME                    the user's sessions and long-lived tokens, and why others ended in the last 30 days
-                                      NAME is a username or an e-mail address; --id N names the user by id
-  user show NAME                      an account, without e-mail address and password
-  user list [--after N] [--limit N]   accounts in the order of ids: those after id N (0), at most so many (100)
+  user tokens NAME                    list the user's live tokens, and why others ended in the last 30 days
+                                      NAME is a username or an e-mail address; --id N instead names the user by id
+  user show NAME                      show an account, without e-mail address and password
+  user list [--after N] [--limit N]   list accounts in the order of ids: at most --limit (100), above id --after (0)
   user create NAME --display-name TEXT --email ADDRESS [--roles A,B]
-                                      an account that has no password yet
-  user import FILE                    add accounts from JSON lines; run it again to continue where it stopped
-                                      FILE is - for standard input
-  user export [FILE]                  every account as JSON lines, with password hashes, to a new FILE or standard output
+                                      create an account without a password; user reset lets its user set one
+  user import FILE                    add accounts from JSON lines in FILE, or - for standard input; run it again to
+                                      continue where it stopped
+  user export [FILE]                  write every account as JSON lines, with password hashes, to a new FILE or to
+                                      standard output
   client create NAME [--may RIGHTS] [--audience AUDIENCE] [--roles A,B]
-                                      register a service; shows its secret once
-                                      RIGHTS is a list of introspect, revoke, revocations (these three by default),
-                                      users.read, users.write, users.reset, exchange and call:AUDIENCE (get service
-                                      tokens for that audience), separated by commas
+                                      register a service, and show its secret once
+                                      RIGHTS is a list, separated by commas, of introspect, revoke, revocations (these
+                                      three by default), users.read, users.write, users.reset, exchange and
+                                      call:AUDIENCE, with which the service gets tokens of its own for that audience
                                       AUDIENCE is the "aud" of tokens for this service
-                                      the roles stand in its service tokens
+                                      --roles are the roles in its own tokens
   client allow NAME RIGHTS            replace the service's rights
   client roles NAME A,B               replace the service's roles; '' removes all
-  client list                         the registered services, their rights, audiences, roles and trusts
+  client list                         list the services with their rights, audiences, roles and trusts
   client rotate NAME                  add a new secret; the one in use stays good
-  client rotate NAME --again          replace the new secret, if it was lost
+  client rotate NAME --again          replace the new secret, because it was lost
   client rotate NAME --finish         end the older secret
   client trust NAME --issuer ISSUER --subject SUBJECT [--jwks FILE]
-                                      accept this workload's tokens instead of the secret; FILE holds the issuer's
-                                      public keys, - is standard input; without it, they are fetched from the issuer
+                                      accept this workload's JWTs instead of the secret; FILE, or - for standard input,
+                                      has the issuer's public keys; without it, they are fetched from the issuer
   client untrust NAME --issuer ISSUER --subject SUBJECT
-                                      accept them no longer
+                                      no longer accept that workload's JWTs
   client disable NAME                 refuse the service, and end its service tokens
-  client enable NAME                  accept the service again; it gets new tokens
+  client enable NAME                  accept the service again; it has to get new tokens
   client end-tokens NAME              end the service's tokens; it can get new ones at once
-  client delete NAME                  refuse the service for good
+  client delete NAME                  remove the service for good
   plan --users N                      size an installation: replicas, autoscaler, DATABASE_POOL, Redis, PostgreSQL
-       [--active-share 0.2]           share of the users who come on a day
-       [--visits-per-day 4]           of such a user
-       [--visit-length 15m]           90s, 15m, 2h
-       [--refresh-every 10m]          of a session in use
-       [--verifies-per-minute 6]      of a session in use; 0 if services verify tokens themselves
-       [--logins-per-day 0.1]         of a user who comes on a day
-       [--peak 4]                     the busiest second as a multiple of the mean
-       [--sessions-in-use N]          if you know the busiest second: instead of --visits-per-day
-       [--verifies-per-second N]      likewise, instead of --verifies-per-minute
-       [--refreshes-per-second N]     likewise, instead of --refresh-every
-       [--logins-per-second N]        likewise, with signups, instead of --logins-per-day
-       [--sessions-per-user 1.5]      that have not ended
-       [--growth 0.02]                of the users, in a month`;
+       [--active-share 0.2]           share of the users who come on a given day
+       [--visits-per-day 4]           visits of such a user
+       [--visit-length 15m]           length of a visit: 90s, 15m, 2h
+       [--refresh-every 10m]          time between the refreshes of a session in use
+       [--verifies-per-minute 6]      verifies of a session in use; 0 if services verify tokens themselves
+       [--logins-per-day 0.1]         logins of a user who comes on that day
+       [--peak 4]                     load of the busiest second as a multiple of the mean
+       [--sessions-in-use N]          sessions in use at the peak, if you know them: replaces --visits-per-day
+       [--verifies-per-second N]      likewise, replaces --verifies-per-minute
+       [--refreshes-per-second N]     likewise, replaces --refresh-every
+       [--logins-per-second N]        likewise, with signups: replaces --logins-per-day
+       [--sessions-per-user 1.5]      sessions of a user that have not ended
+       [--growth 0.02]                growth of the users in a month`;
 
 /** The entries of USAGE, each with its form: all up to the explanation. */
 const ENTRIES = USAGE.split(/\n(?= {2}[a-z])/)

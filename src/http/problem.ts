@@ -104,13 +104,13 @@ export const MAX_FIELD_ERRORS = 10;
 /** The schema of a problem, for the reference. */
 export const ProblemSchema = Type.Object(
   {
-    type: Type.String({ description: 'The code as a URI, which cannot be fetched', format: 'uri' }),
+    type: Type.String({ description: 'The code as a URI, which leads nowhere', format: 'uri' }),
     title: Type.String({ description: 'The code in words' }),
     status: Type.Integer({ description: 'The HTTP status' }),
     detail: Type.String({ description: 'What is wrong, for people' }),
     code: Type.Enum(ERROR_CODES, {
       type: 'string',
-      description: 'What is wrong, for programs. Branch on this member only',
+      description: 'What is wrong, for programs. Branch on this member alone',
     }),
     request_id: Type.String({ description: 'The answer’s `X-Request-Id`' }),
     errors: Type.Optional(
@@ -130,7 +130,7 @@ export const ProblemSchema = Type.Object(
     reason: Type.Optional(
       Type.Enum([...new Set(Object.values(REFUSAL_REASONS).flat())], {
         type: 'string',
-        description: 'Why, more exactly than `code`: for developers. Absent in production',
+        description: 'Why exactly, for developers; absent in production',
       }),
     ),
   },

@@ -19,7 +19,9 @@ export const Id = Type.Integer({
 });
 
 export const MessageSchema = Type.Object(
-  { msg: Type.String({ description: 'For people', readOnly: true, examples: ['logged out'] }) },
+  {
+    msg: Type.String({ description: 'What was done, for people', readOnly: true, examples: ['logged out'] }),
+  },
   { title: 'Message', description: 'The request was carried out', additionalProperties: false },
 );
 
@@ -27,9 +29,9 @@ export const MessageSchema = Type.Object(
 export function endedTokens(title: string, msg: string) {
   return Type.Object(
     {
-      msg: Type.String({ description: 'For people', examples: [msg] }),
+      msg: Type.String({ description: 'What was done, for people', examples: [msg] }),
       ended: Type.Integer({
-        description: 'The number of live tokens that this request has ended',
+        description: 'How many live tokens this request has ended',
         examples: [3],
       }),
     },
@@ -42,19 +44,19 @@ export function endedTokens(title: string, msg: string) {
  * limits of texts are shown in the reference only (openapi/shown.ts).
  */
 export const Name = Type.String({
-  description: 'The user’s name, not blank, without invisible characters',
+  description: 'The user’s name. It is not blank and has no invisible characters',
   shown: { minLength: 1, maxLength: 128 },
   examples: ['Ada Lovelace'],
 });
 export const Email = Type.String({
-  description: 'A mailbox without quotes, in any script (RFC 5321, RFC 6531), without invisible characters',
+  description: 'A mailbox (RFC 5321) in any script (RFC 6531), without quotes and invisible characters',
   shown: { minLength: 3, maxLength: 254, pattern: '^[^@\\s]+@[^@\\s]+$' },
   writeOnly: true,
   examples: ['ada@example.com'],
 });
 export const NewPassword = Type.String({
   description:
-    'Characters of any kind, at least `PASSWORD_MIN_LENGTH` (8); not blank, not one of the most common passwords, and not the user’s own name or address',
+    'At least `PASSWORD_MIN_LENGTH` (8) characters of any kind. Common passwords, simple patterns and the user’s own name or address are refused',
   shown: { minLength: 8, maxLength: 1024 },
   writeOnly: true,
   examples: ['a longer difference engine'],
@@ -62,7 +64,7 @@ export const NewPassword = Type.String({
 
 export const Username = Type.String({
   description:
-    'Without whitespace, invisible characters or `@`, in one script; `Ada` and `ada` are one username',
+    'In one script, without whitespace, invisible characters or `@`. `Ada` and `ada` are the same username',
   shown: { minLength: 1, maxLength: 64, pattern: '^[^@\\s]+$' },
   examples: ['ada'],
 });
@@ -74,7 +76,7 @@ export const Password = Type.String({
 });
 export const Device = Type.String({
   description:
-    'The user’s name for the device, not blank. Invisible characters are removed. If it is omitted where optional, or nothing is left, a short form of the User-Agent is used',
+    'What the user calls the device. Invisible characters are removed. Where it is optional, a short form of the User-Agent takes its place if it is missing or nothing is left of it',
   shown: { minLength: 1, maxLength: 128 },
   writeOnly: true,
   examples: ['Kitchen tablet'],
@@ -97,7 +99,7 @@ export function integerText(
 }
 
 export const IdText = integerText('^[1-9][0-9]{0,15}$', {
-  description: 'An id: a decimal from 1 to 2^53 - 1',
+  description: 'An id, in decimal, from 1 to 2^53 - 1',
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
   example: 7,
@@ -116,12 +118,12 @@ export const TokenForm = Type.Object(
     }),
     token_type_hint: Type.Optional(
       Type.String({
-        description: 'Ignored: a token states its own type',
+        description: 'Ignored, because a token states its own type',
         examples: ['access_token'],
       }),
     ),
   },
-  { title: 'TokenForm', description: 'A form; parameters that are not listed are ignored' },
+  { title: 'TokenForm', description: 'A form, in which parameters that are not listed are ignored' },
 );
 
 /** A request body: closed. @param title its name in the reference. */

@@ -9,7 +9,7 @@ import type { TokenCodec } from './token-codec.ts';
 export const UserSchema = Type.Object(
   {
     id: Id,
-    username: Type.String({ description: 'In its canonical form', examples: ['ada'] }),
+    username: Type.String({ description: 'The username in its canonical form', examples: ['ada'] }),
     name: Type.String({ description: 'The user’s name', examples: ['Ada Lovelace'] }),
     created_at: Timestamp,
   },
@@ -22,12 +22,13 @@ const TOKEN = { format: 'unsafe', shown: { format: undefined }, readOnly: true }
 export const PairSchema = Type.Object(
   {
     access_token: Type.String({
-      description: 'For `bearerAuth`; good for `ACCESS_TOKEN_TTL` (15 minutes), and until the next refresh',
+      description:
+        'For `bearerAuth`; good for `ACCESS_TOKEN_TTL` (15 minutes) or until the next refresh, if that is earlier',
       ...TOKEN,
       examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
     }),
     refresh_token: Type.String({
-      description: 'For `bearerRefreshToken`; good once, for `REFRESH_TOKEN_TTL` (30 days)',
+      description: 'For `bearerRefreshToken`; good for one refresh within `REFRESH_TOKEN_TTL` (30 days)',
       ...TOKEN,
       examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6InJ0K2p3dCJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
     }),
@@ -35,7 +36,7 @@ export const PairSchema = Type.Object(
   },
   {
     title: 'Pair',
-    description: 'The session’s newest pair of tokens, and its user',
+    description: 'The newest pair of tokens of the session, and its user',
     additionalProperties: false,
   },
 );

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { test, type Test } from 'tap';
-import { chromiumMissing, openPage, type Watched } from '../support/browser.ts';
+import { chromiumMissing, openPage, watch, type Watched } from '../support/browser.ts';
 import { anAccount, type Pair } from '../support/client.ts';
 import { verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -19,11 +19,23 @@ test('the page at /docs', { skip: chromiumMissing }, async (t) => {
   await watched.page.goto(`${service.url}/docs`);
   await watched.page.locator('.opblock').first().waitFor();
 
+  await t.test('a link of the introduction unfolds its operation', (t) => followLink(t, service, watched));
   await t.test('an operation unfolds without its errors', (t) => unfold(t, watched));
   await t.test('the list can be filtered by tag and path', (t) => filter(t, watched));
   await t.test('all six operations can be tried by clicking', (t) => clickThrough(t, service, watched));
   await t.test('the test notices violations of the page’s policy', (t) => violatePolicy(t, watched));
 });
+
+/** The page opens links in a new tab, so that its own tokens stay. */
+async function followLink(t: Test, { url }: Service, { page, complaints }: Watched): Promise<void> {
+  const opened = page.context().waitForEvent('page');
+  await page.locator('.info a[href="#/Registered%20services/introspect"]').click();
+  const tab = await watch(await opened, url);
+  await blockOf(tab.page, 'introspect').locator('.opblock-body').waitFor();
+  t.match(tab.page.url(), /#\/Registered%20services\/introspect$/);
+  t.strictSame([...complaints, ...tab.complaints], []);
+  await tab.page.close();
+}
 
 /** Signup's errors took 6,000 pixels. */
 async function unfold(t: Test, { page, complaints }: Watched): Promise<void> {

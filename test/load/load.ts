@@ -1,5 +1,5 @@
 /**
- * `npm run load -- SCENARIO`: the program of `@latchkey/load`, which without --url starts a service (docs/load-testing.md).
+ * `npm run load -- SCENARIO`: the program of `@latchkey/load`, which without --url starts a service (packages/load/README.md).
  * `npm run load -- seed --users N`: fills the service's database with users that the kit knows.
  */
 import { makeLiveView } from '../../packages/load/src/live-view.ts';
@@ -8,9 +8,9 @@ import { startOwnService } from './own-service.ts';
 import { readSeedArguments, runSeed } from './run-seed.ts';
 import { listSeeded } from './seeded-accounts.ts';
 
-const USAGE = `npm run load -- SCENARIO   starts a service on the embedded default; herd as well
-npm run load -- seed --users N [--yes-i-own-this]
-npm run load -- takes what follows too:
+const USAGE = `npm run load -- SCENARIO                                  starts a service of its own to test; also herd
+npm run load -- seed --users N [--yes-i-own-this]         fills a service's database with users that devices know
+Otherwise it takes the words of latchkey-load:
 
 `;
 

@@ -33,7 +33,6 @@ export const DOCUMENTS = [
   'releasing',
   'glossary',
   'dependencies',
-  'load-testing',
   'scaling',
   'benchmarks',
   'README',

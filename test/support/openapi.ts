@@ -9,7 +9,7 @@ import { silentLogger, silentOutput } from './silent-log.ts';
 /** The parts of the document that tests read. */
 export interface Document {
   openapi: string;
-  info: { title: string; version: string };
+  info: { title: string; version: string; description: string };
   tags: { name: string }[];
   paths: Record<string, Record<string, Operation>>;
   components: Record<

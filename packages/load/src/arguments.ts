@@ -55,25 +55,26 @@ export interface RunArguments {
 export const USAGE = `latchkey-load SCENARIO --url URL [--sign-up | --accounts FILE]
   [--users N] [--seconds N] [--rate N] [--report DIR] [--yes-i-own-this]
   [--max-p99 MS] [--max-errors SHARE] [--max-late MS]
-latchkey-load merge REPORT... [--report DIR] [--max-p99 MS] ...   reports of several generators as one
+latchkey-load merge REPORT... [--report DIR] [--max-p99 MS] ...   makes one report of several testers
 
 Scenarios: ${Object.keys(SCENARIOS).join(', ')}.
---url URL         the service
---sign-up         accounts by public signup, as many as its limits allow
---accounts FILE   accounts that exist: lines of username,password
---users N         devices, each of its own user (LOAD_USERS)
---seconds N       length of the run (LOAD_SECONDS)
---rate N          arrivals a second at the peak (LOAD_RATE)
---report DIR      where the report goes (reports/load; of a merge, reports/merged)
---max-p99 MS      fails if 1% of the requests took longer
---max-errors SHARE  fails if more requests failed: 0.01 is one of a hundred
---max-late MS     fails if the generator itself sent 1% of its requests later: the figures are its own then
---yes-i-own-this  the service beyond this machine is yours
+--url URL           the origin of the service to test
+--sign-up           get accounts by public signup, as many as its limits allow
+--accounts FILE     use existing accounts: lines of username,password
+--users N           number of devices, each with a user of its own (LOAD_USERS)
+--seconds N         length of the run (LOAD_SECONDS)
+--rate N            arrivals a second at the peak (LOAD_RATE)
+--report DIR        folder for the report (reports/load; for a merge, reports/merged)
+--max-p99 MS        fail if 1% of the requests took longer
+--max-errors SHARE  fail if a larger share of the requests failed: 0.01 is one of a hundred
+--max-late MS       fail if the tester itself sent 1% of its requests later, since it then measures itself
+--yes-i-own-this    confirm that a service beyond this machine is yours
 --help, --version
 
-Without --sign-up and --accounts, a registered service with the right users.write creates the accounts:
-LATCHKEY_CLIENT_ID, and LATCHKEY_CLIENT_SECRET or LATCHKEY_CLIENT_SECRET_FILE.
-Other settings: LOAD_LOST, the share of answers that devices lose (0.02); LOAD_CONNECTIONS (256).
+Without --sign-up and --accounts, the tester creates the accounts as a registered service with the right
+users.write: set LATCHKEY_CLIENT_ID, and LATCHKEY_CLIENT_SECRET or LATCHKEY_CLIENT_SECRET_FILE.
+Other settings: LOAD_LOST, the share of answers that devices lose on purpose (0.02); LOAD_CONNECTIONS, the most
+connections at once (256).
 `;
 
 /** As many as a proxy keeps open to a service. */

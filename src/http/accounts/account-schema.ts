@@ -5,18 +5,18 @@ import { IdText, parseId } from '../schemas.ts';
 
 /** Shown only: the domain's errors do not repeat a role that was sent. */
 export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
-  description: 'The roles, whose meaning your services choose',
+  description: 'The roles; what they mean is up to your services',
   shown: { maxItems: 32, uniqueItems: true },
   examples: [['admin', 'billing:read']],
 });
 
 export const Disabled = Type.Boolean({
-  description: 'Whether the account’s logins are refused; its tokens have ended',
+  description: 'Whether the account is disabled: its tokens have ended, and its logins are refused',
   examples: [false],
 });
 
 export const EmailVerified = Type.Boolean({
-  description: 'Whether a service has found the e-mail address to be the user’s',
+  description: 'Whether a service has verified that the e-mail address is the user’s',
   examples: [true],
 });
 

@@ -22,7 +22,7 @@ const common = {
 const listSchema = operation({
   ...common,
   operationId: 'listUserTokens',
-  summary: 'The live sessions and long-lived tokens of an account',
+  summary: 'List the live sessions and long-lived tokens of an account.',
   description: 'Needs the right `users.read`.',
   response: {
     200: Type.Object(
@@ -35,8 +35,9 @@ const listSchema = operation({
 const endSchema = operation({
   ...common,
   operationId: 'endUserTokens',
-  summary: 'End every session and long-lived token of an account',
-  description: 'Needs the right `users.write`. The user may log in again. A repeat is safe.',
+  summary: 'Log a user out on all devices.',
+  description:
+    'Ends every session and long-lived token of the account; the user may log in again. You may repeat the request. It needs the right `users.write`.',
   response: {
     200: endedTokens('UserTokensEnded', 'logged out everywhere'),
   },
@@ -45,14 +46,14 @@ const endSchema = operation({
 const resetSchema = operation({
   ...common,
   operationId: 'createPasswordReset',
-  summary: 'Make a token with which the user sets a new password; it is shown this once',
+  summary: 'Make a reset token, with which the user sets a new password.',
   description:
-    'Needs the right `users.reset`. The service delivers the token to the user, who redeems it at `POST /api/auth/password-reset`. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), and replaces an earlier one. It does not enable a disabled account.',
+    'The token is shown only in this answer. Bring it to the user, who redeems it at `POST /api/auth/password-reset`. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), and replaces an earlier one. It does not enable a disabled account. The operation needs the right `users.reset`.',
   response: {
     200: Type.Object(
       {
         reset_token: Type.String({
-          description: 'It cannot be shown again',
+          description: 'The token; Latchkey cannot show it again',
           readOnly: true,
           examples: ['lkr_Zr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9'],
         }),

@@ -45,9 +45,9 @@ const common = { tags: ['Users'], security: BY_SERVICE } as const;
 const createSchema = operation({
   ...common,
   operationId: 'createUser',
-  summary: 'Create an account without a session, also while signup is off',
+  summary: 'Create an account.',
   description:
-    'Needs the right `users.write`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account.',
+    'Opens no session, and works even with `SIGNUP_ENABLED=false`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account. It needs the right `users.write`.',
   refuses: ['username_taken', 'email_taken', 'password_refused', 'overloaded'],
   body: closedBody('NewUser', {
     username: Username,
@@ -61,14 +61,19 @@ const createSchema = operation({
 
 const Query = Type.Object(
   {
-    username: Type.Optional(Type.String({ description: 'The account of this username', examples: ['ada'] })),
-    email: Type.Optional(
-      Type.String({ description: 'The account of this e-mail address', examples: ['ada@example.com'] }),
+    username: Type.Optional(
+      Type.String({ description: 'Finds the account with this username', examples: ['ada'] }),
     ),
-    id: Type.Optional({ ...IdText, description: 'The account of this id' }),
+    email: Type.Optional(
+      Type.String({
+        description: 'Finds the account with this e-mail address',
+        examples: ['ada@example.com'],
+      }),
+    ),
+    id: Type.Optional({ ...IdText, description: 'Finds the account with this id' }),
     after: Type.Optional(
       integerText('^(0|[1-9][0-9]{0,15})$', {
-        description: 'Accounts with greater ids: the `next` of the previous page; 0 by default',
+        description: 'Returns accounts with greater ids: the `next` of the previous page, or 0, the default',
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         example: 7,
@@ -76,7 +81,7 @@ const Query = Type.Object(
     ),
     limit: Type.Optional(
       integerText('^([1-9][0-9]?|100)$', {
-        description: 'The most accounts of the page; 100 by default',
+        description: 'The most accounts on the page; 100 by default',
         minimum: 1,
         maximum: PAGE,
         example: 20,
@@ -89,9 +94,9 @@ const Query = Type.Object(
 const listSchema = operation({
   ...common,
   operationId: 'listUsers',
-  summary: 'Look an account up by username, e-mail address or id, or page through all of them',
+  summary: 'Find an account, or page through all of them.',
   description:
-    'Needs the right `users.read`. Takes one of `username`, `email` and `id`, or `after` and `limit`. A look-up returns a list of one account or none.',
+    'Send one of `username`, `email` and `id`, which returns a list of one account or none, or `after` and `limit` for a page. It needs the right `users.read`.',
   refuses: [],
   querystring: Query,
   response: {
@@ -111,8 +116,9 @@ const listSchema = operation({
 const getSchema = operation({
   ...common,
   operationId: 'getUser',
-  summary: 'An account',
-  description: 'Needs the right `users.read`.',
+  summary: 'Get an account.',
+  description:
+    'Returns the account with its roles and whether it is disabled. It needs the right `users.read`.',
   refuses: ['user_unknown'],
   params: AccountParams,
   response: { 200: AccountSchema },
@@ -121,9 +127,9 @@ const getSchema = operation({
 const changeSchema = operation({
   ...common,
   operationId: 'changeUser',
-  summary: 'Change, disable or enable an account',
+  summary: 'Change, disable or enable an account.',
   description:
-    'Needs the right `users.write`. What is absent stays. `disabled: true` ends every session and long-lived token; `false` lets the user log in again. That and a new e-mail address void a reset token. A new e-mail address, or another spelling of it, is not verified, unless `email_verified` comes with it. `email_verified: true` needs `email`: a new address, or the stored one, code point by code point. `roles` replaces all of them. Verify and introspection have the change when it is answered. A repeat is safe.',
+    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`.',
   refuses: ['username_taken', 'email_taken', 'user_unknown'],
   params: AccountParams,
   body: closedBody('UserChange', {
@@ -140,9 +146,9 @@ const changeSchema = operation({
 const deleteSchema = operation({
   ...common,
   operationId: 'deleteUser',
-  summary: 'Delete an account, and end its sessions and long-lived tokens',
+  summary: 'Delete an account.',
   description:
-    'Needs the right `users.write`. Names, e-mail address and password are erased at once, and cannot be brought back. No other account gets the names for `DELETED_NAME_GRACE` (30 days).',
+    'Ends all its tokens and erases its names, e-mail address and password at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
   refuses: ['user_unknown'],
   params: AccountParams,
   response: { 200: MessageSchema },

@@ -31,7 +31,7 @@ const ActiveToken = Type.Object(
     }),
     iss: text('`ISSUER`', 'https://auth.example.com'),
     aud: text('`AUDIENCE`, or the audience that it was exchanged for', 'latchkey'),
-    sub: text('The user’s id, as text: JWTs demand that', '7'),
+    sub: text('The user’s id, as text because JWTs demand that', '7'),
     client_id: Type.Optional(
       text(
         '`latchkey`: users sign in to the service itself. Of an exchanged token, the service that asked for it, if one did. Absent in a long-lived token',
@@ -66,36 +66,40 @@ const ActiveServiceToken = Type.Object(
     token_use: Type.Literal('service', { description: 'A service’s own token' }),
     iss: text('`ISSUER`', 'https://auth.example.com'),
     aud: text('The audience that asks', 'orders'),
-    sub: text('The client’s id, as `client_id`', 'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'),
+    sub: text('The service’s id, the same as `client_id`', 'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'),
     client_id: text('The service whose token it is', 'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A'),
     client_version: Type.Integer({
-      description: 'Rises when all tokens of the client end',
+      description: 'Rises each time that all tokens of the service are ended',
       examples: [1],
     }),
     jti: text('The token’s own id', 'Vq3yTn0c1mKfR8sXwLz2Ag'),
     iat: date('When it was issued, in seconds since 1970', 1795000000),
     exp: date('When it expires', 1795000300),
-    roles: { ...Roles, description: 'The client’s present roles, which may differ from those in the token' },
+    roles: { ...Roles, description: 'The service’s present roles, which may differ from those in the token' },
   },
   {
     title: 'ActiveServiceToken',
-    description: 'A good token of a service. It has no user and no session',
+    description: 'A good token of a service, which has no user and no session',
     additionalProperties: false,
   },
 );
 
 const InactiveToken = Type.Object(
-  { active: Type.Literal(false, { description: 'The token is not good; nothing else is said about it' }) },
+  {
+    active: Type.Literal(false, {
+      description: 'The token is not good, and the answer says nothing else about it',
+    }),
+  },
   { title: 'InactiveToken', description: 'A token that is not good', additionalProperties: false },
 );
 
 /** In the reference only: the route sends text, so a serializer would be made and never used. */
 const ANSWER = {
-  description: 'What the token is good for',
+  description: 'What the token is worth',
   headers: {
     'X-Latchkey-Audience': {
       description:
-        'The audience whose tokens this client may ask about: its own, or `AUDIENCE`. Tokens for others are inactive to it. Percent-encoded (`encodeURI`)',
+        'The audience whose tokens this service may ask about, its own or `AUDIENCE`, percent-encoded (`encodeURI`). Tokens for any other are inactive to it',
       required: true,
       schema: { type: 'string', pattern: '^[!-~]*$' },
       example: 'latchkey',
@@ -124,9 +128,9 @@ const INACTIVE = JSON.stringify({ active: false });
 
 const schema = operation({
   operationId: 'introspect',
-  summary: 'What is this token good for right now? (RFC 7662)',
+  summary: 'Ask what a token that you received is worth (RFC 7662).',
   description:
-    'For a service that received a token and wants to know its owner. Unless it is a good access token or long-lived token, the answer is only `{"active":false}`; a refresh token is never active. For a service with an audience, only a token for it is active: an exchanged one, or a service’s own. A request counts as a use of the token, like any other.',
+    'A good access token or long-lived token is answered with its owner and claims, any other token only with `{"active":false}`; a refresh token is never active. To a service with an audience of its own, only tokens for that audience are active. The request counts as a use of the token, as any other does. It needs the right `introspect`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
   refuses: [],

@@ -22,15 +22,15 @@ interface LogInRoute {
 
 const schema = operation({
   operationId: 'logIn',
-  summary: 'Log in',
+  summary: 'Log in with a password, which opens a session.',
   description:
-    'Begins a session on one device. Wrong password, unknown user and disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the least recently used one. Failed logins are limited by name. A device that has logged in before has a limit of its own: to be recognised from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if expired or revoked.',
+    'A wrong password, an unknown user and a disabled user get the same answer. A user who has `MAX_SESSIONS_PER_USER` (100) sessions loses the one that was unused for longest. Failed logins are limited for each name, and for each device that has logged in before. To be recognised as such a device from any address, send its last refresh token or long-lived token as `Authorization: Bearer`, even if it has expired or was revoked.',
   tags: ['Sessions'],
   security: [],
   refuses: ['invalid_credentials', 'rate_limited', 'overloaded', 'unavailable'],
   body: closedBody('LogIn', {
     username: Type.String({
-      description: 'The username, or the e-mail address',
+      description: 'The username or the e-mail address',
       shown: { minLength: 1, maxLength: 254 },
       examples: ['ada'],
     }),

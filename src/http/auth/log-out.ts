@@ -15,9 +15,9 @@ interface LogOutRoute {
 
 const schema = operation({
   operationId: 'logOut',
-  summary: 'Log out: end a session or a long-lived token, by id or else the one used',
+  summary: 'Log out.',
   description:
-    'Ends the whole session, access and refresh token. Any unexpired access token of the session will do, even one that a refresh has superseded. If it has ended already, the answer is 200 again, so that a retry is safe. A long-lived token may end only itself.',
+    'Ends the session of the access token that you send, so its refresh token ends too. With `id`, it ends another session or long-lived token of the same user instead. Any unexpired access token of the session will do, even one that a refresh has replaced. You may repeat the request, because a token that has ended already is 200 again. A long-lived token may end only itself.',
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],
@@ -28,8 +28,9 @@ const schema = operation({
 const schemaWithId = operation({
   ...schema,
   operationId: 'logOutById',
-  summary: 'End the session or long-lived token with this id',
-  description: 'As without an id in the path. If the query has an id too, both must be equal.',
+  summary: 'End the session or the long-lived token with this id.',
+  description:
+    'The same as a logout with `id` in the query. If the query has an id too, it must be the same one.',
   params: Type.Object({ id: IdText }),
 });
 

@@ -22,9 +22,9 @@ interface LongLivedTokensRoute {
 
 const createSchema = operation({
   operationId: 'createLongLivedToken',
-  summary: 'Create a long-lived token for a device; it is shown this once',
+  summary: 'Create a token for a device that cannot refresh.',
   description:
-    'The token is good until it is deleted, its user is disabled, or the session that created it is found stolen; with `LLT_MAX_AGE` it also expires. It works wherever an access token does, but may not create tokens or end other ones. A user has at most `MAX_LLT_PER_USER` (100). `RATE_LIMIT_LLT` (100 an hour) limits how many a user creates, and `RATE_LIMIT_LLT_NETWORK` (1,000 an hour) how many a network creates, deleted ones included. With `LLT_LOGIN_MAX_AGE` the session must have been opened within that time.',
+    'The token is shown only in this answer. It is good until it is deleted, its user is disabled, or the session that created it turns out to be stolen; if `LLT_MAX_AGE` is set, it also expires. It works like an access token, but may not create tokens, end other ones or change the account. A user has at most `MAX_LLT_PER_USER` (100) of them. `RATE_LIMIT_LLT` (100 an hour) limits how many a user creates, and `RATE_LIMIT_LLT_NETWORK` (1,000 an hour) how many a network creates, deleted ones included. If `LLT_LOGIN_MAX_AGE` is set, the login must be younger than that.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
   refuses: [
@@ -41,7 +41,7 @@ const createSchema = operation({
       {
         id: Id,
         longlived_token: Type.String({
-          description: 'For `bearerAuth`; it cannot be shown again',
+          description: 'The token, for `bearerAuth`; Latchkey cannot show it again',
           readOnly: true,
           examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImxsdCtqd3QifQ.eyJzdWIiOiI3In0.c2lnbmF0dXJl'],
         }),
@@ -57,9 +57,9 @@ const createSchema = operation({
 
 const deleteSchema = operation({
   operationId: 'deleteLongLivedToken',
-  summary: 'Delete a long-lived token',
+  summary: 'Delete a long-lived token.',
   description:
-    'From then on it is refused everywhere. If it was deleted before, the answer is 200 again, so that a retry is safe. A long-lived token may delete only itself.',
+    'Latchkey refuses it from then on. You may repeat the request, because a token that was deleted before is 200 again. A long-lived token may delete only itself.',
   tags: ['Long-lived tokens'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],

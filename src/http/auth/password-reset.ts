@@ -15,15 +15,15 @@ interface PasswordResetRoute {
 
 const schema = operation({
   operationId: 'resetPassword',
-  summary: 'Set a new password with a reset token, and end every session and long-lived token',
+  summary: 'Set a new password with a reset token.',
   description:
-    'An operator makes the token (`latchkey user reset`). It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another replaces it, or until the account’s password or e-mail address changes or the account is disabled. A refused password does not use it up. A disabled account stays disabled. Limited like login. After a 503 or a lost answer, log in with the new password first: the token may have been used.',
+    'Ends every session and long-lived token of the user, who then logs in with the new password. The reset token comes from an operator (`latchkey user reset`) or a registered service. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another replaces it, the password or the e-mail address changes, or the account is disabled. A refused password does not use it up, and a disabled account stays disabled. Resets are limited as logins are. After a 503 or a lost answer, first try to log in with the new password, because the token may have been used.',
   tags: ['Accounts'],
   security: [],
   refuses: ['password_refused', 'invalid_reset_token', 'rate_limited', 'overloaded', 'unavailable'],
   body: closedBody('PasswordReset', {
     reset_token: Type.String({
-      description: 'The reset token',
+      description: 'The reset token that the user was given',
       writeOnly: true,
       examples: ['lkr_Zr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9'],
     }),

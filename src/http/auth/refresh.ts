@@ -16,9 +16,9 @@ interface RefreshRoute {
 
 const schema = operation({
   operationId: 'refresh',
-  summary: 'Refresh: the next pair of tokens',
+  summary: 'Exchange the refresh token for the next pair of tokens.',
   description:
-    'The previous pair is no longer good. “Rules for clients” in `docs/api.md` says when to retry, and when the session ends instead.',
+    'Both tokens of the previous pair are superseded at once, so on this page paste the new ones at **Authorize** before you go on. If no answer arrives, or one other than 401 and 403, retry with the same refresh token: within `REFRESH_RETRY_WINDOW` (10 s), the same client gets the same pair again. If a superseded refresh token comes back later, after its successor was used, Latchkey takes it for stolen and ends the session.',
   tags: ['Sessions'],
   security: [{ bearerRefreshToken: [] }],
   refuses: ['token_reused', 'refresh_overlap'],

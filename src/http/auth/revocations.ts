@@ -24,7 +24,7 @@ const before = Type.Integer({
 });
 
 const version = Type.Integer({
-  description: 'The user’s version: the greatest one counts',
+  description: 'The number of changes of the user so far; of several events, the greatest counts',
   minimum: 0,
   examples: [3],
 });
@@ -36,7 +36,7 @@ function aboutUser(description: string) {
 const USER_EVENTS: Record<UserEventType, TSchema> = {
   user_created: aboutUser('An account was created'),
   user_changed: aboutUser(
-    'A user’s names, roles or status have changed: answers about it that were kept may be outdated',
+    'A user’s names, roles or status have changed, so what you cached about this user may be outdated',
   ),
   user_disabled: aboutUser('An account was disabled'),
   user_enabled: aboutUser('A disabled account was enabled'),
@@ -45,7 +45,7 @@ const USER_EVENTS: Record<UserEventType, TSchema> = {
 
 const EVENTS = {
   snapshot: eventData(
-    'All revoked tokens and users that an unexpired access token may still name, in parts',
+    'Everything revoked that an unexpired access token could still name, in one or more parts',
     {
       tokens: Type.Array(id('A token that is revoked'), { description: 'Ids of tokens, as in `sid`' }),
       users: Type.Array(
@@ -61,7 +61,7 @@ const EVENTS = {
       ),
       last: Type.Boolean({ description: 'Whether this is the last part', examples: [true] }),
       remember: Type.Integer({
-        description: 'Seconds for which to remember a revocation',
+        description: 'How many seconds to remember a revocation',
         minimum: 1,
         examples: [905],
       }),
@@ -71,15 +71,15 @@ const EVENTS = {
   user_revoked: eventData('Tokens of a user are revoked', { user: id('The user’s id'), before }),
   ...USER_EVENTS,
   clients: eventData(
-    'The registered services that are not disabled: when a reader connects, and after each change; it has no `id`',
+    'The registered services that are not disabled, sent when a reader connects and after each change; it has no `id`',
     {
       versions: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
-        description: 'The version of each by its id: its service tokens of an earlier version are not good',
+        description: 'The version of each service by its id; its tokens of an earlier version have ended',
         examples: [{ lkc_n2Kx0pQ: 1 }],
       }),
     },
   ),
-  heartbeat: eventData('Sent each second: everything published before has been sent', {}),
+  heartbeat: eventData('Sent each second: you have everything that was published before', {}),
 };
 
 const EXAMPLE = `retry: 1000
@@ -99,10 +99,10 @@ data: {}
 `;
 
 const EVENT_STREAM: JsonObject = {
-  description: 'Events, for as long as the connection lasts. `x-events` holds the schemas of their data.',
+  description: 'Events for as long as the connection lasts. `x-events` has the schemas of their data.',
   headers: {
     'X-Accel-Buffering': {
-      description: 'Tells nginx not to buffer.',
+      description: 'Tells nginx not to buffer the stream.',
       required: true,
       schema: { type: 'string', const: 'no' },
     },
@@ -112,16 +112,16 @@ const EVENT_STREAM: JsonObject = {
 
 const schema = operation({
   operationId: 'revocations',
-  summary: 'Which tokens are revoked and which users have changed, as it happens (Server-Sent Events)',
+  summary: 'Follow revoked tokens and changed users as it happens.',
   description:
-    'For services that verify tokens themselves and need revocations within a second. The stream does not end. docs/integrating/feed.md explains what to keep of it, and what to do if heartbeats stop.',
+    'A stream of Server-Sent Events without an end, for services that check tokens themselves and want to hear of revocations within a second. It begins with a snapshot of all revocations that still matter. A heartbeat each second says that nothing is missing; if heartbeats stop, reconnect with `Last-Event-ID`, and decide for how long to trust what you know. `@latchkey/verifier` and `@latchkey/agent` read the feed for you. The operation needs the right `revocations`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
   refuses: [],
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({
-        description: 'The last `id` that was read: the stream resumes after it, without a snapshot',
+        description: 'The last `id` that you have read; the stream goes on after it, without a snapshot',
       }),
     ),
   }),

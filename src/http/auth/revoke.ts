@@ -14,9 +14,9 @@ interface RevokeRoute {
 
 const schema = operation({
   operationId: 'revoke',
-  summary: 'End the session or long-lived token that this token belongs to (RFC 7009)',
+  summary: 'End the session or the long-lived token to which a token belongs (RFC 7009).',
   description:
-    'A valid signature is enough: the token may have expired or been superseded. For an invalid or ended token the answer is 200 too, and for a token that was exchanged for an audience: it ends with its session.',
+    'A valid signature is enough, so the token may have expired or been superseded. An invalid token, or one that has ended, is 200 too. So is a token for an audience, on which the request has no effect. It needs the right `revoke`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
   refuses: [],

@@ -19,9 +19,9 @@ interface SignUpRoute {
 
 const schema = operation({
   operationId: 'signUp',
-  summary: 'Sign up: open an account and its first session',
+  summary: 'Create an account and sign its user in.',
   description:
-    'Usernames and e-mail addresses are unique regardless of case, and a username may not look like another one. The address is not verified, and no answer ever shows it.',
+    'A username and an e-mail address belong to one account, whatever their case, and a username may not look like that of another account. The address is not verified, and no answer ever shows it.',
   tags: ['Sessions'],
   security: [],
   refuses: [

@@ -33,11 +33,11 @@ const Form = Type.Object(
   {
     grant_type: Type.Enum([...GRANTS], {
       type: 'string',
-      description: `\`${TOKEN_EXCHANGE}\` for a token of the user of \`subject_token\`, \`${CLIENT_CREDENTIALS}\` for one of the service itself`,
+      description: `\`${TOKEN_EXCHANGE}\` exchanges the \`subject_token\` of a user; \`${CLIENT_CREDENTIALS}\` gets a token of the service itself`,
       examples: [TOKEN_EXCHANGE],
     }),
     audience: Type.String({
-      description: `A registered audience; with \`${CLIENT_CREDENTIALS}\` also \`ISSUER\`, for a token that is good here wherever the secret is`,
+      description: `A registered audience; with \`${CLIENT_CREDENTIALS}\` also \`ISSUER\``,
       examples: ['orders'],
     }),
     subject_token: Type.Optional(
@@ -54,7 +54,10 @@ const Form = Type.Object(
       }),
     ),
     requested_token_type: Type.Optional(
-      Type.Literal(ACCESS_TOKEN, { description: `\`${ACCESS_TOKEN}\`, if at all`, examples: [ACCESS_TOKEN] }),
+      Type.Literal(ACCESS_TOKEN, {
+        description: `If you send it, \`${ACCESS_TOKEN}\``,
+        examples: [ACCESS_TOKEN],
+      }),
     ),
     client_assertion_type: Type.Optional(
       Type.String({ description: `\`${JWT_BEARER}\`, with an assertion`, examples: [JWT_BEARER] }),
@@ -68,23 +71,23 @@ const Form = Type.Object(
     ),
     client_id: Type.Optional(
       Type.String({
-        description: 'With an assertion, if at all: the service’s id',
+        description: 'The service’s id; only with an assertion, and optional there',
         examples: ['lkc_n2Kx0pQ'],
       }),
     ),
   },
   {
     title: 'TokenRequest',
-    description: 'A form; parameters that are not listed are ignored',
+    description: 'A form, in which parameters that are not listed are ignored',
   },
 );
 
 const schema = operation({
   operationId: 'getToken',
-  summary: 'A token for one audience: of a user (RFC 8693), or of the service itself (RFC 6749, section 4.4)',
-  description: `**Exchange**: for the user’s own client, which sends the subject token as its bearer token too, or for a registered service with the right \`exchange\`. The new token is good at the service of that audience only: not here, and not elsewhere. It ends with its session, at its own expiry (\`EXCHANGED_TOKEN_TTL\`) or at that of the subject token. A refresh does not end it. An exchange counts as a use of the subject token.
+  summary: 'Get a token that is good at one service only.',
+  description: `**Token exchange** (RFC 8693) turns a user’s access token into one for a single audience, so that the service which receives it cannot use it elsewhere. The user’s own client may ask, and sends the subject token as its bearer token too, or a registered service with the right \`exchange\`. The new token ends with its session, after \`EXCHANGED_TOKEN_TTL\` (5 minutes), or with the subject token if that is earlier. A refresh does not end it, and Latchkey itself refuses it. An exchange counts as a use of the subject token.
 
-**Client credentials**: for a registered service with the right \`call:AUDIENCE\`. The token names the service. It is good at the service of that audience until it expires (\`SERVICE_TOKEN_TTL\`), or until the client is disabled, is deleted, has its tokens ended or loses the right. For \`ISSUER\` no right is needed: the token has the service’s rights. A service token gets no other one.`,
+**Client credentials** (RFC 6749, section 4.4) give a registered service with the right \`call:AUDIENCE\` a token of its own, with which it calls the service of that audience. It expires after \`SERVICE_TOKEN_TTL\` (5 minutes), and ends earlier if the calling service is disabled or deleted, loses the right, or has its tokens ended. With the audience \`ISSUER\`, which needs no right, the token is good at Latchkey wherever the id and the secret are. A service token cannot be exchanged for another one.`,
   tags: ['Registered services'],
   security: [{ serviceClient: [] }, { serviceToken: [] }, { bearerAuth: [] }],
   refuses: ['unsupported_grant_type', 'invalid_subject_token', 'invalid_target', 'unavailable'],
@@ -99,7 +102,7 @@ const schema = operation({
           examples: ['eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJhdWQiOiJvcmRlcnMifQ.c2lnbmF0dXJl'],
         }),
         issued_token_type: Type.Optional(
-          Type.Literal(ACCESS_TOKEN, { description: 'Of an exchange only', examples: [ACCESS_TOKEN] }),
+          Type.Literal(ACCESS_TOKEN, { description: 'Only after an exchange', examples: [ACCESS_TOKEN] }),
         ),
         token_type: Type.Literal('Bearer'),
         expires_in: Type.Integer({ description: 'Seconds until it expires', examples: [300] }),

@@ -15,11 +15,11 @@ import { Id } from '../schemas.ts';
 
 const ANSWERS = {
   200: {
-    description: 'The token is good; the headers name its user, or the service whose own it is',
+    description: 'The token is good. The headers name its user, or the service to which it belongs.',
     headers: {
       'X-Auth-User': idHeader('The user’s id; empty for a service'),
       'X-Auth-Username': header(
-        'The username in ASCII, other characters and `%` as percent-encoded UTF-8; empty for a service',
+        'The username, in which `%` and characters outside ASCII are percent-encoded UTF-8; empty for a service',
         '^[!-~]*$',
         'ada',
       ),
@@ -28,12 +28,10 @@ const ANSWERS = {
         '^([a-z0-9:_-]{1,64}(,[a-z0-9:_-]{1,64}){0,31})?$',
         'editor,billing:read',
       ),
-      'X-Auth-Session': idHeader(
-        'The id of the token: a session’s or a long-lived token’s; empty for a service',
-      ),
+      'X-Auth-Session': idHeader('The id of the session or long-lived token; empty for a service'),
       'X-Auth-Token-Type': header('`access`, `llt` or `service`', '^(access|llt|service)$', 'access'),
       'X-Auth-Client': header(
-        'The service: whose own token it is, or that exchanged the user’s; else empty',
+        'The service that calls as itself, or that exchanged the user’s token; otherwise empty',
         '^(lkc_[A-Za-z0-9_-]{22})?$',
         'lkc_n2Kx0pQ4Xc8rVbT1yZsW7A',
       ),
@@ -45,9 +43,9 @@ const Audience = Type.String({ description: 'A registered audience', examples: [
 
 const schema = operation({
   operationId: 'verify',
-  summary: 'Is this access token or long-lived token good right now?',
+  summary: 'Ask whether a token is good right now, and whose it is.',
   description:
-    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body, so that a proxy can pass its client’s request on unchanged. Envoy may append its path. With `audience`, only a token for it is good: an exchanged one, or a service’s own.',
+    'For proxies (`auth_request`, `forward_auth`) and services. It takes any method and ignores the body and any further path, so a proxy can pass its client’s request on unchanged. Without `audience`, access tokens and long-lived tokens are good here. With `audience`, only tokens for that audience are: exchanged ones, and services’ own.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -59,9 +57,9 @@ const schema = operation({
 
 const audienceSchema = operation({
   operationId: 'verifyForAudience',
-  summary: 'Is this a good token for one audience?',
+  summary: 'Ask whether a token is good for one audience, and whose it is.',
   description:
-    'As verify with `audience`: only a token for exactly this audience is good. For proxies that append their client’s path and query, as Envoy does: nothing of them is read.',
+    'The same as verify with `audience`, for proxies such as Envoy that append their client’s path and query, which are ignored here.',
   tags: ['Verification'],
   security: [{ bearerAuth: [] }],
   refuses: [],

@@ -6,15 +6,17 @@ import { BASIC_CHALLENGE } from '../problem.ts';
 
 /** In the order of the page: what a newcomer needs first. */
 export const TAGS = {
-  Sessions: 'A session is one device’s login: a chain of token pairs of which only the newest is good.',
-  'Long-lived tokens': 'Each is for one named device, until it is deleted or, with `LLT_MAX_AGE`, expires.',
-  Logout: 'Ends one token, or all of a user.',
-  Accounts: 'For the user: the profile, its tokens, and the password.',
-  Verification: 'For other services that check tokens.',
+  Sessions:
+    'A session is one device’s login. Each refresh gives it a new pair of tokens, and only the newest pair is good.',
+  'Long-lived tokens':
+    'For a device that cannot refresh. Each is good until it is deleted, or until `LLT_MAX_AGE` if that is set.',
+  Logout: 'Ends one session or long-lived token, or all of a user.',
+  Accounts: 'What users do with their own account: see and change it, set a password, list its tokens.',
+  Verification: 'How a proxy asks whether a token is good.',
   'Registered services':
-    'For services that the operator has given an id and a secret (`latchkey client create`).',
-  Users: 'Accounts, for registered services with the rights `users.read`, `users.write` and `users.reset`.',
-  Discovery: 'Public documents for verifying tokens without a request.',
+    'For services that an operator has registered (`latchkey client create`). They send their id and secret, or a service token.',
+  Users: 'How a registered service manages accounts. Each operation names the right that it needs.',
+  Discovery: 'Public documents from which libraries learn keys and addresses.',
 } as const;
 
 export type Tag = keyof typeof TAGS;
@@ -24,26 +26,27 @@ export const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `access_token` of a pair, or a long-lived token.',
+    description: 'The `access_token` of the newest pair, or a long-lived token.',
   },
   bearerRefreshToken: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `refresh_token` of a pair. It is good once: the answer holds the next one.',
+    description:
+      'The `refresh_token` of the newest pair. It is good once, and the answer has the next one to paste here.',
   },
   serviceToken: {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
     description:
-      'A service token for `ISSUER` (`grant_type=client_credentials`). It has its client’s rights.',
+      'A service token for `ISSUER` (`grant_type=client_credentials`), which has the rights of its service.',
   },
   serviceClient: {
     type: 'http',
     scheme: 'basic',
     description:
-      'The id and secret of a registered service, each form-encoded before they are joined (RFC 6749, section 2.3.1).',
+      'The id and secret of a registered service. Form-encode each before you join them (RFC 6749, section 2.3.1).',
   },
 } as const;
 
@@ -52,29 +55,37 @@ export type SecurityScheme = keyof typeof SECURITY_SCHEMES;
 /** A registered service: by its secret, or by its own token. */
 export const BY_SERVICE = [{ serviceClient: [] }, { serviceToken: [] }] as const;
 
-const DESCRIPTION = `Accounts, login, refresh, logout, and long-lived tokens for devices.
+const DESCRIPTION = `Latchkey signs users in and keeps them signed in. This page describes every operation and lets you try it.
 
-**To try** an operation, sign up and paste both tokens at **Authorize**: \`access_token\` as bearerAuth,
-\`refresh_token\` as bearerRefreshToken.
+**To try one**, sign up with [the first operation](#/Sessions/signUp). Then click **Authorize**, and paste the
+\`access_token\` of the answer at bearerAuth and its \`refresh_token\` at bearerRefreshToken. After a
+[refresh](#/Sessions/refresh), everything answers 401 until you paste the new pair there, because a refresh replaces
+both tokens. The page keeps tokens in memory only, so a reload forgets them.
 
-**Tokens** travel as \`Authorization: Bearer …\` and nowhere else. An access token is good for minutes, a refresh
-token for one refresh. “Rules for clients” in \`docs/api.md\` says how to store them and when to retry, and
-\`@latchkey/client\` does it. Examples: \`examples/spa\` is a page with that library, \`examples/bff\` a backend that
-keeps the tokens out of the browser.
+**A client** sends tokens as \`Authorization: Bearer …\`. An access token is good for minutes, and a refresh token for
+one refresh. Store a new pair before you use it. If a refresh answers 401 or 403 with a \`code\` other than
+\`token_missing\`, the user is signed out; after any other answer, or none, keep the session and retry with the same
+refresh token, after \`Retry-After\` if there is one. The library \`@latchkey/client\` does all of this in JavaScript.
+
+**A service** asks about its callers' tokens: a proxy in front of it calls [verify](#/Verification/verify), and a
+service itself [introspects](#/Registered%20services/introspect) them, or checks them with the
+[public keys](#/Discovery/getJwks) and follows the [feed of revocations](#/Registered%20services/revocations), as
+\`@latchkey/verifier\` and \`@latchkey/agent\` do.
 
 **Errors** are problem details (RFC 9457). Branch on \`code\`, which never changes its meaning; \`title\` and
-\`detail\` are for people. A path that is not listed here is 404 \`not_found\`, a method that is not listed 405
-\`method_not_allowed\` with \`Allow\`; HEAD is accepted only on operations with \`x-head\`. A request that is not
-valid HTTP is refused in the same format. For OAuth libraries, some operations add \`error\` and \`error_description\`
-(RFC 6749) to the body, and send it as \`application/json\` if the client accepts that and no problem details.
+\`detail\` are for people. A path that is not listed here answers 404 \`not_found\`, and a method that is not listed
+405 \`method_not_allowed\` with \`Allow\`; HEAD works only for operations with \`x-head\`. Even a request that is not
+valid HTTP gets an error in this format. For OAuth libraries, some operations add \`error\` and
+\`error_description\` (RFC 6749) to the body, and send it as \`application/json\` if the client accepts that and no
+problem details.
 
-**Requests** with a body send JSON in UTF-8, of at most 16 KiB; a property that is not listed here is refused, and no
-value is converted. In a form, parameters that are not listed are ignored, and repeated ones are refused. If there is
-no body, \`Content-Type: application/json\` with an empty body is accepted. Text is compared and measured in code
-points, after Unicode normalisation and trimming, and the limits of texts in these schemas hold for that form.
+**Bodies** are JSON in UTF-8 of at most 16 KiB. A property that is not listed here is refused, and no value is
+converted. A form ignores parameters that are not listed, and refuses repeated ones. A request without a body may carry
+\`Content-Type: application/json\`. Latchkey normalises and trims text before it compares or measures it in code
+points, and the limits in these schemas hold for that form.
 
-**Every answer** carries \`X-Request-Id\`, which is also in the service’s log, and \`Cache-Control: no-store\` unless
-it is a public document.`;
+**Every answer** has an \`X-Request-Id\`, which is also in Latchkey’s log, and \`Cache-Control: no-store\` unless it
+is a public document.`;
 
 /** The document without its operations. */
 export const SERVICE = {
@@ -86,7 +97,7 @@ export const SERVICE = {
     version: readVersion(),
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
-  servers: [{ url: '/', description: 'The service that shows this document' }],
+  servers: [{ url: '/', description: 'The Latchkey that shows this page' }],
   tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
 };
 
@@ -95,7 +106,7 @@ const EXAMPLE_ETAG = '"nYq0bUXOXkhyzZJLQsNbjVNmVNl4o3cFkGEVfLqJmUU"';
 /** Headers, by the names of their components. */
 export const HEADERS = {
   RequestId: {
-    description: 'The caller’s `X-Request-Id` if it is valid, or a new one.',
+    description: 'Your `X-Request-Id` if it was valid, else a new one.',
     required: true,
     schema: {
       type: 'string',
@@ -110,23 +121,23 @@ export const HEADERS = {
   },
   Challenge: {
     description:
-      'RFC 6750: `error="invalid_token"` only if a token was sent and is the reason; then a refresh may help.',
+      '`error="invalid_token"` means that the token you sent is the reason, so a refresh may help (RFC 6750).',
     required: true,
     schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
   },
   ServiceChallenge: {
     description:
-      'RFC 7617: a service authenticates with its id and secret. RFC 6750 if it sent a token instead, which is the reason.',
+      'Asks for an id and a secret (RFC 7617), or refuses the token that the service sent instead (RFC 6750).',
     required: true,
     schema: { type: 'string', enum: [BASIC_CHALLENGE, 'Bearer', 'Bearer error="invalid_token"'] },
   },
   PublicCacheControl: {
-    description: 'Any cache may store it, for half of `KEY_PUBLISH_LEAD`, 300 seconds at most.',
+    description: 'Any cache may store it for half of `KEY_PUBLISH_LEAD`, but for 300 seconds at most.',
     required: true,
     schema: { type: 'string', pattern: '^public, max-age=[0-9]+$', examples: ['public, max-age=300'] },
   },
   ETag: {
-    description: 'For `If-None-Match`.',
+    description: 'Send it as `If-None-Match` the next time.',
     required: true,
     schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{43}"$', examples: [EXAMPLE_ETAG] },
   },
@@ -136,7 +147,7 @@ export const HEADERS = {
     schema: { type: 'string', const: '*' },
   },
   RetryAfter: {
-    description: 'Seconds after which to retry.',
+    description: 'How many seconds to wait before a retry.',
     required: true,
     schema: { type: 'string', pattern: '^[1-9][0-9]*$', examples: ['1'] },
   },
@@ -148,7 +159,7 @@ export const PARAMETERS = {
     in: 'header',
     name: 'X-Request-Id',
     description:
-      'Your name for this request, 1 to 64 of `A-Z a-z 0-9 -`: the answer and our log repeat it. An invalid id is replaced by a new one.',
+      'Your name for this request, of 1 to 64 letters, digits and hyphens. The answer and Latchkey’s log repeat it; an invalid one is replaced.',
     required: false,
     schema: { type: 'string' },
   },

@@ -16,14 +16,14 @@ interface PasswordRoute {
 
 const schema = operation({
   operationId: 'changePassword',
-  summary: 'Change the password, and end the user’s other sessions',
+  summary: 'Change the password, which signs out the user’s other devices.',
   description:
-    'The caller’s session stays. Long-lived tokens stay too, unless `end_long_lived` is true. A reset token of the account is void. Limited like login: a wrong current password counts as a failed login. A long-lived token may not do this.',
+    'The session that asks stays. Long-lived tokens stay too, unless `end_long_lived` is true. A reset token of the account becomes invalid. A wrong current password counts as a failed login. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: ['password_refused', 'invalid_credentials', 'token_not_allowed', 'rate_limited', 'overloaded'],
   body: closedBody('PasswordChange', {
-    current_password: { ...Password, description: 'The password so far' },
+    current_password: { ...Password, description: 'The present password' },
     new_password: NewPassword,
     end_long_lived: Type.Optional(
       Type.Boolean({

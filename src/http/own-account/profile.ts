@@ -27,7 +27,7 @@ export const TokenSchema = Type.Object(
     name: Type.String({ description: 'The device', examples: ['Kitchen tablet'] }),
     created_at: Timestamp,
     created_by: Type.Union([Id, Type.Null()], {
-      description: 'The session that created a long-lived token; `null` for a session',
+      description: 'The session that created this long-lived token; `null` for a session',
       examples: [null],
     }),
     last_used_at: Type.Union([Timestamp, Type.Null()], {
@@ -45,8 +45,8 @@ export const TokenSchema = Type.Object(
 
 const schema = operation({
   operationId: 'getProfile',
-  summary: 'The account and its tokens',
-  description: 'The tokens are the user’s live sessions (`refresh`) and long-lived tokens (`llt`).',
+  summary: 'See who is signed in, and with which tokens.',
+  description: 'Returns the account, its live sessions (`refresh`) and its long-lived tokens (`llt`).',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -54,7 +54,7 @@ const schema = operation({
     200: Type.Object(
       {
         ...UserSchema.properties,
-        tokens: Type.Array(TokenSchema, { description: 'The tokens that may act for it' }),
+        tokens: Type.Array(TokenSchema, { description: 'The tokens that may act for the account' }),
       },
       {
         title: 'Profile',
@@ -67,9 +67,9 @@ const schema = operation({
 
 const changeSchema = operation({
   operationId: 'changeProfile',
-  summary: 'Change the name, the username or the e-mail address',
+  summary: 'Change the name, the username or the e-mail address.',
   description:
-    'Takes any of the three; `current_password` comes with a username or an e-mail address. Limited like login. The rules for names are those of signup. A new e-mail address voids a reset token. A repeat is safe. A long-lived token may not do this.',
+    'Send any of the three, and with a username or an e-mail address also `current_password`. The rules for names are those of signup, and a wrong password counts as a failed login. A new e-mail address makes a reset token invalid. You may repeat the request. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [

@@ -26,7 +26,8 @@ const EndedSchema = Type.Object(
     ended_at: Timestamp,
     reason: Type.Enum([...SHOWN_REASONS], {
       type: 'string',
-      description: 'Why it ended; `unknown` if a later release recorded a reason that this one does not know',
+      description:
+        'Why it ended; `unknown` is a reason that a later release has recorded and this one does not know',
       examples: ['logout'],
     }),
   },
@@ -35,8 +36,8 @@ const EndedSchema = Type.Object(
 
 const listSchema = operation({
   operationId: 'listTokens',
-  summary: 'The live tokens, and those that ended in the last 30 days',
-  description: 'Lets a user find a session that is not theirs, and see why one of their own has ended.',
+  summary: 'List the live tokens, and those that ended in the last 30 days.',
+  description: 'With it, a user finds a session that is not theirs, and sees why one of their own has ended.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -64,7 +65,7 @@ const listSchema = operation({
       },
       {
         title: 'Tokens',
-        description: 'The tokens that may act for the user, and those that could before',
+        description: 'The tokens that may act for the user, and those that did before',
         additionalProperties: false,
       },
     ),
@@ -73,15 +74,15 @@ const listSchema = operation({
 
 const endSchema = operation({
   operationId: 'logOutEverywhere',
-  summary: 'End every session and long-lived token of the user; keep=current keeps the caller’s session',
+  summary: 'Log out on all devices.',
   description:
-    'For a user who has lost a device, or trusts none of them. A repeat returns 200 until the user logs in again. A long-lived token may not do this.',
+    'Ends every session and long-lived token of the user, for example after a device was lost. With `keep=current`, the session that asks stays. You may repeat the request with the same token until the user logs in again. A long-lived token may not do this.',
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_not_allowed'],
   querystring: Type.Object(
     {
-      keep: Type.Optional(Type.Literal('current', { description: 'Keeps the caller’s session' })),
+      keep: Type.Optional(Type.Literal('current', { description: 'Keeps the session that asks' })),
     },
     { additionalProperties: false },
   ),

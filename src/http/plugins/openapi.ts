@@ -60,6 +60,8 @@ async function page(app: FastifyInstance): Promise<void> {
     theme: { title: 'Latchkey', css: [{ filename: 'collapsed-errors.css', content: COLLAPSED_STYLE }] },
     uiConfig: {
       layout: 'BaseLayout',
+      // The introduction links to operations.
+      deepLinking: true,
       docExpansion: 'list',
       // By tag or path.
       filter: true,

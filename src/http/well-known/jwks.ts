@@ -42,9 +42,9 @@ const EXAMPLE_KEY = {
 
 const schema = operation({
   operationId: 'getJwks',
-  summary: 'The public keys that verify access tokens and long-lived tokens (RFC 7517)',
+  summary: 'Get the public keys with which anybody can verify tokens (RFC 7517).',
   description:
-    'Every key that signs, will sign, or has signed tokens that may still be good. Refresh tokens cannot be verified with them.',
+    'Lists every key that signs, is about to sign, or has signed tokens that may still be good. They verify access tokens, long-lived tokens and service tokens, but no refresh tokens.',
   tags: ['Discovery'],
   security: [],
   refuses: [],

@@ -74,17 +74,17 @@ const common = {
 
 const oauthSchema = operation({
   operationId: 'getMetadata',
-  summary: 'The endpoints and their features (RFC 8414)',
+  summary: 'Get all addresses and algorithms, for OAuth libraries (RFC 8414).',
   description:
-    'For OAuth libraries. If `ISSUER` has a path, the same document is also at the path that RFC 8414, section 3.1, derives from it.',
+    'If `ISSUER` has a path, Latchkey also serves this document at the path that RFC 8414, section 3.1, derives from it.',
   ...common,
 });
 
 const openIdSchema = operation({
   operationId: 'getOpenIdConfiguration',
-  summary: 'The endpoints and their features (OpenID Connect Discovery)',
+  summary: 'Get the same document where OpenID Connect libraries look for it.',
   description:
-    'For software that knows no other address: the same members. There is no authorization endpoint, and no ID token. If `ISSUER` has a path, the document is also below that.',
+    'For software that knows no other address. There is no authorization endpoint and no ID token. If `ISSUER` has a path, Latchkey also serves the document below that path.',
   ...common,
 });
 

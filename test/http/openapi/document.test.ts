@@ -73,6 +73,17 @@ test('the page begins with the six operations that every client needs', (t) => {
   t.end();
 });
 
+test('the introduction links to existing operations', (t) => {
+  const document = read();
+  const linked = [...document.info.description.matchAll(/\]\(#\/([^)]*)\)/g)].map(([, path = '']) =>
+    decodeURI(path),
+  );
+  const known = operationsIn(document).map(([, , { tags, operationId }]) => `${tags[0]}/${operationId}`);
+  t.ok(linked.length > 0);
+  for (const link of linked) t.ok(known.includes(link), link);
+  t.end();
+});
+
 test('every operation, parameter, body and answer has a description and examples', (t) => {
   const document = read();
   for (const [method, path, each] of operationsIn(document)) {
