@@ -131,7 +131,7 @@ function digestOf(inputs) {
 
 async function run(tool, args, env = {}) {
   if (!isInstalled(tool)) {
-    // Optional peers of @prisma/client, so they come without development dependencies too (ADR 21).
+    // Optional peers of @prisma/client, so they come without development dependencies too.
     process.stderr.write(
       `${tool} is not installed, and building needs it: run npm ci without --omit=optional\n`,
     );

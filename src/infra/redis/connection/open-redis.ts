@@ -12,7 +12,7 @@ export interface RedisNode {
 const RECONNECT = 100;
 /** Milliseconds between two reads of the slot map: an isolated master does not report that it lost its role. */
 const REFRESH = 1000;
-/** Bytes. A write of this size leaves at once: to wait for others would save nothing more (ADR 5). */
+/** Bytes. A write of this size leaves at once: to wait for others would save nothing more. */
 const LARGE_WRITE = 1536;
 
 export interface RedisOptions {
