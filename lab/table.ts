@@ -22,6 +22,8 @@ export interface Machine {
 }
 
 const DOCS = new URL('../../docs/', import.meta.url).pathname;
+/** The page that holds every committed figure. */
+export const PAGE = join(DOCS, 'performance.md');
 const END = '<!-- end of the figures -->';
 
 /** The one kind of report: tables, then notes, then the machine. */
@@ -76,15 +78,10 @@ export async function print(isJson: boolean, result: unknown, text: string): Pro
   process.stdout.write(shown);
 }
 
-/** Writes figures into a page of docs/. @param json keeps the result beside it, in a file of docs/. */
-export async function save(
-  page: string,
-  figures: Figures,
-  json?: { name: string; result: unknown },
-): Promise<void> {
-  const path = join(DOCS, page);
+/** Writes figures into docs/performance.md. @param json keeps the result beside it, in a file of docs/. */
+export async function save(figures: Figures, json?: { name: string; result: unknown }): Promise<void> {
   if (json) writeFileSync(join(DOCS, json.name), await formatted(json.name, JSON.stringify(json.result)));
-  writeFileSync(path, await pageWith(readFileSync(path, 'utf8'), figures));
+  writeFileSync(PAGE, await pageWith(readFileSync(PAGE, 'utf8'), figures));
 }
 
 /** The page with the figures of these commands in the place of those that it holds. */

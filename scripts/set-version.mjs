@@ -8,6 +8,7 @@ const HISTORY = [
   'CHANGELOG.md',
   'docs/adr',
   'docs/benchmarks*',
+  'docs/performance.md',
   'docs/upgrading.md',
   'lab',
   'test',

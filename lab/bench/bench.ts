@@ -11,7 +11,7 @@
  * login-times memory bytes.
  *
  * --json             one line of JSON with all figures
- * --save             writes docs/benchmarks.json and the tables of docs/benchmarks.md
+ * --save             writes docs/benchmarks.json and the table of docs/performance.md
  * --smoke            only shows that the bench runs, within a minute; checks no limits
  * --profile FOLDER   CPU profiles of both servers
  * --against DIST     the `dist` of another build, which is measured in turns with this one instead of the floor
@@ -28,7 +28,7 @@ import { measureLoginTimes } from './login-times.ts';
 import { measureMemory } from './memory.ts';
 import { CONNECTIONS, YARDSTICKS } from './operations.ts';
 import { benchPeers } from './peers/peers.ts';
-import { benchText, committedFigures, figuresOf, FIGURES, PAGE, withoutRuler } from './report.ts';
+import { benchText, committedFigures, figuresOf, FIGURES, withoutRuler } from './report.ts';
 import { amount, limit, type Amount } from './settings.ts';
 import { measureSpeed, type SpeedReport } from './speed.ts';
 import { makeWorld, type World } from './world.ts';
@@ -95,7 +95,7 @@ async function benchParts(): Promise<number> {
   const changes = committed ? changesBetween(document, committed) : null;
   await print(flags.json, { ...document, changes }, benchText(document, committed));
   const result = withoutRuler(document);
-  if (flags.save) await save(PAGE, figuresOf(result), { name: FIGURES, result });
+  if (flags.save) await save(figuresOf(result), { name: FIGURES, result });
   return hasFailed(document) ? 1 : 0;
 }
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:client`: how many bytes @latchkey/client adds to a page, beside other products' client libraries.
  * Installs them and our packed archive from the npm registry into a temporary folder, and bundles all exports of each
- * with esbuild. `--json`: one line of JSON. `--save` writes the table into docs/benchmarks.md.
+ * with esbuild. `--json`: one line of JSON. `--save` writes the table into docs/performance.md.
  */
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
@@ -32,7 +32,7 @@ const folder = mkdtempSync(join(tmpdir(), 'latchkey-client-size-'));
 try {
   const sizes = await measure();
   await print(flags.json, sizes, textOf(sizes));
-  if (flags.save) await save('benchmarks.md', { [COMMAND]: textOf(sizes) });
+  if (flags.save) await save({ [COMMAND]: textOf(sizes) });
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'tap';
-import { readDocument as readFile, ROOT } from '../../test/support/documents.ts';
 import { changesBetween, hasFailed, makeDocument, readDocument, type Parts } from './document.ts';
 import type { Operation } from './operations.ts';
-import { pageWith } from '../table.ts';
+import { PAGE, pageWith } from '../table.ts';
 import { benchText, committedFigures, figuresOf } from './report.ts';
 import type { Figures } from './contender.ts';
 import type { OperationReport } from './speed.ts';
@@ -164,13 +162,13 @@ test('figures survive the file, and those of another version are left out', (t) 
   t.end();
 });
 
-test('docs/benchmarks.md shows docs/benchmarks.json', async (t) => {
-  const page = readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8');
+test('docs/performance.md shows docs/benchmarks.json', async (t) => {
+  const page = readFileSync(PAGE, 'utf8');
   t.equal(await pageWith(page, figuresOf(committedFigures())), page);
 });
 
 test('new figures replace those on the page, and nothing else', async (t) => {
-  const page = readFile('docs/benchmarks.md');
+  const page = readFileSync(PAGE, 'utf8');
   const first = await pageWith(page, figuresOf(documentOf(operation('verify', 'verify', seven(0.61)))));
   t.match(first, /\| verify +\| 18,300 +\|.*\| 0\.61 \(/);
   t.match(first, 'By `npm run bench -- --save`');

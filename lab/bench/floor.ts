@@ -4,7 +4,7 @@
  * `POST /credentials` parses a form, hashes a client's secret and signs a token, without Redis.
  * `GET /profile` checks an access token and reads one row by a named statement. `DELETE /logout` checks it, revokes one
  * row in a commit of its own, and sets a tombstone. `GET /hello` is a static document, and `GET /scrypt` one password hash. The service is measured as a share of it
- * (docs/benchmarks.md).
+ * (docs/performance.md).
  *
  * Arguments: the number of sessions. Prints one line of JSON: `{ url, access: [tokens], refresh: [tokens] }`.
  */

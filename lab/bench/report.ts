@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { machineText, reportText, sourceText, type Figures } from '../table.ts';
 import { changesBetween, readDocument, type BenchDocument } from './document.ts';
-import { changeTable, doubtsOf, tablesOf } from './tables.ts';
+import { changeTable, doubtsOf, pageNotes, pageTable, tablesOf } from './tables.ts';
 
 export const COMMAND = 'npm run bench -- --save';
 /** In docs/. */
 export const FIGURES = 'benchmarks.json';
-export const PAGE = 'benchmarks.md';
 const COMMITTED = new URL(`../../../docs/${FIGURES}`, import.meta.url).pathname;
 
 /** @returns null if no figures are committed. */
@@ -20,9 +19,18 @@ export function withoutRuler({ speed, ...others }: BenchDocument): BenchDocument
   return { ...others, speed: { ...speed, ruler: [], resident: { floor, service } } };
 }
 
-/** For docs/benchmarks.md. */
+/** For docs/performance.md: one table of the whole run. The terminal and the JSON have the rest. */
 export function figuresOf(document: BenchDocument | null): Figures {
-  return { [COMMAND]: document && benchText(document, undefined) };
+  return { [COMMAND]: document && pageText(document) };
+}
+
+function pageText(document: BenchDocument): string {
+  const { date, machine, settings } = document;
+  return reportText(
+    [pageTable(document)],
+    pageNotes(document),
+    sourceText(date, machine, settingsText(settings)),
+  );
 }
 
 /** @param committed the figures to compare with; null if none are committed, undefined to compare with none. */

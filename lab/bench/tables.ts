@@ -4,6 +4,8 @@ import type { BenchDocument, OperationChange } from './document.ts';
 import type { FloodReport } from './flood.ts';
 import type { LoginTimesReport } from './login-times.ts';
 import type { MemoryReport } from './memory.ts';
+import { OPERATIONS } from './operations.ts';
+import type { LimitName } from './settings.ts';
 import { median } from './statistics.ts';
 
 /** Above this share of a core the generator limits the faster server, which flatters the slower one. */
@@ -25,6 +27,56 @@ export function tablesOf(document: BenchDocument): Table[] {
     ...(bytes ? [bytesTable(bytes)] : []),
     limitTable(document),
   ];
+}
+
+/** What a reader of docs/performance.md plans with. */
+export function pageTable({ speed }: BenchDocument): Table {
+  const latencies = speed.latencies.filter(({ server }) => server === 'service');
+  return {
+    title: 'Speed',
+    head: [
+      'operation',
+      'requests/s',
+      'CPU µs each',
+      'the floor’s',
+      'requests/s',
+      'CPU µs each',
+      'share of the floor',
+      'p50 ms',
+      'p99 ms',
+    ],
+    rows: speed.operations.map(({ operation, service, yardstick, floor, share }) => {
+      const latency = latencies.find((each) => each.operation === operation);
+      return [
+        operation,
+        service.perSecond,
+        service.micros,
+        yardstick,
+        floor.perSecond,
+        floor.micros,
+        spread(share, 2),
+        latency ? fixed(latency.p50, 2) : '',
+        latency ? spread(latency.spread, 2) : '',
+      ];
+    }),
+  };
+}
+
+/** The limits that are about no operation of that table. */
+export function pageNotes({ limits }: BenchDocument): string[] {
+  const shares = Object.values(OPERATIONS).map((operation) =>
+    'minimum' in operation ? operation.minimum : '',
+  );
+  return limits
+    .filter(({ setting }) => !shares.some((share) => share === setting))
+    .map(
+      ({ setting, what, value, limit, isMet }) =>
+        `${isMet ? '' : 'MISSED: '}${what}: ${fixed(value, 2)}, ${boundOf(setting)} ${limit} (${setting})`,
+    );
+}
+
+function boundOf(setting: LimitName): string {
+  return setting.includes('_MAX_') ? 'at most' : 'at least';
 }
 
 function speedTable({ speed, settings: { reference = 'the floor' } }: BenchDocument): Table {
@@ -139,7 +191,7 @@ function limitTable({ limits }: BenchDocument): Table {
     rows: limits.map(({ setting, what, limit, value, isMet }) => [
       setting,
       what,
-      `${setting.includes('_MAX_') ? 'at most' : 'at least'} ${limit}`,
+      `${boundOf(setting)} ${limit}`,
       fixed(value, 2),
       isMet ? 'pass' : 'FAIL',
     ]),

@@ -5,10 +5,10 @@
  * Arguments: the parts to run, all by default: replicas connections sessions cold tokens proxied mixed.
  *
  * --json    one line of JSON
- * --save    writes these parts to docs/scaling.json, and the tables of docs/scaling.md
+ * --save    writes these parts to docs/scaling.json, and the tables of docs/performance.md
  * --smoke   only shows that it runs
  * --costs   measures nothing: prints the costs of the plan, which follow from the committed figures, as JSON; with --save,
- *           writes them to src/domain/sizing/costs.ts, and what the plan makes of them to docs/scaling.md
+ *           writes them to src/domain/sizing/costs.ts, and what the plan makes of them to docs/performance.md
  */
 import { parseArgs } from 'node:util';
 import { makeWorld } from '../bench/world.ts';
@@ -61,7 +61,7 @@ async function showCosts(): Promise<void> {
   await print(true, costs, '');
   if (!flags.save) return;
   await writeCosts(costs);
-  await save('scaling.md', figuresOf(committedFigures(), costs));
+  await save(figuresOf(committedFigures(), costs));
 }
 
 async function measureParts(): Promise<void> {
@@ -80,7 +80,7 @@ async function measureParts(): Promise<void> {
     const document = await measureAll(bench, load);
     await print(flags.json, document, scaleText(document));
     const result = { ...committedFigures(), ...document };
-    if (flags.save) await save('scaling.md', figuresOf(result), { name: FIGURES, result });
+    if (flags.save) await save(figuresOf(result), { name: FIGURES, result });
   } finally {
     await meter.close();
     await world.close();

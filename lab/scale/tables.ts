@@ -2,7 +2,17 @@ import type { Sample } from '../bench/statistics.ts';
 import { COSTS, type Costs } from '../../src/domain/sizing/costs.ts';
 import { coresOf, isRemembered } from '../../src/domain/sizing/demand.ts';
 import { rowWritesOf } from '../../src/domain/sizing/stores.ts';
-import { count, MAX_LOAD, mib, percent, reportText, sourceText, type Figures, type Table } from '../table.ts';
+import {
+  count,
+  fixed,
+  MAX_LOAD,
+  mib,
+  percent,
+  reportText,
+  sourceText,
+  type Figures,
+  type Table,
+} from '../table.ts';
 import type { Figure, IdleFigure } from './measure.ts';
 import type { MixedFigure } from './mixed.ts';
 import type { ProxiedFigure } from './proxied.ts';
@@ -10,15 +20,13 @@ import { OPERATIONS } from './workloads.ts';
 import { PARTS, type Part, type ScaleDocument } from './scale-document.ts';
 
 /**
- * For docs/scaling.md: each part by the command that measures it; null if its run was not on a quiet machine.
+ * For docs/performance.md: the parts that were measured on a quiet machine; null if none was.
  * @param costs of the plan, which `mixed` checks.
  */
 export function figuresOf(document: ScaleDocument, costs = COSTS): Figures {
-  const texts = PARTS.map((part) => {
-    const isQuiet = (document[part]?.machine.load ?? 0) <= MAX_LOAD;
-    return [`npm run scale -- ${part} --save`, isQuiet ? partText(part, document, costs) : null];
-  });
-  return Object.fromEntries(texts) as Figures;
+  const quiet = PARTS.filter((part) => (document[part]?.machine.load ?? 0) <= MAX_LOAD);
+  const texts = quiet.flatMap((part) => partText(part, document, costs) ?? []);
+  return { 'npm run scale -- --save': texts.length > 0 ? texts.join('\n\n') : null };
 }
 
 /** For the terminal: what has been measured. */
@@ -55,7 +63,15 @@ function loadTable(
   vary: 'replicas' | 'connections' | 'sessions',
   figures: readonly Figure[],
 ): Table {
-  const head = ['operation', vary, 'requests/s', 'replica CPU µs', 'Redis CPU µs', 'PostgreSQL CPU µs'];
+  const head = [
+    'operation',
+    vary,
+    'requests/s',
+    'replica CPU µs',
+    'Redis CPU µs',
+    'PostgreSQL CPU µs',
+    'requests/s per vCPU of all three',
+  ];
   return {
     title,
     head,
@@ -66,8 +82,15 @@ function loadTable(
       figure.micros,
       figure.redisMicros,
       figure.postgresMicros,
+      perVcpu(figure),
     ]),
   };
+}
+
+/** As many as one core does if it does the work of the replica, Redis and PostgreSQL. */
+function perVcpu({ micros, redisMicros, postgresMicros }: Figure): string {
+  const perSecond = 1e6 / (micros.median + redisMicros.median + postgresMicros.median);
+  return fixed(perSecond, perSecond < 10 ? 1 : 0);
 }
 
 /** Thousandths of a core. */

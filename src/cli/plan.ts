@@ -167,7 +167,7 @@ function describePlan(usage: Usage, plan: Plan, settings: Settings): string {
   const text = parts.map(([title, each]) => [title, ...each.map(line)].join('\n'));
   return [
     ...text,
-    'CPU times are those of the machine in docs/scaling.md: measure yours with npm run scale.',
+    'CPU times are those of the machine in docs/performance.md: measure yours with npm run scale.',
   ].join('\n\n');
 }
 
@@ -267,7 +267,7 @@ function postgresRows({ growth }: Usage, { postgres, cores }: Plan): Row[] {
       mib(postgres.firstMonthlyBytes),
       'until purge deletes as much as logins add',
     ],
-    ['partition tokens', postgres.partition ? 'yes' : 'no', 'see docs/scaling.md'],
+    ['partition tokens', postgres.partition ? 'yes' : 'no', 'see docs/performance.md'],
   ];
 }
 

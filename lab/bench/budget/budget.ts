@@ -3,23 +3,12 @@
  *
  * --before SCRIPT   also measures an older build (its dist/src/server.js)
  * --json            one line of JSON
- * --save            writes the table of docs/benchmarks.md
  *
  * BENCH_BUDGET_ROUNDS and BENCH_BUDGET_SECONDS change how long each operation runs.
  */
 import { parseArgs } from 'node:util';
 import type { Operation } from '../operations.ts';
-import {
-  fixed,
-  loadBefore,
-  print,
-  reportText,
-  save,
-  sourceText,
-  thisMachine,
-  type Table,
-} from '../../table.ts';
-import { PAGE } from '../report.ts';
+import { fixed, print, reportText, sourceText, thisMachine, type Table } from '../../table.ts';
 import { makeWorld } from '../world.ts';
 import { measureBudget } from './measure.ts';
 import { PARTS, type Part } from './parts.ts';
@@ -33,13 +22,11 @@ interface Column {
 
 const OPERATIONS: readonly Operation[] = ['static document', 'verify', 'introspection', 'refresh'];
 const SERVICE = new URL('../../../src/server.js', import.meta.url).pathname;
-const COMMAND = 'npm run bench:budget -- --before OLDER/dist/src/server.js --save';
 
 const { values: flags } = parseArgs({
   options: {
     before: { type: 'string' },
     json: { type: 'boolean', default: false },
-    save: { type: 'boolean', default: false },
   },
 });
 const rounds = {
@@ -47,7 +34,6 @@ const rounds = {
   seconds: Number(process.env.BENCH_BUDGET_SECONDS ?? 1),
 };
 
-loadBefore(flags.save);
 const world = await makeWorld();
 const columns: Column[] = [];
 try {
@@ -85,4 +71,3 @@ const result = { date: new Date().toISOString(), machine: thisMachine(), rounds,
 const details = `medians of ${rounds.count} rounds of ${rounds.seconds} s`;
 const text = reportText([table], [], sourceText(result.date, result.machine, details));
 await print(flags.json, result, text);
-if (flags.save) await save(PAGE, { [COMMAND]: text });

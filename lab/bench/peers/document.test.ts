@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'tap';
-import { ROOT } from '../../../test/support/documents.ts';
 import { entriesOf, makePeersDocument, readPeersDocument, type PeersDocument } from './document.ts';
-import { pageWith } from '../../table.ts';
+import { PAGE, pageWith } from '../../table.ts';
 import type { BenchedServer, Entrant, PeerOperation } from './servers.ts';
 import { committedPeers, peerFigures, peersText } from './tables.ts';
 
@@ -101,8 +99,8 @@ test('figures of peers survive the file, and those of another version are left o
   t.end();
 });
 
-test('docs/benchmarks.md shows docs/benchmarks-peers.json', async (t) => {
-  const page = readFileSync(join(ROOT, 'docs/benchmarks.md'), 'utf8');
+test('docs/performance.md shows docs/benchmarks-peers.json', async (t) => {
+  const page = readFileSync(PAGE, 'utf8');
   t.equal(await pageWith(page, peerFigures(committedPeers())), page);
   const other = documentOf('verify', [entrant('Latchkey', [40]), entrant('better-auth', [2])]);
   const changed = await pageWith(page, peerFigures(other));

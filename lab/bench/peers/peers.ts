@@ -2,7 +2,6 @@ import { Redis } from 'ioredis';
 import { sql } from '../../../test/support/sql.ts';
 import { print, save } from '../../table.ts';
 import { CONNECTIONS } from '../operations.ts';
-import { PAGE } from '../report.ts';
 import { amount } from '../settings.ts';
 import type { World } from '../world.ts';
 import { entriesOf, makePeersDocument, type PeerEntry, type PeersDocument } from './document.ts';
@@ -31,7 +30,7 @@ export async function benchPeers(
 ): Promise<number> {
   const document = await measurePeers(world, flags.smoke, loadBefore);
   await print(flags.json, document, peersText(document));
-  if (flags.save) await save(PAGE, peerFigures(document), { name: FIGURES, result: document });
+  if (flags.save) await save(peerFigures(document), { name: FIGURES, result: document });
   return document.limits.every(({ isMet }) => isMet) ? 0 : 1;
 }
 

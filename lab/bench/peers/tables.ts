@@ -24,18 +24,18 @@ export function committedPeers(): PeersDocument | null {
   return existsSync(COMMITTED) ? readPeersDocument(readFileSync(COMMITTED, 'utf8')) : null;
 }
 
-/** For docs/benchmarks.md. */
+/** For docs/performance.md: the speed alone. */
 export function peerFigures(document: PeersDocument | null): Figures {
-  return { [COMMAND]: document && peersText(document) };
+  return { [COMMAND]: document && reportOf(document, [speedTable(document.entries)]) };
 }
 
 export function peersText(document: PeersDocument): string {
-  const { entries, date, machine, settings } = document;
-  return reportText(
-    [speedTable(entries), workTable(entries)],
-    peerNotes(document),
-    sourceText(date, machine, settingsText(settings)),
-  );
+  return reportOf(document, [speedTable(document.entries), workTable(document.entries)]);
+}
+
+function reportOf(document: PeersDocument, tables: readonly Table[]): string {
+  const { date, machine, settings } = document;
+  return reportText(tables, peerNotes(document), sourceText(date, machine, settingsText(settings)));
 }
 
 function speedTable(entries: readonly PeerEntry[]): Table {

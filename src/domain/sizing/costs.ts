@@ -1,6 +1,6 @@
 /**
- * What one request and one session cost, as measured on the machine that docs/scaling.md names. A faster or slower core
- * scales all CPU times alike.
+ * What one request and one session cost, as measured on the machine that docs/performance.md names. A faster or
+ * slower core scales all CPU times alike.
  */
 export interface Costs {
   /** CPU of a replica, in microseconds of a request. */
