@@ -2,20 +2,12 @@ import { readFileSync } from 'node:fs';
 import { test } from 'tap';
 import { FIELD_GROUPS, FIELDS } from '../../src/config/fields.ts';
 import { configurationDocument } from '../support/configuration-document.ts';
-import { codeOf, readTable } from '../support/markdown.ts';
-
-const documented = readFileSync('docs/configuration.md', 'utf8');
 
 test('docs/configuration.md equals the output of npm run docs', async (t) => {
-  t.equal(documented, await configurationDocument());
+  t.equal(readFileSync('docs/configuration.md', 'utf8'), await configurationDocument());
 });
 
-test('docs/configuration.md lists every variable once', (t) => {
-  const sections = documented.split(/^## /m).slice(1);
-  const names = sections.flatMap((section) =>
-    readTable(section, /^\| variable/).map(([name = '']) => codeOf(name)[0]),
-  );
-  t.strictSame(names, Object.keys(FIELDS));
+test('every variable belongs to a group, which docs/configuration.md lists', (t) => {
   t.strictSame(Object.values(FIELD_GROUPS).flatMap(Object.keys), Object.keys(FIELDS));
   t.end();
 });

@@ -86,17 +86,6 @@ test('every cited test exists, and is neither skipped nor todo', (t) => {
   t.end();
 });
 
-test('every file that the threat model names exists', (t) => {
-  const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
-  const named = [...text.matchAll(/`((?:src|test|packages)\/[^`]+)`/g)].map(([, path = '']) => path);
-  t.ok(named.length > 20, `${named.length} files`);
-  t.strictSame(
-    named.filter((path) => !existsSync(join(ROOT, path))),
-    [],
-  );
-  t.end();
-});
-
 /** Finds the definition of a test in its file's text. A template's expressions stand for any text. */
 function findTest(source: string, name: string): 'runs' | 'is missing' | 'is skipped or todo' {
   const definitions =

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'tap';
-import { USAGE } from '../../src/cli/arguments.ts';
 import { allDocuments, DOCUMENTS, NOT_RUN, readDocument, ROOT } from '../support/documents.ts';
 import { readBlocks } from '../support/markdown.ts';
 
@@ -45,18 +44,6 @@ test('no link leads out of a package that npm or helm packs', (t) => {
   t.end();
 });
 
-test('the agent’s README has every variable and metric of the agent', (t) => {
-  const text = readDocument('packages/agent/README.md');
-  const namesIn = (file: string, pattern: RegExp) =>
-    [...readDocument(`packages/agent/src/${file}.ts`).matchAll(pattern)].map(([, name = '']) => name);
-  const variables = namesIn('configuration', /'((?:LATCHKEY|AGENT)_[A-Z_]+)'/g);
-  const client = ['ID', 'SECRET', 'SECRET_FILE', 'TOKEN_FILE'].map((name) => `LATCHKEY_CLIENT_${name}`);
-  const metrics = namesIn('metrics', /(?:counter|gauge)\('(\w+)'/g).map((name) => `latchkey_agent_${name}`);
-  t.ok(variables.length >= 8 && metrics.length >= 5);
-  for (const name of [...variables, ...client, ...metrics]) t.match(text, `| \`${name}\` `, name);
-  t.end();
-});
-
 test('a shell block runs, or has a mark with a fitting reason', (t) => {
   let marked = 0;
   for (const path of DOCUMENTS) {
@@ -74,23 +61,6 @@ test('a shell block runs, or has a mark with a fitting reason', (t) => {
     }
   }
   t.ok(marked > 5);
-  t.end();
-});
-
-test('every command named in a document exists', (t) => {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    scripts: Record<string, string>;
-  };
-  for (const path of files) {
-    const text = readDocument(path);
-    for (const [, name = ''] of text.matchAll(/npm run ([\w:-]+)/g))
-      t.ok(name in scripts, `${path}: npm run ${name}`);
-    for (const [, name = '', action = ''] of text.matchAll(/npx latchkey (\w+)(?: ([a-z]+)\b)?/g)) {
-      const isGroup = ['client', 'keys', 'user'].includes(name);
-      const command = isGroup && action !== '' ? `${name} ${action}` : name;
-      t.match(USAGE, new RegExp(`^ +${command}\\b`, 'm'), `${path}: npx latchkey ${command}`);
-    }
-  }
   t.end();
 });
 

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { test } from 'tap';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { detailOf, PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
-import { readTable } from '../support/markdown.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -12,14 +10,6 @@ import { aStoredSession } from '../support/tokens.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ANSWER_OF_ITS_OWN = ['internal_error', 'signup_disabled', 'rate_limited', 'overloaded', 'unavailable'];
-
-test('the table of errors in docs/api.md lists exactly the existing codes, with their status', (t) => {
-  const rows = readTable(readFileSync('docs/api.md', 'utf8'), /^\| *status *\| *code *\|/i);
-  const listed = rows.map(([status, code]) => `${status} ${code?.replaceAll('`', '')}`);
-  const known = Object.entries(PROBLEMS).map(([code, [status]]) => `${status} ${code}`);
-  t.strictSame(listed.sort(), known.sort());
-  t.end();
-});
 
 test('some request produces each code, with its status, title and detail', async (t) => {
   const seen = new Map<string, unknown[]>();

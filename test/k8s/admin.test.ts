@@ -12,7 +12,7 @@ import { redisMissing, testRedis } from '../support/redis.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { only, type Kinds, type PodSpec } from './kinds.ts';
 import { makeMounts, variablesIn } from './mounts.ts';
-import { render, ROOT, scratch } from './render.ts';
+import { render, scratch } from './render.ts';
 import { madeSecrets, PRODUCTION, shellBlocks } from './secrets.ts';
 
 const skip = toolsMissing('kubectl', 'bash');
@@ -89,21 +89,6 @@ test('the README’s function ends, and deletes the Job, if its pod cannot start
   t.match(stderr, /^called: .*describe pods -l job-name=latchkey-admin-/m);
   t.match(stdout, /^called: .*delete job latchkey-admin-/m);
   t.end();
-});
-
-test('every command in the README exists', { skip }, async (t) => {
-  const readme = readFileSync(join(ROOT, 'k8s/README.md'), 'utf8');
-  const commands = [
-    ...readme.matchAll(
-      /^latchkey_admin (?!\()(.+)$|`latchkey_admin (.+?)`|dist\/src\/cli\.js (.+?)(?: [<>] .+)?$/gm,
-    ),
-  ];
-  t.ok(commands.length >= 3);
-  for (const [, line, inText, inPod] of commands) {
-    const words = (line ?? inText ?? inPod ?? '').split(' ');
-    const { code, stderr } = await latchkey(words, { DATABASE_URL: 'postgres://127.0.0.1:1/x' });
-    t.not(code, 2, `${words.join(' ')}: ${stderr}`);
-  }
 });
 
 const WORKLOAD = ['--issuer', 'https://issuer.example', '--subject', 'system:serviceaccount:shop:shop'];
