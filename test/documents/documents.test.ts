@@ -84,7 +84,9 @@ test('the README’s table lists every operation of the reference', (t) => {
 });
 
 test('the snippet of nginx appears in the tested file', (t) => {
-  const upstream = readBlocks(readDocument('docs/performance.md')).find(({ language }) => language === 'nginx');
+  const upstream = readBlocks(readDocument('docs/performance.md')).find(
+    ({ language }) => language === 'nginx',
+  );
   t.match(upstream?.text, 'max_fails=0');
   t.ok(
     unindented(readDocument('deploy/nginx/two-replicas.conf')).includes(unindented(upstream?.text ?? '-')),
