@@ -23,7 +23,6 @@ import { storesAway } from './harness/stores-away.ts';
 import { agedKey, oddReplica } from './harness/stopped-rollout.ts';
 
 // A real Prometheus with our rules scrapes real replicas: first an ordinary day, then a cause for every alert.
-// Each entry of docs/runbook.md says how it is tested here.
 
 const { alerts, recordings } = readRules();
 

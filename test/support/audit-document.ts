@@ -5,33 +5,44 @@ import { toEntry } from '../../src/domain/audit/to-entry.ts';
 import { detailsOf } from './audit-schema.ts';
 import { formatted } from './formatted.ts';
 
-const INTRODUCTION = `# Audit trail
+const INTRODUCTION = `<!-- Written by \`npm run docs\` from src/domain/audit/. -->
 
-This file is generated from \`src/domain/audit/\`. Change the types, then run \`npm run docs\`.
+# Audit trail
 
-The audit trail says who did what, from where, and with what result. Each event is one line of JSON.
-A successful refresh or verify leaves no event. No line holds a password, a token, a secret or an
-e-mail address. Lines do hold addresses of callers: keep them only as long as your rules allow.
+The audit trail tells you who did what, from where, and with what result. Each event is one line of
+JSON. Successful refreshes and verifies leave no event. No line holds a password, a token, a secret
+or an e-mail address, but lines hold addresses of callers: keep them only as long as your rules
+allow. The [runbook](runbook.md#latchkeyreusespike) shows how to follow a theft through the trail.
 
 ## Where it goes
 
 \`AUDIT_LOG\` decides, and \`LOG_LEVEL\` does not change it:
 
-- \`stdout\` (default): standard output, between the lines of the request log. Lines of the trail
+- \`stdout\`, the default, is standard output, between the lines of the request log. Lines of the trail
   begin with \`{"log":"audit",\`.
-- \`file:PATH\`: appended to this file. The service does not start if it cannot write there. To
-  rotate the file, rename it: the next event creates a new one, and no signal is needed. Several
-  replicas and commands of one host may share a file.
-- \`none\`: no trail.
+- \`file:PATH\` appends to this file, and the service does not start if it cannot write there. To
+  rotate the file, rename it: the next event creates a new one. Several replicas and commands of one
+  host may share a file.
+- \`none\` keeps no trail.
 
-Commands (\`npx latchkey …\`) write to the same file: give them the service's \`AUDIT_LOG\`. For
-\`stdout\`, a command that you start in the service's container (\`podman exec\`, \`kubectl exec\`)
-writes to the standard output of the service, where the collector reads it; run it as the service's
-user. Elsewhere it writes to standard error, which the log of a Job's pod holds as well. On a host,
-use a file: nothing collects the standard error of your terminal.
+If an event cannot be written, no request fails. \`latchkey_audit_write_failures_total\` counts it,
+[LatchkeyAuditLost](runbook.md#latchkeyauditlost) fires, and the log has one error for each cause. Up
+to 1 MiB waits for a slow reader or disk, and is lost with \`kill -9\`. A full disk leaves no part of a
+line in the file.
 
-Their actor is \`LATCHKEY_OPERATOR\`, or else the operating system's user, with the host. In a
-container that user is always the same, so name yourself: \`podman exec --env LATCHKEY_OPERATOR=ada …\`.
+### Events of commands
+
+Commands that change something or show personal data leave events too, so give \`npx latchkey …\` the
+service's \`AUDIT_LOG\`. Commands with wrong arguments leave none.
+
+- On a host, use a file: with \`stdout\` the event goes to standard error, and nothing collects that of
+  your terminal.
+- In the service's container (\`podman exec\`, \`kubectl exec\`), \`stdout\` writes to the standard output
+  of the service, where the collector reads it. Run the command as the service's user.
+- The log of a Job's pod holds standard error as well.
+
+The actor is \`LATCHKEY_OPERATOR\`, or else the operating system's user, with the host. In a container
+that user is always the same, so name yourself: \`podman exec --env LATCHKEY_OPERATOR=ada …\`.
 \`kubectl exec\` sets no variables, but Node reads them from standard input:
 
 <!-- not run: needs Kubernetes -->
@@ -43,17 +54,10 @@ LATCHKEY_OPERATOR=ada
 END
 \`\`\`
 
-The name is not proved: the audit log of the cluster says who opened the container. Commands that
-change nothing, and commands with wrong arguments, leave no event.
+The name is not proved; the audit log of the cluster says who opened the container.
 
-If an event cannot be written, no request fails. \`latchkey_audit_write_failures_total\` counts the
-lost events, the alert [LatchkeyAuditLost](runbook.md#latchkeyauditlost) fires, and the log has one
-error for each cause. Up to 1 MiB waits for a slow reader or disk. \`kill -9\` loses what waits. A
-full disk leaves no part of a line in the file.
-
-A command first checks that its event can be written. If it cannot, the command changes nothing and
-says why. If the event is lost later, the command says so. In both cases it ends with code 1. To run
-it without a trail, set \`AUDIT_LOG=none\` for it.
+A command whose event cannot be written changes nothing, says why, and ends with code 1, as it does
+if the event is lost later. To run it without a trail, set \`AUDIT_LOG=none\` for it.
 
 ## A line
 
@@ -61,7 +65,7 @@ Every line has all of these members:
 `;
 
 const NOTES = `An address is the caller's only if [\`TRUST_PROXY\`](operating.md#addresses-behind-proxies) lists your
-proxies. Otherwise it is the proxy's. Of a request of a registered service it is the service's. In
+proxies; otherwise it is the proxy's. For a request of a registered service it is the service's. In
 \`user_agent\`, text that looks like an e-mail address or a token is replaced by \`[removed]\`.
 
 \`name_hash\` stands for a name that no account has. It is keyed with the newest

@@ -2,19 +2,20 @@ import { FIELD_GROUPS } from '../../src/config/fields.ts';
 import type { Description } from '../../src/config/field-kinds.ts';
 import { formatted } from './formatted.ts';
 
-const INTRODUCTION = `# Configuration
+const INTRODUCTION = `<!-- Written by \`npm run docs\` from src/config/fields.ts. -->
 
-This file is generated from the configuration schema. Change the schema, then run \`npm run docs\`.
+# Configuration
 
-Latchkey reads environment variables once, at the start, and reports all problems at once. Each
-variable can also be given as \`NAME_FILE\`, the path of a file that holds the value.
-\`npx latchkey doctor\` checks the configuration and the stores that it names.
+You configure Latchkey by environment variables, which it reads once, when it starts. It lists all
+mistakes at once, and \`npx latchkey doctor\` also checks the stores that they name.
 
-If \`NODE_ENV\` is \`production\`, the service refuses to start without the variables marked as
-required. Elsewhere the embedded defaults replace them. Lists are comma-separated.
+- Give any variable as a file instead: \`NAME_FILE\` is the path of a file that holds the value.
+- Separate the items of a list by commas.
+- With \`NODE_ENV=production\` the service does not start without the variables that are required.
+  Elsewhere, embedded defaults replace them.
 `;
 
-const CLOSING = `The SDK of OpenTelemetry also reads its other variables, such as
+const CLOSING = `The SDK of OpenTelemetry also reads its other variables, among them
 \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_TRACES_SAMPLER\` and \`OTEL_BSP_*\`.
 `;
 
