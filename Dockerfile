@@ -21,7 +21,7 @@ ARG REVISION=unknown
 RUN node scripts/build.mjs --service --packages && find dist packages/*/dist \( -name '*.map' -o -name '*.d.ts' \) -delete
 
 # Without peers as well: they are Prisma's CLI and TypeScript, which only a build needs. Without what our own packages
-# need: the image has only the agent. Then without types, source maps, and Prisma's query compilers for other databases:
+# need: the image has only the agent. Then without types, source maps, and every query compiler of Prisma's but ours:
 # two thirds of what is left.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
@@ -32,7 +32,7 @@ RUN rm -r node_modules/@fastify/swagger/examples node_modules/@fastify/swagger/t
   node_modules/@fastify/swagger-ui/examples node_modules/@fastify/swagger-ui/static/swagger-ui.js \
   node_modules/@fastify/static/example node_modules/@fastify/static/test \
   && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \
-  -o -name 'query_compiler_*' ! -name 'query_compiler_fast_bg.postgresql.*' \) -delete
+  -o -name 'query_compiler_*' ! -name 'query_compiler_small_bg.postgresql.*' \) -delete
 
 # The final image: Node, the libraries that it is linked with, /etc/passwd, and Debian's licences and package records
 # of these libraries, which vulnerability scanners read in status.d.

@@ -6,6 +6,7 @@ import type { LoginTimesReport } from './login-times.ts';
 import type { MemoryReport } from './memory.ts';
 import { OPERATIONS } from './operations.ts';
 import type { LimitName } from './settings.ts';
+import type { OperationReport } from './speed.ts';
 import { median } from './statistics.ts';
 
 /** Above this share of a core the generator limits the faster server, which flatters the slower one. */
@@ -34,27 +35,11 @@ export function pageTable({ speed }: BenchDocument): Table {
   const latencies = speed.latencies.filter(({ server }) => server === 'service');
   return {
     title: 'Speed',
-    head: [
-      'operation',
-      'requests/s',
-      'CPU µs each',
-      'the floor’s',
-      'requests/s',
-      'CPU µs each',
-      'share of the floor',
-      'p50 ms',
-      'p99 ms',
-    ],
-    rows: speed.operations.map(({ operation, service, yardstick, floor, share }) => {
-      const latency = latencies.find((each) => each.operation === operation);
+    head: [...speedHead('the floor'), 'p50 ms', 'p99 ms'],
+    rows: speed.operations.map((each) => {
+      const latency = latencies.find(({ operation }) => operation === each.operation);
       return [
-        operation,
-        service.perSecond,
-        service.micros,
-        yardstick,
-        floor.perSecond,
-        floor.micros,
-        spread(share, 2),
+        ...speedCells(each),
         latency ? fixed(latency.p50, 2) : '',
         latency ? spread(latency.spread, 2) : '',
       ];
@@ -82,25 +67,26 @@ function boundOf(setting: LimitName): string {
 function speedTable({ speed, settings: { reference = 'the floor' } }: BenchDocument): Table {
   return {
     title: 'Speed',
-    head: [
-      'operation',
-      'requests/s',
-      'CPU µs each',
-      `${reference}’s`,
-      'requests/s',
-      'CPU µs each',
-      `share of ${reference}`,
-    ],
-    rows: speed.operations.map(({ operation, service, yardstick, floor, share }) => [
-      operation,
-      service.perSecond,
-      service.micros,
-      yardstick,
-      floor.perSecond,
-      floor.micros,
-      spread(share, 2),
-    ]),
+    head: speedHead(reference),
+    rows: speed.operations.map(speedCells),
   };
+}
+
+function speedHead(reference: string): string[] {
+  const measured = ['requests/s', 'CPU µs each'];
+  return ['operation', ...measured, `${reference}’s`, ...measured, `share of ${reference}`];
+}
+
+function speedCells({ operation, service, yardstick, floor, share }: OperationReport): (string | number)[] {
+  return [
+    operation,
+    service.perSecond,
+    service.micros,
+    yardstick,
+    floor.perSecond,
+    floor.micros,
+    spread(share, 2),
+  ];
 }
 
 function rulerTable({ speed }: BenchDocument): Table {

@@ -12,6 +12,7 @@ import { makeRevocationStore } from '../infra/postgres/revocation-store.ts';
 import { makeUserStore } from '../infra/postgres/user-store.ts';
 import { makeStateWriter } from '../infra/postgres/state-writer.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
+import { atEndOfTurn } from '../infra/turn.ts';
 
 interface DurabilityParts {
   tokenStates: OpenedTokenStates;
@@ -48,7 +49,10 @@ export function makeDurability(parts: DurabilityParts) {
     clock,
   });
   const revocation = { tokenStates: tokenStates.tokenStates, tokens, revocations: settled, clock };
-  const endOfTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const endOfTurn = () =>
+    new Promise<void>((resolve) => {
+      atEndOfTurn(resolve);
+    });
   const {
     revoke,
     revokeByCaller,

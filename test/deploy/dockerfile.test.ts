@@ -6,6 +6,7 @@ import { test } from 'tap';
 
 const ROOT = new URL('../../../', import.meta.url).pathname;
 const DOCKERFILE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+const SCHEMA = readFileSync(join(ROOT, 'prisma/schema.prisma'), 'utf8');
 
 test('the linter finds nothing', (t) => {
   t.strictSame(lint(DOCKERFILE), []);
@@ -35,6 +36,7 @@ test('the rules find planted mistakes', (t) => {
     ['COPY prisma prisma', 'ADD prisma prisma', 'ADD'],
     ['COPY LICENSE ', 'COPY ', 'LICENSE'],
     ['COPY lab/package.json lab/\n', '', 'lab'],
+    ['query_compiler_small_bg.', 'query_compiler_fast_bg.', 'compiler'],
     ['ENV PATH', 'ENV REFRESH_TOKEN_SECRET=x PATH', 'secret'],
   ] as const;
   for (const [text, mistake, word] of mistakes) {
@@ -74,6 +76,7 @@ function problemsOf(text: string): string[] {
     version: string;
     workspaces: string[];
   };
+  const [, compiler = 'fast'] = /^ *compilerBuild += "(\w+)"$/m.exec(SCHEMA) ?? [];
   const copied = named('COPY').flatMap(words);
   const installs = named('RUN').filter((run) => (run.getRawArgumentsContent() ?? '').includes('npm ci'));
   const given = [...named('ENV'), ...named('ARG')].map((each) => each.getRawArgumentsContent() ?? '');
@@ -106,6 +109,10 @@ function problemsOf(text: string): string[] {
     // The lock file names each of them.
     ...workspaces.flatMap((folder) =>
       expect(copied.includes(`${folder}/package.json`), `no package.json of ${folder}`),
+    ),
+    ...expect(
+      text.includes(`! -name 'query_compiler_${compiler}_bg.postgresql.*'`),
+      `the image lacks the query compiler of prisma/schema.prisma: ${compiler}`,
     ),
     ...expect(given.includes(`VERSION=${version}`), 'version is not that of package.json'),
     ...['title', 'description', 'licenses', 'version', 'revision', 'base.name'].flatMap((name) =>

@@ -6,12 +6,9 @@ import { redisServersMissing } from '../../../test/support/redis-server.ts';
 import '../../../test/support/watch-leaks.ts';
 import { badDays, openTabs, startWorld } from './tabs.ts';
 
-/**
- * 1,000 refreshes; 10,000 with TEST_SCALE=10. A day with the long window waits longer and has more of them. A busy machine
- * may delay two tabs by more than 1 s, and then a session may end (docs/rotation.md, "Limits").
- */
+/** 1,000 refreshes; 10,000 with TEST_SCALE=10. A day with the long window waits longer and has more of them. */
 const RUNS = [
-  { window: 2, days: 4, refreshes: 150 },
+  { window: 1, days: 4, refreshes: 150 },
   { window: 10, days: 1, refreshes: 400 },
 ];
 

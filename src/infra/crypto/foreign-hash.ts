@@ -30,7 +30,7 @@ const MIB = 1024 ** 2;
 const SHORTEST_KEY = 16;
 const LONGEST_KEY = 128;
 const LONGEST_SALT = 1024;
-/** Memory in KiB times passes of argon2: some four seconds, since 100 MiB with 2 passes take half a second. */
+/** Memory in KiB times passes of argon2: some four seconds, since `hashWasm.argon2id` with 100 MiB and 2 passes takes half a one. */
 const MAX_ARGON2_WORK = 1.75 * 1024 ** 2;
 /** Bytes times passes of scrypt. */
 const MAX_SCRYPT_WORK = 1.25 * 1024 ** 3;
