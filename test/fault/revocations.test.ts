@@ -56,6 +56,19 @@ test('revoked tokens stay revoked', { skip: toolsMissing('redis-server') }, asyn
       },
     },
   ];
+  for (const together of [1, 2, 500])
+    disasters.push({
+      name: `${together} revoked together, then the replica killed, PostgreSQL crashed and Redis emptied`,
+      rounds: 1,
+      together,
+      async strike(by) {
+        await Promise.all([by.stop('SIGKILL'), postgres.crash(), redis.ask('FLUSHALL')]);
+        await postgres.start();
+        database.retarget(postgres.url());
+        await by.start();
+        await isReady(by);
+      },
+    });
   for (const disaster of disasters) {
     await t.test(disaster.name, (t) => revocationRounds(t, world, disaster));
   }

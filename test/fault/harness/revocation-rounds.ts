@@ -13,6 +13,8 @@ import type { World } from './world.ts';
 const ROUNDS = 3;
 /** Concurrent revocations per round, of each kind. */
 const TOKENS = 4;
+/** The service's default. */
+const MAX_LLT_PER_USER = 100;
 /** How long the revoked tokens are tried afterwards, in milliseconds. */
 const TRIED_FOR = 2000;
 
@@ -20,6 +22,8 @@ export interface Disaster {
   name: string;
   /** 3 by default, by one replica after the other. */
   rounds?: number;
+  /** How many long-lived tokens end by their ids in the same moment, beside the others, so that they share commits. */
+  together?: number;
   /** Before the revocations: saves a snapshot to restore, for example. */
   prepare?(): unknown;
   /** Right after the revocations have been answered 200. @param by the replica that answered. */
@@ -42,11 +46,13 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
     const by = replicas[round % 2 === 0 ? 0 : 1];
     const sessions = await openSessions(world, by);
     const admins = await Promise.all(Array.from({ length: TOKENS }, () => openAdmin(world, by)));
+    const together = await openTogether(world, by, disaster.together ?? 0);
     await disaster.prepare?.();
     const tokens = (
-      await Promise.all(
-        sessions.map((session, i) => end(world, by, session, WAYS[i % WAYS.length] ?? 'each', service)),
-      )
+      await Promise.all([
+        ...sessions.map((session, i) => end(world, by, session, WAYS[i % WAYS.length] ?? 'each', service)),
+        ...together.map((longLived) => endById(world, by, longLived)),
+      ])
     ).flat();
     await Promise.all(admins.map((admin) => setRoles(world, by, admin, [])));
     const users = admins.map(({ access_token: token }) => token);
@@ -85,9 +91,14 @@ export async function revocationRounds(t: Test, world: World, disaster: Disaster
   t.equal(tally.signOuts, 0, 'no user was signed out');
 }
 
+interface LongLived {
+  id: number;
+  longlived_token: string;
+}
+
 interface Opened {
   pair: Pair;
-  longLived: { id: number; longlived_token: string };
+  longLived: LongLived;
 }
 
 async function openSessions(world: World, by: Replica): Promise<Opened[]> {
@@ -98,11 +109,28 @@ async function openSessions(world: World, by: Replica): Promise<Opened[]> {
         path: '/api/auth/signup',
         body: anAccount(),
       });
-      const token = pair.access_token;
-      const call = { method: 'POST', path: '/api/auth/llt', token, body: { device: 'tablet' } } as const;
-      return { pair, longLived: await ask<Opened['longLived']>(world, by, call) };
+      return { pair, longLived: await openLongLived(world, by, pair) };
     }),
   );
+}
+
+async function openLongLived(world: World, by: Replica, { access_token: token }: Pair): Promise<LongLived> {
+  return ask(world, by, { method: 'POST', path: '/api/auth/llt', token, body: { device: 'tablet' } });
+}
+
+/** Tokens of as few users as may have so many. */
+async function openTogether(world: World, by: Replica, count: number): Promise<LongLived[]> {
+  const tokens: LongLived[] = [];
+  while (tokens.length < count) {
+    const owner = await ask<Pair>(world, by, {
+      method: 'POST',
+      path: '/api/auth/signup',
+      body: anAccount(),
+    });
+    const length = Math.min(MAX_LLT_PER_USER, count - tokens.length);
+    tokens.push(...(await Promise.all(Array.from({ length }, () => openLongLived(world, by, owner)))));
+  }
+  return tokens;
 }
 
 /** A user with a role that verify knows. */
@@ -162,10 +190,19 @@ async function end(
   } else if (way === 'everywhere') {
     await ask(world, by, { method: 'DELETE', path: '/api/user/tokens', token: pair.access_token });
   } else {
-    await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${longLived.id}`, token });
+    await endById(world, by, longLived);
     await ask(world, by, { method: 'DELETE', path: '/api/auth', token: pair.access_token });
   }
   return [pair.access_token, pair.refresh_token, token];
+}
+
+async function endById(
+  world: World,
+  by: Replica,
+  { id, longlived_token: token }: LongLived,
+): Promise<string> {
+  await ask(world, by, { method: 'DELETE', path: `/api/auth/llt/${id}`, token });
+  return token;
 }
 
 /** @throws Error if the answer is not 200 in time; an outage before the first revocation is waited out. */
