@@ -20,6 +20,19 @@ export const EmailVerified = Type.Boolean({
   examples: [true],
 });
 
+export const ExternalId = Type.String({
+  description: 'The id that another system gave the user. It is unique, and compared byte by byte',
+  shown: { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
+  examples: ['crm-4711'],
+});
+
+/** With `nullable`, because a value that a union refuses gets an error for each part of it. */
+export const NullableExternalId = Type.Unsafe<string | null>({
+  ...ExternalId,
+  nullable: true,
+  shown: { ...ExternalId.shown, type: ['string', 'null'], nullable: undefined },
+});
+
 /** What services see of an account. */
 export const AccountSchema = Type.Object(
   {
@@ -27,13 +40,14 @@ export const AccountSchema = Type.Object(
     disabled: Disabled,
     email_verified: EmailVerified,
     roles: Roles,
+    external_id: NullableExternalId,
   },
   { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, roles } = account;
-  return { ...userBody(account), disabled, email_verified: emailVerified, roles };
+  const { disabled, emailVerified, roles, externalId } = account;
+  return { ...userBody(account), disabled, email_verified: emailVerified, roles, external_id: externalId };
 }
 
 /** The id in the path of an account's operations. */
