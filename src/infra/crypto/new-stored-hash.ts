@@ -43,7 +43,12 @@ export function makeReadHash(cost: ScryptCost, maxMemory: number): (value: unkno
     if (base64 !== undefined) return readOwn(base64);
     const hash = translateHash(value);
     const foreign = hash === null ? null : parseForeignHash(hash);
-    if (hash === null || !foreign) return bad('has none of the formats that can be imported');
+    if (hash === null || !foreign)
+      return bad(
+        typeof value === 'object'
+          ? 'is not a PBKDF2 or argon2 password of Keycloak'
+          : 'has none of the formats that can be imported',
+      );
     const problem = limitProblem(foreign, maxMemory);
     if (problem) return bad(problem);
     return good({
