@@ -14,7 +14,10 @@ export interface AttemptSlots {
    * @returns the slot and how many were taken before, or the milliseconds until one is free.
    * @throws AuthError `unavailable`
    */
-  reserve(counter: string, allowance: Allowance): Promise<{ slot: string; earlier: number } | { freeIn: number }>;
+  reserve(
+    counter: string,
+    allowance: Allowance,
+  ): Promise<{ slot: string; earlier: number } | { freeIn: number }>;
   /**
    * Gives a slot back: its attempt does not count. A no-op if the slot is free already.
    * @throws AuthError `unavailable`

@@ -30,7 +30,14 @@ export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPort
    * @returns whether the password is right.
    * @throws AuthError `overloaded`
    */
-  return function checkPassword({ hash, password, earlier, mayOpen, share, turn }: PasswordTry): Promise<boolean> {
+  return function checkPassword({
+    hash,
+    password,
+    earlier,
+    mayOpen,
+    share,
+    turn,
+  }: PasswordTry): Promise<boolean> {
     // All work in one place of the bulkhead: waiting callers could measure how long a place is taken.
     return bulkhead.run(share, turn, async () => {
       const matches = hash !== null && (await hasher.verify(hash, password, earlier));

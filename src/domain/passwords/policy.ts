@@ -37,7 +37,8 @@ export function refuseGuessable(
 ): FieldProblem | null {
   const guess = fold(password);
   const stems = stemsOf(guess);
-  if (stems.some(isPattern)) return { code: 'pattern', message: 'is a simple pattern, such as a repetition or a row of keys' };
+  if (stems.some(isPattern))
+    return { code: 'pattern', message: 'is a simple pattern, such as a repetition or a row of keys' };
   // A common password twice is no better than once.
   const words = stems.flatMap((stem) => [stem, repeatedUnit(stem) ?? stem]);
   if (words.some((word) => isCommon(undoSubstitutions(word))))

@@ -47,7 +47,8 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
     };
     return limitGuess(guess, async (_, earlier) => {
       const { passwordHash: hash } = account;
-      if (await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn })) return account;
+      if (await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn }))
+        return account;
       audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
       throw new AuthError('invalid_credentials', { reason: 'password' });
     });

@@ -29,8 +29,7 @@ export function makeNewNames(reserved: readonly string[]): NewNames {
   return {
     username: (raw) => refuseIf(parseUsername(raw), (value) => usernameProblem(value, skeletons)),
     name: (raw) => refuseIf(parseLabel(raw), nameProblem),
-    email: (raw) =>
-      refuseIf(parseEmail(raw), (value) => (holdsInvisible(value) ? INVISIBLE : null)),
+    email: (raw) => refuseIf(parseEmail(raw), (value) => (holdsInvisible(value) ? INVISIBLE : null)),
   };
 }
 

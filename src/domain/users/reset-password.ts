@@ -76,8 +76,7 @@ function parseNewPassword(
   { passwordMinLength, isCommonPassword }: ResetPasswordPorts,
 ): string {
   const parsed = parsePassword(raw, passwordMinLength);
-  if (!parsed.ok)
-    throw new AuthError('validation_failed', { errors: [fieldError('/password', parsed)] });
+  if (!parsed.ok) throw new AuthError('validation_failed', { errors: [fieldError('/password', parsed)] });
   requireUnguessable(parsed.value, account, isCommonPassword);
   return parsed.value;
 }

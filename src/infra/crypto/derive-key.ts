@@ -26,7 +26,12 @@ export async function deriveKey(recipe: Recipe, password: string, length: number
       const { logN, r, p, salt, signerKey } = recipe;
       // OpenSSL counts table, blocks and two blocks besides.
       const maxmem = 4 * memoryOfRecipe(recipe);
-      const key = await scryptAsync(password, salt, signerKey ? AES_KEY : length, { N: 2 ** logN, r, p, maxmem });
+      const key = await scryptAsync(password, salt, signerKey ? AES_KEY : length, {
+        N: 2 ** logN,
+        r,
+        p,
+        maxmem,
+      });
       return signerKey ? encrypted(signerKey, key) : key;
     }
     case 'salted':

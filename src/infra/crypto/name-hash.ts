@@ -18,9 +18,7 @@ export function makeNameHash(secret: Buffer) {
   return function nameHash({ username, email }: Pick<ChangedNames, 'username' | 'email'>): NameHashes {
     return [
       // All names that look alike are reserved together.
-      ...(username === undefined
-        ? []
-        : [['username', hash(`username ${skeletonOf(username)}`)] as const]),
+      ...(username === undefined ? [] : [['username', hash(`username ${skeletonOf(username)}`)] as const]),
       ...(email === undefined
         ? []
         : spellingsOf(email).map((spelling) => ['email', hash(`email ${spelling}`)] as const)),

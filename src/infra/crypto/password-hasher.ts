@@ -55,7 +55,8 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
 
     isOutdated(stored, password) {
       const foreign = readForeign(stored);
-      if (foreign && formsOf(password).some((form) => opensForOthers(foreign, Buffer.from(form)))) return false;
+      if (foreign && formsOf(password).some((form) => opensForOthers(foreign, Buffer.from(form))))
+        return false;
       return !isOwnHash(stored) || own.isOutdated(stored);
     },
   };

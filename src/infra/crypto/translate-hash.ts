@@ -41,7 +41,9 @@ function fromSpringPbkdf2(encoded: string): string | null {
   if (!/^([0-9a-f]{2})+$/.test(encoded)) return null;
   const bytes = Buffer.from(encoded, 'hex');
   const found = SPRING_PBKDF2.find(({ saltBytes }) => bytes.length === saltBytes + 32);
-  return found ? passlib(found.format, bytes.subarray(0, found.saltBytes), bytes.subarray(found.saltBytes)) : null;
+  return found
+    ? passlib(found.format, bytes.subarray(0, found.saltBytes), bytes.subarray(found.saltBytes))
+    : null;
 }
 
 /** Version 3, whose first byte is 1. The digest that follows is below 3. */
@@ -52,7 +54,11 @@ const ASP_NET_FORMATS = ['$pbkdf2', '$pbkdf2-sha256', '$pbkdf2-sha512'];
 function fromAspNet(bytes: Buffer): string | null {
   const header = 13;
   if (bytes.length < header) return null;
-  const [digest, iterations, saltBytes] = [1, 5, 9].map((at) => bytes.readUInt32BE(at)) as [number, number, number];
+  const [digest, iterations, saltBytes] = [1, 5, 9].map((at) => bytes.readUInt32BE(at)) as [
+    number,
+    number,
+    number,
+  ];
   const format = ASP_NET_FORMATS[digest];
   if (format === undefined || header + saltBytes >= bytes.length) return null;
   const [salt, key] = [bytes.subarray(header, header + saltBytes), bytes.subarray(header + saltBytes)];

@@ -210,9 +210,7 @@ async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Prom
 
 /** Names that are in use. */
 function makeNameSets(holders: Compared[]) {
-  const sets = UNIQUE_FIELDS.map(
-    (field) => [field, new Set(holders.map((names) => names[field]))] as const,
-  );
+  const sets = UNIQUE_FIELDS.map((field) => [field, new Set(holders.map((names) => names[field]))] as const);
   return {
     add(names: Compared): void {
       for (const [field, used] of sets) used.add(names[field]);
