@@ -20,9 +20,11 @@ export const EmailVerified = Type.Boolean({
   examples: [true],
 });
 
+const VISIBLE_ASCII = { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' };
+
 export const ExternalId = Type.String({
   description: 'The id that another system gave the user. It is unique, and compared byte by byte',
-  shown: { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
+  shown: VISIBLE_ASCII,
   examples: ['crm-4711'],
 });
 
@@ -30,7 +32,11 @@ export const ExternalId = Type.String({
 export const NullableExternalId = Type.Unsafe<string | null>({
   ...ExternalId,
   nullable: true,
-  shown: { ...ExternalId.shown, type: ['string', 'null'], nullable: undefined },
+  shown: {
+    type: undefined,
+    nullable: undefined,
+    anyOf: [{ type: 'string', ...VISIBLE_ASCII }, { type: 'null' }],
+  },
 });
 
 /** What services see of an account. */
