@@ -83,7 +83,7 @@ type FieldCode = (typeof FIELD_CODES)[number];
 export type FieldProblem =
   | { code: 'too_short'; params: { min: number }; message: string }
   | { code: 'too_long' | 'too_many'; params: { max: number }; message: string }
-  | { code: Exclude<FieldCode, 'too_short' | 'too_long' | 'too_many'>; message: string };
+  | { code: Exclude<FieldCode, 'too_short' | 'too_long' | 'too_many'>; params?: never; message: string };
 
 /** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
 export type FieldError = { path: string } & FieldProblem;

@@ -58,7 +58,7 @@ export function sendError(
     hint = '',
     isNews = () => true,
   } = options;
-  const refusal = error instanceof AuthError ? error : translate(error, request);
+  const refusal = error instanceof AuthError ? error : translate(error);
   const [status] = PROBLEMS[refusal.code];
   if (status === 500) request.log.error({ err: error }, 'internal error');
   else if (refusal.code === 'unavailable' && refusal.cause) {
@@ -93,11 +93,11 @@ export function sendError(
     .send({ ...problem, ...oauthMembers(request, refusal) });
 }
 
-function translate(error: FastifyError | Error, request: FastifyRequest): AuthError {
+function translate(error: FastifyError | Error): AuthError {
   const { code = '', statusCode = 500 } = error as Partial<FastifyError>;
   const known = FASTIFY_CODES[code];
   if (known) {
-    const errors = fieldErrors(error as FastifyError, request);
+    const errors = fieldErrors(error as FastifyError);
     return new AuthError(known, { cause: error, ...(errors && { errors }) });
   }
   return new AuthError(statusCode >= 400 && statusCode < 500 ? 'bad_request' : 'internal_error', {
@@ -106,17 +106,13 @@ function translate(error: FastifyError | Error, request: FastifyRequest): AuthEr
 }
 
 /** The validator's errors, without any value that the client sent. */
-function fieldErrors(
-  { validation, validationContext = 'body' }: FastifyError,
-  { headers }: FastifyRequest,
-): FieldError[] | undefined {
-  const isForm = headers['content-type']?.startsWith('application/x-www-form-urlencoded') ?? false;
-  const isText = validationContext !== 'body' || isForm;
+function fieldErrors({ validation, validationContext = 'body' }: FastifyError): FieldError[] | undefined {
+  const isText = validationContext !== 'body';
   return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
-    const where = validationContext === 'body' ? '' : validationContext.replace('querystring', 'query');
+    const where = isText ? validationContext.replace('querystring', 'query') : '';
     const property = params.missingProperty ?? params.additionalProperty;
     const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
-    return { path: where + path, ...problemOf(keyword, Number(params.limit), message, isText) };
+    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), message, isText) };
   });
 }
 
@@ -139,7 +135,7 @@ export const KEYWORDS = {
 } as const satisfies Record<string, FieldProblem['code']>;
 
 /** @param isText whether every value arrives as text: then only a repeated one has another type. */
-function problemOf(keyword: string, limit: number, given: string | undefined, isText: boolean): FieldProblem {
+function fieldProblem(keyword: string, limit: number, given: string | undefined, isText: boolean): FieldProblem {
   const code = KEYWORDS[keyword as keyof typeof KEYWORDS] ?? 'format';
   const message = given ?? 'is not valid';
   switch (code) {

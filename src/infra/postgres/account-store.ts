@@ -151,7 +151,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
       }),
 
     add: ({ username, passwordHash, ...account }, isAnnounced = false) => {
-      const { email, externalId } = account;
+      const { email, externalId = null } = account;
       const names = { username, email, externalId };
       return writeNames(
         () =>
