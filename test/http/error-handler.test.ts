@@ -195,7 +195,7 @@ test('each keyword that can refuse a field has a code', async (t) => {
 });
 
 /** Keywords that refuse nothing. */
-const SILENT = ['title', 'description', 'examples', 'writeOnly', 'readOnly', 'nullable', 'shown'];
+const SILENT = ['default', 'title', 'description', 'examples', 'writeOnly', 'readOnly', 'nullable', 'shown'];
 
 test('a refused field has a code, and its limit', async (t) => {
   const target = await buildTestApp(t);
