@@ -42,8 +42,7 @@ async function* exportLines(
   }
 }
 
-function lineOf(account: ExportedAccount) {
-  const { id: _, passwordHash, externalId, createdAt, emailVerified, ...columns } = account;
+function lineOf({ id: _, passwordHash, externalId, createdAt, emailVerified, ...columns }: ExportedAccount) {
   return {
     ...columns,
     // An import of 1.0.0 refuses the field, so accounts without one do not have it.

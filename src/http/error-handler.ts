@@ -117,7 +117,7 @@ function fieldErrors({ validation, validationContext = 'body' }: FastifyError): 
 }
 
 /** What it means that a field violates a keyword of our schemas. A test compares these with all that they use. */
-export const KEYWORDS = {
+export const KEYWORDS: Readonly<Record<string, FieldProblem['code']>> = {
   required: 'required',
   additionalProperties: 'unknown',
   type: 'type',
@@ -132,11 +132,16 @@ export const KEYWORDS = {
   minItems: 'too_short',
   maxItems: 'too_many',
   uniqueItems: 'repeated',
-} as const satisfies Record<string, FieldProblem['code']>;
+};
 
 /** @param isText whether every value arrives as text: then only a repeated one has another type. */
-function fieldProblem(keyword: string, limit: number, given: string | undefined, isText: boolean): FieldProblem {
-  const code = KEYWORDS[keyword as keyof typeof KEYWORDS] ?? 'format';
+function fieldProblem(
+  keyword: string,
+  limit: number,
+  given: string | undefined,
+  isText: boolean,
+): FieldProblem {
+  const code = KEYWORDS[keyword] ?? 'format';
   const message = given ?? 'is not valid';
   switch (code) {
     case 'required':

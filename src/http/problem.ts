@@ -133,11 +133,15 @@ export const ProblemSchema = Type.Object(
             }),
             params: Type.Optional(
               Type.Object(
-                { min: Type.Optional(Type.Integer()), max: Type.Optional(Type.Integer()) },
                 {
-                  description: 'The limit: `min` of `too_short`, `max` of `too_long` and `too_many`',
-                  additionalProperties: false,
+                  min: Type.Optional(Type.Integer({ description: 'The fewest characters, of `too_short`' })),
+                  max: Type.Optional(
+                    Type.Integer({
+                      description: 'The most characters, of `too_long`, or items, of `too_many`',
+                    }),
+                  ),
                 },
+                { description: 'The limit of the field', additionalProperties: false },
               ),
             ),
             message: Type.String({ description: 'What is wrong with it, for people; may change' }),

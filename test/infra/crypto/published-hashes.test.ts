@@ -83,7 +83,7 @@ for (const { password, from, hashes } of PUBLISHED)
     for (const [text, cost] of hashes) {
       const read = readHash(text);
       t.match(read, { ok: true, value: { imported: { cost } } }, text);
-      const stored = Buffer.from((read.ok && read.value.imported?.hash) || '');
+      const stored = Buffer.from(read.ok ? (read.value.imported?.hash ?? '') : '');
       t.equal(hasher.costOf(stored), cost);
       t.equal(await hasher.verify(stored, password), true, text);
       t.equal(await hasher.verify(stored, `${password} `), false, text);
