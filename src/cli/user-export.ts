@@ -42,9 +42,11 @@ async function* exportLines(
   }
 }
 
-function lineOf({ id: _, passwordHash, createdAt, emailVerified, ...columns }: ExportedAccount) {
+function lineOf({ id: _, passwordHash, externalId, createdAt, emailVerified, ...columns }: ExportedAccount) {
   return {
     ...columns,
+    // An import of 1.0.0 refuses the field, so accounts without one do not have it.
+    ...(externalId !== null && { external_id: externalId }),
     password_hash: hashAsText(passwordHash),
     created_at: new Date(createdAt).toISOString(),
     email_verified: emailVerified,

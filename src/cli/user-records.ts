@@ -4,6 +4,7 @@ import { AuthError } from '../domain/errors.ts';
 import type { Account } from '../domain/users/account.ts';
 import { collectFields } from '../domain/identifiers.ts';
 import { parseRoles } from '../domain/roles.ts';
+import { takenIn } from '../domain/users/taken.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import { accountSettings, nameHashing, reservedHashes } from './account-settings.ts';
@@ -79,16 +80,9 @@ export const createUser: Command = async ({ env, words: [username = ''], values 
 
 /** @throws CommandError if a name is taken, else the error. */
 function refuseTaken(error: unknown): never {
-  const code = error instanceof AuthError ? error.code : null;
-  throw code === 'username_taken' || code === 'email_taken' ? refusal(code) : error;
-}
-
-function refusal(taken: 'username_taken' | 'email_taken'): CommandError {
-  const what =
-    taken === 'email_taken'
-      ? 'the e-mail address is taken'
-      : 'the username is taken, or looks like one that is';
-  return new CommandError(what, { taken });
+  if (!(error instanceof AuthError) || takenIn(error).length === 0) throw error;
+  const problems = error.errors?.map(({ path, message }) => `${path.slice(1)} ${message}`) ?? [];
+  throw new CommandError(problems.join('; '), { taken: error.code });
 }
 
 function fieldsOf({ id, username, name, createdAt, disabled, emailVerified, roles }: Account) {

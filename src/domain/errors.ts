@@ -12,6 +12,7 @@ export const ERROR_CODES = [
   'validation_failed',
   'username_taken',
   'email_taken',
+  'external_id_taken',
   'password_refused',
   'too_many_tokens',
   'unsupported_grant_type',
@@ -51,11 +52,41 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/**
+ * Every way in which a field can be refused. As with `ERROR_CODES`, a code never changes its meaning, and docs/api.md
+ * documents each.
+ */
+export const FIELD_CODES = [
+  'required',
+  'unknown',
+  'type',
+  'format',
+  'blank',
+  'too_short',
+  'too_long',
+  'too_many',
+  'out_of_range',
+  'repeated',
+  'not_allowed',
+  'not_allowed_character',
+  'mixed_scripts',
+  'reserved',
+  'taken',
+  'common',
+  'pattern',
+  'personal',
+] as const;
+
+type FieldCode = (typeof FIELD_CODES)[number];
+
+/** Why a field was refused. `params` are limits of ours. Nothing here may hold a value that the client sent. */
+export type FieldProblem =
+  | { code: 'too_short'; params: { min: number }; message: string }
+  | { code: 'too_long' | 'too_many'; params: { max: number }; message: string }
+  | { code: Exclude<FieldCode, 'too_short' | 'too_long' | 'too_many'>; params?: never; message: string };
+
 /** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
-export interface FieldError {
-  path: string;
-  message: string;
-}
+export type FieldError = { path: string } & FieldProblem;
 
 export interface AuthErrorOptions {
   cause?: unknown;

@@ -1,11 +1,13 @@
 import { addressAsGiven, canonicalAddress, isMailbox } from './address.ts';
-import type { FieldError } from './errors.ts';
+import type { FieldError, FieldProblem } from './errors.ts';
 
 /**
  * The canonical forms of user input. Lengths are in code points after normalisation. Each function returns the
- * canonical value or an error message that does not contain the value.
+ * canonical value or a problem that does not contain the value.
  */
-export type Parsed = { ok: true; value: string } | { ok: false; message: string };
+export type Parsed<Value = string> = { ok: true; value: Value } | Refused;
+
+export type Refused = { ok: false } & FieldProblem;
 
 const CONTROL = /\p{Cc}/u;
 const WHITESPACE = /[\s\p{White_Space}]/u;
@@ -13,11 +15,11 @@ const WHITESPACE = /[\s\p{White_Space}]/u;
 /** NFKC, trimmed, lower-cased; 1 to 64 characters, no whitespace, control characters or `@`. */
 export function parseUsername(raw: string): Parsed {
   const value = canonicalUsername(raw);
-  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
-  if (value === '') return bad('must not be blank');
-  if (lengthOf(value) > 64) return bad('must have at most 64 characters');
+  if (!raw.isWellFormed()) return refuse(ILL_FORMED);
+  if (value === '') return refuse(BLANK);
+  if (lengthOf(value) > 64) return refuse(tooLong(64));
   if (WHITESPACE.test(value) || CONTROL.test(value) || value.includes('@')) {
-    return bad('must not hold whitespace, control characters or @');
+    return refuse(badCharacter('must not hold whitespace, control characters or @'));
   }
   return { ok: true, value };
 }
@@ -29,33 +31,49 @@ export function parseUsername(raw: string): Parsed {
 export function parseEmail(raw: string): Parsed {
   const value = addressAsGiven(raw);
   const problem = textProblem(raw, value);
-  if (problem !== null) return bad(problem);
-  return isMailbox(value) ? { ok: true, value } : bad('must be an e-mail address');
+  if (problem !== null) return refuse(problem);
+  return isMailbox(value)
+    ? { ok: true, value }
+    : refuse({ code: 'format', message: 'must be an e-mail address' });
 }
 
-function textProblem(raw: string, value: string): string | null {
-  if (!raw.isWellFormed()) return 'must be well-formed Unicode';
-  if (lengthOf(value) > 254) return 'must have at most 254 characters';
+function textProblem(raw: string, value: string): FieldProblem | null {
+  if (!raw.isWellFormed()) return ILL_FORMED;
+  if (lengthOf(value) > 254) return tooLong(254);
   return WHITESPACE.test(value) || CONTROL.test(value)
-    ? 'must not hold whitespace or control characters'
+    ? badCharacter('must not hold whitespace or control characters')
     : null;
 }
 
 /** A person's or a device's name: trimmed, 1 to 128 characters, no control characters. */
 export function parseLabel(raw: string): Parsed {
   const value = raw.trim();
-  if (!raw.isWellFormed()) return bad('must be well-formed Unicode');
-  if (value === '') return bad('must not be blank');
-  if (lengthOf(value) > 128) return bad('must have at most 128 characters');
-  if (CONTROL.test(value)) return bad('must not hold control characters');
+  if (!raw.isWellFormed()) return refuse(ILL_FORMED);
+  if (value === '') return refuse(BLANK);
+  if (lengthOf(value) > 128) return refuse(tooLong(128));
+  if (CONTROL.test(value)) return refuse(badCharacter('must not hold control characters'));
   return { ok: true, value };
+}
+
+/** The id that another system gave a user: 1 to 128 visible ASCII characters, compared byte by byte. */
+export function parseExternalId(raw: string): Parsed {
+  if (raw === '') return refuse(BLANK);
+  if (lengthOf(raw) > 128) return refuse(tooLong(128));
+  if (!/^[!-~]+$/.test(raw)) return refuse(badCharacter('must hold visible ASCII characters only'));
+  return { ok: true, value: raw };
+}
+
+/** The error of an external id that is given and refused. */
+export function externalIdErrors(raw: string | null | undefined): FieldError[] {
+  const parsed = typeof raw === 'string' ? parseExternalId(raw) : { ok: true as const };
+  return parsed.ok ? [] : [fieldError('/external_id', parsed)];
 }
 
 /** A login's name: a username, or an e-mail address if it contains an `@`. */
 export type LoginName = { username: string } | { email: string };
 
-/** Names an account: by username or e-mail address in its canonical form, or by id. */
-export type AccountKey = LoginName | { id: number };
+/** Names an account: by username or e-mail address in its canonical form, or by an id. */
+export type AccountKey = LoginName | { id: number } | { externalId: string };
 
 /**
  * Reads the name at login. If no account can have this name the result is `null`, and the login is answered like one
@@ -84,9 +102,9 @@ function canonicalUsername(raw: string): string {
 
 /** Text that is compared with what is stored: any text within bounds is a try. */
 export function parseTry(value: string, maxLength: number): Parsed {
-  if (!value.isWellFormed()) return bad('must be well-formed Unicode');
-  if (value === '') return bad('must not be empty');
-  if (lengthOf(value) > maxLength) return bad(`must have at most ${maxLength} characters`);
+  if (!value.isWellFormed()) return refuse(ILL_FORMED);
+  if (value === '') return refuse({ code: 'blank', message: 'must not be empty' });
+  if (lengthOf(value) > maxLength) return refuse(tooLong(maxLength));
   return { ok: true, value };
 }
 
@@ -95,8 +113,26 @@ export function lengthOf(text: string): number {
   return Array.from(text).length;
 }
 
-function bad(message: string): Parsed {
-  return { ok: false, message };
+export const BLANK: FieldProblem = { code: 'blank', message: 'must not be blank' };
+
+/** A lone surrogate. */
+export const ILL_FORMED = badCharacter('must be well-formed Unicode');
+
+export function badCharacter(message: string): FieldProblem {
+  return { code: 'not_allowed_character', message };
+}
+
+/** @param max code points. */
+export function tooLong(max: number): FieldProblem {
+  return { code: 'too_long', params: { max }, message: `must have at most ${max} characters` };
+}
+
+export function refuse(problem: FieldProblem): Refused {
+  return { ok: false, ...problem };
+}
+
+export function fieldError(path: string, { ok: _, ...problem }: Refused): FieldError {
+  return { path, ...problem };
 }
 
 /** Collects the errors of several fields, so that a client gets all of them at once. */
@@ -107,7 +143,7 @@ export function collectFields<Name extends string>(
   const values = {} as Record<Name, string>;
   for (const [name, parsed] of Object.entries(fields) as [Name, Parsed][]) {
     if (parsed.ok) values[name] = parsed.value;
-    else errors.push({ path: `/${name}`, message: parsed.message });
+    else errors.push(fieldError(`/${name}`, parsed));
   }
   return { values, errors };
 }

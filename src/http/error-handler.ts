@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
+import { AuthError, type ErrorCode, type FieldError, type FieldProblem } from '../domain/errors.ts';
 import { truncate } from '../domain/truncate.ts';
 import { relayHint, type WarnOfRelay } from './caller/relay.ts';
 import { errorType, oauthMembers } from './oauth-error.ts';
@@ -106,18 +106,58 @@ function translate(error: FastifyError | Error): AuthError {
 }
 
 /** The validator's errors, without any value that the client sent. */
-function fieldErrors({ validation, validationContext }: FastifyError): FieldError[] | undefined {
+function fieldErrors({ validation, validationContext = 'body' }: FastifyError): FieldError[] | undefined {
+  const isText = validationContext !== 'body';
   return validation?.slice(0, MAX_FIELD_ERRORS).map(({ instancePath, keyword, params, message }) => {
-    const where =
-      validationContext === 'body' || !validationContext
-        ? ''
-        : validationContext.replace('querystring', 'query');
+    const where = isText ? validationContext.replace('querystring', 'query') : '';
     const property = params.missingProperty ?? params.additionalProperty;
     const path = `${instancePath}${typeof property === 'string' ? `/${truncate(property, 64)}` : ''}`;
-    if (keyword === 'additionalProperties') return { path: where + path, message: 'is not a known property' };
-    if (keyword === 'required') return { path: where + path, message: 'is required' };
-    return { path: where + path, message: message ?? 'is not valid' };
+    return { path: where + path, ...fieldProblem(keyword, Number(params.limit), message, isText) };
   });
+}
+
+/** What it means that a field violates a keyword of our schemas. A test compares these with all that they use. */
+export const KEYWORDS: Readonly<Record<string, FieldProblem['code']>> = {
+  required: 'required',
+  additionalProperties: 'unknown',
+  type: 'type',
+  pattern: 'format',
+  format: 'format',
+  enum: 'not_allowed',
+  const: 'not_allowed',
+  minimum: 'out_of_range',
+  maximum: 'out_of_range',
+  minLength: 'too_short',
+  maxLength: 'too_long',
+  minItems: 'too_short',
+  maxItems: 'too_many',
+  uniqueItems: 'repeated',
+};
+
+/** @param isText whether every value arrives as text: then only a repeated one has another type. */
+function fieldProblem(
+  keyword: string,
+  limit: number,
+  given: string | undefined,
+  isText: boolean,
+): FieldProblem {
+  const code = KEYWORDS[keyword] ?? 'format';
+  const message = given ?? 'is not valid';
+  switch (code) {
+    case 'required':
+      return { code, message: 'is required' };
+    case 'unknown':
+      return { code, message: 'is not a known property' };
+    case 'type':
+      return isText ? { code: 'repeated', message: 'must be given once' } : { code, message };
+    case 'too_short':
+      return { code, params: { min: limit }, message };
+    case 'too_long':
+    case 'too_many':
+      return { code, params: { max: limit }, message };
+    default:
+      return { code, message };
+  }
 }
 
 /** Says of each reason whether it has not been logged for REPEAT. */

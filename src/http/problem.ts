@@ -1,7 +1,13 @@
 import Type from 'typebox';
 import { REFUSAL_REASONS, type RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Right } from '../domain/rights.ts';
-import { ERROR_CODES, type AuthError, type ErrorCode, type FieldError } from '../domain/errors.ts';
+import {
+  ERROR_CODES,
+  FIELD_CODES,
+  type AuthError,
+  type ErrorCode,
+  type FieldError,
+} from '../domain/errors.ts';
 
 /** RFC 9457 problem details: the format of every error answer. */
 export interface Problem {
@@ -22,6 +28,7 @@ export const PROBLEMS = {
   validation_failed: [400, 'Validation failed', 'The request does not have the documented form; see errors.'],
   username_taken: [400, 'Username taken', 'Another account has this username.'],
   email_taken: [400, 'E-mail address taken', 'Another account has this e-mail address.'],
+  external_id_taken: [400, 'External id taken', 'Another account has this external id.'],
   password_refused: [400, 'Password refused', 'The password is too easy to guess; see errors.'],
   too_many_tokens: [
     400,
@@ -120,7 +127,24 @@ export const ProblemSchema = Type.Object(
             path: Type.String({
               description: 'A JSON pointer into the body, or `params/id`, `query/id` and the like',
             }),
-            message: Type.String({ description: 'What is wrong with it' }),
+            code: Type.Enum(FIELD_CODES, {
+              type: 'string',
+              description: 'What is wrong with it, for programs. The list may grow',
+            }),
+            params: Type.Optional(
+              Type.Object(
+                {
+                  min: Type.Optional(Type.Integer({ description: 'The fewest characters, of `too_short`' })),
+                  max: Type.Optional(
+                    Type.Integer({
+                      description: 'The most characters, of `too_long`, or items, of `too_many`',
+                    }),
+                  ),
+                },
+                { description: 'The limit of the field', additionalProperties: false },
+              ),
+            ),
+            message: Type.String({ description: 'What is wrong with it, for people; may change' }),
           },
           { title: 'FieldError', additionalProperties: false },
         ),

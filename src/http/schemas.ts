@@ -138,7 +138,9 @@ export function closedBody<Properties extends Record<string, TSchema>>(
 export function parseId(text: string, path: string): number {
   const id = Number(text);
   if (Number.isSafeInteger(id)) return id;
-  throw new AuthError('validation_failed', { errors: [{ path, message: 'must be at most 2^53 - 1' }] });
+  throw new AuthError('validation_failed', {
+    errors: [{ path, code: 'out_of_range', message: 'must be at most 2^53 - 1' }],
+  });
 }
 
 /**
@@ -149,7 +151,9 @@ export function refuseBody(body: unknown): void {
   if (body === undefined) return;
   if (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
     return;
-  throw new AuthError('validation_failed', { errors: [{ path: '', message: 'there must be no body' }] });
+  throw new AuthError('validation_failed', {
+    errors: [{ path: '', code: 'not_allowed', message: 'there must be no body' }],
+  });
 }
 
 /** RFC 3339 in UTC. @param ms milliseconds since 1970. */

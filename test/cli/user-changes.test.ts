@@ -64,7 +64,7 @@ test('user delete ends every token, erases the account and reserves its names', 
 
   const words = ['create', account.username, '--display-name', 'A', '--email', anAccount().email];
   t.match(await run(words), { code: 1, stderr: /REFRESH_TOKEN_SECRET/ }, 'names are reserved');
-  t.match(await run(words, { REFRESH_TOKEN_SECRET }), { code: 1, stderr: /the username is taken/ });
+  t.match(await run(words, { REFRESH_TOKEN_SECRET }), { code: 1, stderr: /username is taken/ });
   const line = { ...account, password: undefined, password_hash: `$2b$04$${'a'.repeat(53)}` };
   const file = `${t.testdir({ file: `${JSON.stringify(line)}\n` })}/file`;
   t.match(await run(['import', file]), { code: 1, stderr: /REFRESH_TOKEN_SECRET/ });

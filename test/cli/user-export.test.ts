@@ -18,7 +18,13 @@ test('what is exported can be imported elsewhere: every account logs in there', 
   const { argon2 } = await cheapHashes();
   const old = { username: 'old', name: 'Old', email: 'old@example.com', password_hash: argon2 };
   const file = usersFile(t, [
-    { ...old, roles: ['staff'], email_verified: true, created_at: '2020-01-01T00:00:00.000Z' },
+    {
+      ...old,
+      external_id: 'crm-7',
+      roles: ['staff'],
+      email_verified: true,
+      created_at: '2020-01-01T00:00:00.000Z',
+    },
   ]);
   t.equal((await latchkey(['user', 'import', file], { DATABASE_URL: from.databaseUrl })).code, 0);
   await sql(from.databaseUrl, "UPDATE users SET disabled_at = now() WHERE username = 'none'");
@@ -41,8 +47,15 @@ test('what is exported can be imported elsewhere: every account logs in there', 
       email: ada.email,
       password_hash: /^\$scrypt-kdf\$[A-Za-z0-9+/]{128}$/,
     },
-    { ...old, roles: ['staff'], email_verified: true, created_at: '2020-01-01T00:00:00.000Z' },
+    {
+      ...old,
+      external_id: 'crm-7',
+      roles: ['staff'],
+      email_verified: true,
+      created_at: '2020-01-01T00:00:00.000Z',
+    },
   ]);
+  t.notOk('external_id' in (lines[0] ?? {}), 'an import of 1.0.0 knows no such field');
 
   const to = await buildTestApp(t, { env: { HASH_MEMORY: '21' } });
   const imported = await latchkey(['user', 'import', path, '--json'], { DATABASE_URL: to.databaseUrl });
@@ -52,6 +65,7 @@ test('what is exported can be imported elsewhere: every account logs in there', 
   const again = await latchkey(['user', 'export'], { DATABASE_URL: to.databaseUrl });
   const [first] = again.stdout.split('\n');
   t.strictSame(JSON.parse(first ?? ''), lines[0], 'and are the same there');
+  t.match(again.stdout, '"external_id":"crm-7"');
 });
 
 test('an export to standard output is nothing but lines; it never replaces a file', async (t) => {

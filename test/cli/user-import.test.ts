@@ -105,6 +105,13 @@ test('refused lines are listed with their numbers, and the rest is imported', as
     [aLine('w', { email: '<x@example.com>' }), /^email must be an e-mail address/],
     [aLine('рау'), /^username is taken, or looks like one that is/],
     [aLine('zoë'), null],
+    [aLine('crm', { external_id: 'crm-7' }), null],
+    [aLine('crm2', { external_id: 'crm-7' }), /^external_id is taken, by an account or an earlier line/],
+    [aLine('crm3', { external_id: 'CRM-7' }), null],
+    [aLine('crm4', { external_id: null }), null],
+    [aLine('crm5', { external_id: 'x'.repeat(129) }), /^external_id must have at most 128 characters/],
+    [aLine('crm6', { external_id: 'a b' }), /^external_id must hold visible ASCII characters only/],
+    [aLine('crm7', { external_id: 7 }), /^external_id must be a string/],
     [aLine('zoe\u0308', { email: 'z@example.com' }), /^username is taken/],
     [aLine('root'), /^username must not be, or look like, a reserved name/],
     ['{"username": "secret-of-line-10', /^is not a JSON object/],
@@ -135,7 +142,7 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   );
   const { code, stdout, stderr } = await latchkey(['user', 'import', file], { DATABASE_URL });
   t.equal(code, 1);
-  t.equal(stdout, 'imported 4, refused 18, skipped 0\n');
+  t.equal(stdout, 'imported 7, refused 22, skipped 0\n');
   const expected = lines.flatMap(([, problem], index) => (problem ? [{ line: index + 1, problem }] : []));
   const told = stderr
     .trim()
@@ -147,11 +154,22 @@ test('refused lines are listed with their numbers, and the rest is imported', as
   );
   for (const [index, { problem }] of expected.entries()) t.match(told[index]?.[2], problem);
   t.notMatch(stderr, /secret|example\.com|\$2a\$/);
-  t.strictSame(await usernames(DATABASE_URL), ['taken', 'pay', 'idn', 'first', 'u', 'zoë', 'last']);
+  t.strictSame(await usernames(DATABASE_URL), [
+    'taken',
+    'pay',
+    'idn',
+    'first',
+    'u',
+    'zoë',
+    'crm',
+    'crm3',
+    'crm4',
+    'last',
+  ]);
 
   const again = await latchkey(['user', 'import', file, '--json'], { DATABASE_URL });
   t.equal(again.code, 1, 'refused lines are tried again');
-  t.equal(again.stdout, '{"imported":0,"refused":18,"skipped":4}\n');
+  t.equal(again.stdout, '{"imported":0,"refused":22,"skipped":7}\n');
   t.strictSame(
     refusedLines(again.stderr),
     expected.map(({ line }) => line),
@@ -159,10 +177,10 @@ test('refused lines are listed with their numbers, and the rest is imported', as
 
   await sql(DATABASE_URL, "DELETE FROM users WHERE username = 'taken'");
   const third = await latchkey(['user', 'import', file, '--json'], { DATABASE_URL });
-  t.equal(third.stdout, '{"imported":2,"refused":16,"skipped":4}\n', 'and imported once their name is free');
+  t.equal(third.stdout, '{"imported":2,"refused":20,"skipped":7}\n', 'and imported once their name is free');
   t.equal(
     (await latchkey(['user', 'import', file, '--json'], { DATABASE_URL })).stdout,
-    '{"imported":0,"refused":16,"skipped":6}\n',
+    '{"imported":0,"refused":20,"skipped":9}\n',
   );
 });
 

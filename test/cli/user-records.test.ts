@@ -81,9 +81,9 @@ test('user create adds an account that no password opens, by the rules of a sign
     const payload = { username: 'ada', password: password || 'x' };
     refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
   }
-  t.match(await create('ADA', 'b@example.com'), { code: 1, stderr: /the username is taken/ });
-  t.match(await create('аԁа', 'b@example.com'), { code: 1, stderr: /the username is taken, or looks like/ });
-  t.match(await create('bob', 'ADA@example.com'), { code: 1, stderr: /the e-mail address is taken/ });
+  t.match(await create('ADA', 'b@example.com'), { code: 1, stderr: /username is taken/ });
+  t.match(await create('аԁа', 'b@example.com'), { code: 1, stderr: /username is taken, or looks like/ });
+  t.match(await create('bob', 'ADA@example.com'), { code: 1, stderr: /email is taken/ });
   t.match(await create('root', 'no-address'), { code: 1, stderr: /username must not be.*; email must be/ });
   t.match(await create('bob', 'b@example.com', '--roles', 'A'), { code: 1, stderr: /roles must hold/ });
   t.equal((await latchkey(['user', 'create', 'bob'], { DATABASE_URL })).code, 2);

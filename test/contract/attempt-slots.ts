@@ -33,6 +33,19 @@ export function attemptSlotsContract(
     },
   );
 
+  void holds('tells how many slots were taken before', async (t, { slots, pass }) => {
+    const earlier = async () => {
+      const reserved = await slots.reserve('a', { count: 3, seconds: 60 });
+      return 'slot' in reserved ? reserved.earlier : null;
+    };
+    t.strictSame([await earlier(), await earlier()], [0, 1]);
+    await pass(60_000);
+    const first = await taken(slots);
+    t.equal(await earlier(), 1, 'those in the window');
+    await slots.release('a', first);
+    t.equal(await earlier(), 1, 'a released one does not count');
+  });
+
   void holds('each slot is free again after its own window, not earlier', async (t, { slots, pass }) => {
     await taken(slots);
     await pass(30_000);

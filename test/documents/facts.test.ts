@@ -1,6 +1,8 @@
 import { test } from 'tap';
+import { FIELD_CODES } from '../../src/domain/errors.ts';
 import { PROBLEMS } from '../../src/http/problem.ts';
 import { allDocuments, readDocument } from '../support/documents.ts';
+import { codeOf, readTable } from '../support/markdown.ts';
 import { METRICS, problemsOn, SETTINGS } from './facts.ts';
 
 const PAGES = allDocuments().filter((path) => !/^CHANGELOG\.md$|^docs\/adr\//.test(path));
@@ -17,6 +19,13 @@ test('the tables of reference leave nothing out', (t) => {
   for (const name of [...ofAgent, ...metrics])
     t.match(readDocument('packages/agent/README.md'), `| \`${name}\` `, name);
   for (const code of Object.keys(PROBLEMS)) t.match(readDocument('docs/api.md'), `| \`${code}\` `, code);
+  const fields = readTable(readDocument('docs/api.md'), /^\| *code *\| *`params` *\|/i);
+  const limits: Record<string, string> = { too_short: 'min', too_long: 'max', too_many: 'max' };
+  t.strictSame(
+    fields.map(([code = '', params = '']) => [codeOf(code)[0], codeOf(params)[0] ?? '']),
+    FIELD_CODES.map((code) => [code, limits[code] ?? '']),
+    'the codes of fields, in order',
+  );
   t.end();
 });
 

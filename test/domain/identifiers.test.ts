@@ -3,8 +3,10 @@ import { test } from 'tap';
 import { addressAsGiven, canonicalAddress, spellingsOf, storedAddress } from '../../src/domain/address.ts';
 import {
   collectFields,
+  ILL_FORMED,
   lengthOf,
   parseEmail,
+  parseExternalId,
   parseLabel,
   parseLoginName,
   parseUsername,
@@ -73,7 +75,7 @@ for (const [name, parse] of Object.entries(parsers)) {
 
   test(`${name}: a lone surrogate is refused`, (t) => {
     for (const lone of ['\ud800', 'a\udc00', 'a\ud800@b', '\udc00\ud800@b']) {
-      t.strictSame(parse(lone), { ok: false, message: 'must be well-formed Unicode' });
+      t.strictSame(parse(lone), { ok: false, ...ILL_FORMED });
     }
     t.end();
   });
@@ -253,6 +255,16 @@ test('a login name with @ is an address; null if it is neither address nor usern
   t.end();
 });
 
+test('an external id is 1 to 128 visible ASCII characters, and stays as it is', (t) => {
+  for (const id of ['7', 'A', 'crm:4711/a~!', 'x'.repeat(128)])
+    t.strictSame(parseExternalId(id), { ok: true, value: id });
+  t.match(parseExternalId(''), { ok: false, code: 'blank' });
+  t.match(parseExternalId('x'.repeat(129)), { ok: false, code: 'too_long', params: { max: 128 } });
+  for (const id of ['a b', ' a', 'a\n', '\u00e9', '\u007f', '\0', '\ud800', '４'])
+    t.match(parseExternalId(id), { ok: false, code: 'not_allowed_character' }, encodeURI(id.toWellFormed()));
+  t.end();
+});
+
 test('all problems are reported together, with their paths', (t) => {
   const { values, errors } = collectFields({
     username: parseUsername(''),
@@ -261,8 +273,8 @@ test('all problems are reported together, with their paths', (t) => {
   });
   t.equal(values.name, 'Ada');
   t.strictSame(errors, [
-    { path: '/username', message: 'must not be blank' },
-    { path: '/email', message: 'must be an e-mail address' },
+    { path: '/username', code: 'blank', message: 'must not be blank' },
+    { path: '/email', code: 'format', message: 'must be an e-mail address' },
   ]);
   t.end();
 });

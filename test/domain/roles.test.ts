@@ -19,6 +19,10 @@ test('roles are at most 32 different strings of a-z, 0-9, :, _ and -', (t) => {
     ['a', 'a'],
   ])
     t.equal(parseRoles(roles).ok, false, JSON.stringify(roles));
-  for (const roles of [null, 'a', {}, 1, true]) t.equal(parseRoles(roles).ok, false, JSON.stringify(roles));
+  for (const roles of [null, 'a', {}, 1, true])
+    t.match(parseRoles(roles), { ok: false, code: 'type' }, JSON.stringify(roles));
+  t.match(parseRoles(many), { code: 'too_many', params: { max: 32 } });
+  t.match(parseRoles(['A']), { code: 'format' });
+  t.match(parseRoles(['a', 'a']), { code: 'repeated' });
   t.end();
 });

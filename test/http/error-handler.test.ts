@@ -1,10 +1,12 @@
 import { test } from 'tap';
 import { AuthError } from '../../src/domain/errors.ts';
+import { KEYWORDS } from '../../src/http/error-handler.ts';
 import { StoreError } from '../../src/telemetry/store-cause.ts';
 import { buildTestApp } from '../support/app.ts';
 import { call, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { refused } from '../support/problem.ts';
+import { routesOf } from '../support/routes.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const METHODS = [
@@ -167,6 +169,58 @@ test('only the first of many faults are listed', async (t) => {
   refused(t, response, 400, 'validation_failed');
   t.ok(response.json<{ errors: unknown[] }>().errors.length <= 10);
   t.notMatch(response.body, 'hunter2');
+});
+
+test('each keyword that can refuse a field has a code', async (t) => {
+  const routes = await routesOf(() => buildTestApp(t));
+  const used = new Set<string>();
+  const note = (schema: unknown) => {
+    if (typeof schema !== 'object' || schema === null) return;
+    for (const [keyword, value] of Object.entries(schema)) {
+      if (SILENT.includes(keyword)) continue;
+      if (keyword === 'properties') Object.values(value as object).forEach(note);
+      else if (keyword === 'items') note(value);
+      else used.add(keyword);
+    }
+  };
+  for (const { schema } of routes) {
+    const { body, querystring, params } = (schema ?? {}) as Record<string, unknown>;
+    [body, querystring, params].forEach(note);
+  }
+  t.ok(used.has('required') && used.has('pattern') && used.has('enum'), [...used].join());
+  t.strictSame(
+    [...used].filter((keyword) => !(keyword in KEYWORDS)),
+    [],
+  );
+});
+
+/** Keywords that refuse nothing. */
+const SILENT = ['default', 'title', 'description', 'examples', 'writeOnly', 'readOnly', 'nullable', 'shown'];
+
+test('a refused field has a code, and its limit', async (t) => {
+  const target = await buildTestApp(t);
+  const { access_token: token } = await signUp(target);
+  const errorsOf = async (line: string, options: Parameters<typeof call>[2]) =>
+    (await call(target, line, options)).json<{ errors: unknown }>().errors;
+  t.match(await errorsOf('POST /api/auth', { payload: { username: 5, extra: 'hunter2' } }), [
+    { path: '/password', code: 'required' },
+    { path: '/extra', code: 'unknown' },
+    { path: '/username', code: 'type' },
+  ]);
+  t.match(await errorsOf('POST /api/auth', { payload: [] }), [{ path: '', code: 'type' }]);
+  t.match(await errorsOf('DELETE /api/auth?id=x', { token }), [{ path: 'query/id', code: 'format' }]);
+  t.match(await errorsOf('DELETE /api/auth?id=7&id=8', { token }), [{ path: 'query/id', code: 'repeated' }]);
+  t.match(await errorsOf('DELETE /api/auth?id=9007199254740993', { token }), [
+    { path: 'query/id', code: 'out_of_range' },
+  ]);
+  t.match(await errorsOf('DELETE /api/auth/7?id=8', { token }), [{ path: 'query/id', code: 'not_allowed' }]);
+  const names = { username: 'аda', name: ' ', email: 'none', password: 'short' };
+  t.match(await errorsOf('POST /api/auth/signup', { payload: names }), [
+    { path: '/username', code: 'mixed_scripts' },
+    { path: '/name', code: 'blank' },
+    { path: '/email', code: 'format' },
+    { path: '/password', code: 'too_short', params: { min: 8 } },
+  ]);
 });
 
 test('an outage is logged once for each reason, not once for each request', async (t) => {

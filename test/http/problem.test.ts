@@ -96,6 +96,11 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
   const client = await aRegisteredService(target.databaseUrl, 'shop', ['revoke']);
   note((await introspect(target, client, token)).body);
+  const writer = basic(await aRegisteredService(target.databaseUrl, 'import', ['users.write']));
+  const create = () =>
+    call(target, 'POST /api/users', { headers: writer, payload: { ...anAccount(), external_id: 'x' } });
+  await create();
+  note((await create()).body);
   const reader = await aRegisteredService(target.databaseUrl, 'desk', ['users.read']);
   note((await call(target, 'GET /api/users/999999', { headers: basic(reader) })).body);
   const now = Date.now() * 1000;

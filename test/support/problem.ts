@@ -1,6 +1,6 @@
 import type { LightMyRequestResponse } from 'fastify';
 import type { Test } from 'tap';
-import type { ErrorCode } from '../../src/domain/errors.ts';
+import { FIELD_CODES, type ErrorCode, type FieldError } from '../../src/domain/errors.ts';
 import { REFUSAL_REASONS, type RefusalReason } from '../../src/domain/refusal-reasons.ts';
 
 /** The parts of an answer that checks need, from `inject`, `fetch` or a raw socket. */
@@ -77,7 +77,17 @@ export function assertProblem(
     t.match(header('retry-after'), /^[1-9]\d*$/, 'says when to come back');
   else t.equal(header('retry-after'), undefined, 'no Retry-After');
   t.equal(header('cache-control'), 'no-store', 'no cache keeps it');
-  if (code === 'validation_failed') t.ok(problem.errors?.length, 'says what is wrong');
+  if (code === 'validation_failed' || code.endsWith('_taken'))
+    t.ok(problem.errors?.length, 'says what is wrong');
+  for (const { code: field, params, message } of problem.errors ?? []) {
+    t.ok(FIELD_CODES.includes(field), `${field} is a code`);
+    t.equal(
+      params !== undefined,
+      ['too_short', 'too_long', 'too_many'].includes(field),
+      `${field}: its limit`,
+    );
+    t.ok(message, 'for people');
+  }
   if (paths) t.strictSame(problem.errors?.map(({ path }) => path).sort(), [...paths].sort(), 'and where');
 }
 
@@ -87,7 +97,7 @@ function challengeOf(code: ErrorCode): string {
 }
 
 interface ProblemBody {
-  errors?: { path: string; message: string }[];
+  errors?: FieldError[];
   reason?: RefusalReason;
 }
 

@@ -13,6 +13,11 @@ export type OwnCode =
 /** A field that Latchkey refused. */
 export interface FieldError {
   path: string;
+  /** For programs; docs/api.md lists the codes. */
+  code: string;
+  /** The limit, for codes that have one. */
+  params?: { min?: number; max?: number };
+  /** In English. */
   message: string;
 }
 

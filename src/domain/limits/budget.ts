@@ -3,7 +3,7 @@ import { AuthError, type ErrorCode } from '../errors.ts';
 import type { Counter, LimitAttempt } from './limit-attempts.ts';
 import type { Allowance } from './ports.ts';
 
-const TELLING: ErrorCode[] = ['username_taken', 'email_taken'];
+const TELLING: ErrorCode[] = ['username_taken', 'email_taken', 'external_id_taken'];
 
 interface BudgetLimits {
   user?: { limit: 'llt_budget' | 'profile_budget'; allowance: Allowance | null };

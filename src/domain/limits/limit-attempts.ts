@@ -37,11 +37,15 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
   /** Attempts in flight on this replica, by the counter whose slot they hold. */
   const inFlight = new Map<string, number>();
 
-  /** @throws AuthError `rate_limited`, `unavailable` */
+  /**
+   * @returns how many slots of the last counter were taken before.
+   * @throws AuthError `rate_limited`, `unavailable`
+   */
   async function reserve(
     { counters, from }: Attempt,
     held: [counter: string, slot: string][],
-  ): Promise<void> {
+  ): Promise<number> {
+    let earlier = 0;
     for (const { limit, key, allowance, subject } of counters) {
       if (!allowance) continue;
       const counter = `${limit}:${hash(`${limit} ${key}`)}`;
@@ -57,9 +61,11 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
         const retryAfter = Math.max(1, Math.ceil(wait / 1000));
         throw new AuthError('rate_limited', { retryAfter, reason: limit, limited: counter });
       }
+      ({ earlier } = reserved);
       held.push([counter, reserved.slot]);
       inFlight.set(counter, (inFlight.get(counter) ?? 0) + 1);
     }
+    return earlier;
   }
 
   function leave(counter: string): void {
@@ -75,15 +81,18 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
 
   /**
    * Runs a task that holds a slot of each counter.
+   * @param task hears how many slots of the last counter were taken before.
    * @throws AuthError `rate_limited`, `unavailable`, and the errors of the task
    */
-  return async function limitAttempt<Result>(attempt: Attempt, task: () => Promise<Result>): Promise<Result> {
+  return async function limitAttempt<Result>(
+    attempt: Attempt,
+    task: (earlier: number) => Promise<Result>,
+  ): Promise<Result> {
     const held: [counter: string, slot: string][] = [];
     // Stryker disable next-line BooleanLiteral: a success and a failure both set it
     let counts = false;
     try {
-      await reserve(attempt, held);
-      const result = await task();
+      const result = await task(await reserve(attempt, held));
       counts = attempt.counts(null);
       return result;
     } catch (error) {

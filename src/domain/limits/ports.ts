@@ -11,10 +11,13 @@ export interface Allowance {
 export interface AttemptSlots {
   /**
    * Takes a slot of a counter, if one is free. It becomes free after the window, even if the process dies before.
-   * @returns the slot, or the milliseconds until one is free.
+   * @returns the slot and how many were taken before, or the milliseconds until one is free.
    * @throws AuthError `unavailable`
    */
-  reserve(counter: string, allowance: Allowance): Promise<{ slot: string } | { freeIn: number }>;
+  reserve(
+    counter: string,
+    allowance: Allowance,
+  ): Promise<{ slot: string; earlier: number } | { freeIn: number }>;
   /**
    * Gives a slot back: its attempt does not count. A no-op if the slot is free already.
    * @throws AuthError `unavailable`

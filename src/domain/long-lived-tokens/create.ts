@@ -3,6 +3,7 @@ import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { fieldError } from '../identifiers.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { TokenStore } from '../tokens/ports.ts';
@@ -91,7 +92,7 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     refuse(ports, caller);
     const name = parseDevice(device);
     if (!name.ok) {
-      throw new AuthError('validation_failed', { errors: [{ path: '/device', message: name.message }] });
+      throw new AuthError('validation_failed', { errors: [fieldError('/device', name)] });
     }
     return ports.budget({ userId: caller.user.id, network }, from, () =>
       create(caller, name.value, kid, from),

@@ -13,6 +13,8 @@ interface PasswordTry {
   hash: Uint8Array | null;
   /** As it was sent: a hash of another system may need it so. */
   password: string;
+  /** How many tries at the account were wrong lately (`PasswordHasher.verify`). */
+  earlier: number;
   /** False if the account is disabled: then the right password fails too. */
   mayOpen: boolean;
   share: Share;
@@ -28,10 +30,17 @@ export function makeCheckPassword({ hasher, costs, bulkhead }: CheckPasswordPort
    * @returns whether the password is right.
    * @throws AuthError `overloaded`
    */
-  return function checkPassword({ hash, password, mayOpen, share, turn }: PasswordTry): Promise<boolean> {
+  return function checkPassword({
+    hash,
+    password,
+    earlier,
+    mayOpen,
+    share,
+    turn,
+  }: PasswordTry): Promise<boolean> {
     // All work in one place of the bulkhead: waiting callers could measure how long a place is taken.
     return bulkhead.run(share, turn, async () => {
-      const matches = hash !== null && (await hasher.verify(hash, password));
+      const matches = hash !== null && (await hasher.verify(hash, password, earlier));
       if (matches && mayOpen) return true;
       if (hash) costs.note(hash);
       const done = hash && hasher.costOf(hash);

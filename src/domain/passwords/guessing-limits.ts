@@ -64,16 +64,18 @@ export function makeGuessingLimits(ports: GuessingLimitsPorts) {
 
   /**
    * Checks a password within the limits.
-   * @param check hears whether the account knows the device.
+   * @param check hears whether the account knows the device, and how many tries at the name were wrong lately.
    * @throws AuthError `rate_limited`, `unavailable`, and the errors of the check
    */
   return function limitGuess<Result>(
     guess: Guess,
-    check: (isKnown: boolean) => Promise<Result>,
+    check: (isKnown: boolean, earlier: number) => Promise<Result>,
   ): Promise<Result> {
     const device = guess.account && deviceOf(guess.account, guess.origin);
     const counters = countersOf(guess, device);
-    return ports.limitAttempt({ counters, from: guess.from, counts: isWrong }, () => check(device !== null));
+    return ports.limitAttempt({ counters, from: guess.from, counts: isWrong }, (earlier) =>
+      check(device !== null, earlier),
+    );
   };
 }
 

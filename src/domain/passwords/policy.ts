@@ -1,5 +1,5 @@
-import { AuthError } from '../errors.ts';
-import { lengthOf, type Parsed } from '../identifiers.ts';
+import { AuthError, type FieldProblem } from '../errors.ts';
+import { BLANK, ILL_FORMED, lengthOf, refuse, tooLong, type Parsed } from '../identifiers.ts';
 
 /** Long enough for any passphrase, short enough that no client makes us hash a megabyte. */
 export const PASSWORD_MAX_LENGTH = 1024;
@@ -11,13 +11,15 @@ export function normalisePassword(raw: string): string {
 
 /** A new password's form and length, in code points after normalisation. No composition rules (NIST SP 800-63B). */
 export function parsePassword(raw: string, minLength: number): Parsed {
-  if (!raw.isWellFormed()) return { ok: false, message: 'must be well-formed Unicode' };
+  if (!raw.isWellFormed()) return refuse(ILL_FORMED);
   const value = normalisePassword(raw);
   const length = lengthOf(value);
-  if (length < minLength) return { ok: false, message: `must have at least ${minLength} characters` };
-  if (length > PASSWORD_MAX_LENGTH)
-    return { ok: false, message: `must have at most ${PASSWORD_MAX_LENGTH} characters` };
-  if (value.trim() === '') return { ok: false, message: 'must not be blank' };
+  if (length < minLength) {
+    const message = `must have at least ${minLength} characters`;
+    return refuse({ code: 'too_short', params: { min: minLength }, message });
+  }
+  if (length > PASSWORD_MAX_LENGTH) return refuse(tooLong(PASSWORD_MAX_LENGTH));
+  if (value.trim() === '') return refuse(BLANK);
   return { ok: true, value };
 }
 
@@ -26,24 +28,27 @@ export type IsCommonPassword = (form: string) => boolean;
 
 /**
  * Refuses passwords that an attacker guesses first.
- * @returns the reason; null if the password is acceptable.
+ * @returns why; null if the password is acceptable.
  */
 export function refuseGuessable(
   password: string,
   owner: { username: string; name: string; email: string },
   isCommon: IsCommonPassword,
-): string | null {
+): FieldProblem | null {
   const guess = fold(password);
   const stems = stemsOf(guess);
-  if (stems.some(isPattern)) return 'is a simple pattern, such as a repetition or a row of keys';
+  if (stems.some(isPattern))
+    return { code: 'pattern', message: 'is a simple pattern, such as a repetition or a row of keys' };
   // A common password twice is no better than once.
   const words = stems.flatMap((stem) => [stem, repeatedUnit(stem) ?? stem]);
   if (words.some((word) => isCommon(undoSubstitutions(word))))
-    return 'is one of the commonest passwords, or too close to one';
+    return { code: 'common', message: 'is one of the commonest passwords, or too close to one' };
   const localPart = owner.email.slice(0, owner.email.indexOf('@'));
   const names = [owner.username, owner.name, owner.email, localPart].map(fold);
   const own = names.flatMap((name) => [name, name.replaceAll(' ', '')]);
-  return own.some((name) => stems.includes(name)) ? 'must not be your own name or address' : null;
+  return own.some((name) => stems.includes(name))
+    ? { code: 'personal', message: 'must not be your own name or address' }
+    : null;
 }
 
 /**
@@ -56,8 +61,8 @@ export function requireUnguessable(
   isCommon: IsCommonPassword,
   path = '/password',
 ): void {
-  const message = refuseGuessable(password, owner, isCommon);
-  if (message) throw new AuthError('password_refused', { errors: [{ path, message }] });
+  const problem = refuseGuessable(password, owner, isCommon);
+  if (problem) throw new AuthError('password_refused', { errors: [{ path, ...problem }] });
 }
 
 /** How many characters at the end of a password may be decoration: a year and an exclamation mark. */

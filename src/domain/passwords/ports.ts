@@ -10,9 +10,11 @@ export interface PasswordHasher {
   /**
    * Compares a password with a stored hash: one of `hash`, or the text of another system's.
    * @param password as it was sent, or normalised.
+   * @param earlier how many tries at the account were wrong lately. With another system's hash, each try compares one
+   * Unicode form of the password: as it was sent, in NFC, in NFKC, and so on in turn.
    * @throws Error if the parameters of the stored hash exceed the limits.
    */
-  verify(hash: Uint8Array, password: string): Promise<boolean>;
+  verify(hash: Uint8Array, password: string, earlier?: number): Promise<boolean>;
   /** The cost of `verify` with this stored hash; null if its parameters exceed the limits. */
   costOf(hash: Uint8Array): HashCost | null;
   /** Does the work of `verify` with a hash of this cost, and nothing else. */

@@ -63,8 +63,8 @@ export function makeLogIn(ports: LogInPorts) {
     const device = parseRequest(request);
     const found = await findAccount(ports, request);
     const guess = guessOf(request, found);
-    const account = await ports.limitGuess(guess, (isKnown) =>
-      openAccount(ports, request, found, isKnown ? 'known' : 'login'),
+    const account = await ports.limitGuess(guess, (isKnown, earlier) =>
+      openAccount(ports, request, found, { share: isKnown ? 'known' : 'login', earlier }),
     );
     const { user } = account;
 
@@ -140,13 +140,13 @@ async function openAccount(
   ports: LogInPorts,
   request: LogInRequest,
   found: LoginAccount | null,
-  share: Share,
+  tried: { share: Share; earlier: number },
 ): Promise<LoginAccount> {
   const matches = await ports.checkPassword({
     hash: found?.passwordHash ?? null,
     password: request.password,
     mayOpen: found?.user.disabled === false,
-    share,
+    ...tried,
     turn: request.turn,
   });
   if (!found) return refuse(ports, request, 'unknown');

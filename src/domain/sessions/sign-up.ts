@@ -19,6 +19,7 @@ import { rememberDevice, type KnownDeviceStore } from '../users/known-devices.ts
 import type { NewNames } from '../users/new-names.ts';
 import type { UserStore } from '../users/ports.ts';
 import { publishCreated } from '../users/publish-created.ts';
+import { refuseTaken } from '../users/taken.ts';
 import type { User } from '../user.ts';
 
 interface SignUpPorts extends NewPasswordPorts {
@@ -69,8 +70,7 @@ export function makeSignUp(ports: SignUpPorts) {
   async function create(request: SignUpRequest, fields: Fields): Promise<SessionGrant> {
     const { username, name, email, password, device } = fields;
     // Checked first only to save a hash; the unique constraints decide.
-    const taken = await users.findTaken({ username, email });
-    if (taken) throw new AuthError(taken);
+    refuseTaken(await users.findTaken({ username, email }));
     const passwordHash = await bulkhead.run('signup', request.turn, () => hasher.hash(password));
     // Fails here if the fast store is down, before anything is written.
     const generation = await tokenStates.now();

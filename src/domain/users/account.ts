@@ -8,11 +8,15 @@ import type { User } from '../user.ts';
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
   emailVerified: boolean;
+  /** The id that another system gave the user. */
+  externalId: string | null;
 }
 
 /** What is absent stays. */
 export interface AccountChanges extends ChangedNames {
   emailVerified?: boolean;
+  /** null removes it. */
+  externalId?: string | null;
   disabled?: boolean;
   roles?: string[];
 }
@@ -23,6 +27,7 @@ export interface NewAccount {
   email: string;
   passwordHash: Uint8Array;
   roles: string[];
+  externalId?: string;
 }
 
 /** What a change did to an account. */
@@ -59,7 +64,7 @@ export interface AccountStore {
   /**
    * Adds an account without a session.
    * @param isAnnounced whether the replicas tell the feed of it. False for a caller that does so.
-   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`
+   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `external_id_taken`
    */
   add(account: NewAccount, isAnnounced?: boolean): Promise<Account>;
 
@@ -69,13 +74,13 @@ export interface AccountStore {
    * mark the present one as verified, the change names it, code point by code point.
    * @param at milliseconds since 1970.
    * @returns null if there is none.
-   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `validation_failed`
+   * @throws AuthError `username_taken` (also by a lookalike), `email_taken`, `external_id_taken`, `validation_failed`
    */
   change(key: AccountKey, changes: AccountChanges, at: number): Promise<ChangedAccount | null>;
 
   /**
    * Deletes an account in one commit: ends all its tokens with the reason `admin`, erases its names, e-mail address,
-   * hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
+   * external id, hash, roles and known devices, and reserves its names. The rows of its tokens stay until they are purged, so that
    * every replica learns what has ended.
    * @param at milliseconds since 1970.
    * @returns null if there is none.

@@ -1,14 +1,15 @@
 import type { Caller } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
-import { AuthError } from '../errors.ts';
+import { AuthError, type FieldError } from '../errors.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { ConfirmationSource, ConfirmPassword } from './confirm-password.ts';
 import type { FinishUserChange } from './finish-user-change.ts';
-import { parseTry } from '../identifiers.ts';
+import { fieldError, parseTry } from '../identifiers.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { ChangedNames, UserStore } from './ports.ts';
+import { refuseTaken } from './taken.ts';
 import type { User } from '../user.ts';
 
 interface ChangeProfilePorts {
@@ -47,8 +48,7 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
     const account = password === undefined ? null : await confirmPassword(caller, password, request);
     if (account) {
       // Checked first only for its answer; the unique constraints decide.
-      const taken = await users.findTaken(names, userId);
-      if (taken) throw new AuthError(taken);
+      refuseTaken(await users.findTaken(names, userId));
     }
     // Fails here if the fast store is down, before anything is written.
     await tokenStates.now();
@@ -89,18 +89,18 @@ function parseRequest(
 ): ParsedChange {
   const given = Object.keys(names) as (keyof ChangedNames)[];
   const { values: canonical, errors } = parseNames(names, newNames);
-  const problem = problemOf(
-    currentPassword,
-    given.some((field) => field !== 'name'),
-  );
-  if (problem !== null) errors.push({ path: '/current_password', message: problem });
-  if (given.length === 0) errors.push({ path: '', message: 'must have name, username or email' });
+  const needsPassword = given.some((field) => field !== 'name');
+  errors.push(...passwordErrors(currentPassword, needsPassword));
+  if (given.length === 0)
+    errors.push({ path: '', code: 'required', message: 'must have name, username or email' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return { names: canonical, password: currentPassword };
 }
 
-function problemOf(currentPassword: string | undefined, isRequired: boolean): string | null {
-  if (currentPassword === undefined) return isRequired ? 'is required with username and email' : null;
+function passwordErrors(currentPassword: string | undefined, isRequired: boolean): FieldError[] {
+  const path = '/current_password';
+  if (currentPassword === undefined)
+    return isRequired ? [{ path, code: 'required', message: 'is required with username and email' }] : [];
   const tried = parseTry(normalisePassword(currentPassword), PASSWORD_MAX_LENGTH);
-  return tried.ok ? null : tried.message;
+  return tried.ok ? [] : [fieldError(path, tried)];
 }

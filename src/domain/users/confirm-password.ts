@@ -45,9 +45,10 @@ export function makeConfirmPassword({ users, limitGuess, checkPassword, audit }:
       origin: { ...origin, token: { userId: user.id, tokenId, type: 'refresh' as const } },
       from,
     };
-    return limitGuess(guess, async () => {
+    return limitGuess(guess, async (_, earlier) => {
       const { passwordHash: hash } = account;
-      if (await checkPassword({ hash, password, mayOpen: true, share: 'known', turn })) return account;
+      if (await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn }))
+        return account;
       audit({ event: 'password.wrong', userId: user.id, by: tokenId }, from);
       throw new AuthError('invalid_credentials', { reason: 'password' });
     });

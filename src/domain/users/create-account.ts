@@ -2,6 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import { AuthError } from '../errors.ts';
+import { externalIdErrors, fieldError } from '../identifiers.ts';
 import type { RevocationFeed } from '../feed/ports.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
@@ -11,6 +12,7 @@ import { parseNames, type NewNames } from './new-names.ts';
 import type { UserStore } from './ports.ts';
 import { publishCreated } from './publish-created.ts';
 import { roleErrors } from '../roles.ts';
+import { refuseTaken } from './taken.ts';
 
 interface CreateAccountPorts extends NewPasswordPorts {
   accounts: Pick<AccountStore, 'add'>;
@@ -29,12 +31,13 @@ export interface NewAccountRequest {
   /** Without one, only a reset opens the account. */
   password?: string;
   roles?: string[];
+  externalId?: string;
 }
 
 /**
  * Adds an account for a registered service, also while signup is off. It has no session.
- * @throws AuthError `validation_failed`, `password_refused`, `username_taken`, `email_taken`, `overloaded`,
- * `unavailable`
+ * @throws AuthError `validation_failed`, `password_refused`, `username_taken`, `email_taken`,
+ * `external_id_taken`, `overloaded`, `unavailable`
  */
 export function makeCreateAccount(ports: CreateAccountPorts) {
   const { accounts, users, hasher, bulkhead, audit } = ports;
@@ -51,8 +54,7 @@ export function makeCreateAccount(ports: CreateAccountPorts) {
         ? ports.hashThatNothingOpens()
         : bulkhead.run('known', turn, () => hasher.hash(password));
     // Checked first only to save a hash; the unique constraints decide.
-    const taken = await users.findTaken(names);
-    if (taken) throw new AuthError(taken);
+    refuseTaken(await users.findTaken(names));
     const account = await accounts.add({ ...names, roles, passwordHash: await hash() });
     audit({ event: 'user.created_by_client', userId: account.id, serviceId }, from);
     await publishCreated(ports.feed, account);
@@ -66,13 +68,14 @@ function parseRequest(
   request: NewAccountRequest,
   { newNames, passwordMinLength, isCommonPassword }: CreateAccountPorts,
 ): NewAccountRequest {
-  const { password, roles } = request;
+  const { password, roles, externalId } = request;
   const { values: names, errors } = parseNames(request, newNames);
   const parsed = password === undefined ? null : parsePassword(password, passwordMinLength);
-  if (parsed?.ok === false) errors.push({ path: '/password', message: parsed.message });
-  errors.push(...roleErrors(roles));
+  if (parsed?.ok === false) errors.push(fieldError('/password', parsed));
+  errors.push(...roleErrors(roles), ...externalIdErrors(externalId));
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
-  if (!parsed?.ok) return { ...names, ...(roles && { roles }) };
+  const account = { ...names, ...(roles && { roles }), ...(externalId !== undefined && { externalId }) };
+  if (!parsed?.ok) return account;
   requireUnguessable(parsed.value, names, isCommonPassword);
-  return { ...names, password: parsed.value, ...(roles && { roles }) };
+  return { ...account, password: parsed.value };
 }

@@ -1,4 +1,4 @@
-import type { Parsed } from '../identifiers.ts';
+import { parseExternalId, refuse, type Parsed } from '../identifiers.ts';
 import type { NewNames } from './new-names.ts';
 import { parseRoles } from '../roles.ts';
 
@@ -17,6 +17,7 @@ export interface ImportedUser {
   username: string;
   name: string;
   email: string;
+  externalId: string | null;
   hash: NewHash;
   /** Milliseconds since 1970; null for now. */
   createdAt: number | null;
@@ -39,6 +40,7 @@ const FIELDS = [
   'name',
   'email',
   'password_hash',
+  'external_id',
   'created_at',
   'roles',
   'disabled',
@@ -57,6 +59,7 @@ export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uin
       name: ofText(object.name, newNames.name),
       email: ofText(object.email, newNames.email),
       password_hash: readHash(object.password_hash),
+      external_id: readExternalId(object.external_id),
       created_at: parseCreatedAt(object.created_at, now()),
       roles: parseRoles(object.roles ?? []),
       disabled: parseFlag(object.disabled),
@@ -65,16 +68,18 @@ export function makeReadLine({ newNames, readHash, now }: LinePorts): (line: Uin
     const problems = Object.entries(parsed).flatMap(([field, result]) =>
       result.ok ? [] : [`${field} ${result.message}`],
     );
-    const { username, name, email, password_hash, created_at, roles, disabled, email_verified } = parsed;
-    if (!(username.ok && name.ok && email.ok && password_hash.ok && created_at.ok))
+    const { username, name, email, password_hash, external_id } = parsed;
+    const { created_at, roles, disabled, email_verified } = parsed;
+    if (!(username.ok && name.ok && email.ok && password_hash.ok && external_id.ok))
       return bad(problems.join('; '));
-    if (!(roles.ok && disabled.ok && email_verified.ok)) return bad(problems.join('; '));
+    if (!(created_at.ok && roles.ok && disabled.ok && email_verified.ok)) return bad(problems.join('; '));
     return {
       ok: true,
       user: {
         username: username.value,
         name: name.value,
         email: email.value,
+        externalId: external_id.value,
         hash: password_hash.value,
         createdAt: created_at.value,
         roles: roles.value,
@@ -108,28 +113,31 @@ function fromJson(text: string): Record<string, unknown> | null {
 }
 
 function ofText(raw: unknown, parse: (raw: string) => Parsed): Parsed {
-  if (raw === undefined) return { ok: false, message: 'is required' };
-  return typeof raw === 'string' ? parse(raw) : { ok: false, message: 'must be a string' };
+  if (raw === undefined) return refuse({ code: 'required', message: 'is required' });
+  return typeof raw === 'string' ? parse(raw) : refuse({ code: 'type', message: 'must be a string' });
+}
+
+function readExternalId(raw: unknown): Parsed<string | null> {
+  return raw === undefined || raw === null ? { ok: true, value: null } : ofText(raw, parseExternalId);
 }
 
 /** RFC 3339: with seconds and a time zone. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i;
 
-type ParsedTime = { ok: true; value: number | null } | { ok: false; message: string };
-
-function parseCreatedAt(raw: unknown, now: number): ParsedTime {
+function parseCreatedAt(raw: unknown, now: number): Parsed<number | null> {
   if (raw === undefined) return { ok: true, value: null };
   const time = typeof raw === 'string' && TIME.test(raw) ? Date.parse(raw) : NaN;
-  if (Number.isNaN(time)) return { ok: false, message: 'must be a time as in RFC 3339' };
-  if (time < 0 || time > now) return { ok: false, message: 'must be a time from 1970 until now' };
+  if (Number.isNaN(time)) return refuse({ code: 'format', message: 'must be a time as in RFC 3339' });
+  if (time < 0 || time > now)
+    return refuse({ code: 'out_of_range', message: 'must be a time from 1970 until now' });
   return { ok: true, value: time };
 }
 
-function parseFlag(raw: unknown): { ok: true; value: boolean } | { ok: false; message: string } {
+function parseFlag(raw: unknown): Parsed<boolean> {
   if (raw === undefined) return { ok: true, value: false };
   return typeof raw === 'boolean'
     ? { ok: true, value: raw }
-    : { ok: false, message: 'must be true or false' };
+    : refuse({ code: 'type', message: 'must be true or false' });
 }
 
 function bad(problem: string): ParsedLine {

@@ -1,4 +1,4 @@
-import type { AccountKey } from '../identifiers.ts';
+import { externalIdErrors, type AccountKey } from '../identifiers.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
@@ -75,7 +75,8 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
 
     /**
      * Disabling ends all tokens.
-     * @throws AuthError `validation_failed`, `user_unknown`, `username_taken`, `email_taken`, `unavailable`
+     * @throws AuthError `validation_failed`, `user_unknown`, `username_taken`, `email_taken`,
+     * `external_id_taken`, `unavailable`
      */
     async change(
       id: number,
@@ -154,8 +155,9 @@ function existing<Found>(found: Found | null): Found {
 /** @throws AuthError `validation_failed` */
 function parseChanges(request: AccountChanges, newNames: NewNames): AccountChanges {
   const { values, errors } = parseNames(request, newNames);
-  errors.push(...roleErrors(request.roles));
-  if (Object.keys(request).length === 0) errors.push({ path: '', message: 'must have a field that changes' });
+  errors.push(...roleErrors(request.roles), ...externalIdErrors(request.externalId));
+  if (Object.keys(request).length === 0)
+    errors.push({ path: '', code: 'required', message: 'must have a field that changes' });
   if (errors.length > 0) throw new AuthError('validation_failed', { errors });
   return { ...request, ...values };
 }

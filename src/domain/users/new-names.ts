@@ -1,6 +1,15 @@
-import type { FieldError } from '../errors.ts';
+import type { FieldError, FieldProblem } from '../errors.ts';
 import { skeletonOf } from './confusables.ts';
-import { collectFields, parseEmail, parseLabel, parseUsername, type Parsed } from '../identifiers.ts';
+import {
+  badCharacter,
+  BLANK,
+  collectFields,
+  parseEmail,
+  parseLabel,
+  parseUsername,
+  refuse,
+  type Parsed,
+} from '../identifiers.ts';
 import type { ChangedNames } from './ports.ts';
 import { holdsInvisible, withoutInvisible } from './visible.ts';
 
@@ -20,10 +29,7 @@ export function makeNewNames(reserved: readonly string[]): NewNames {
   return {
     username: (raw) => refuseIf(parseUsername(raw), (value) => usernameProblem(value, skeletons)),
     name: (raw) => refuseIf(parseLabel(raw), nameProblem),
-    email: (raw) =>
-      refuseIf(parseEmail(raw), (value) =>
-        holdsInvisible(value) ? 'must not hold invisible characters' : null,
-      ),
+    email: (raw) => refuseIf(parseEmail(raw), (value) => (holdsInvisible(value) ? INVISIBLE : null)),
   };
 }
 
@@ -37,27 +43,32 @@ export function parseNames<Given extends ChangedNames>(
   return collectFields(Object.fromEntries(parsed) as Record<keyof Given & keyof ChangedNames, Parsed>);
 }
 
+const INVISIBLE = badCharacter('must not hold invisible characters');
+
 const MARK_FIRST = /^\p{M}/u;
 /** More than four marks, or a repeated one, look like fewer (UTS 39, section 5.4). Matches decomposed text. */
 const STACKED_MARKS = /[\p{Mn}\p{Me}]{5}|([\p{Mn}\p{Me}])\1/u;
 
-function usernameProblem(username: string, reserved: ReadonlySet<string>): string | null {
-  if (holdsInvisible(username)) return 'must not hold invisible characters';
-  if (MARK_FIRST.test(username)) return 'must not begin with a combining mark';
+function usernameProblem(username: string, reserved: ReadonlySet<string>): FieldProblem | null {
+  if (holdsInvisible(username)) return INVISIBLE;
+  if (MARK_FIRST.test(username)) return badCharacter('must not begin with a combining mark');
   if (STACKED_MARKS.test(username.normalize('NFD')))
-    return 'must not have more than four combining marks on a letter, or the same one twice';
-  if (!isOfOneScript(username)) return 'must not mix letters of several scripts';
-  return reserved.has(skeletonOf(username)) ? 'must not be, or look like, a reserved name' : null;
+    return badCharacter('must not have more than four combining marks on a letter, or the same one twice');
+  if (!isOfOneScript(username))
+    return { code: 'mixed_scripts', message: 'must not mix letters of several scripts' };
+  return reserved.has(skeletonOf(username))
+    ? { code: 'reserved', message: 'must not be, or look like, a reserved name' }
+    : null;
 }
 
-function nameProblem(name: string): string | null {
-  if (withoutInvisible(name) !== name) return 'must not hold invisible characters';
-  return /[^\s\p{M}\ufe0e\ufe0f\u200c\u200d]/u.test(name) ? null : 'must not be blank';
+function nameProblem(name: string): FieldProblem | null {
+  if (withoutInvisible(name) !== name) return INVISIBLE;
+  return /[^\s\p{M}\ufe0e\ufe0f\u200c\u200d]/u.test(name) ? null : BLANK;
 }
 
-function refuseIf(parsed: Parsed, findProblem: (value: string) => string | null): Parsed {
-  const message = parsed.ok ? findProblem(parsed.value) : null;
-  return message === null ? parsed : { ok: false, message };
+function refuseIf(parsed: Parsed, findProblem: (value: string) => FieldProblem | null): Parsed {
+  const problem = parsed.ok ? findProblem(parsed.value) : null;
+  return problem === null ? parsed : refuse(problem);
 }
 
 /**

@@ -2,6 +2,7 @@ import type { TokenKey } from '../principal.ts';
 import type { ChangedUsers, NewSession } from '../tokens/ports.ts';
 import type { LoginName } from '../identifiers.ts';
 import type { User } from '../user.ts';
+import type { UniqueField, WantedNames } from './taken.ts';
 
 export interface NewUser {
   username: string;
@@ -42,10 +43,10 @@ export interface UserStore extends ChangedUsers {
   addWithSession(user: NewUser, session: NewSession): Promise<{ userId: number; tokenId: number }>;
 
   /**
-   * Which of the two is taken, the username first, also by a lookalike; null for neither.
+   * Which of these other accounts have, a username also by a lookalike.
    * @param except the account whose own names do not count.
    */
-  findTaken(names: ChangedNames, except?: number): Promise<'username_taken' | 'email_taken' | null>;
+  findTaken(wanted: WantedNames, except?: number): Promise<UniqueField[]>;
 
   /**
    * Changes an account's names, under the lock of its row and of the caller's token. A change of the e-mail address

@@ -2,6 +2,7 @@ import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
+import { fieldError } from '../identifiers.ts';
 import type { Turn } from '../passwords/bulkhead.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts';
@@ -75,8 +76,7 @@ function parseNewPassword(
   { passwordMinLength, isCommonPassword }: ResetPasswordPorts,
 ): string {
   const parsed = parsePassword(raw, passwordMinLength);
-  if (!parsed.ok)
-    throw new AuthError('validation_failed', { errors: [{ path: '/password', message: parsed.message }] });
+  if (!parsed.ok) throw new AuthError('validation_failed', { errors: [fieldError('/password', parsed)] });
   requireUnguessable(parsed.value, account, isCommonPassword);
   return parsed.value;
 }

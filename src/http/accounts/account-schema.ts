@@ -20,6 +20,25 @@ export const EmailVerified = Type.Boolean({
   examples: [true],
 });
 
+const VISIBLE_ASCII = { minLength: 1, maxLength: 128, pattern: '^[!-~]+$' };
+
+export const ExternalId = Type.String({
+  description: 'The id that another system gave the user. It is unique, and compared byte by byte',
+  shown: VISIBLE_ASCII,
+  examples: ['crm-4711'],
+});
+
+/** With `nullable`, because a value that a union refuses gets an error for each part of it. */
+export const NullableExternalId = Type.Unsafe<string | null>({
+  ...ExternalId,
+  nullable: true,
+  shown: {
+    type: undefined,
+    nullable: undefined,
+    anyOf: [{ type: 'string', ...VISIBLE_ASCII }, { type: 'null' }],
+  },
+});
+
 /** What services see of an account. */
 export const AccountSchema = Type.Object(
   {
@@ -27,13 +46,14 @@ export const AccountSchema = Type.Object(
     disabled: Disabled,
     email_verified: EmailVerified,
     roles: Roles,
+    external_id: NullableExternalId,
   },
   { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, roles } = account;
-  return { ...userBody(account), disabled, email_verified: emailVerified, roles };
+  const { disabled, emailVerified, roles, externalId } = account;
+  return { ...userBody(account), disabled, email_verified: emailVerified, roles, external_id: externalId };
 }
 
 /** The id in the path of an account's operations. */

@@ -3,7 +3,7 @@ import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebo
 import Type, { type Static } from 'typebox';
 import { AuthError } from '../../domain/errors.ts';
 import type { CreateAccount } from '../../domain/users/create-account.ts';
-import { parseLoginName } from '../../domain/identifiers.ts';
+import { parseExternalId, parseLoginName } from '../../domain/identifiers.ts';
 import type { ManageAccounts } from '../../domain/users/manage-accounts.ts';
 import { callerTurn } from '../caller/network.ts';
 import { operation } from '../openapi/operation.ts';
@@ -29,6 +29,8 @@ import {
   AccountSchema,
   Disabled,
   EmailVerified,
+  ExternalId,
+  NullableExternalId,
   Roles,
 } from './account-schema.ts';
 
@@ -48,13 +50,14 @@ const createSchema = operation({
   summary: 'Create an account.',
   description:
     'Opens no session, and works even with `SIGNUP_ENABLED=false`. The rules for names and passwords are those of signup. Without a password, only a reset opens the account. It needs the right `users.write`.',
-  refuses: ['username_taken', 'email_taken', 'password_refused', 'overloaded'],
+  refuses: ['username_taken', 'email_taken', 'external_id_taken', 'password_refused', 'overloaded'],
   body: closedBody('NewUser', {
     username: Username,
     name: Name,
     email: Email,
     password: Type.Optional(NewPassword),
     roles: Type.Optional(Roles),
+    external_id: Type.Optional(ExternalId),
   }),
   response: { 200: AccountSchema },
 });
@@ -69,6 +72,9 @@ const Query = Type.Object(
         description: 'Finds the account with this e-mail address',
         examples: ['ada@example.com'],
       }),
+    ),
+    external_id: Type.Optional(
+      Type.String({ description: 'Finds the account with this external id', examples: ['crm-4711'] }),
     ),
     id: Type.Optional({ ...IdText, description: 'Finds the account with this id' }),
     after: Type.Optional(
@@ -96,7 +102,7 @@ const listSchema = operation({
   operationId: 'listUsers',
   summary: 'Find an account, or page through all of them.',
   description:
-    'Send one of `username`, `email` and `id`, which returns a list of one account or none, or `after` and `limit` for a page. It needs the right `users.read`.',
+    'Send one of `username`, `email`, `external_id` and `id`, which returns a list of one account or none, or `after` and `limit` for a page. It needs the right `users.read`.',
   refuses: [],
   querystring: Query,
   response: {
@@ -129,8 +135,8 @@ const changeSchema = operation({
   operationId: 'changeUser',
   summary: 'Change, disable or enable an account.',
   description:
-    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`.',
-  refuses: ['username_taken', 'email_taken', 'user_unknown'],
+    'What you leave out stays as it is. `disabled: true` ends every session and long-lived token of the user, and `false` lets the user log in again. `roles` replaces all roles, and `external_id: null` removes the external id. A new e-mail address, or another spelling of the stored one, is not verified unless `email_verified: true` comes with it. That always needs `email`: a new address, or exactly the stored one. Disabling and a new address make a reset token invalid. When the change is answered, verify and introspection know it. You may repeat the request. It needs the right `users.write`.',
+  refuses: ['username_taken', 'email_taken', 'external_id_taken', 'user_unknown'],
   params: AccountParams,
   body: closedBody('UserChange', {
     name: Type.Optional(Name),
@@ -139,6 +145,7 @@ const changeSchema = operation({
     email_verified: Type.Optional(EmailVerified),
     disabled: Type.Optional(Disabled),
     roles: Type.Optional(Roles),
+    external_id: Type.Optional(NullableExternalId),
   }),
   response: { 200: AccountSchema },
 });
@@ -148,7 +155,7 @@ const deleteSchema = operation({
   operationId: 'deleteUser',
   summary: 'Delete an account.',
   description:
-    'Ends all its tokens and erases its names, e-mail address and password at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
+    'Ends all its tokens and erases its names, e-mail address, external id and password at once, which cannot be undone. For `DELETED_NAME_GRACE` (30 days), no other account gets the names. It needs the right `users.write`.',
   refuses: ['user_unknown'],
   params: AccountParams,
   response: { 200: MessageSchema },
@@ -165,7 +172,9 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
     { schema: createSchema, onRequest: [onRequest, app.refuseWhenFull('known')], preValidation },
     async (request) => {
       const [turn, service] = [callerTurn(request), serviceOf(request)];
-      return accountBody(await createAccount(request.body, turn, service, request));
+      const { external_id: externalId, ...account } = request.body;
+      const given = { ...account, ...(externalId !== undefined && { externalId }) };
+      return accountBody(await createAccount(given, turn, service, request));
     },
   );
 
@@ -186,8 +195,12 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
   );
 
   app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {
-    const { email_verified: emailVerified, ...changes } = request.body;
-    const given = { ...changes, ...(emailVerified !== undefined && { emailVerified }) };
+    const { email_verified: emailVerified, external_id: externalId, ...changes } = request.body;
+    const given = {
+      ...changes,
+      ...(emailVerified !== undefined && { emailVerified }),
+      ...(externalId !== undefined && { externalId }),
+    };
     return accountBody(await accounts.change(accountId(request.params), given, serviceOf(request), request));
   });
 
@@ -203,8 +216,8 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
 function readQuery({ after, limit, ...named }: Static<typeof Query>): Wanted {
   const names = Object.keys(named).length;
   if (names > 1 || (names === 1 && (after ?? limit) !== undefined)) {
-    const message = 'must hold one of username, email and id, or after and limit';
-    throw new AuthError('validation_failed', { errors: [{ path: 'query', message }] });
+    const message = 'must hold one of username, email, external_id and id, or after and limit';
+    throw new AuthError('validation_failed', { errors: [{ path: 'query', code: 'not_allowed', message }] });
   }
   const page = { after: parseId(after ?? '0', 'query/after'), limit: Number(limit ?? PAGE) };
   return names === 0 ? page : { ...page, key: keyOf(named) };
@@ -217,8 +230,13 @@ interface Wanted {
   limit: number;
 }
 
-function keyOf({ username, email, id }: Omit<Static<typeof Query>, 'after' | 'limit'>): AccountKey | null {
+function keyOf(named: Omit<Static<typeof Query>, 'after' | 'limit'>): AccountKey | null {
+  const { username, email, external_id: externalId, id } = named;
   if (id !== undefined) return { id: parseId(id, 'query/id') };
+  if (externalId !== undefined) {
+    const parsed = parseExternalId(externalId);
+    return parsed.ok ? { externalId: parsed.value } : null;
+  }
   const name = parseLoginName(username ?? email ?? '');
   // A text without an @ is no e-mail address, and one with an @ no username.
   return name && 'email' in name === (email !== undefined) ? name : null;

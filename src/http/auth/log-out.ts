@@ -65,7 +65,7 @@ function targetOf(inPath: string | undefined, inQuery: string | undefined): numb
   const fromQuery = inQuery === undefined ? undefined : parseId(inQuery, 'query/id');
   if (fromPath !== undefined && fromQuery !== undefined && fromPath !== fromQuery) {
     throw new AuthError('validation_failed', {
-      errors: [{ path: 'query/id', message: 'differs from the id in the path' }],
+      errors: [{ path: 'query/id', code: 'not_allowed', message: 'differs from the id in the path' }],
     });
   }
   return fromPath ?? fromQuery;

@@ -115,19 +115,26 @@ const schema = operation({
 type TokenForm = Static<typeof Form>;
 
 /** A user's own client may exchange no token but the one that it presents. */
-const NOT_THE_BEARER = invalid('subject_token', 'must be the bearer token');
+const NOT_THE_BEARER = notAllowed('subject_token', 'must be the bearer token');
 
-function invalid(parameter: string, message: string): AuthError {
-  return new AuthError('validation_failed', { errors: [{ path: `/${parameter}`, message }] });
+function notAllowed(parameter: string, message: string): AuthError {
+  return new AuthError('validation_failed', {
+    errors: [{ path: `/${parameter}`, code: 'not_allowed', message }],
+  });
+}
+
+function missing(...parameters: string[]): AuthError {
+  return new AuthError('validation_failed', {
+    errors: parameters.map((name) => ({ path: `/${name}`, code: 'required', message: 'is required' })),
+  });
 }
 
 /** What an exchange needs besides: a schema that depends on `grant_type` is beyond most tools that read the reference. */
 function requireSubject(form: TokenForm): void {
-  const missing = (['subject_token', 'subject_token_type'] as const).filter(
+  const absent = (['subject_token', 'subject_token_type'] as const).filter(
     (name) => form[name] === undefined,
   );
-  const errors = missing.map((name) => ({ path: `/${name}`, message: 'is required' }));
-  if (errors.length > 0) throw new AuthError('validation_failed', { errors });
+  if (absent.length > 0) throw missing(...absent);
 }
 
 function hasAssertion(form: Partial<TokenForm>): boolean {
@@ -160,10 +167,10 @@ export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, opt
     form: Partial<TokenForm> & { client_secret?: string },
   ): Promise<ServiceIdentity | null> {
     if (form.client_secret !== undefined)
-      throw invalid('client_secret', 'must not be in the form: send it by HTTP Basic');
+      throw notAllowed('client_secret', 'must not be in the form: send it by HTTP Basic');
     if (hasAssertion(form)) {
       if (headers.authorization !== undefined)
-        throw invalid('client_assertion', 'must be the only credentials');
+        throw notAllowed('client_assertion', 'must be the only credentials');
       return byAssertion(form);
     }
     const bearer = bearerTokenOf({ headers });
@@ -175,8 +182,9 @@ export const tokenRoute: FastifyPluginAsyncTypebox<TokenRoute> = async (app, opt
   /** RFC 7523, section 2.2. */
   async function byAssertion(form: Partial<TokenForm>): Promise<ServiceIdentity> {
     const { client_assertion: assertion, client_assertion_type: type, client_id: id } = form;
-    if (type !== JWT_BEARER) throw invalid('client_assertion_type', `must be ${JWT_BEARER}`);
-    if (assertion === undefined) throw invalid('client_assertion', 'is required');
+    if (type === undefined) throw missing('client_assertion_type');
+    if (type !== JWT_BEARER) throw notAllowed('client_assertion_type', `must be ${JWT_BEARER}`);
+    if (assertion === undefined) throw missing('client_assertion');
     const identity = await checkAssertion(assertion, id);
     if (typeof identity === 'string') throw new AuthError('invalid_client', { reason: 'assertion' });
     return identity;

@@ -1,4 +1,5 @@
 import type { ErrorCode, FieldError } from '../../domain/errors.ts';
+import { takenErrors } from '../../domain/users/taken.ts';
 import { oauthMembersOf } from '../oauth-error.ts';
 import { PROBLEM_TYPE, PROBLEMS, problemOf } from '../problem.ts';
 import type { JsonObject } from './json.ts';
@@ -44,13 +45,16 @@ const WITH_TOKEN: ErrorCode[] = ['token_missing', 'invalid_token', 'unavailable'
 const WITH_SERVICE: ErrorCode[] = ['invalid_client', 'invalid_token', 'right_missing', 'unavailable'];
 
 const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
-  validation_failed: [{ path: '/device', message: 'is required' }],
+  validation_failed: [{ path: '/device', code: 'required', message: 'is required' }],
   password_refused: [
-    { path: '/password', message: 'is one of the commonest passwords, or too close to one' },
+    { path: '/password', code: 'common', message: 'is one of the commonest passwords, or too close to one' },
   ],
+  username_taken: takenErrors(['username', 'email']),
+  email_taken: takenErrors(['email']),
+  external_id_taken: takenErrors(['external_id']),
 };
 
-const EXAMPLE_FORM_ERRORS: FieldError[] = [{ path: '/token', message: 'is required' }];
+const EXAMPLE_FORM_ERRORS: FieldError[] = [{ path: '/token', code: 'required', message: 'is required' }];
 
 const EXAMPLE_ID = '3f0c1d52-7a8e-4a44-9a53-5d6f3c1b2a90';
 

@@ -36,10 +36,10 @@ function parseJsonBody(app: FastifyInstance, _options: object, done: () => void)
 
 export const jsonBody = fp(parseJsonBody, { name: 'json-body', fastify: '5.x' });
 
-const MESSAGES = {
-  malformed: 'must be a form in UTF-8',
-  repeated: 'must not repeat a parameter',
-};
+const PROBLEMS = {
+  malformed: { code: 'format', message: 'must be a form in UTF-8' },
+  repeated: { code: 'repeated', message: 'must not repeat a parameter' },
+} as const;
 
 /** Routes with this plugin accept only a form as body; all others accept only JSON. */
 function parseFormBody(app: FastifyInstance, _options: object, done: () => void): void {
@@ -53,8 +53,7 @@ function parseFormBody(app: FastifyInstance, _options: object, done: () => void)
         finish(null, form.parameters);
         return;
       }
-      const errors = [{ path: '', message: MESSAGES[form.fault] }];
-      finish(new AuthError('validation_failed', { errors }));
+      finish(new AuthError('validation_failed', { errors: [{ path: '', ...PROBLEMS[form.fault] }] }));
     },
   );
   done();

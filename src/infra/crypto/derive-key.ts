@@ -1,14 +1,14 @@
-import { pbkdf2, scrypt } from 'node:crypto';
+import { createCipheriv, createHash, createHmac, pbkdf2, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { BCRYPT_LENGTH, memoryOfRecipe, type Recipe } from './foreign-hash.ts';
+import { BCRYPT_LENGTH, memoryOfRecipe, type BcryptInput, type Recipe } from './foreign-hash.ts';
 
 const pbkdf2Async = promisify(pbkdf2);
 const scryptAsync = promisify<string, Uint8Array, number, object, Buffer>(scrypt);
 
 /** What the worker computes. */
 export interface WorkerTask {
-  recipe: Extract<Recipe, { kind: 'argon2' | 'bcrypt' }>;
+  recipe: Extract<Recipe, { kind: 'argon2' | 'bcrypt' | 'phpass' }>;
   password: Uint8Array;
   /** Bytes. */
   length: number;
@@ -23,16 +23,43 @@ export async function deriveKey(recipe: Recipe, password: string, length: number
     case 'pbkdf2':
       return pbkdf2Async(password, recipe.salt, recipe.iterations, length, recipe.digest);
     case 'scrypt': {
-      const { logN, r, p, salt } = recipe;
+      const { logN, r, p, salt, signerKey } = recipe;
       // OpenSSL counts table, blocks and two blocks besides.
       const maxmem = 4 * memoryOfRecipe(recipe);
-      return scryptAsync(password, salt, length, { N: 2 ** logN, r, p, maxmem });
+      const key = await scryptAsync(password, salt, signerKey ? AES_KEY : length, {
+        N: 2 ** logN,
+        r,
+        p,
+        maxmem,
+      });
+      return signerKey ? encrypted(signerKey, key) : key;
     }
+    case 'salted':
+      return createHash(recipe.digest).update(password).update(recipe.salt).digest().subarray(0, length);
     case 'bcrypt':
-      return inWorker({ recipe, password: Buffer.from(password).subarray(0, BCRYPT_LENGTH), length });
+      return inWorker({ recipe, password: bcryptInput(recipe.input, password), length });
     case 'argon2':
+    case 'phpass':
       return inWorker({ recipe, password: Buffer.from(password), length });
   }
+}
+
+function bcryptInput(kind: BcryptInput, password: string): Buffer {
+  switch (kind) {
+    case 'password':
+      return Buffer.from(password).subarray(0, BCRYPT_LENGTH);
+    case 'sha256':
+      return Buffer.from(createHash('sha256').update(password).digest('hex'));
+    case 'wordpress':
+      return Buffer.from(createHmac('sha384', 'wp-sha384').update(password).digest('base64'));
+  }
+}
+
+/** Bytes. */
+const AES_KEY = 32;
+
+function encrypted(text: Uint8Array, key: Uint8Array): Buffer {
+  return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(text);
 }
 
 /**

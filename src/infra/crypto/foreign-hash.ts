@@ -6,9 +6,17 @@ import { hashMemory, isScryptCost } from './scrypt-hasher.ts';
 /** What a password hash of another system was computed with. */
 export type Recipe =
   | { kind: 'argon2'; variant: Argon2; memory: number; passes: number; lanes: number; salt: Uint8Array }
-  | { kind: 'bcrypt'; rounds: number; salt: Uint8Array }
+  | { kind: 'bcrypt'; input: BcryptInput; rounds: number; salt: Uint8Array }
   | { kind: 'pbkdf2'; digest: Digest; iterations: number; salt: Uint8Array }
-  | { kind: 'scrypt'; logN: number; r: number; p: number; salt: Uint8Array };
+  /** Firebase encrypts its project's signer key with what scrypt makes of the password. */
+  | { kind: 'scrypt'; logN: number; r: number; p: number; salt: Uint8Array; signerKey?: Uint8Array }
+  /** Of 2^rounds MD5s. The salt is text. */
+  | { kind: 'phpass'; rounds: number; salt: Uint8Array }
+  /** One digest of password and salt. */
+  | { kind: 'salted'; digest: Digest; salt: Uint8Array };
+
+/** What bcrypt gets: the password, its SHA-256 in hexadecimal (Django), or WordPress's HMAC in base64. */
+export type BcryptInput = 'password' | 'sha256' | 'wordpress';
 
 export type Argon2 = 'argon2id' | 'argon2i' | 'argon2d';
 export type Digest = 'sha1' | 'sha256' | 'sha512';
@@ -36,6 +44,8 @@ const MAX_ARGON2_WORK = 1.75 * 1024 ** 2;
 const MAX_SCRYPT_WORK = 1.25 * 1024 ** 3;
 /** Some four seconds; each further round doubles them. */
 const MAX_ROUNDS = 15;
+/** Likewise, of phpass. */
+const MAX_PHPASS_ROUNDS = 20;
 /** Iterations times blocks of the key: some five seconds. */
 const MAX_PBKDF2_WORK = 10_000_000;
 const MAX_P = 16;
@@ -48,6 +58,8 @@ const DOTTED = '[A-Za-z0-9./]+';
 /** Django's salts are text. */
 const TEXT = '[!-#%-~]+';
 const NUMBER = '[1-9]\\d{0,9}';
+const PADDED = `${BASE64}={0,2}`;
+const BCRYPT = '\\$2[aby]\\$(\\d\\d)\\$([./A-Za-z0-9]{22})([./A-Za-z0-9]{31})';
 
 const ARGON2 = `\\$(argon2id|argon2i|argon2d)\\$v=19\\$m=(${NUMBER}),t=(${NUMBER}),p=(${NUMBER})\\$(${BASE64})\\$(${BASE64})`;
 
@@ -60,6 +72,16 @@ const readArgon2: Read = ([variant, memory, passes, lanes, salt = '', key = ''])
   salt: fromBase64(salt),
   key: fromBase64(key),
 });
+
+const readBcrypt =
+  (input: BcryptInput): Read =>
+  ([rounds, salt = '', key = '']) => ({
+    kind: 'bcrypt',
+    input,
+    rounds: Number(rounds),
+    salt: fromBcrypt64(salt),
+    key: fromBcrypt64(key),
+  });
 
 /** The formats, by what a whole hash looks like. */
 const FORMATS: readonly [RegExp, Read][] = [
@@ -77,15 +99,9 @@ const FORMATS: readonly [RegExp, Read][] = [
       key: fromBase64(key),
     }),
   ],
-  [
-    whole(`\\$2[aby]\\$(\\d\\d)\\$([./A-Za-z0-9]{22})([./A-Za-z0-9]{31})`),
-    ([rounds, salt = '', key = '']) => ({
-      kind: 'bcrypt',
-      rounds: Number(rounds),
-      salt: fromBcrypt64(salt),
-      key: fromBcrypt64(key),
-    }),
-  ],
+  [whole(BCRYPT), readBcrypt('password')],
+  [whole(`bcrypt_sha256\\$${BCRYPT}`), readBcrypt('sha256')],
+  [whole(`\\$wp${BCRYPT}`), readBcrypt('wordpress')],
   // passlib, without a suffix for SHA-1.
   [
     whole(`\\$pbkdf2(?:-(sha256|sha512))?\\$(${NUMBER})\\$(${DOTTED})\\$(${DOTTED})`),
@@ -98,7 +114,7 @@ const FORMATS: readonly [RegExp, Read][] = [
     }),
   ],
   [
-    whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${BASE64}={0,2})`),
+    whole(`pbkdf2_sha256\\$(${NUMBER})\\$(${TEXT})\\$(${PADDED})`),
     ([iterations, salt = '', key = '']) => ({
       kind: 'pbkdf2',
       digest: 'sha256',
@@ -108,7 +124,7 @@ const FORMATS: readonly [RegExp, Read][] = [
     }),
   ],
   [
-    whole(`scrypt\\$(${NUMBER})\\$(${TEXT})\\$(${NUMBER})\\$(${NUMBER})\\$(${BASE64}={0,2})`),
+    whole(`scrypt\\$(${NUMBER})\\$(${TEXT})\\$(${NUMBER})\\$(${NUMBER})\\$(${PADDED})`),
     ([n, salt = '', r, p, key = '']) => {
       const logN = Math.log2(Number(n));
       if (!Number.isInteger(logN)) return null;
@@ -122,13 +138,48 @@ const FORMATS: readonly [RegExp, Read][] = [
       };
     },
   ],
+  // phpass's portable hashes.
+  [
+    whole('\\$[PH]\\$([./A-Za-z0-9])([./A-Za-z0-9]{8})([./A-Za-z0-9]{22})'),
+    ([rounds = '', salt = '', key = '']) => ({
+      kind: 'phpass',
+      rounds: PHPASS64.indexOf(rounds),
+      salt: Buffer.from(salt),
+      key: fromPhpass64(key),
+    }),
+  ],
+  // LDAP's userPassword.
+  [
+    whole(`\\{SSHA(256|512)?\\}(${PADDED})`),
+    ([size = '1', text = '']) => {
+      const digest = `sha${size}` as Digest;
+      const bytes = fromBase64(text);
+      const length = DIGEST_BYTES[digest];
+      return { kind: 'salted', digest, salt: bytes.subarray(length), key: bytes.subarray(0, length) };
+    },
+  ],
+  // Firebase's, in the text form of Supabase.
+  [
+    whole(
+      `\\$fbscrypt\\$v=1,n=(${NUMBER}),r=(${NUMBER}),p=(${NUMBER})(?:,ss=(${PADDED}))?,sk=(${PADDED})\\$(${PADDED})\\$(${PADDED})`,
+    ),
+    ([logN, r, p, separator = '', signerKey = '', salt = '', key = '']) => ({
+      kind: 'scrypt',
+      logN: Number(logN),
+      r: Number(r),
+      p: Number(p),
+      salt: Buffer.concat([fromBase64(salt), fromBase64(separator)]),
+      signerKey: fromBase64(signerKey),
+      key: fromBase64(key),
+    }),
+  ],
 ];
 
 /** Longer than any hash within the limits for salt and key. */
 const LONGEST_TEXT = 2048;
 
 /**
- * Reads a hash of another system: PHC strings of argon2 and scrypt, bcrypt, Django's, and passlib's PBKDF2.
+ * Reads a hash of another system, in one of the formats of docs/importing.md that `translateHash` makes or leaves.
  * @returns null if it has none of these formats, or a salt or key of an unusual length.
  */
 export function parseForeignHash(text: string): ForeignHash | null {
@@ -141,8 +192,11 @@ export function parseForeignHash(text: string): ForeignHash | null {
   return null;
 }
 
-function hasUsualLengths({ kind, salt, key }: ForeignHash): boolean {
+function hasUsualLengths(hash: ForeignHash): boolean {
+  const { kind, salt, key } = hash;
   const shortestSalt = kind === 'argon2' ? 8 : 1;
+  // The key is as long as what was encrypted.
+  if (kind === 'scrypt' && hash.signerKey && hash.signerKey.length !== key.length) return false;
   if (salt.length < shortestSalt || salt.length > LONGEST_SALT) return false;
   return key.length >= SHORTEST_KEY && key.length <= LONGEST_KEY;
 }
@@ -156,11 +210,13 @@ export function memoryOfRecipe(recipe: Recipe): number {
     case 'argon2':
       return recipe.memory * 1024 + THREAD_MEMORY;
     case 'bcrypt':
+    case 'phpass':
       return THREAD_MEMORY;
     case 'scrypt':
       // The table, or the blocks if there are more of them.
       return Math.max(hashMemory(recipe), 128 * recipe.r * recipe.p);
     case 'pbkdf2':
+    case 'salted':
       return 0;
   }
 }
@@ -185,6 +241,10 @@ function isSlow(hash: ForeignHash): boolean {
       return hash.lanes > 64 || hash.memory < 8 * hash.lanes || hash.memory * hash.passes > MAX_ARGON2_WORK;
     case 'bcrypt':
       return hash.rounds < 4 || hash.rounds > MAX_ROUNDS;
+    case 'phpass':
+      return hash.rounds > MAX_PHPASS_ROUNDS;
+    case 'salted':
+      return false;
     case 'pbkdf2':
       return workOf(hash) > MAX_PBKDF2_WORK;
     case 'scrypt':
@@ -208,6 +268,10 @@ export function costOfForeign(hash: ForeignHash): HashCost {
       return `pbkdf2-${hash.digest} ${workOf(hash)}`;
     case 'scrypt':
       return `scrypt ${hash.logN}/${hash.r}/${hash.p}`;
+    case 'phpass':
+      return `phpass ${hash.rounds}`;
+    case 'salted':
+      return `salted-${hash.digest} 1`;
   }
 }
 
@@ -220,16 +284,18 @@ export function opensForOthers(recipe: Recipe, password: Uint8Array): boolean {
   switch (recipe.kind) {
     case 'bcrypt':
       // It repeats the password and a NUL until it has 72 bytes: the repetition is a password too.
-      return password.length >= BCRYPT_LENGTH || password.includes(0);
+      return recipe.input === 'password' && (password.length >= BCRYPT_LENGTH || password.includes(0));
     case 'pbkdf2':
       // HMAC takes the digest of a longer password for it. That is a password too if it is text.
       return (
         password.length > BLOCK_BYTES[recipe.digest] &&
         isUtf8(createHash(recipe.digest).update(password).digest())
       );
-    // scrypt begins with HMAC-SHA-256, as ours does: ours opens for the same passwords. argon2 tells all apart.
+    // scrypt begins with HMAC-SHA-256, as ours does: ours opens for the same passwords. The others tell all apart.
     case 'scrypt':
     case 'argon2':
+    case 'phpass':
+    case 'salted':
       return false;
   }
 }
@@ -247,6 +313,18 @@ const USUAL64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
 
 function fromBcrypt64(text: string): Uint8Array {
   return fromBase64(text.replace(/./g, (character) => USUAL64.charAt(BCRYPT64.indexOf(character))));
+}
+
+const PHPASS64 = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Four characters are three bytes, with the lowest bits first. */
+function fromPhpass64(text: string): Uint8Array {
+  const bytes = text.match(/.{2,4}/g)?.flatMap((group) => {
+    const bits = Array.from(group, (character, at) => PHPASS64.indexOf(character) << (6 * at));
+    const value = bits.reduce((sum, part) => sum | part, 0);
+    return [value & 0xff, (value >> 8) & 0xff, (value >> 16) & 0xff].slice(0, group.length - 1);
+  });
+  return Buffer.from(bytes ?? []);
 }
 
 function mib(bytes: number): number {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import hashWasm from 'hash-wasm';
 import type { WorkerTask } from './derive-key.ts';
@@ -7,6 +8,13 @@ async function compute({ recipe, password, length }: WorkerTask): Promise<Uint8A
   if (recipe.kind === 'bcrypt') {
     const { rounds: costFactor, salt } = recipe;
     const key = await hashWasm.bcrypt({ password, salt, costFactor, outputType: 'binary' });
+    return key.subarray(0, length);
+  }
+  if (recipe.kind === 'phpass') {
+    const digest = (first: Uint8Array, second: Uint8Array) =>
+      createHash('md5').update(first).update(second).digest();
+    let key = digest(recipe.salt, password);
+    for (let left = 2 ** recipe.rounds; left > 0; left--) key = digest(key, password);
     return key.subarray(0, length);
   }
   const { variant, memory: memorySize, passes: iterations, lanes: parallelism, salt } = recipe;

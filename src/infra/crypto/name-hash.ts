@@ -5,8 +5,8 @@ import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { ChangedNames } from '../../domain/users/ports.ts';
 import { followSecrets } from './keyed-hashes.ts';
 
-/** The reserved hashes of names, with what an account that has them lacks then. */
-export type NameHashes = ['username_taken' | 'email_taken', string][];
+/** The hashes under which names may be reserved, each with the field that is taken then. */
+export type NameHashes = ['username' | 'email', string][];
 
 /**
  * Hashes the names of deleted accounts. Keyed, so that a copy of the database does not reveal who had an account.
@@ -18,13 +18,11 @@ export function makeNameHash(secret: Buffer) {
   return function nameHash({ username, email }: Pick<ChangedNames, 'username' | 'email'>): NameHashes {
     return [
       // All names that look alike are reserved together.
-      ...(username === undefined
-        ? []
-        : [['username_taken', hash(`username ${skeletonOf(username)}`)] as const]),
+      ...(username === undefined ? [] : [['username', hash(`username ${skeletonOf(username)}`)] as const]),
       ...(email === undefined
         ? []
-        : spellingsOf(email).map((spelling) => ['email_taken', hash(`email ${spelling}`)] as const)),
-    ].map(([taken, text]) => [taken, text]);
+        : spellingsOf(email).map((spelling) => ['email', hash(`email ${spelling}`)] as const)),
+    ].map(([field, text]) => [field, text]);
   };
 }
 

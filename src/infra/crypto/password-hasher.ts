@@ -34,13 +34,14 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
     cost: own.cost,
     hash: own.hash,
 
-    async verify(stored, password) {
+    async verify(stored, password, earlier = 0) {
       if (isOwnHash(stored)) return own.verify(stored, normalisePassword(password));
       const foreign = readForeign(stored);
       const problem = foreign ? limitProblem(foreign, maxMemory) : 'has no known format';
       if (!foreign || problem) throw new Error(`a stored password hash ${problem}`);
-      // The other system hashed what its client sent, without normalisation.
-      return timingSafeEqual(await deriveKey(foreign, password, foreign.key.length), foreign.key);
+      const forms = formsOf(password);
+      const form = forms[earlier % forms.length] ?? password;
+      return timingSafeEqual(await deriveKey(foreign, form, foreign.key.length), foreign.key);
     },
 
     costOf,
@@ -54,10 +55,16 @@ export function makePasswordHasher(cost: ScryptCost, maxMemory = hashMemory(cost
 
     isOutdated(stored, password) {
       const foreign = readForeign(stored);
-      if (foreign && opensForOthers(foreign, Buffer.from(password))) return false;
+      if (foreign && formsOf(password).some((form) => opensForOthers(foreign, Buffer.from(form))))
+        return false;
       return !isOwnHash(stored) || own.isOutdated(stored);
     },
   };
+}
+
+/** What the other system may have hashed, without repeats: what its client sent, or a normal form of it. */
+function formsOf(password: string): string[] {
+  return [...new Set([password, password.normalize('NFC'), password.normalize('NFKC')])];
 }
 
 function readForeign(stored: Uint8Array): ForeignHash | null {
@@ -90,7 +97,9 @@ function recipeOf(cost: HashCost): Recipe | null {
   const [, name = '', parameters = ''] = /^(\S+) (\S+)$/.exec(cost) ?? [];
   const [first = 0, second = 0, third = 0] = parameters.split('/').map(Number);
   const salt = randomBytes(16);
-  if (name === 'bcrypt') return { kind: 'bcrypt', rounds: first, salt };
+  if (name === 'bcrypt') return { kind: 'bcrypt', input: 'password', rounds: first, salt };
+  if (name === 'phpass') return { kind: 'phpass', rounds: first, salt };
+  if (name.startsWith('salted-')) return { kind: 'salted', digest: name.slice(7) as Digest, salt };
   if (name.startsWith('argon2'))
     return {
       kind: 'argon2',

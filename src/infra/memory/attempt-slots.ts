@@ -29,7 +29,7 @@ export function makeMemoryAttemptSlots(now: () => number): AttemptSlots & { swee
       if (oldest) return { freeIn: oldest.at + window - now() };
       const slot = String(++taken);
       keep(counter, [...attempts, { at: now(), slot }], window);
-      return { slot };
+      return { slot, earlier: attempts.length };
     },
 
     release: async (counter, slot) => {

@@ -3,6 +3,7 @@ import { givenAddress, storedAddress } from '../../domain/address.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
+import type { WantedNames } from '../../domain/users/taken.ts';
 import {
   Prisma,
   type PrismaClient,
@@ -14,11 +15,12 @@ import { endTokens } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { voidReset } from './password-resets.ts';
 import {
+  findTaken,
   newNamesOf,
   requireFree,
   requireStillFree,
-  TAKEN,
   whereAccount,
+  writeNames,
   type ReservedHashes,
 } from './names.ts';
 import {
@@ -51,6 +53,7 @@ const ERASED_USER = {
   emailGiven: NULL,
   emailKey: NULL,
   name: EMPTY,
+  externalId: NULL,
   passwordHash: EMPTY,
   importedHash: NULL,
   importedCost: NULL,
@@ -96,6 +99,7 @@ const EXPORTED = {
   username: true,
   name: true,
   email: true,
+  externalId: true,
   passwordHash: true,
   createdAt: true,
   roles: true,
@@ -146,11 +150,12 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
         return rows.map(toAccount);
       }),
 
-    add: ({ username, passwordHash, ...account }, isAnnounced = false) =>
-      mapDatabaseErrors(
+    add: ({ username, passwordHash, ...account }, isAnnounced = false) => {
+      const { email, externalId = null } = account;
+      const names = { username, email, externalId };
+      return writeNames(
         () =>
           prisma.$transaction(async (tx) => {
-            const names = { username, email: account.email };
             await requireFree(tx, names, reserved);
             const data = {
               username,
@@ -165,16 +170,20 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
               await tx.$executeRaw`UPDATE users SET changed_at = clock_timestamp() WHERE id = ${added.id}`;
             return toAccount(added);
           }),
-        TAKEN,
-      ),
+        () => findTaken(prisma, names, reserved),
+      );
+    },
 
-    change: (key, changes, at) =>
-      mapDatabaseErrors(
+    change: (key, changes, at) => {
+      /** Known as soon as the row is locked. */
+      let wanted: [names: WantedNames, id: bigint] = [{}, 0n];
+      return writeNames(
         () =>
           prisma.$transaction(async (tx) => {
             const before = await lockAccount(tx, key);
             if (!before) return null;
             const names = newNamesOf(changes, before);
+            wanted = [names, before.id];
             await requireFree(tx, names, reserved, before.id);
             const row = await changeRow(tx, before, changes);
             if (row) await requireStillFree(tx, before.id, names, reserved);
@@ -191,8 +200,9 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
               before: mark ?? 0,
             };
           }),
-        TAKEN,
-      ),
+        () => findTaken(prisma, wanted[0], reserved, wanted[1]),
+      );
+    },
 
     delete: (key, at, { grace, hashes }) =>
       mapDatabaseErrors(() =>

@@ -1,5 +1,5 @@
 import { canonicalAddress, givenAddress, storedAddress } from '../../domain/address.ts';
-import { AuthError } from '../../domain/errors.ts';
+import { AuthError, type FieldProblem } from '../../domain/errors.ts';
 import type { AccountChanges } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
@@ -21,7 +21,7 @@ export async function changeRow(
   before: UserRow,
   changes: AccountChanges,
 ): Promise<AccountRow | null> {
-  const { username, name, email, disabled, roles } = { ...valuesOf(before), ...changes };
+  const { username, name, email, externalId, disabled, roles } = { ...valuesOf(before), ...changes };
   const stored = givenAddress(before);
   const isNewSpelling = email !== stored;
   const isNewAddress = canonicalAddress(email) !== canonicalAddress(stored);
@@ -29,10 +29,10 @@ export async function changeRow(
   if (changes.emailVerified === true && !isVerified && !isNewAddress)
     requireStoredSpelling(stored, changes.email);
   const emailVerified = changes.emailVerified ?? isVerified;
-  const after: Values = { username, name, email, disabled, emailVerified, roles };
+  const after: Values = { username, name, email, externalId, disabled, emailVerified, roles };
   if (JSON.stringify(after) === JSON.stringify(valuesOf(before))) return null;
   if (isNewAddress) await voidReset(tx, before.id);
-  // The fast store holds neither the address nor whether it is verified.
+  // The fast store holds neither the address, nor whether it is verified, nor the external id.
   const isServed = servedOf(after) !== servedOf(valuesOf(before));
   const [row] = await tx.$queryRaw<[AccountRow]>`
     UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isServed, isNewSpelling }))}
@@ -47,11 +47,14 @@ export async function changeRow(
  */
 function requireStoredSpelling(stored: string, named: string | undefined): void {
   if (named === stored) return;
-  const message =
+  const problem: FieldProblem =
     named === undefined
-      ? 'is required with email_verified: true'
-      : 'is another spelling than the stored one: change it first, then mark it as verified';
-  throw new AuthError('validation_failed', { errors: [{ path: '/email', message }] });
+      ? { code: 'required', message: 'is required with email_verified: true' }
+      : {
+          code: 'not_allowed',
+          message: 'is another spelling than the stored one: change it first, then mark it as verified',
+        };
+  throw new AuthError('validation_failed', { errors: [{ path: '/email', ...problem }] });
 }
 
 const KEPT = null;
@@ -61,7 +64,7 @@ const KEPT = null;
  * that are another account's by today's rules.
  */
 function columnsOf(
-  { username, name, email, disabled, emailVerified, roles }: Values,
+  { username, name, email, externalId, disabled, emailVerified, roles }: Values,
   { isServed, isNewSpelling }: { isServed: boolean; isNewSpelling: boolean },
 ) {
   const { sql } = Prisma;
@@ -74,6 +77,7 @@ function columnsOf(
     email: written(sql`${stored.email}`),
     emailGiven: written(sql`${stored.emailGiven}`),
     emailKey: written(sql`${stored.emailKey}`),
+    externalId: sql`${externalId}`,
     emailVerifiedAt: sql`CASE WHEN ${emailVerified}
       THEN coalesce(CASE WHEN ${GIVEN_ADDRESS} = ${email} THEN email_verified_at END, now()) END`,
     disabledAt: sql`CASE WHEN ${disabled} THEN coalesce(disabled_at, now()) END`,
@@ -98,11 +102,12 @@ function servedOf({ username, name, disabled, roles }: Values): string {
 }
 
 function valuesOf(row: UserRow): Values {
-  const { username, name, disabledAt, emailVerifiedAt, roles } = row;
+  const { username, name, externalId, disabledAt, emailVerifiedAt, roles } = row;
   return {
     username,
     name,
     email: givenAddress(row),
+    externalId,
     disabled: disabledAt !== null,
     emailVerified: emailVerifiedAt !== null,
     roles,

@@ -1,4 +1,4 @@
-import { AuthError, type ErrorCode } from '../../domain/errors.ts';
+import { AuthError } from '../../domain/errors.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
 import { asStoreError } from './cause.ts';
 import { CONFLICTS, DUPLICATES, failureOfState, PRISMA_OUTAGES } from './failures.ts';
@@ -30,19 +30,13 @@ const MAX_PAUSE = 50;
 
 /**
  * Runs `work`, which must commit as a whole or not at all, and retries it after a conflict. Translates the failures
- * that the domain knows. Any other failure is a bug, and passes unchanged.
- * @param unique the error code of a duplicate, by the name of the constraint.
- * @throws AuthError `unavailable`, or a code of `unique`
+ * that the domain knows. Any other failure is a bug or a duplicate, and passes unchanged.
+ * @throws AuthError `unavailable`
  */
-export async function mapDatabaseErrors<Result>(
-  work: () => Promise<Result>,
-  unique: Record<string, ErrorCode> = {},
-): Promise<Result> {
+export async function mapDatabaseErrors<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await withRetries(work);
   } catch (cause) {
-    const code = unique[duplicateOf(cause) ?? ''];
-    if (code) throw new AuthError(code, { cause });
     throw isOutage(cause)
       ? new AuthError('unavailable', { cause: asStoreError(causesOf(cause), cause) })
       : cause;
@@ -61,8 +55,8 @@ async function withRetries<Result>(work: () => Promise<Result>): Promise<Result>
   }
 }
 
-/** The violated unique constraint of a statement, raw or not. */
-function duplicateOf(error: unknown): string | undefined {
+/** The violated unique constraint of a statement, raw or not, by its name or its columns. */
+export function duplicateOf(error: unknown): string | undefined {
   if (!isDuplicate(error)) return undefined;
   const named = causesOf(error).find(
     ({ constraint }) => typeof constraint === 'object' && constraint !== null,

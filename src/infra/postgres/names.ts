@@ -1,21 +1,47 @@
 import { canonicalAddress, givenAddress, needsKey } from '../../domain/address.ts';
 import type { AccountKey } from '../../domain/identifiers.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
-import type { ChangedNames } from '../../domain/users/ports.ts';
+import {
+  refuseTaken,
+  takenIn,
+  UNIQUE_FIELDS,
+  type UniqueField,
+  type WantedNames,
+} from '../../domain/users/taken.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import { AuthError } from '../../domain/errors.ts';
 import { fillAddressKeys } from './address-keys.ts';
-import { mapDatabaseErrors } from './errors.ts';
+import { duplicateOf, mapDatabaseErrors } from './errors.ts';
 
-/** The code of a duplicate, by the name of its constraint or column. */
-export const TAKEN = {
-  users_username_key: 'username_taken',
-  username: 'username_taken',
-  users_username_skeleton_key: 'username_taken',
-  username_skeleton: 'username_taken',
-  users_email_key: 'email_taken',
-  email: 'email_taken',
-} as const;
+/** What a duplicate has taken, by the name of its constraint or column. */
+const TAKEN: Readonly<Record<string, UniqueField>> = {
+  users_username_key: 'username',
+  username: 'username',
+  users_username_skeleton_key: 'username',
+  username_skeleton: 'username',
+  users_email_key: 'email',
+  email: 'email',
+  users_external_id_key: 'external_id',
+  external_id: 'external_id',
+};
+
+/**
+ * Runs a transaction that gives an account names. If another one was first, the transaction has met one name of it, so
+ * all that is taken is looked up again.
+ * @throws AuthError `username_taken`, `email_taken`, `external_id_taken`, `unavailable`
+ */
+export async function writeNames<Result>(
+  work: () => Promise<Result>,
+  findAll: () => Promise<UniqueField[]>,
+): Promise<Result> {
+  try {
+    return await mapDatabaseErrors(work);
+  } catch (error) {
+    const duplicate = TAKEN[duplicateOf(error) ?? ''];
+    const met = duplicate ? [duplicate] : takenIn(error);
+    if (met.length > 0) refuseTaken([...met, ...(await mapDatabaseErrors(findAll))], error);
+    throw error;
+  }
+}
 
 /** Whether a row of `users` has the address. @param key a canonical form. @param table another name of `users` */
 function hasAddress(key: string, table: 'users' | 'twin' = 'users'): Prisma.Sql {
@@ -33,7 +59,9 @@ export async function whereAccount(db: RawQueries, key: AccountKey): Promise<Pri
       ? Prisma.sql`id = ${key.id}`
       : 'email' in key
         ? await hasAddressAlone(db, key.email)
-        : Prisma.sql`username = ${key.username}`;
+        : 'externalId' in key
+          ? Prisma.sql`external_id = ${key.externalId}`
+          : Prisma.sql`username = ${key.username}`;
   return Prisma.sql`(${named} AND deleted_at IS NULL)`;
 }
 
@@ -67,52 +95,52 @@ export async function lockSpellings(tx: Prisma.TransactionClient, keys: string[]
 }
 
 /**
- * The hashes under which the names may be reserved, each with the code of its refusal. A name is reserved if an account
- * that had it was deleted not long ago.
+ * The hashes under which the names may be reserved, each with its field. A name is reserved if an account that had it
+ * was deleted not long ago.
  */
-export type ReservedHashes = (names: ChangedNames) => ['username_taken' | 'email_taken', string][];
+export type ReservedHashes = (names: WantedNames) => ['username' | 'email', string][];
 
 /**
- * Which of the names is taken by an account or reserved, the username first, also by a lookalike; null for neither.
+ * Which of the names other accounts have, or are reserved; a username also by a lookalike.
  * @param except the account whose own names do not count.
  */
 export async function findTaken(
   db: Pick<Prisma.TransactionClient, '$queryRaw'> & RawQueries,
-  names: ChangedNames,
+  wanted: WantedNames,
   reserved: ReservedHashes,
   except = 0n,
-): Promise<'username_taken' | 'email_taken' | null> {
-  const { username, email } = names;
-  if (username === undefined && email === undefined) return null;
-  const skeleton = username === undefined ? null : skeletonOf(username);
+): Promise<UniqueField[]> {
+  const { username, email, externalId = null } = wanted;
+  if (username === undefined && email === undefined && externalId === null) return [];
   const key = email === undefined ? null : canonicalAddress(email);
   if (key !== null) await completeKeys(db, [key]);
-  const wanted = [
-    ...(skeleton === null ? [] : [Prisma.sql`username_skeleton = ${skeleton}`]),
-    ...(key === null ? [] : [hasAddress(key)]),
+  const [name, address, id] = [
+    username === undefined ? NONE : Prisma.sql`username_skeleton = ${skeletonOf(username)}`,
+    key === null ? NONE : hasAddress(key),
+    externalId === null ? NONE : Prisma.sql`external_id = ${externalId}`,
   ];
-  const found = await db.$queryRaw<{ skeleton: string }[]>`
-    SELECT username_skeleton AS skeleton FROM users WHERE id <> ${except} AND (${Prisma.join(wanted, ' OR ')})`;
-  if (found.some((user) => user.skeleton === skeleton)) return 'username_taken';
+  const found = await db.$queryRaw<Record<UniqueField, boolean | null>[]>`
+    SELECT ${name} AS username, ${address} AS email, ${id} AS external_id
+    FROM users WHERE id <> ${except} AND (${name} OR ${address} OR ${id})`;
   // Asked second: an account that is deleted between the two is found by one of them.
-  const hashes = reserved(names);
-  const held = await findReserved(db, hashes);
-  return hashes.find(([, hash]) => held.has(hash))?.[0] ?? (found.length > 0 ? 'email_taken' : null);
+  const held = await findReserved(db, reserved(wanted));
+  return UNIQUE_FIELDS.filter((field) => found.some((user) => user[field] === true) || held.includes(field));
 }
+
+const NONE = Prisma.sql`false`;
 
 /**
  * The names that have to be free: not the address that the account has in this very spelling, which may be reserved for
  * a deleted account that shared it.
  */
-export function newNamesOf(names: ChangedNames, before: Parameters<typeof givenAddress>[0]): ChangedNames {
+export function newNamesOf(names: WantedNames, before: Parameters<typeof givenAddress>[0]): WantedNames {
   const { email, ...others } = names;
   return email === undefined || email === givenAddress(before) ? others : names;
 }
 
-/** @throws AuthError `username_taken`, `email_taken` */
+/** @throws AuthError `username_taken`, `email_taken`, `external_id_taken` */
 export async function requireFree(...wanted: Parameters<typeof findTaken>): Promise<void> {
-  const taken = await findTaken(...wanted);
-  if (taken) throw new AuthError(taken);
+  refuseTaken(await findTaken(...wanted));
 }
 
 /**
@@ -123,27 +151,33 @@ export async function requireFree(...wanted: Parameters<typeof findTaken>): Prom
 export async function requireStillFree(
   tx: Prisma.TransactionClient,
   id: bigint,
-  names: ChangedNames,
+  names: WantedNames,
   reserved: ReservedHashes,
 ): Promise<void> {
   const key = names.email === undefined ? null : canonicalAddress(names.email);
   if (key !== null && needsKey(key)) {
     await lockSpellings(tx, [key]);
     const others = await tx.$queryRaw<object[]>`SELECT FROM users WHERE id <> ${id} AND ${hasAddress(key)}`;
-    if (others.length > 0) throw new AuthError('email_taken');
+    if (others.length > 0) refuseTaken(['email']);
   }
-  const hashes = reserved(names);
-  if (hashes.length === 0) return;
-  const held = await findReserved(tx, hashes);
-  const found = hashes.find(([, hash]) => held.has(hash));
-  if (found) throw new AuthError(found[0]);
+  refuseTaken(await findReserved(tx, reserved(names)));
+}
+
+/** @returns the fields whose names are reserved now. */
+async function findReserved(
+  db: Pick<Prisma.TransactionClient, '$queryRaw'>,
+  hashes: ReturnType<ReservedHashes>,
+): Promise<UniqueField[]> {
+  const held = await findHeld(db, hashes);
+  return hashes.flatMap(([field, hash]) => (held.has(hash) ? [field] : []));
 }
 
 /** @returns those of the hashes that are reserved now. */
-export async function findReserved(
+export async function findHeld(
   db: Pick<Prisma.TransactionClient, '$queryRaw'>,
   hashes: ReturnType<ReservedHashes>,
 ): Promise<Set<string>> {
+  if (hashes.length === 0) return new Set();
   const rows = await db.$queryRaw<{ hash: string }[]>`
     SELECT name_hash AS hash FROM reserved_names
     WHERE name_hash = ANY(${hashes.map(([, hash]) => hash)}) AND until > clock_timestamp()`;

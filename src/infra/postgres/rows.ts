@@ -14,6 +14,7 @@ export const USER_COLUMNS = {
   emailGiven: 'email_given',
   emailKey: 'email_key',
   name: 'name',
+  externalId: 'external_id',
   passwordHash: 'password_hash',
   importedHash: 'imported_hash',
   importedCost: 'imported_cost',
@@ -68,6 +69,7 @@ const SERVED = {
   emailGiven: false,
   emailKey: false,
   skeleton: false,
+  externalId: false,
   passwordHash: false,
   importedHash: false,
   importedCost: false,
@@ -108,7 +110,7 @@ export type Chosen<Choice> = { [Key in keyof Choice]: Choice[Key] extends true ?
 
 export type ServedRow = Pick<UserRow, Chosen<typeof SERVED>>;
 export type RecordedRow = Pick<TokenRow, Chosen<typeof RECORDED>>;
-export type AccountRow = ServedRow & Pick<UserRow, 'emailVerifiedAt'>;
+export type AccountRow = ServedRow & Pick<UserRow, 'emailVerifiedAt' | 'externalId'>;
 
 export function chosen<Choice extends Record<string, boolean>>(choice: Choice): Chosen<Choice>[] {
   return Object.keys(choice).filter((key) => choice[key]) as Chosen<Choice>[];
@@ -125,7 +127,7 @@ export function select<Key extends string>(
 }
 
 export const SERVED_COLUMNS = select(USER_COLUMNS, chosen(SERVED));
-export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'emailVerifiedAt']);
+export const ACCOUNT_COLUMNS = select(USER_COLUMNS, [...chosen(SERVED), 'emailVerifiedAt', 'externalId']);
 export const RECORDED_COLUMNS = select(TOKEN_COLUMNS, chosen(RECORDED));
 
 /** For SELECT from `tokens` and `users` together: a record, and its user under names of their own. */
@@ -173,7 +175,7 @@ export function toUser(row: ServedRow): User {
 }
 
 export function toAccount(row: AccountRow): Account {
-  return { ...toUser(row), emailVerified: row.emailVerifiedAt !== null };
+  return { ...toUser(row), emailVerified: row.emailVerifiedAt !== null, externalId: row.externalId };
 }
 
 export function toRecord(row: RecordedRow): TokenRecord {

@@ -1,9 +1,10 @@
 import { canonicalAddress, storedAddress, type StoredAddress } from '../../domain/address.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
+import { UNIQUE_FIELDS, type UniqueField } from '../../domain/users/taken.ts';
 import type { ImportedUser } from '../../domain/users/import-line.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { mapDatabaseErrors } from './errors.ts';
-import { findReserved, lockSpellings, type ReservedHashes } from './names.ts';
+import { findHeld, lockSpellings, type ReservedHashes } from './names.ts';
 import { USER_COLUMNS } from './rows.ts';
 
 /** A line of the file and its account. Numbers begin at 1. */
@@ -148,16 +149,13 @@ async function addUsers(
 
 /** Lines with a name of an earlier line of the same batch are noted as taken. */
 function withoutRepeats(lines: UserLine[], taken: Map<number, string>): UserLine[] {
-  const [skeletons, emails] = [new Set<string>(), new Set<string>()];
+  const names = makeNameSets([]);
   return lines.filter(({ line, user }) => {
-    const skeleton = skeletonOf(user.username);
-    const key = canonicalAddress(user.email);
-    if (skeletons.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
-    else if (emails.has(key)) taken.set(line, TAKEN_TEXTS.email);
-    if (taken.has(line)) return false;
-    skeletons.add(skeleton);
-    emails.add(key);
-    return true;
+    const compared = comparedOf(user);
+    const problem = names.problemOf(compared);
+    if (problem === null) names.add(compared);
+    else taken.set(line, problem);
+    return problem === null;
   });
 }
 
@@ -174,38 +172,55 @@ async function findReservedLines(
     hashes: reserved({ username, email }),
   }));
   const all = hashed.flatMap(({ hashes }) => hashes);
-  const held = all.length === 0 ? new Set<string>() : await findReserved(tx, all);
+  const held = await findHeld(tx, all);
   return hashed.filter(({ hashes }) => hashes.some(([, hash]) => held.has(hash))).map(({ line }) => line);
 }
 
-const TAKEN_TEXTS = {
+const TAKEN_TEXTS: Record<UniqueField, string> = {
   username: 'username is taken, or looks like one that is, by an account or an earlier line',
   email: 'email is taken, by an account or an earlier line',
+  external_id: 'external_id is taken, by an account or an earlier line',
 };
+
+/** Names in the forms in which they are compared. */
+type Compared = Record<UniqueField, string | null>;
+
+function comparedOf({ username, email, externalId }: ImportedUser): Compared {
+  return { username: skeletonOf(username), email: canonicalAddress(email), external_id: externalId };
+}
 
 /** @returns the problems of lines whose names an account has. */
 async function takenLines(tx: Prisma.TransactionClient, lines: UserLine[]): Promise<Map<number, string>> {
   if (lines.length === 0) return new Map();
-  const wanted = lines.map(({ line, user: { username, email } }) => ({
-    line,
-    email: canonicalAddress(email),
-    skeleton: skeletonOf(username),
-  }));
-  const skeletons = wanted.map(({ skeleton }) => skeleton);
-  const emails = wanted.map(({ email }) => email);
-  const holders = await tx.$queryRaw<{ skeleton: string; email: string }[]>`
-    SELECT username_skeleton AS skeleton, coalesce(email_key, email) AS email FROM users
-    WHERE username_skeleton = ANY(${skeletons}::text[])
-    UNION SELECT username_skeleton, coalesce(email_key, email) FROM users
-    WHERE email = ANY(${emails}::text[]) OR email_key = ANY(${emails}::text[])`;
-  const takenSkeletons = new Set(holders.map(({ skeleton }) => skeleton));
-  const takenEmails = new Set(holders.map(({ email }) => email));
+  const wanted = lines.map(({ user }) => comparedOf(user));
+  const [skeletons, emails, ids] = UNIQUE_FIELDS.map((field) => wanted.map((names) => names[field]));
+  const columns = Prisma.sql`username_skeleton AS username, coalesce(email_key, email) AS email, external_id`;
+  const holders = await tx.$queryRaw<Compared[]>`
+    SELECT ${columns} FROM users WHERE username_skeleton = ANY(${skeletons}::text[])
+    UNION SELECT ${columns} FROM users WHERE email = ANY(${emails}::text[]) OR email_key = ANY(${emails}::text[])
+    UNION SELECT ${columns} FROM users WHERE external_id = ANY(${ids}::text[])`;
+  const held = makeNameSets(holders);
   const taken = new Map<number, string>();
-  for (const { line, skeleton, email } of wanted) {
-    if (takenSkeletons.has(skeleton)) taken.set(line, TAKEN_TEXTS.username);
-    else if (takenEmails.has(email)) taken.set(line, TAKEN_TEXTS.email);
+  for (const { line, user } of lines) {
+    const problem = held.problemOf(comparedOf(user));
+    if (problem !== null) taken.set(line, problem);
   }
   return taken;
+}
+
+/** Names that are in use. */
+function makeNameSets(holders: Compared[]) {
+  const sets = UNIQUE_FIELDS.map((field) => [field, new Set(holders.map((names) => names[field]))] as const);
+  return {
+    add(names: Compared): void {
+      for (const [field, used] of sets) used.add(names[field]);
+    },
+    /** Why these names cannot be an account's; null if they can. */
+    problemOf(names: Compared): string | null {
+      const taken = sets.find(([field, used]) => names[field] !== null && used.has(names[field]));
+      return taken ? TAKEN_TEXTS[taken[0]] : null;
+    },
+  };
 }
 
 const DEFAULT = null;
@@ -218,6 +233,7 @@ const IMPORTED = {
   emailGiven: Prisma.sql`email_given`,
   emailKey: Prisma.sql`email_key`,
   name: Prisma.sql`name`,
+  externalId: Prisma.sql`external_id`,
   passwordHash: Prisma.sql`decode(hash, 'base64')`,
   importedHash: Prisma.sql`imported_hash`,
   importedCost: Prisma.sql`imported_cost`,
@@ -246,6 +262,7 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     skeleton: skeletonOf(user.username),
     ...addressFields(storedAddress(user.email)),
     name: user.name,
+    external_id: user.externalId,
     hash: Buffer.from(user.hash.passwordHash).toString('base64'),
     imported_hash: user.hash.imported?.hash,
     imported_cost: user.hash.imported?.cost,
@@ -258,8 +275,8 @@ async function insertUsers(tx: Prisma.TransactionClient, lines: UserLine[]): Pro
     INSERT INTO users (${Prisma.join(WRITTEN.map(({ column }) => column))})
     SELECT ${Prisma.join(WRITTEN.map(({ value }) => value))}
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS row (line int, username text, skeleton text,
-      email text, email_given text, email_key text, name text, hash text, imported_hash text, imported_cost text, created_at timestamptz,
-      roles jsonb, disabled boolean, email_verified boolean)
+      email text, email_given text, email_key text, name text, external_id text, hash text, imported_hash text,
+      imported_cost text, created_at timestamptz, roles jsonb, disabled boolean, email_verified boolean)
     ORDER BY line ON CONFLICT DO NOTHING RETURNING username`;
   return new Set(added.map(({ username }) => username));
 }

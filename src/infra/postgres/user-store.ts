@@ -3,6 +3,7 @@ import type { UserStatus } from '../../domain/feed/ports.ts';
 import type { HashSamples } from '../../domain/passwords/ports.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { OwnAccount, UserStore } from '../../domain/users/ports.ts';
+import type { UniqueField, WantedNames } from '../../domain/users/taken.ts';
 import { Prisma, type PrismaClient, type User as UserRow } from '../../generated/prisma/client.ts';
 import { AuthError } from '../../domain/errors.ts';
 import { lockCaller } from './caller-lock.ts';
@@ -13,8 +14,8 @@ import {
   findTaken,
   newNamesOf,
   requireStillFree,
-  TAKEN,
   whereAccount,
+  writeNames,
   type ReservedHashes,
 } from './names.ts';
 import { GIVEN_ADDRESS, SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
@@ -30,9 +31,16 @@ export function makeUserStore(
   prisma: PrismaClient,
   reserved: ReservedHashes = () => [],
 ): UserStore & HashSamples {
+  /** @param except the account whose own names do not count; 0 for a new one. */
+  async function takenNow(wanted: WantedNames, except: number): Promise<UniqueField[]> {
+    const id = BigInt(except);
+    const before = except === 0 ? null : await prisma.user.findUnique({ where: { id } });
+    return findTaken(prisma, before ? newNamesOf(wanted, before) : wanted, reserved, id);
+  }
+
   return {
     addWithSession: ({ username, email, name, passwordHash }, session) =>
-      mapDatabaseErrors(
+      writeNames(
         () =>
           prisma.$transaction(async (tx) => {
             const { id, tokens } = await tx.user.create({
@@ -50,18 +58,13 @@ export function makeUserStore(
             await requireStillFree(tx, id, { username, email }, reserved);
             return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
           }),
-        TAKEN,
+        () => takenNow({ username, email }, 0),
       ),
 
-    findTaken: (names, except = 0) =>
-      mapDatabaseErrors(async () => {
-        const id = BigInt(except);
-        const before = except === 0 ? null : await prisma.user.findUnique({ where: { id } });
-        return findTaken(prisma, before ? newNamesOf(names, before) : names, reserved, id);
-      }),
+    findTaken: (wanted, except = 0) => mapDatabaseErrors(() => takenNow(wanted, except)),
 
     change: (caller, names, passwordVersion) =>
-      mapDatabaseErrors(
+      writeNames(
         () =>
           prisma.$transaction(async (tx) => {
             await lockCaller(tx, caller);
@@ -72,7 +75,7 @@ export function makeUserStore(
             await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
             return { user: toUser(row ?? before), isChanged: row !== null };
           }),
-        TAKEN,
+        () => takenNow(names, caller.userId),
       ),
 
     changedSince: (ago, limit, after = 0) =>

@@ -25,8 +25,8 @@ export function makeRedisAttemptSlots(
     async reserve(counter, { count, seconds }) {
       const slot = randomBytes(6).toString('base64url');
       try {
-        const freeIn = await scripts.reserve([keyOf(counter), count, seconds * 1000, slot]);
-        return freeIn === null ? { slot } : { freeIn };
+        const reserved = await scripts.reserve([keyOf(counter), count, seconds * 1000, slot]);
+        return 'freeIn' in reserved ? reserved : { slot, ...reserved };
       } catch (error) {
         // A hung Redis still runs `reserve` when it resumes. `release` follows on the same connection.
         release(counter, slot).catch(() => undefined);

@@ -87,7 +87,7 @@ export interface ScriptClient {
   /** Even if the gate is closed. */
   feedUngated: (args: Arguments) => Promise<FeedReply>;
   /** Even if the gate is closed. @returns null if the slot was taken; else in how many milliseconds one is free. */
-  reserve: (args: Arguments) => Promise<number | null>;
+  reserve: (args: Arguments) => Promise<{ earlier: number } | { freeIn: number }>;
   /** Even if the gate is closed. */
   release: (args: Arguments) => Promise<void>;
   /** Even if the gate is closed, once for each list. Measures no latency, and counts one failure at most. */
@@ -224,7 +224,7 @@ export function makeScriptClient(
     feedUngated: (args) => askUngated('feed', args),
     async reserve(args) {
       const reply = await askUngated('reserve', args);
-      return reply[0] === 1 ? null : reply[1];
+      return reply[0] === 1 ? { earlier: reply[1] } : { freeIn: reply[1] };
     },
     release: async (args) => void (await askUngated('release', args)),
     async runEachUngated(script, lists) {

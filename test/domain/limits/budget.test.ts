@@ -16,7 +16,7 @@ async function asked(
   const attempts: Attempt[] = [];
   const spend = makeBudget((attempt, task) => {
     attempts.push(attempt);
-    return task();
+    return task(0);
   }, limits);
   await spend(holder, NO_REQUEST, () => Promise.resolve());
   const [attempt] = attempts;

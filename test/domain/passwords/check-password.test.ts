@@ -41,7 +41,7 @@ function aCheck(...costs: string[]) {
     },
   });
   const attempt = (hash: Uint8Array | null, password: string, mayOpen = true) =>
-    check({ hash, password, mayOpen, share: 'login', turn: ['network', 'home'] });
+    check({ hash, password, earlier: 0, mayOpen, share: 'login', turn: ['network', 'home'] });
   return {
     attempt,
     done,
@@ -81,6 +81,23 @@ test('every failure does the same work: one hash of each cost', async (t) => {
 test("with no cost but today's, a failure computes one hash", async (t) => {
   t.strictSame(await tried(['today'], null, 'x'), [false, 'today']);
   t.strictSame(await tried(['today'], hashOf('today', 'right'), 'wrong'), [false, 'today']);
+});
+
+test('the hasher hears how many tries were wrong before', async (t) => {
+  const heard: unknown[] = [];
+  const check = makeCheckPassword({
+    hasher: {
+      costOf: () => 'today',
+      verify: (_hash, _password, earlier) => Promise.resolve(heard.push(earlier) > 0),
+      toImitate: () => [],
+      imitate: () => Promise.resolve(),
+    },
+    costs: { all: () => ['today'], note: () => undefined },
+    bulkhead: { run: (_share, _turn, task) => task() },
+  });
+  const hash = hashOf('today', 'right');
+  await check({ hash, password: 'x', earlier: 3, mayOpen: true, share: 'login', turn: ['network', 'home'] });
+  t.strictSame(heard, [3]);
 });
 
 test('a success computes one hash, that of the account', async (t) => {

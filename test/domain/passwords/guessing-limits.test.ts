@@ -52,11 +52,14 @@ function limits({ account = TWO, network = TWO, away, fault }: Given = {}) {
     network,
     hashName: (name) => `hash of ${name}`,
   });
-  const attempt = (guess: Partial<Guess>, answer: () => Promise<string>) =>
-    limitGuess({ name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, ...guess }, (isKnown) => {
-      done.push(isKnown ? 'check of a known device' : 'check');
-      return answer();
-    });
+  const attempt = (guess: Partial<Guess>, answer: (earlier: number) => Promise<string>) =>
+    limitGuess(
+      { name: 'ada', account: null, origin: STRANGER, from: NO_REQUEST, ...guess },
+      (isKnown, earlier) => {
+        done.push(isKnown ? 'check of a known device' : 'check');
+        return answer(earlier);
+      },
+    );
   return {
     done,
     limited,
@@ -102,6 +105,19 @@ test('wrong passwords are counted, and none is checked beyond the limit', async 
   await t.rejects(right(), { code: 'rate_limited', retryAfter: 1 });
   pass(1);
   t.equal(await right(), 'in');
+});
+
+test('a check hears how many tries at the name were wrong lately', async (t) => {
+  const { attempt, pass, right, wrong } = limits({ account: { count: 3, seconds: 60 }, network: null });
+  const earlier = (guess: Partial<Guess> = {}) => attempt(guess, (count) => Promise.resolve(String(count)));
+  t.equal(await earlier(), '0');
+  for (let i = 0; i < 2; i++) await t.rejects(wrong(), { code: 'invalid_credentials' });
+  t.equal(await right(), 'in');
+  t.equal(await earlier(), '2', 'right ones do not count');
+  t.equal(await earlier({ name: 'bob' }), '0');
+  pass(60_000);
+  t.equal(await earlier(), '0');
+  t.equal(await limits({ account: null }).attempt({}, (count) => Promise.resolve(String(count))), '0');
 });
 
 test('an untried password returns its slots, and a bug during the check does not', async (t) => {

@@ -72,7 +72,7 @@ function aService({
     limitGuess: async (guess, check) => {
       guesses.push(guess);
       if (away === 'limit') throw fault ?? new AuthError('rate_limited', { reason: 'account' });
-      return check(isKnown);
+      return check(isKnown, 2);
     },
     revocations: tokens,
     tokenStates: {
@@ -99,7 +99,8 @@ function aService({
         return work();
       },
     },
-    checkPassword: async ({ hash, password, mayOpen, share, turn }) => {
+    checkPassword: async ({ hash, password, earlier, mayOpen, share, turn }) => {
+      if (earlier !== 2) throw new Error('the limits counted 2');
       const text = hash === null ? 'nothing' : Buffer.from(hash).toString();
       turns.push(`check, ${share}, ${turn[1]}`);
       await step(`check ${text.split(' ', 1).join()}${hash && !mayOpen ? ', which may not open' : ''}`);

@@ -29,7 +29,7 @@ function aService({ away, fault, enabled = true }: Given = {}) {
     users: {
       findTaken: async ({ username, email }) => {
         await step('find', username, email);
-        return username === 'bob' ? 'username_taken' : null;
+        return username === 'bob' ? ['email', 'username'] : [];
       },
       addWithSession: async ({ username, name, email, passwordHash }, session) => {
         await step('add', username, name, email, Buffer.from(passwordHash));
@@ -125,7 +125,13 @@ test('all fields that are refused are named together, and cost nothing', async (
 
 test('a name that is taken costs no hash, and one that is taken meanwhile opens no session', async (t) => {
   const { done, refusals, attempt } = aService();
-  await t.rejects(attempt({ username: 'bob' }), { code: 'username_taken' });
+  await t.rejects(attempt({ username: 'bob' }), {
+    code: 'username_taken',
+    errors: [
+      { path: '/username', code: 'taken' },
+      { path: '/email', code: 'taken' },
+    ],
+  });
   t.match(done.at(-1), /^find/);
   t.strictSame(refusals, ['username_taken']);
   const late = aService({ away: 'add', fault: new AuthError('email_taken') });

@@ -19,7 +19,7 @@ function aService({ away = '', isChanged = true } = {}) {
     users: {
       findTaken: async (names, except) => {
         await step('find', JSON.stringify(names), except);
-        return names.username === 'bob' ? 'username_taken' : null;
+        return names.username === 'bob' ? ['username'] : [];
       },
       change: async ({ userId, tokenId }, names, version) => {
         await step('change', userId, tokenId, JSON.stringify(names), version);
@@ -93,7 +93,11 @@ test('a long-lived token may change no name', async (t) => {
 
 test('each field that is refused is named, and costs nothing', async (t) => {
   const { done, attempt } = aService();
-  const required = { path: '/current_password', message: 'is required with username and email' };
+  const required = {
+    path: '/current_password',
+    code: 'required',
+    message: 'is required with username and email',
+  };
   const expected: [Promise<unknown>, object[]][] = [
     [attempt({}), [{ path: '', message: 'must have name, username or email' }]],
     [attempt({ username: 'admin' }), [{ path: '/username' }, required]],

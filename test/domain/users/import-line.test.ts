@@ -22,6 +22,7 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
       username: 'ada',
       name: 'Ada L.',
       email: 'ADA@example.com',
+      externalId: null,
       hash: { passwordHash: Buffer.from('hash') },
       createdAt: null,
       roles: [],
@@ -30,6 +31,7 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
     },
   });
   const all = {
+    external_id: 'crm-7',
     created_at: '2020-01-01T00:00:00.5+01:00',
     roles: ['a'],
     disabled: true,
@@ -38,12 +40,14 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
   t.match(read({ ...GOOD, ...all }), {
     ok: true,
     user: {
+      externalId: 'crm-7',
       createdAt: Date.parse('2019-12-31T23:00:00.5Z'),
       roles: ['a'],
       disabled: true,
       emailVerified: true,
     },
   });
+  t.match(read({ ...GOOD, external_id: null }), { ok: true, user: { externalId: null } });
   t.match(read(`  ${JSON.stringify(GOOD)}\r`), { ok: true }, 'with white space and the line end of Windows');
   t.match(read(`\ufeff${JSON.stringify(GOOD)}`), { ok: true }, 'with a byte order mark');
   t.end();

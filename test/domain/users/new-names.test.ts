@@ -12,6 +12,15 @@ const anyText = fc.oneof(
   fc.string({ unit: fc.constantFrom(...Array.from('abаα\u200b\u200d\u3164\u0301\u2800 山')), maxLength: 12 }),
 );
 
+/** The code of each message about a username. */
+const CODES: Record<string, string> = {
+  'must not hold invisible characters': 'not_allowed_character',
+  'must not begin with a combining mark': 'not_allowed_character',
+  'must not have more than four combining marks on a letter, or the same one twice': 'not_allowed_character',
+  'must not mix letters of several scripts': 'mixed_scripts',
+  'must not be, or look like, a reserved name': 'reserved',
+};
+
 test('usernames of real people are accepted', (t) => {
   for (const name of [
     'ada',
@@ -58,7 +67,8 @@ test('usernames that look like others are refused', (t) => {
     ],
   };
   for (const [message, values] of Object.entries(refused))
-    for (const value of values) t.strictSame(names.username(value), { ok: false, message }, encodeURI(value));
+    for (const value of values)
+      t.strictSame(names.username(value), { ok: false, code: CODES[message], message }, encodeURI(value));
   t.end();
 });
 
@@ -67,11 +77,11 @@ test('names and addresses contain no invisible characters', (t) => {
   for (const name of ['a\u200bb', '\u3164', '\u2800', 'a\u202eb', '\u200da', 'a\u2028b', 'a \u200d'])
     t.strictSame(
       names.name(name),
-      { ok: false, message: 'must not hold invisible characters' },
+      { ok: false, code: 'not_allowed_character', message: 'must not hold invisible characters' },
       encodeURI(name),
     );
   for (const name of ['', ' ', '\u0301', ' \u0301'])
-    t.strictSame(names.name(name), { ok: false, message: 'must not be blank' });
+    t.strictSame(names.name(name), { ok: false, code: 'blank', message: 'must not be blank' });
   t.match(names.email('ada@example.com'), { ok: true });
   for (const email of [
     'a\u200bda@example.com',
@@ -79,7 +89,11 @@ test('names and addresses contain no invisible characters', (t) => {
     'ada\u200d@example.com',
     'ada\u3164@example.com',
   ])
-    t.strictSame(names.email(email), { ok: false, message: 'must not hold invisible characters' });
+    t.strictSame(names.email(email), {
+      ok: false,
+      code: 'not_allowed_character',
+      message: 'must not hold invisible characters',
+    });
   t.end();
 });
 
@@ -121,7 +135,11 @@ test('a name older than a rule can still log in', (t) => {
 
 test('a lone surrogate is reported as one', (t) => {
   for (const parse of [names.username, names.name, names.email])
-    t.strictSame(parse('a\ud800@b'), { ok: false, message: 'must be well-formed Unicode' });
+    t.strictSame(parse('a\ud800@b'), {
+      ok: false,
+      code: 'not_allowed_character',
+      message: 'must be well-formed Unicode',
+    });
   t.end();
 });
 

@@ -56,6 +56,7 @@ onAStore('accounts for services', async (t, env) => {
       disabled: false,
       email_verified: false,
       roles: ['admin', 'billing:read'],
+      external_id: null,
     });
     t.ok(Math.abs(Date.parse(created.created_at) - Date.now()) < 60_000);
     t.notMatch(response.body, account.email);
@@ -212,6 +213,54 @@ onAStore('accounts for services', async (t, env) => {
     refused(t, await patch({ roles: ['A'] }), 400, 'validation_failed', ['/roles']);
     refused(t, await patch({}), 400, 'validation_failed');
     t.equal((await patch({ username: one.username, email: one.email })).statusCode, 200, 'its own names');
+  });
+
+  await t.test('keeps the id of another system, which no two accounts share', async (t) => {
+    const external_id = `crm:${anAccount().username}`;
+    const { id } = await create({ ...anAccount(), external_id });
+    const other = await create();
+    const shown = async (path: string) => (await ask(`GET /api/users${path}`)).json<object>();
+    t.match(await shown(`/${id}`), { id, external_id });
+    t.match(await shown(`?external_id=${encodeURIComponent(external_id)}`), { users: [{ id, external_id }] });
+    for (const unknown of [external_id.toUpperCase(), 'none', '', 'a%20b', 'x'.repeat(129)])
+      t.strictSame(await shown(`?external_id=${unknown}`), { users: [], next: null }, unknown);
+    refused(t, await ask(`GET /api/users?id=${id}&external_id=x`), 400, 'validation_failed', ['query']);
+
+    const known = anAccount();
+    await create(known);
+    const taken = { ...known, external_id };
+    refused(t, await ask('POST /api/users', taken), 400, 'username_taken', [
+      '/username',
+      '/email',
+      '/external_id',
+    ]);
+    const patch = (body: object) => ask(`PATCH /api/users/${other.id}`, body);
+    refused(t, await patch({ external_id }), 400, 'external_id_taken', ['/external_id']);
+    for (const wrong of ['', 'x'.repeat(129), 'a b', 'é', 5])
+      refused(t, await patch({ external_id: wrong }), 400, 'validation_failed', ['/external_id']);
+    const post = { ...anAccount(), external_id: 'a b' };
+    refused(t, await ask('POST /api/users', post), 400, 'validation_failed', ['/external_id']);
+
+    t.match((await patch({ external_id: 'X'.repeat(128) })).json(), { external_id: 'X'.repeat(128) });
+    t.equal((await ask(`PATCH /api/users/${id}`, { external_id })).statusCode, 200, 'its own');
+    t.match((await ask(`PATCH /api/users/${id}`, { external_id: null })).json(), { external_id: null });
+    t.match((await patch({ external_id })).json(), { external_id }, 'it is free again');
+    const { access_token: token } = await logIn(target, known.email);
+    t.notMatch((await call(target, 'GET /api/user', { token })).body, 'external_id', 'not for the owner');
+  });
+
+  await t.test('of two services that give one external id at once, one is refused', async (t) => {
+    for (const line of ['POST /api/users', 'PATCH'] as const) {
+      const external_id = `race-${anAccount().username}`;
+      const give = async () =>
+        line === 'PATCH'
+          ? ask(`PATCH /api/users/${(await create()).id}`, { external_id })
+          : ask(line, { ...anAccount(), external_id });
+      const answers = await Promise.all(Array.from({ length: 5 }, give));
+      t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1, line);
+      for (const answer of answers)
+        if (answer.statusCode !== 200) refused(t, answer, 400, 'external_id_taken', ['/external_id']);
+    }
   });
 
   await t.test('a verified address stays so until it changes', async (t) => {

@@ -100,6 +100,7 @@ onAStore('deleting an account', async (t, env) => {
           password_hash: '\\x',
           password_version: 1,
           roles: [],
+          external_id: null,
           imported_hash: null,
           imported_cost: null,
           email_verified_at: null,

@@ -32,7 +32,7 @@ async function imported(t: Test): Promise<string> {
 }
 
 /** @param hashes by username. */
-async function importedFrom(t: Test, hashes: Record<string, string>): Promise<string> {
+async function importedFrom(t: Test, hashes: Record<string, unknown>): Promise<string> {
   const { url: DATABASE_URL } = await testDatabase(t);
   const file = usersFile(
     t,
@@ -94,6 +94,50 @@ test('a login with one of the passwords that an imported hash accepts leaves the
     t.equal((await logIn(target, 'bcrypt', password)).user.username, 'bcrypt');
   for (const password of [LONG_TWIN, SHORT_TWIN])
     t.equal((await logIn(target, 'pbkdf2', password)).user.username, 'pbkdf2');
+});
+
+test('a password that was hashed in another Unicode form logs in at a later try', async (t) => {
+  const [sent, nfc, nfkc] = ['zoe\u0308 \ufb01', 'zo\u00eb \ufb01', 'zo\u00eb fi'];
+  const hashes = Object.fromEntries(
+    await Promise.all(
+      [sent, nfc, nfkc].map(
+        async (form, place) => [`form${place}`, (await cheapHashes(form)).bcrypt] as const,
+      ),
+    ),
+  );
+  const target = await buildTestApp(t, {
+    databaseUrl: await importedFrom(t, hashes),
+    env: { ...ENV, RATE_LIMIT_ACCOUNT: '10/900' },
+  });
+  for (const place of [0, 1, 2]) {
+    const payload = { username: `form${place}`, password: sent };
+    for (let wrong = 0; wrong < place; wrong++)
+      refused(t, await call(target, 'POST /api/auth', { payload }), 401, 'invalid_credentials');
+    t.equal((await logIn(target, payload.username, sent)).user.username, payload.username);
+    t.equal((await logIn(target, payload.username, nfc)).user.username, payload.username, 'ours takes both');
+  }
+});
+
+test('an account without a password is opened by a reset only', async (t) => {
+  const databaseUrl = await importedFrom(t, {
+    none: null,
+    unusable: '!kAVi5UqI3WqfTZBOQLaLMeZK8MBKoQv6rNrWtEjQ',
+  });
+  const target = await buildTestApp(t, { databaseUrl, env: ENV });
+  for (const username of ['none', 'unusable']) {
+    for (const password of ['null', '!', 'difference engine'])
+      refused(
+        t,
+        await call(target, 'POST /api/auth', { payload: { username, password } }),
+        401,
+        'invalid_credentials',
+      );
+    const reset = await latchkey(['user', 'reset', username, '--json'], { DATABASE_URL: databaseUrl });
+    const { reset_token } = JSON.parse(reset.stdout) as { reset_token: string };
+    const payload = { reset_token, password: 'analytical machinery' };
+    t.equal((await call(target, 'POST /api/auth/password-reset', { payload })).statusCode, 200);
+    t.equal((await logIn(target, username, payload.password)).user.username, username);
+  }
 });
 
 test('a failed login does the same work for imported accounts, own ones, disabled ones and unknown names', async (t) => {

@@ -73,6 +73,20 @@ onAStore('signup', async (t, env) => {
     for (const answer of answers) if (answer.statusCode !== 200) refused(t, answer, 400, 'email_taken');
   });
 
+  await t.test('names all that is taken, also to those that lost a race', async (t) => {
+    const first = anAccount();
+    await signUp(target, first);
+    refused(t, await attempt(first), 400, 'username_taken', ['/username', '/email']);
+    const both = anAccount();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => attempt(both)));
+    t.equal(answers.filter(({ statusCode }) => statusCode === 200).length, 1);
+    for (const answer of answers)
+      if (answer.statusCode !== 200) refused(t, answer, 400, 'username_taken', ['/username', '/email']);
+    const { username, email } = anAccount();
+    await Promise.all([attempt(anAccount({ username })), attempt(anAccount({ email }))]);
+    refused(t, await attempt(anAccount({ username, email })), 400, 'username_taken', ['/username', '/email']);
+  });
+
   await t.test('accepts values just within the bounds', async (t) => {
     const wide = anAccount();
     const within = [

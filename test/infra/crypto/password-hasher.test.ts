@@ -22,13 +22,20 @@ const argon2Hash = (password: string, memorySize = 256) =>
     outputType: 'encoded',
   });
 
-test('our own hashes are verified in normal form, and those of other systems as the password was sent', async (t) => {
-  const [composed, decomposed] = ['p\u00e4ss', 'pa\u0308ss'];
-  const own = await hasher.hash(composed);
-  t.equal(await hasher.verify(own, decomposed), true);
-  const foreign = Buffer.from(await argon2Hash(decomposed));
-  t.equal(await hasher.verify(foreign, decomposed), true);
-  t.equal(await hasher.verify(foreign, composed), false);
+test('our own hashes are verified in normal form, and those of other systems in one form a try', async (t) => {
+  // ﬁ is two letters in NFKC.
+  const [sent, nfc, nfkc] = ['pa\u0308ss \ufb01', 'p\u00e4ss \ufb01', 'p\u00e4ss fi'];
+  const own = await hasher.hash(nfc);
+  for (const earlier of [0, 1, 2]) t.equal(await hasher.verify(own, sent, earlier), true);
+  const started = countWorkers(t);
+  for (const [place, form] of [sent, nfc, nfkc].entries()) {
+    const foreign = Buffer.from(await argon2Hash(form));
+    for (let earlier = 0; earlier < 6; earlier++)
+      t.equal(await hasher.verify(foreign, sent, earlier), earlier % 3 === place, `${place}, try ${earlier}`);
+  }
+  t.equal(started(), 18, 'one hash a try');
+  const foreign = Buffer.from(await argon2Hash('plain'));
+  for (const earlier of [0, 1, 2]) t.equal(await hasher.verify(foreign, 'plain', earlier), true);
 });
 
 test('a hash of an unknown format or above the limits is never computed', async (t) => {
@@ -74,6 +81,8 @@ test('every failure does equal work, for all costs that are stored', (t) => {
     'pbkdf2-sha256 2500',
     'pbkdf2-sha512 700',
     'pbkdf2-sha1 900',
+    'phpass 7',
+    'salted-sha1 1',
   ];
   /** PBKDF2's iterations add up. */
   const work = (costs: string[]) => {
@@ -93,6 +102,8 @@ test('every failure does equal work, for all costs that are stored', (t) => {
     'pbkdf2-sha1=900',
     'pbkdf2-sha256=2500',
     'pbkdf2-sha512=700',
+    'phpass 7=1',
+    'salted-sha1 1=1',
     'scrypt 4/8/1=1',
     'scrypt 5/8/1=1',
   ]);
@@ -108,10 +119,15 @@ test('what is imitated has the cost that was asked for', async (t) => {
     'pbkdf2-sha512 10',
     'scrypt 4/8/1',
     'argon2i 64/2/2',
+    'phpass 7',
+    'salted-sha1 1',
+    'salted-sha512 1',
   ])
     await t.resolves(hasher.imitate(cost, 'x'), cost);
   await t.rejects(hasher.imitate('bcrypt 3', 'x'), /Cost factor/, 'an impossible one reaches the library');
 });
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 test('a hash that opens for other passwords too is not replaced by one that does not', async (t) => {
   const pbkdf2 = (digest: 'sha1' | 'sha256' | 'sha512', password: string) => {
@@ -126,6 +142,7 @@ test('a hash that opens for other passwords too is not replaced by one that does
     [await bcryptHash(at72), `${at72} and a typo`, at72],
     [await bcryptHash('\u00e4'.repeat(36)), '\u00e4'.repeat(36), '\u00e4'.repeat(37)],
     [await bcryptHash('ab'), 'ab\0ab', 'ab'],
+    [`bcrypt_sha256$${await bcryptHash(sha256(at72))}`, at72, null],
     [pbkdf2('sha1', LONG_TWIN), LONG_TWIN, SHORT_TWIN],
     [pbkdf2('sha1', at72), at72, null],
     [pbkdf2('sha256', LONG_TWIN), LONG_TWIN, null],

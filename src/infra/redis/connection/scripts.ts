@@ -42,7 +42,7 @@ export interface Scripts {
   lastUses(...args: Argument[]): Promise<[string | null, string | null][]>;
   clock(...args: Argument[]): Promise<[string, string]>;
   feed(...args: Argument[]): Promise<FeedReply>;
-  reserve(...args: Argument[]): Promise<[taken: 1] | [taken: 0, freeIn: number]>;
+  reserve(...args: Argument[]): Promise<[taken: 1, earlier: number] | [taken: 0, freeIn: number]>;
   release(...args: Argument[]): Promise<unknown>;
 }
 

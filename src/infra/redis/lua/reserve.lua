@@ -7,7 +7,7 @@
     KEYS[1] counter: the attempts in the window, the oldest first, each as TIME:ID and a space (ms)
     ARGV[1] slots   ARGV[2] window (ms)   ARGV[3] id of this attempt, as long as all others
   Output:
-    {1} if a slot was taken, else {0, ms until one is free}
+    {1, attempts in the window before this one} if a slot was taken, else {0, ms until one is free}
   Errors: none of its own
 ]]
 local time = redis.call('TIME')
@@ -32,4 +32,4 @@ if count >= slots then return { 0, timeOf(count - slots + 1) + window - now } en
 local at = math.max(now, timeOf(count) or now)
 held = held .. string.format('%.0f:%s ', at, ARGV[3])
 redis.call('SET', KEYS[1], held, 'PX', string.format('%.0f', at + window - now))
-return { 1 }
+return { 1, count }
