@@ -506,7 +506,7 @@ test('for pages of another origin, preflights pass and nothing else does', async
         ['OPTIONS /orders', ['Origin: https://app.example', 'Access-Control-Request-Method:']],
         ['OPTIONS /orders', []],
       ] as const)
-        t.match(await status(url, line, [...headers]), /^40[15]$/, `${line} ${headers.join(', ')}`);
+        t.match(await status(url, line, [...headers]), /^40[015]$/, `${line} ${headers.join(', ')}`);
       t.strictSame(seen, [], 'nothing that is almost a preflight passes');
       await status(url, 'OPTIONS /api/auth', asked);
       t.strictSame(seen, [], 'Latchkey answers those for its own API');
