@@ -178,7 +178,7 @@ export const mutations = [
     ],
   ),
   ...inFile(
-    'packages/verifier/src/latchkey.ts',
+    'packages/verifier/src/connection.ts',
     ['packages/verifier/test/latchkey'],
     ['redirects are followed', "redirect: 'manual', ", ''],
   ),

@@ -17,7 +17,8 @@ def check_token():
     if status != 200:
         return {"code": "unavailable"}, 503, {"Retry-After": headers.get("Retry-After", "1")}
     g.user = headers["X-Auth-User"]
-    g.roles = headers["X-Auth-Roles"].split(",")
+    # "".split(",") would be one role, the empty text.
+    g.roles = [role for role in headers["X-Auth-Roles"].split(",") if role]
 
 
 def ask_agent(authorization):
@@ -34,4 +35,4 @@ def ask_agent(authorization):
 
 @app.get("/orders")
 def orders():
-    return f"user {g.user}, roles {','.join(g.roles)}\n"
+    return f"user {g.user}, roles {g.roles}\n"

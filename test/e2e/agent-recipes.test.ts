@@ -61,7 +61,10 @@ for (const [name, skip] of Object.entries(RECIPES))
     await statusIs(other.access_token, 200);
     const good = await ask(user.access_token);
     t.equal(good.status, 200);
-    t.match(await good.text(), `user ${String(claimsOf(user.access_token).sub)}, roles`);
+    const text = await good.text();
+    t.match(text, `user ${String(claimsOf(user.access_token).sub)}, roles`);
+    // Python shows the list itself.
+    if (name === 'flask') t.match(text, 'roles []');
     const without = await ask(null);
     t.equal(without.status, 401);
     t.equal(without.headers.get('www-authenticate'), 'Bearer');

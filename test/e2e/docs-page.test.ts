@@ -20,6 +20,7 @@ test('the page at /docs', { skip: chromiumMissing }, async (t) => {
   await watched.page.locator('.opblock').first().waitFor();
 
   await t.test('a link of the introduction unfolds its operation', (t) => followLink(t, service, watched));
+  await t.test('a standard that a description names is a link', (t) => linkedStandard(t, watched));
   await t.test('an operation unfolds without its errors', (t) => unfold(t, watched));
   await t.test('the list can be filtered by tag and path', (t) => filter(t, watched));
   await t.test('all six operations can be tried by clicking', (t) => clickThrough(t, service, watched));
@@ -35,6 +36,13 @@ async function followLink(t: Test, { url }: Service, { page, complaints }: Watch
   t.match(tab.page.url(), /#\/Registered%20services\/introspect$/);
   t.strictSame([...complaints, ...tab.complaints], []);
   await tab.page.close();
+}
+
+/** It opens in a tab of its own, which this test does not let out of the machine. */
+async function linkedStandard(t: Test, { page }: Watched): Promise<void> {
+  const link = page.locator('.info a', { hasText: 'RFC 9457' });
+  t.equal(await link.getAttribute('href'), 'https://www.rfc-editor.org/rfc/rfc9457');
+  t.equal(await link.getAttribute('target'), '_blank');
 }
 
 /** Signup's errors took 6,000 pixels. */
@@ -95,14 +103,12 @@ async function clickThrough(t: Test, { url }: Service, { page, complaints }: Wat
   const loggedIn = await tryIt(page, 'logIn', { body: { username, password } });
   t.equal(loggedIn.status, 200, 'logged in');
 
-  await authorize(page, 'bearerRefreshToken', loggedIn.body.refresh_token);
   const refreshed = await tryIt(page, 'refresh');
   t.equal(refreshed.status, 200, 'refreshed');
   await screenshot(page, 'refreshed');
   t.equal(await verifyOver(url, loggedIn.body.access_token), 401, 'the previous pair has ended');
 
   const token = refreshed.body.access_token;
-  await authorize(page, 'bearerAuth', token);
   const body = { device: 'Kitchen tablet' };
   const created = await tryIt(page, 'createLongLivedToken', {
     body,
@@ -169,14 +175,4 @@ async function tryIt(page: Page, operationId: string, { body, id }: Attempt = {}
 
 async function firstWord(locator: Locator): Promise<string> {
   return (await locator.innerText()).trim().split(/\s/)[0] ?? '';
-}
-
-/** Enters a token in the page's dialog. */
-async function authorize(page: Page, scheme: string, token: string): Promise<void> {
-  await page.locator('.scheme-container button.authorize').click();
-  const dialog = page.locator('.dialog-ux .auth-container').filter({ hasText: scheme });
-  await dialog.locator('input').fill(token);
-  await dialog.locator('button.authorize').click();
-  await dialog.locator('button:has-text("Logout")').waitFor();
-  await page.locator('.dialog-ux button.btn-done').first().click();
 }

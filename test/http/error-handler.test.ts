@@ -153,6 +153,7 @@ test('malformed JSON is 400, and the answer quotes none of it', async (t) => {
     refused(t, response, 400, 'malformed_json');
     t.notMatch(response.body, 'hunter2');
   }
+  refused(t, await call(target, 'POST /api/auth'), 400, 'malformed_json');
   const notUtf8 = Buffer.from('7b22757365726e616d65223a22ff227d', 'hex');
   refused(
     t,

@@ -9,7 +9,7 @@ import { makeServer, parseAnswer } from './server.ts';
 import { inMemory, makeSessionStore, sessionOf, type Session, type TokenStorage } from './session-store.ts';
 
 export interface ClientOptions {
-  /** Latchkey’s, with a path if it has one. Default: the page’s origin. */
+  /** Latchkey’s, with a path if it has one. Default: the page’s origin; outside of a page it must be given. */
   url?: string;
   /** The origins, besides that of `url`, that may get the access token. */
   apis?: readonly string[];
@@ -55,13 +55,12 @@ export interface Client {
 
 const LOGIN = '/api/auth';
 
-/** @throws TypeError for a URL that is not http or https */
+/** @throws TypeError for a URL that is not http or https, and without `url` outside of a page */
 export function createClient(options: ClientOptions = {}): Client {
   const { url: given = pageOrigin(), apis = [], storage = inMemory() } = options;
   const request = makeSend((...request) => (options.fetch ?? globalThis.fetch)(...request));
   const url = given.replace(/\/+$/, '');
   const origins = [url, ...apis].map(originOf);
-  if (url === '') origins.shift();
   if (origins.includes(null) || /[?#]/.test(url))
     throw new TypeError('url and apis must be http or https URLs');
   // React Native’s SecureStore takes only such characters.

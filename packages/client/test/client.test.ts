@@ -569,7 +569,8 @@ test('request returns the parsed answer of any operation, with the token if ther
 });
 
 test('a server may create a client: it is signed out, and has no page', async (t) => {
-  const client = createClient();
+  t.throws(() => createClient(), { name: 'TypeError', message: /^url and apis must be/ });
+  const client = createClient({ url: 'http://127.0.0.1:1' });
   t.equal(client.session, undefined);
   client.onChange(() => null)();
   await t.rejects(client.accessToken(), { code: 'signed_out' });

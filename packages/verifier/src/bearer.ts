@@ -13,12 +13,7 @@ export interface Refusal {
 const REFUSALS = {
   token_missing: [401, 'Bearer', 'Token missing', 'The request carries no bearer token.'],
   invalid_token: [401, 'Bearer error="invalid_token"', 'Invalid token', 'The token is not good (any more).'],
-  unavailable: [
-    503,
-    '1',
-    'Unavailable',
-    'It cannot be told for now whether the token is good; see Retry-After.',
-  ],
+  unavailable: [503, '1', 'Unavailable', 'This service cannot check or get a token now; see Retry-After.'],
 } as const;
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
@@ -33,11 +28,11 @@ export interface BearerOptions<Request> {
  * Reads the token only from the Authorization header (RFC 6750, section 2.1).
  * @throws any error that is not a VerifierError
  */
-export async function authenticate(
-  { verify }: Pick<Verifier<TokenType>, 'verify'>,
+export async function authenticate<Accepted extends TokenType>(
+  { verify }: Pick<Verifier<Accepted>, 'verify'>,
   authorization = '',
   onRefused: (error: VerifierError) => void = () => undefined,
-): Promise<{ auth: VerifiedToken<TokenType> } | { refusal: Refusal }> {
+): Promise<{ auth: VerifiedToken<Accepted> } | { refusal: Refusal }> {
   try {
     if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
     const token = BEARER.exec(authorization)?.[1];
@@ -46,11 +41,12 @@ export async function authenticate(
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
     onRefused(error);
-    return { refusal: refuse(error.reason === 'missing' ? 'token_missing' : error.code) };
+    return { refusal: refuse(error) };
   }
 }
 
-function refuse(code: keyof typeof REFUSALS): Refusal {
+export function refuse({ code: errorCode, reason }: VerifierError): Refusal {
+  const code = reason === 'missing' ? 'token_missing' : errorCode;
   const [status, hint, title, detail] = REFUSALS[code];
   const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
   return {

@@ -1,6 +1,6 @@
 import { readEvents } from './event-stream.ts';
 import { readMessage, type FeedMessage } from './feed-message.ts';
-import { RefusedError } from './latchkey.ts';
+import { RefusedError } from './connection.ts';
 import { setBackgroundTimeout, sleep } from './runtime.ts';
 import { reasonOf, unavailable, VerifierError } from './verifier-error.ts';
 
@@ -137,7 +137,7 @@ function asFailure(error: unknown): VerifierError {
 
 /** Whether Latchkey refused this client. Other statuses may come from a proxy, and be temporary. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof RefusedError && [401, 403].includes(error.status);
+  return error instanceof RefusedError && [401, 403].includes(error.answered);
 }
 
 /** Ends on abort, and then cancels the body. */

@@ -1,9 +1,10 @@
 /** The public API for other services. Everything else in this folder is internal. */
 export { authOf } from './bearer.ts';
+export { createTokens, type Tokens } from './create-tokens.ts';
 export { createVerifier, type Verifier } from './create-verifier.ts';
 export type { UserEvent } from './feed-message.ts';
 export { fastifyVerifier, type FastifyVerifierOptions } from './fastify-verifier.ts';
-export type { ClientOptions, VerifierOptions, WhenStale } from './options.ts';
+export type { ClientOptions, TokensOptions, VerifierOptions, WhenStale } from './options.ts';
 export type {
   Actor,
   ServiceToken,
@@ -21,4 +22,5 @@ export {
   type VerifierErrorOption,
   type VerifierErrorReason,
 } from './verifier-error.ts';
+export { refusalOf, verifyRequest, type VerifiedRequest } from './verify-request.ts';
 export { verifierMiddleware } from './verifier-middleware.ts';

@@ -26,7 +26,7 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   issuer: string | undefined;
   /** Latchkey's AUDIENCE, or an audience of this service: the verifier takes tokens for exactly this one. */
   audience: string | undefined;
-  /** This service's client credentials, for the feed and for introspection. */
+  /** How this service authenticates at Latchkey. */
   client: ClientOptions;
   /** The types of tokens to take (default `['access', 'llt']`). With `service`, look at `tokenType` of a good token. */
   accept?: readonly Accepted[] | undefined;
@@ -77,18 +77,25 @@ export interface VerifierOptions<Accepted extends TokenType = UsersType> {
   onRecovered?: (() => void) | undefined;
 }
 
-export interface Settings {
+/** The options of `createTokens`: the same as of `createVerifier`, which also has their meaning. */
+export type TokensOptions = Pick<VerifierOptions, 'issuer' | 'client' | 'url' | 'fetch'>;
+
+/** What a request to Latchkey needs. */
+export interface Connected {
   issuer: string;
-  audience: string;
   client: { id: string; secret: string } | { assertion: () => unknown };
-  accept: readonly TokenType[];
   url: string;
+  fetch: typeof globalThis.fetch;
+}
+
+export interface Settings extends Connected {
+  audience: string;
+  accept: readonly TokenType[];
   maxStaleness: number;
   whenStale: WhenStale;
   clockTolerance: number;
   tokenCache: { size: number; bytes: number };
   cacheSize: number;
-  fetch: typeof globalThis.fetch;
   onError: (error: VerifierError) => void;
   onUser: (event: UserEvent) => unknown;
   onRecovered: () => void;
@@ -102,24 +109,17 @@ const MAX_TOLERANCE = 30;
 
 /** Fills in the defaults. @throws TypeError that lists what is wrong. */
 export function readOptions(options: VerifierOptions<TokenType>): Settings {
-  const problems = problemsOf(options);
-  if (problems.length > 0) throw new TypeError(`createVerifier: ${problems.join('; ')}`);
-  const { issuer = '', audience = '', client, longLived, tokenCache } = options;
+  refuseProblems('createVerifier', [...connectionChecks(options), ...verifierChecks(options)]);
+  const { audience = '', longLived, tokenCache } = options;
   return {
-    issuer,
+    ...connected(options),
     audience,
-    client: client.assertion
-      ? { assertion: client.assertion }
-      : { id: client.id ?? '', secret: client.secret ?? '' },
     accept: [...(options.accept ?? USERS_TYPES)],
-    url: (options.url ?? issuer).replace(/\/+$/, ''),
     maxStaleness: options.maxStaleness ?? 120,
     whenStale: options.whenStale ?? 'introspect',
     clockTolerance: options.clockTolerance ?? 5,
     tokenCache: { size: tokenCache?.size ?? 10_000, bytes: tokenCache?.bytes ?? 32 * 2 ** 20 },
     cacheSize: longLived?.cacheSize ?? 10_000,
-    // Read the global at each call, so that a service may replace it later.
-    fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
     onError: options.onError ?? warn,
     onUser: options.onUser ?? (() => undefined),
     onRecovered:
@@ -131,24 +131,55 @@ export function readOptions(options: VerifierOptions<TokenType>): Settings {
   };
 }
 
+/** Fills in the defaults. @throws TypeError that lists what is wrong. */
+export function readTokensOptions(options: TokensOptions): Connected {
+  refuseProblems('createTokens', connectionChecks(options));
+  return connected(options);
+}
+
+function connected({ issuer = '', client, url, fetch }: TokensOptions): Connected {
+  return {
+    issuer,
+    client: client.assertion
+      ? { assertion: client.assertion }
+      : { id: client.id ?? '', secret: client.secret ?? '' },
+    url: (url ?? issuer).replace(/\/+$/, ''),
+    // Read the global at each call, so that a service may replace it later.
+    fetch: fetch ?? ((...request) => globalThis.fetch(...request)),
+  };
+}
+
 type Check = (value: unknown) => string | null;
 type NamedCheck = [name: string, value: unknown, check: Check];
 
+function refuseProblems(caller: string, checks: NamedCheck[]): void {
+  const problems = checks.flatMap(([name, value, check]) => {
+    const problem = check(value);
+    return problem === null ? [] : [`${name} ${problem}`];
+  });
+  if (problems.length > 0) throw new TypeError(`${caller}: ${problems.join('; ')}`);
+}
+
 /** Services in JavaScript may pass anything. */
-function problemsOf(options: VerifierOptions<TokenType>): string[] {
-  const { issuer, audience, client, accept, url, longLived, tokenCache } = Object(
-    options,
-  ) as Partial<VerifierOptions>;
-  const { maxStaleness, whenStale, clockTolerance, fetch, onError, onUser, onRecovered } = Object(
+function connectionChecks(options: TokensOptions): NamedCheck[] {
+  const { issuer, client, url, fetch } = Object(options) as Partial<TokensOptions>;
+  return [
+    ['issuer', issuer, required(isHttpUrl, HTTP_URL)],
+    ...clientChecks(Object(client) as Record<string, unknown>),
+    ['url', url, optional(isHttpUrl, HTTP_URL)],
+    ['fetch', fetch, optional(isFunction, 'a function')],
+  ];
+}
+
+function verifierChecks(options: VerifierOptions<TokenType>): NamedCheck[] {
+  const { audience, accept, longLived, tokenCache } = Object(options) as Partial<VerifierOptions>;
+  const { maxStaleness, whenStale, clockTolerance, onError, onUser, onRecovered } = Object(
     options,
   ) as Partial<VerifierOptions>;
   const of = (group: unknown, name: string) => (Object(group) as Record<string, unknown>)[name];
-  const checks: NamedCheck[] = [
-    ['issuer', issuer, required(isHttpUrl, HTTP_URL)],
+  return [
     ['audience', audience, required(isText, 'a text')],
-    ...clientChecks(Object(client) as Record<string, unknown>),
     ['accept', accept, optional(isListOfTypes, 'a list of access, llt and service')],
-    ['url', url, optional(isHttpUrl, HTTP_URL)],
     ['maxStaleness', maxStaleness, optional(isNumberFrom(0), 'a number of seconds')],
     ['whenStale', whenStale, optional(isWhenStale, 'accept, introspect or refuse')],
     [
@@ -159,15 +190,10 @@ function problemsOf(options: VerifierOptions<TokenType>): string[] {
     ['tokenCache.size', of(tokenCache, 'size'), optional(isCount, 'a whole number from 0')],
     ['tokenCache.bytes', of(tokenCache, 'bytes'), optional(isCount, 'a whole number from 0')],
     ['longLived.cacheSize', of(longLived, 'cacheSize'), optional(isCount, 'a whole number from 0')],
-    ['fetch', fetch, optional(isFunction, 'a function')],
     ['onError', onError, optional(isFunction, 'a function')],
     ['onUser', onUser, optional(isFunction, 'a function')],
     ['onRecovered', onRecovered, optional(isFunction, 'a function')],
   ];
-  return checks.flatMap(([name, value, check]) => {
-    const problem = check(value);
-    return problem === null ? [] : [`${name} ${problem}`];
-  });
 }
 
 function clientChecks({ id, secret, assertion }: Record<string, unknown>): NamedCheck[] {

@@ -13,7 +13,7 @@ interface Parts {
 }
 
 /** The one spelling of a token. jose also takes padding, and white space within the signature. */
-const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+export const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /** Verifies signature, type, issuer, audience and times of a token. Does not check revocation. */
 export function makeReadJwt({ keys, settings, clock }: Parts) {

@@ -47,7 +47,7 @@ export function makeServiceCredentials(parts: Parts): Credentials {
 
   async function get(): Promise<string> {
     const asked = clock.monotonic();
-    const { token, lifetime } = readAnswer(await request(await readAssertion(assertion, patience)));
+    const { token, lifetime } = readIssued(await request(await readAssertion(assertion, patience)));
     present = { authorization: `Bearer ${token}`, expires: asked + lifetime };
     renewIn(lifetime * RENEW_AFTER);
     return present.authorization;
@@ -91,7 +91,10 @@ export function makeServiceCredentials(parts: Parts): Credentials {
 }
 
 /** @throws VerifierError that holds nothing of the assertion, and no message of the service: that might hold it. */
-async function readAssertion(assertion: () => unknown, patience: number): Promise<string> {
+export async function readAssertion(
+  assertion: () => unknown,
+  patience: number = TIMES.patience,
+): Promise<string> {
   let text: unknown;
   let timer: Timer | undefined;
   try {
@@ -108,7 +111,8 @@ async function readAssertion(assertion: () => unknown, patience: number): Promis
   throw unavailable('configuration', 'client.assertion returned no text', { option: 'client' });
 }
 
-function readAnswer(answer: Record<string, unknown>): { token: string; lifetime: number } {
+/** RFC 6749, section 5.1. @returns the token, and its lifetime in milliseconds. @throws VerifierError `unavailable` */
+export function readIssued(answer: Record<string, unknown>): { token: string; lifetime: number } {
   const { access_token: token, token_type: type, expires_in: seconds } = answer;
   const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer';
   const isToken = typeof token === 'string' && /^[\w.~+/=-]+$/.test(token);

@@ -6,7 +6,7 @@ export type VerifierErrorCode = 'invalid_token' | 'unavailable';
 
 /** Why a token is not good. */
 export type RefusalReason =
-  /** The request carries no bearer token. Only plugin and middleware have this reason. */
+  /** The request carries no bearer token, or `exchange` was given none. `verify` itself does not have this reason. */
   | 'missing'
   /** It is no JWT, or its claims are not those of a Latchkey token. */
   | 'malformed'
@@ -26,7 +26,7 @@ export type RefusalReason =
   | 'not_yet_valid'
   /** The feed has reported its end. */
   | 'revoked'
-  /** Latchkey was asked, and says that it has ended. */
+  /** Latchkey was asked, and says that it has ended, or that it exchanges no such token. */
   | 'inactive';
 
 /** Why a token cannot be checked. */
@@ -46,7 +46,7 @@ export type OutageReason =
 
 export type VerifierErrorReason = RefusalReason | OutageReason;
 
-/** An option of `createVerifier`. */
+/** An option of `createVerifier` or `createTokens`; `audience` is also the one that a token was asked for. */
 export type VerifierErrorOption = 'url' | 'issuer' | 'audience' | 'client';
 
 interface Details {
@@ -62,7 +62,7 @@ interface Details {
 const MAX_FOUND = 100;
 
 /**
- * The error of `verify` and `ready`. Rely on `code` and `reason`; the message is for logs. It contains no part of the
+ * The error of `verify`, `ready`, `serviceToken` and `exchange`. Rely on `code` and `reason`; the message is for logs. It contains no part of the
  * token besides a wrong issuer, audience or type.
  */
 export class VerifierError extends Error {

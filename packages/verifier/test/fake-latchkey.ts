@@ -15,12 +15,14 @@ export interface FakeLatchkey {
   requests: string[];
   /** Every token that introspection was asked about. */
   introspected: string[];
-  /** The header `Authorization` of every request for the feed and for introspection. */
+  /** The header `Authorization` of every request for the feed and for introspection, and of those for a token that have one. */
   authorizations: (string | undefined)[];
   /** What every request for a token held. */
   tokenRequests: Record<string, string>[];
   /** Whether the token endpoint takes an assertion. */
   takesAssertion: (assertion: string) => boolean;
+  /** The code with which the token endpoint refuses a form, or a status with which another server answers in HTML. */
+  refuseToken: (form: Record<string, string>) => keyof typeof REFUSED | number | null;
   /** Seconds for which the tokens of its endpoint are good. A feed that was opened with one ends with it. */
   tokenTtl: number;
   /** The tokens of its endpoint that are good. */
@@ -68,6 +70,13 @@ const BEAT = 50;
 const FEED = '/api/auth/revocations';
 const INTROSPECT = '/api/auth/introspect';
 const TOKEN = '/api/auth/token';
+const REFUSED = {
+  invalid_subject_token: 400,
+  invalid_target: 400,
+  invalid_client: 401,
+  right_missing: 403,
+  unavailable: 503,
+};
 
 export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatchkey> {
   const port = await freePort();
@@ -122,21 +131,33 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     response.on('close', () => readers.delete(response));
   }
 
-  async function giveToken(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** @param isAdmitted whether the header authenticates the client */
+  async function giveToken(request: IncomingMessage, response: ServerResponse, isAdmitted: boolean) {
     const form = Object.fromEntries(new URLSearchParams(await bodyOf(request)));
     fake.tokenRequests.push(form);
-    if (!fake.takesAssertion(form.client_assertion ?? '')) {
-      response.writeHead(401).end();
+    const assertion = form.client_assertion;
+    const isClient = assertion === undefined ? isAdmitted : fake.takesAssertion(assertion);
+    const refusal = isClient ? fake.refuseToken(form) : 'invalid_client';
+    if (typeof refusal === 'number') {
+      response.writeHead(refusal, { 'content-type': 'text/html' }).end('<html>Not Latchkey</html>');
+      return;
+    }
+    response.setHeader('content-type', 'application/json');
+    if (refusal !== null) {
+      const problem = { type: `urn:latchkey:error:${refusal}`, code: refusal };
+      response.writeHead(REFUSED[refusal]).end(JSON.stringify(problem));
       return;
     }
     const token = `service-${fake.tokenRequests.length}`;
-    fake.bearers.add(token);
-    setTimeout(() => {
-      fake.bearers.delete(token);
-      for (const [reader, opened] of readers) if (opened === `Bearer ${token}`) reader.end();
-    }, fake.tokenTtl * 1000).unref();
+    if (form.audience === url) {
+      fake.bearers.add(token);
+      setTimeout(() => {
+        fake.bearers.delete(token);
+        for (const [reader, opened] of readers) if (opened === `Bearer ${token}`) reader.end();
+      }, fake.tokenTtl * 1000).unref();
+    }
     const answer = { access_token: token, token_type: 'Bearer', expires_in: fake.tokenTtl };
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    response.end(JSON.stringify(answer));
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -145,7 +166,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     if (path === FEED) fake.feedPorts.push(request.socket.remotePort);
     const refusal = fake.refusals.get(path);
     const { authorization: presented } = request.headers;
-    if (path === FEED || path === INTROSPECT) fake.authorizations.push(presented);
+    if (path === FEED || path === INTROSPECT || presented !== undefined) fake.authorizations.push(presented);
     const isAdmitted =
       presented === authorization || fake.bearers.has(presented?.replace('Bearer ', '') ?? '');
     const json = (body: object) =>
@@ -156,9 +177,10 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
         issuer: url,
         jwks_uri: `${url}/.well-known/jwks.json`,
         introspection_endpoint: url + INTROSPECT,
+        token_endpoint: url + TOKEN,
       });
     else if (path === '/.well-known/jwks.json') json({ keys: fake.published });
-    else if (path === TOKEN && method === 'POST') await giveToken(request, response);
+    else if (path === TOKEN && method === 'POST') await giveToken(request, response, isAdmitted);
     else if (!isAdmitted) response.writeHead(401).end();
     else if (path === FEED) follow(request, response);
     else if (path === INTROSPECT && method === 'POST') {
@@ -177,6 +199,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     authorizations: [],
     tokenRequests: [],
     takesAssertion: () => true,
+    refuseToken: () => null,
     tokenTtl: 300,
     bearers: new Set(),
     resumed: [],

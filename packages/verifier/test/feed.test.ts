@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap';
 import type { FeedMessage } from '../src/feed-message.ts';
 import { followFeed } from '../src/feed.ts';
-import { RefusedError } from '../src/latchkey.ts';
+import { RefusedError } from '../src/connection.ts';
 import { unavailable } from '../src/verifier-error.ts';
 import { deferred } from '../../../test/support/deferred.ts';
 import { existing } from '../../../test/support/redis-server.ts';
@@ -172,7 +172,7 @@ test('waits longer after its credentials are refused, and reports why', async (t
     const { connection, connections, errors, feed } = following(t);
     (await connection(0)).refuse(new RefusedError(status, 'unreachable', 'refused'));
     await connection(1);
-    t.match(errors.at(0), { status });
+    t.match(errors.at(0), { answered: status });
     t.ok((connections[1]?.at ?? 0) - (connections[0]?.at ?? 0) >= least * 0.95, String(status));
     await feed.close();
   }

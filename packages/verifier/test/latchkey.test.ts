@@ -36,7 +36,7 @@ test('reads them again after they moved', async (t) => {
   const latchkey = at(fake);
   await latchkey.keys();
   fake.refusals.set('/.well-known/jwks.json', 404);
-  await t.rejects(latchkey.keys(), { code: 'unavailable', status: 404 });
+  await t.rejects(latchkey.keys(), { code: 'unavailable', answered: 404 });
   fake.refusals.clear();
   await latchkey.keys();
   t.equal(fake.requests.filter((line) => line.endsWith('oauth-authorization-server')).length, 2);
@@ -92,7 +92,7 @@ test('authenticates at introspection and the feed as RFC 6749 says', async (t) =
   hangUp.abort();
   const stranger = at(fake, { client: { ...fake.client, secret: 'wrong' } });
   const wrong = { reason: 'configuration', option: 'client', message: /401: client.id or client.secret/ };
-  await t.rejects(stranger.introspect('token'), { ...wrong, status: 401 });
+  await t.rejects(stranger.introspect('token'), { ...wrong, answered: 401 });
   await t.rejects(stranger.feed(null, new AbortController().signal), wrong);
 });
 
@@ -140,7 +140,7 @@ test('asks once more, with a new token, after a 401 to its token', async (t) => 
   await t.rejects(latchkey.introspect('token'), {
     code: 'unavailable',
     reason: 'configuration',
-    status: 401,
+    answered: 401,
     message: /401: Latchkey refuses the token that it gave this client$/,
   });
   t.equal(fake.tokenRequests.length, 4, 'once');
@@ -157,12 +157,16 @@ test('a refused assertion says so, and an issuer whose keys are away is an outag
     code: 'unavailable',
     reason: 'configuration',
     option: 'client',
-    status: 401,
+    answered: 401,
     message: "/api/auth/token answered 401: client.assertion was refused, and Latchkey's log says why",
   });
   t.equal(fake.authorizations.length, 0, 'nothing is asked without a token');
   fake.refusals.set('/api/auth/token', 503);
-  await t.rejects(latchkey.introspect('token'), { code: 'unavailable', reason: 'unreachable', status: 503 });
+  await t.rejects(latchkey.introspect('token'), {
+    code: 'unavailable',
+    reason: 'unreachable',
+    answered: 503,
+  });
 });
 
 test('names a missing right, and takes a refusal without our secret for an outage', async (t) => {
@@ -176,7 +180,7 @@ test('names a missing right, and takes a refusal without our secret for an outag
   });
   const feed = latchkey.feed(null, new AbortController().signal);
   await t.rejects(feed, { option: 'client', message: /no right `revocations`/ });
-  await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', status: 403 });
+  await t.rejects(latchkey.keys(), { code: 'unavailable', reason: 'unreachable', answered: 403 });
 });
 
 test('names the audience that the client may ask about, if it is another one', async (t) => {
@@ -201,7 +205,7 @@ test('opens the feed on a new connection each time, to reach another replica', a
   const latchkey = at(fake);
   fake.refusals.set('/api/auth/revocations', 503);
   for (let i = 0; i < 3; i++) {
-    await t.rejects(latchkey.feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable', status: 503 });
+    await t.rejects(latchkey.feed(null, AbortSignal.timeout(60_000)), { code: 'unavailable', answered: 503 });
   }
   t.equal(new Set(fake.feedPorts).size, 3);
 });
@@ -212,7 +216,7 @@ test('does not follow redirects', async (t) => {
   const url = await listen(t, server);
   await t.rejects(at(fake, { url }).feed(null, AbortSignal.timeout(60_000)), {
     code: 'unavailable',
-    status: 307,
+    answered: 307,
   });
   t.strictSame(fake.requests, []);
 });
@@ -239,7 +243,7 @@ test('an outage or unexpected answer is unavailable, and the message quotes noth
   fake.introspect = () => [];
   t.strictSame(await latchkey.introspect('secret-token'), []);
   fake.refusals.set('/api/auth/introspect', 503);
-  await t.rejects(latchkey.introspect('secret-token'), { code: 'unavailable', status: 503 });
+  await t.rejects(latchkey.introspect('secret-token'), { code: 'unavailable', answered: 503 });
   await fake.stop();
   await t.rejects(latchkey.keys(), {
     code: 'unavailable',

@@ -109,7 +109,7 @@ test('reports all mistakes at once, without secrets', (t) => {
 });
 
 test('missing options are a mistake, not a crash', (t) => {
-  const all = 'issuer is missing; audience is missing; client.id is missing; client.secret is missing';
+  const all = 'issuer is missing; client.id is missing; client.secret is missing; audience is missing';
   for (const nothing of [{}, undefined, null])
     t.throws(() => readOptions(nothing as VerifierOptions), { message: `createVerifier: ${all}` });
   // Like an environment variable that is not set.

@@ -2,14 +2,18 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
+import { buildSync } from 'esbuild';
 import tap, { test, type Test } from 'tap';
+import { chromiumMissing, openPage } from '../../../test/support/browser.ts';
 import { bearer } from '../../../test/support/client.ts';
 import { readDocument, ROOT } from '../../../test/support/documents.ts';
 import { bareEnvironment, skipReason } from '../../../test/support/environment.ts';
 import { testFolder } from '../../../test/support/folder.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import { latchkey } from '../../../test/support/latchkey.ts';
+import { listen } from '../../../test/support/listen.ts';
 import { readBlocks } from '../../../test/support/markdown.ts';
 import { logOutOver, signUpOver } from '../../../test/support/over-http.ts';
 import { aPackageWithVerifier, packedVerifier, packVerifier } from '../../../test/support/packed-packages.ts';
@@ -24,8 +28,8 @@ const archive = skip ? '' : packVerifier(testFolder(tap));
 
 /** The code of a service. */
 const SERVICE = `
-import { createVerifier, authOf, fastifyVerifier, VerifierError, verifierMiddleware } from '@latchkey/verifier';
-import type { ServiceToken, TokenType, UserToken, VerifiedToken, Verifier, VerifierErrorReason, VerifierOptions } from '@latchkey/verifier';
+import { createTokens, createVerifier, authOf, fastifyVerifier, refusalOf, VerifierError, verifierMiddleware, verifyRequest } from '@latchkey/verifier';
+import type { ServiceToken, TokenType, Tokens, TokensOptions, UserToken, VerifiedToken, Verifier, VerifierErrorReason, VerifierOptions } from '@latchkey/verifier';
 import express from 'express';
 import Fastify from 'fastify';
 
@@ -68,6 +72,19 @@ export const web = express();
 web.use(verifierMiddleware(both));
 web.use(verifierMiddleware(verifier, { onRefused: ({ found }, { url }) => void [found, url] }));
 web.get('/', (request, response) => void response.json(authOf(request).claims.sub));
+export const onWeb = async (request: Request): Promise<Response> => {
+  const { auth, response } = await verifyRequest(verifier, request, { onRefused: ({ found }, { url }) => void [found, url] });
+  return response ?? Response.json(auth.userId);
+};
+export const eitherOnWeb = async (request: Request) => {
+  const { auth } = await verifyRequest(both, request);
+  // @ts-expect-error it may be refused, and a service
+  return auth.userId;
+};
+export const send = (given: TokensOptions, token: string): Promise<string | Response> => {
+  const tokens: Tokens = createTokens(given);
+  return tokens.exchange(token, 'orders').catch(refusalOf);
+};
 const reasonOf = (error: unknown): VerifierErrorReason | 'a fault' =>
   error instanceof VerifierError ? error.reason : 'a fault';
 export const verified: VerifiedToken | string = await verifier.verify('token').catch(reasonOf);
@@ -105,8 +122,18 @@ test('the packed verifier in another package', { skip }, async (t) => {
     const { stdout, stderr, status } = run(folder, 'bare.js');
     t.equal(stderr, '');
     t.equal(status, 0);
-    const names = 'VerifierError,authOf,createVerifier,fastifyVerifier,verifierMiddleware';
-    t.strictSame(stdout.trim().split('\n'), [names, 'invalid_token']);
+    const [names, ...printed] = stdout.trim().split('\n');
+    t.strictSame(printed, ['invalid_token']);
+    t.strictSame(names?.split(','), [
+      'VerifierError',
+      'authOf',
+      'createTokens',
+      'createVerifier',
+      'fastifyVerifier',
+      'refusalOf',
+      'verifierMiddleware',
+      'verifyRequest',
+    ]);
     t.end();
   });
 
@@ -147,6 +174,9 @@ const examples = readBlocks(readDocument('packages/verifier/README.md')).filter(
 );
 const EXPRESS = /from 'express'/;
 const FASTIFY = /from 'fastify'/;
+const HONO = ['hono', '@hono/node-server'];
+/** Files of frameworks that compile them in ways of their own. */
+const COMPILED = /globalThis|export async function GET/;
 
 /** An example of the README, and what its service has besides the verifier: links to our own packages, or versions. */
 const SERVICES: [name: string, file: string, example: RegExp, packages: string[]][] = [
@@ -154,15 +184,39 @@ const SERVICES: [name: string, file: string, example: RegExp, packages: string[]
   ['Express 4', 'app.mts', EXPRESS, ['express@4', '@types/express@4']],
   ['the current Fastify', 'app.mts', FASTIFY, ['fastify']],
   ['Fastify 5.0.0', 'app.mts', FASTIFY, ['fastify@5.0.0']],
+  ['Hono', 'app.mts', /from 'hono'/, HONO],
   ['CommonJS', 'app.cts', /= require\(/, []],
 ];
+
+/** Of frameworks with routes in files: the route, the verifier, and what the framework calls the route with. */
+const ROUTES: [name: string, file: string, ofVerifier: string, call: string][] = [
+  ['Next.js', 'app/orders/route.ts', 'lib/latchkey.ts', 'request'],
+  ['SvelteKit', 'src/routes/orders/+server.ts', 'src/lib/server/latchkey.ts', '{ request }'],
+];
+
+/** As their compilers resolve modules. */
+const BUNDLED = {
+  module: 'ESNext',
+  moduleResolution: 'bundler',
+  noEmit: true,
+  paths: { '$lib/*': ['./src/lib/*'] },
+};
 
 const registryMissing = () =>
   skipReason(npm('.', 'view', 'jose', 'name').status === 0 ? null : 'the npm registry does not answer');
 
 test('the README’s examples compile strictly and run', { skip }, async (t) => {
-  t.equal(examples.length, 6);
+  t.equal(examples.length, 11);
   const { url, env } = await aLatchkey(t);
+  const works = async ({ get, end }: Awaited<ReturnType<typeof running>>) => {
+    const { access_token: token, user } = await signUpOver(url);
+    await until(async () => (await get(token)).status === 200);
+    t.match(await (await get(token)).json(), { of: user.id });
+    t.equal((await get('no token')).status, 401);
+    t.equal(await logOutOver(url, token), 200);
+    await until(async () => (await get(token)).status === 401);
+    t.equal(await end(), '', 'it wrote no warning');
+  };
   for (const [name, file, example, packages] of SERVICES) {
     const isInstalled = packages.some((each) => /.@\d/.test(each));
     await t.test(name, { skip: isInstalled && registryMissing() }, async (t) => {
@@ -171,22 +225,87 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
       const [block, ...others] = examples.filter(({ text }) => example.test(text));
       t.strictSame(others, []);
       t.strictSame(compile(folder, file, block?.text ?? ''), []);
-      const { get, end } = await running(t, join(folder, file.replace('ts', 'js')), env);
-
-      const { access_token: token, user } = await signUpOver(url);
-      await until(async () => (await get(token)).status === 200);
-      t.match(await (await get(token)).json(), { of: user.id });
-      t.equal((await get('no token')).status, 401);
-      t.equal(await logOutOver(url, token), 200);
-      await until(async () => (await get(token)).status === 401);
-      t.equal(await end(), '', 'it wrote no warning');
+      await works(await running(t, join(folder, file.replace('ts', 'js')), env));
     });
   }
+  for (const [name, file, ofVerifier, call] of ROUTES)
+    await t.test(name, async (t) => {
+      const folder = aPackageWithVerifier(t, archive);
+      link(folder, ...NODE, ...HONO);
+      const blocks = examples.filter(({ text }) => COMPILED.test(text)).map(({ text }) => text);
+      const [verifier = '', ...routes] = blocks;
+      const route = routes.find((text) => text.includes(name === 'SvelteKit' ? '$lib' : '../lib')) ?? '';
+      const server = `import { createServer } from 'node:http';
+        import { getRequestListener } from '@hono/node-server';
+        import { GET } from './${file}';
+        createServer(getRequestListener((request) => GET(${call}))).listen(Number(process.env.PORT));`;
+      for (const [path, text] of [
+        [ofVerifier, verifier],
+        [file, route],
+        ['server.ts', server],
+      ] as const) {
+        mkdirSync(dirname(join(folder, path)), { recursive: true });
+        writeFileSync(join(folder, path), text);
+      }
+      t.strictSame(compile(folder, file, route, BUNDLED), []);
+      const outfile = join(folder, 'server.mjs');
+      const bundling = {
+        entryPoints: [join(folder, 'server.ts')],
+        outfile,
+        tsconfig: join(folder, 'tsconfig.json'),
+      };
+      buildSync({ ...bundling, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
+      await works(await running(t, outfile, env));
+    });
+  await t.test(
+    'the one of Fastify listens during an outage, and ends for a wrong configuration',
+    async (t) => {
+      const folder = aPackageWithVerifier(t, archive);
+      link(folder, ...NODE, 'fastify');
+      t.strictSame(
+        compile(folder, 'app.mts', examples.find(({ text }) => text.includes("from 'fastify'"))?.text ?? ''),
+        [],
+      );
+      const script = join(folder, 'app.mjs');
+      const { access_token: token } = await signUpOver(url);
+      const away = { ...env, LATCHKEY_ISSUER: 'http://127.0.0.1:1' };
+      const { get } = await running(t, script, away);
+      t.equal((await get(token)).status, 503);
+      const PORT = String(await freePort());
+      const mistaken = bareEnvironment({ ...env, LATCHKEY_SECRET: 'mistyped', PORT });
+      const { status, stderr } = spawnSync(process.execPath, [script], { env: mistaken, encoding: 'utf8' });
+      t.equal(status, 1);
+      t.match(stderr, 'client.secret is wrong');
+    },
+  );
+  await t.test('a page of another origin calls the one of Hono', { skip: chromiumMissing }, async (t) => {
+    const origin = await listen(
+      t,
+      createServer((_request, response) => response.end('<!doctype html>')),
+    );
+    const folder = aPackageWithVerifier(t, archive);
+    link(folder, ...NODE, ...HONO);
+    const example = examples.find(({ text }) => text.includes("from 'hono'"))?.text ?? '';
+    t.strictSame(compile(folder, 'app.mts', example), []);
+    const service = await running(t, join(folder, 'app.mjs'), { ...env, PAGE_ORIGIN: origin });
+    const { access_token: token, user } = await signUpOver(url);
+    await until(async () => (await service.get(token)).status === 200);
+    const { page } = await openPage(t, origin);
+    await page.goto(origin);
+    const ask = (given: string) =>
+      page.evaluate(`fetch('${service.url}/orders', { headers: { authorization: 'Bearer ${given}' } })
+        .then(async (answer) => [answer.status, await answer.json(), answer.headers.get('www-authenticate')])`);
+    t.strictSame(await ask(token), [200, { of: user.id }, null]);
+    t.equal(await logOutOver(url, token), 200);
+    await until(async () => (await service.get(token)).status === 401);
+    t.match(await ask(token), [401, { code: 'invalid_token' }, 'Bearer error="invalid_token"']);
+  });
   await t.test('the others compile, without a framework', (t) => {
     const folder = aPackageWithVerifier(t, archive);
     link(folder, ...NODE);
-    const others = examples.filter(({ text }) => !SERVICES.some(([, , example]) => example.test(text)));
-    t.equal(others.length, 3);
+    const named = [...SERVICES.map(([, , example]) => example), COMPILED];
+    const others = examples.filter(({ text }) => !named.some((example) => example.test(text)));
+    t.equal(others.length, 4);
     for (const { text } of others) t.strictSame(compile(folder, 'app.mts', text), []);
     t.end();
   });
@@ -243,6 +362,65 @@ test('the packed verifier names what a real Latchkey refuses', { skip }, async (
   }
 });
 
+test('the packed verifier gets tokens of a real Latchkey', { skip }, async (t) => {
+  const { url, create, stop } = await aLatchkey(t);
+  const { createTokens, refusalOf } = await packedVerifier(t, archive);
+  await create('orders-api', '--audience', 'orders');
+  const client = await create('gateway', '--may', 'exchange,call:orders');
+  const gateway = () => {
+    const tokens = createTokens({ issuer: url, client });
+    t.teardown(() => tokens.close());
+    return tokens;
+  };
+  const tokens = gateway();
+  const verified = async (token: string) =>
+    (await fetch(`${url}/api/auth/verify?audience=orders`, { headers: bearer(token) })).status;
+  const answerTo = async (call: Promise<string>) => {
+    const { status, headers } = await call.then(() => Response.error(), refusalOf);
+    return [status, headers.get('www-authenticate') ?? headers.get('retry-after')];
+  };
+  const [invalid, away] = [
+    [401, 'Bearer error="invalid_token"'],
+    [503, '1'],
+  ];
+
+  // Latchkey knows a new client a second later.
+  await until(() =>
+    tokens.serviceToken('orders').then(
+      () => true,
+      () => false,
+    ),
+  );
+  t.equal(await verified(await tokens.serviceToken('orders')), 200);
+  const { access_token: subject } = await signUpOver(url);
+  const calls = await Promise.all(Array.from({ length: 100 }, () => tokens.exchange(subject, 'orders')));
+  t.equal(new Set(calls).size, 1);
+  t.equal(await verified(calls[0] ?? ''), 200);
+
+  const mistake = { code: 'unavailable', reason: 'configuration' };
+  await t.rejects(tokens.serviceToken('billing'), { ...mistake, message: /no right `call:billing`/ });
+  await t.rejects(tokens.exchange(subject, 'billing'), { ...mistake, option: 'audience', found: 'billing' });
+  await t.rejects(tokens.exchange(subject, 'latchkey'), { ...mistake, option: 'audience' });
+  const secretless = createTokens({ issuer: url, client: { ...client, secret: 'mistyped' } });
+  await t.rejects(secretless.exchange(subject, 'orders'), { ...mistake, message: /client\.secret is wrong/ });
+  t.strictSame(await answerTo(tokens.serviceToken('billing')), away);
+
+  for (const token of [
+    '',
+    'x',
+    'x.y.z',
+    `${subject}x`,
+    `a.${'b'.repeat(100_000)}.c`,
+    await tokens.serviceToken('orders'),
+  ])
+    await t.rejects(tokens.exchange(token, 'orders'), { code: 'invalid_token' }, token.slice(0, 20));
+  t.equal(await logOutOver(url, subject), 200);
+  await until(async () => (await verified(calls[0] ?? '')) === 401);
+  t.strictSame(await answerTo(gateway().exchange(subject, 'orders')), invalid, 'after a logout');
+  await stop();
+  t.strictSame(await answerTo(gateway().exchange(subject, 'orders')), away, 'while Latchkey is away');
+});
+
 /** A running Latchkey that is its own issuer, and the environment of a registered service. */
 async function aLatchkey(t: Test) {
   const { url: DATABASE_URL } = await testDatabase(t);
@@ -256,7 +434,12 @@ async function aLatchkey(t: Test) {
     return { id, secret };
   };
   const { id, secret } = await create('orders');
-  return { url, create, env: { LATCHKEY_ISSUER: url, LATCHKEY_ID: id, LATCHKEY_SECRET: secret } };
+  return {
+    url,
+    create,
+    stop: () => service.stop('SIGKILL'),
+    env: { LATCHKEY_ISSUER: url, LATCHKEY_ID: id, LATCHKEY_SECRET: secret },
+  };
 }
 
 function run(cwd: string, ...args: string[]) {
@@ -287,9 +470,9 @@ function link(folder: string, ...names: string[]): void {
 }
 
 /** @returns the complaints about this file and about the verifier's own types. */
-function compile(folder: string, file: string, source: string): string[] {
+function compile(folder: string, file: string, source: string, more: object = {}): string[] {
   writeFileSync(join(folder, file), source);
-  const options = JSON.stringify({ compilerOptions: COMPILER_OPTIONS, files: [file] });
+  const options = JSON.stringify({ compilerOptions: { ...COMPILER_OPTIONS, ...more }, files: [file] });
   writeFileSync(join(folder, 'tsconfig.json'), options);
   const { stdout } = run(folder, join(ROOT, 'node_modules/typescript/bin/tsc'));
   return stdout.split('\n').filter((line) => line.includes(file) || line.includes('latchkey'));
@@ -317,7 +500,8 @@ async function running(t: Test, script: string, env: Record<string, string | und
     return errors;
   };
   t.teardown(end);
-  const get = (token: string) => fetch(`http://127.0.0.1:${port}/orders`, { headers: bearer(token) });
+  const url = `http://127.0.0.1:${port}`;
+  const get = (token: string) => fetch(`${url}/orders`, { headers: bearer(token) });
   await until(() => {
     if (child.exitCode !== null) throw new Error(errors);
     return get('no token').then(
@@ -325,5 +509,5 @@ async function running(t: Test, script: string, env: Record<string, string | und
       () => false,
     );
   });
-  return { get, end };
+  return { url, get, end };
 }

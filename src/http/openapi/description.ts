@@ -32,8 +32,7 @@ export const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description:
-      'The `refresh_token` of the newest pair. It is good once, and the answer has the next one to paste here.',
+    description: 'The `refresh_token` of the newest pair. It is good once, and the answer has the next one.',
   },
   serviceToken: {
     type: 'http',
@@ -57,10 +56,9 @@ export const BY_SERVICE = [{ serviceClient: [] }, { serviceToken: [] }] as const
 
 const DESCRIPTION = `Latchkey signs users in and keeps them signed in. This page describes every operation and lets you try it.
 
-**To try one**, sign up with [the first operation](#/Sessions/signUp). Then click **Authorize**, and paste the
-\`access_token\` of the answer at bearerAuth and its \`refresh_token\` at bearerRefreshToken. After a
-[refresh](#/Sessions/refresh), everything answers 401 until you paste the new pair there, because a refresh replaces
-both tokens. The page keeps tokens in memory only, so a reload forgets them.
+**To try one**, sign up with [the first operation](#/Sessions/signUp), or log in. From then on the page sends the
+tokens of the newest pair that it got, also after a [refresh](#/Sessions/refresh), which replaces both. **Authorize**
+shows them, and takes others. The page keeps tokens in memory only, so a reload forgets them.
 
 **A client** sends tokens as \`Authorization: Bearer …\`. An access token is good for minutes, and a refresh token for
 one refresh. Store a new pair before you use it. If a refresh answers 401 or 403 with a \`code\` other than

@@ -38,7 +38,7 @@ export function completeDocument(
     { paths: Object.fromEntries(paths), problems: [ProblemSchema, OAuthProblemSchema] },
     schemas,
   );
-  return {
+  return withLinks({
     ...SERVICE,
     paths: hoisted.paths,
     components: {
@@ -48,7 +48,28 @@ export function completeDocument(
       headers: HEADERS,
       securitySchemes: SECURITY_SCHEMES,
     },
-  };
+  }) as JsonObject;
+}
+
+const RFC = /\bRFC (\d+)(?:, section (\d+(?:\.\d+)*))?/g;
+
+/** The document with links in its descriptions, which are Markdown, to the standards that they name. */
+function withLinks(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withLinks);
+  if (!isObject(part)) return part;
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]) => [
+      key,
+      key === 'description' && typeof value === 'string' ? linkStandards(value) : withLinks(value),
+    ]),
+  );
+}
+
+function linkStandards(text: string): string {
+  return text.replace(RFC, (name, rfc: string, section: string | undefined) => {
+    const anchor = section === undefined ? '' : `#section-${section}`;
+    return `[${name}](https://www.rfc-editor.org/rfc/rfc${rfc}${anchor})`;
+  });
 }
 
 /**

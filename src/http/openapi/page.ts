@@ -34,6 +34,35 @@ export function collapseErrors() {
   };
 }
 
+/**
+ * The same kind of plugin: each answer with a pair becomes the page's bearerAuth and bearerRefreshToken. A refresh ends
+ * both tokens of the pair before, and whoever forgot to paste one of the new ones got 401 everywhere.
+ */
+export function usePairs() {
+  return {
+    statePlugins: {
+      spec: {
+        wrapActions: {
+          setResponse:
+            (original: SetResponse, { authActions, specSelectors }: System): SetResponse =>
+            (path, method, response) => {
+              const { access_token: access, refresh_token: refresh } = response.body ?? {};
+              if (typeof access === 'string' && typeof refresh === 'string')
+                for (const [name, value] of [
+                  ['bearerAuth', access],
+                  ['bearerRefreshToken', refresh],
+                ] as const) {
+                  const schema = specSelectors.specJson().getIn(['components', 'securitySchemes', name]);
+                  authActions.authorize({ [name]: { name, schema, value } });
+                }
+              return original(path, method, response);
+            },
+        },
+      },
+    },
+  };
+}
+
 /** For a browser without JavaScript: the page itself shows nothing. */
 export const WITHOUT_SCRIPT =
   '<noscript>This page needs JavaScript. The reference as a document: <a href="/docs/json">/docs/json</a></noscript>';
@@ -50,7 +79,7 @@ export const COLLAPSED_STYLE = `.collapsed-error {
 .collapsed-error::before { content: '▸ '; }
 `;
 
-/** The parts of React and Swagger UI that the plugin uses. */
+/** The parts of React and Swagger UI that the plugins use. */
 interface React {
   createElement(type: string | Component, props: object, ...children: unknown[]): unknown;
   useState<State>(initial: State): [state: State, set: (state: State) => void];
@@ -63,4 +92,17 @@ interface ResponseProps {
   className: string;
   /** An Immutable.Map. */
   response: { get(name: 'description'): string | undefined };
+}
+
+type SetResponse = (path: string, method: string, response: PageResponse) => unknown;
+
+interface PageResponse {
+  /** Parsed, if it is JSON. */
+  body?: { access_token?: unknown; refresh_token?: unknown } | null | undefined;
+}
+
+interface System {
+  authActions: { authorize(securities: Record<string, object>): unknown };
+  /** An Immutable.Map. */
+  specSelectors: { specJson(): { getIn(path: string[]): unknown } };
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { AuthError } from '../../domain/errors.ts';
 
@@ -31,7 +31,18 @@ function parseJsonBody(app: FastifyInstance, _options: object, done: () => void)
       finish(error && Object.assign(error, { code: 'FST_ERR_CTP_INVALID_JSON_BODY' }), value);
     });
   });
+  app.addHook('onRoute', (route) => {
+    const { body, consumes } = route.schema ?? {};
+    // Forms have a parser and answers of their own.
+    if (body === undefined || consumes !== undefined) return;
+    route.preValidation = [requireBody, ...[route.preValidation ?? []].flat()];
+  });
   done();
+}
+
+/** Without a body and its type, no parser runs. */
+function requireBody({ body }: FastifyRequest, _reply: unknown, next: (error?: Error) => void): void {
+  next(body === undefined ? new AuthError('malformed_json') : undefined);
 }
 
 export const jsonBody = fp(parseJsonBody, { name: 'json-body', fastify: '5.x' });

@@ -3,7 +3,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { completeDocument, type RouteSchema } from '../openapi/document.ts';
-import { COLLAPSED_STYLE, collapseErrors, WITHOUT_SCRIPT } from '../openapi/page.ts';
+import { COLLAPSED_STYLE, collapseErrors, usePairs, WITHOUT_SCRIPT } from '../openapi/page.ts';
 import { asShown } from '../openapi/shown.ts';
 import { SECURITY_SCHEMES, SERVICE } from '../openapi/description.ts';
 
@@ -65,7 +65,7 @@ async function page(app: FastifyInstance): Promise<void> {
       docExpansion: 'list',
       // By tag or path.
       filter: true,
-      plugins: [collapseErrors],
+      plugins: [collapseErrors, usePairs],
       tryItOutEnabled: true,
       displayRequestDuration: true,
       defaultModelsExpandDepth: 0,

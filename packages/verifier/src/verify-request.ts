@@ -1,0 +1,40 @@
+import { authenticate, refuse, type BearerOptions, type Refusal } from './bearer.ts';
+import type { Verifier } from './create-verifier.ts';
+import type { TokenType, VerifiedToken } from './verified-token.ts';
+import { VerifierError } from './verifier-error.ts';
+
+/** What this module uses of the web's `Request`, as Hono, Next.js, SvelteKit and many others pass it. */
+export interface WebRequest {
+  headers: { get(name: string): string | null };
+}
+
+/** Either the verified token, or the response that refuses the request. */
+export type VerifiedRequest<Accepted extends TokenType> =
+  | { auth: VerifiedToken<Accepted>; response?: undefined }
+  | { auth?: undefined; response: Response };
+
+/** For frameworks with the web's `Request` and `Response`: checks the request's bearer token. */
+export async function verifyRequest<Accepted extends TokenType, Given extends WebRequest>(
+  verifier: Pick<Verifier<Accepted>, 'accept' | 'verify'>,
+  request: Given,
+  { onRefused }: BearerOptions<Given> = {},
+): Promise<VerifiedRequest<Accepted>> {
+  const authorization = request.headers.get('authorization') ?? '';
+  const outcome = await authenticate<Accepted>(verifier, authorization, (error) =>
+    onRefused?.(error, request),
+  );
+  return 'auth' in outcome ? { auth: outcome.auth } : { response: responseOf(outcome.refusal) };
+}
+
+/**
+ * The response for an error of `verify`, `serviceToken` or `exchange`: 401 or 503, as Latchkey would answer.
+ * @throws any other error: it is none of Latchkey's, and stays the framework's
+ */
+export function refusalOf(error: unknown): Response {
+  if (!(error instanceof VerifierError)) throw error;
+  return responseOf(refuse(error));
+}
+
+function responseOf({ status, headers, body }: Refusal): Response {
+  return new Response(body, { status, headers });
+}
