@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { print, reportText, type Table } from '../table.ts';
+import { DOCS, print, reportText, type Table } from '../table.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
 import { signOutsPicture } from './picture.ts';
 import { RULES, type Rule } from './rules.ts';
@@ -9,8 +10,6 @@ import { THIEVES, type Kind } from './thief.ts';
 // `npm run simulate`: the two tables of docs/rotation.md. `--json`: one line of JSON. `--save` draws the README's picture.
 const REFRESHES = 20_000;
 const THEFTS = 40;
-
-const PICTURE = new URL('../../../docs/images/sign-outs.svg', import.meta.url);
 
 const { values: flags } = parseArgs({
   options: { json: { type: 'boolean', default: false }, save: { type: 'boolean', default: false } },
@@ -63,4 +62,4 @@ const tables: Table[] = [
   },
 ];
 await print(flags.json, { rules, signOuts, thieves }, reportText(tables, [], ''));
-if (flags.save) writeFileSync(PICTURE, signOutsPicture(rules, signOuts));
+if (flags.save) writeFileSync(join(DOCS, 'images/sign-outs.svg'), signOutsPicture(rules, signOuts));
