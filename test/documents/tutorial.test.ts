@@ -44,7 +44,7 @@ test('docs/tutorial.md leads to a page that survives a stop of Latchkey', { skip
   const since = (await lines()).length;
   await until(async () => (await lines()).length > since);
   t.equal(tokenOf(await newest()), last, 'the service answers without Latchkey');
-  await until(async () => /no orders: no_answer$/.test(await newest()));
+  await until(async () => (await newest()).endsWith('no orders: no_answer'));
   await newcomer.follow(PAGE, 'Stop Latchkey');
   await until(async () => ORDERS.test(await newest()));
   t.not(tokenOf(await newest()), last);
