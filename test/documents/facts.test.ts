@@ -29,10 +29,12 @@ test('each measured figure of the README stands on the page to which it links', 
       .slice(1) ?? [];
   t.equal(facts.length, 3);
   for (const fact of facts) {
-    const page = readDocument(/\]\((docs\/[\w/-]+\.md)#/.exec(fact)?.[1] ?? '');
+    const page = /\]\((docs\/[\w/-]+\.md)#/.exec(fact)?.[1] ?? '';
+    const text = readDocument(page);
     const figures = fact.match(/\d+\.\d+/g) ?? [];
     t.ok(figures.length > 1, fact);
-    for (const figure of figures) t.match(page, new RegExp(`(?<![\\d.])${figure}(?![\\d.])`), figure);
+    for (const figure of figures)
+      t.ok(new RegExp(`(?<![\\d.])${figure}(?![\\d.])`).test(text), `${page} has ${figure}`);
   }
   t.end();
 });
