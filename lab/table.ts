@@ -21,7 +21,7 @@ export interface Machine {
   node: string;
 }
 
-const DOCS = new URL('../../docs/', import.meta.url).pathname;
+export const DOCS = new URL('../../docs/', import.meta.url).pathname;
 /** The page that holds every committed figure. */
 export const PAGE = join(DOCS, 'performance.md');
 const END = '<!-- end of the figures -->';

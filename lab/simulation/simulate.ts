@@ -1,14 +1,19 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { print, reportText, type Table } from '../table.ts';
+import { DOCS, print, reportText, type Table } from '../table.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
+import { signOutsPicture } from './picture.ts';
 import { RULES, type Rule } from './rules.ts';
 import { THIEVES, type Kind } from './thief.ts';
 
-// `npm run simulate`: the two tables of docs/rotation.md. `--json`: one line of JSON.
+// `npm run simulate`: the two tables of docs/rotation.md. `--json`: one line of JSON. `--save` draws the README's picture.
 const REFRESHES = 20_000;
 const THEFTS = 40;
 
-const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+const { values: flags } = parseArgs({
+  options: { json: { type: 'boolean', default: false }, save: { type: 'boolean', default: false } },
+});
 
 function secondsUntilFound(rule: Rule, kind: Kind, caller: string): (number | null)[] {
   return Array.from({ length: THEFTS }, (_, index) => untilFound(rule, { kind, caller }, index + 1).seconds);
@@ -57,3 +62,4 @@ const tables: Table[] = [
   },
 ];
 await print(flags.json, { rules, signOuts, thieves }, reportText(tables, [], ''));
+if (flags.save) writeFileSync(join(DOCS, 'images/sign-outs.svg'), signOutsPicture(rules, signOuts));

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'tap';
 import { readDocument } from '../../test/support/documents.ts';
 import { falseSignOuts, NETWORKS, untilFound } from './measure.ts';
+import { signOutsPicture } from './picture.ts';
 import { forkingGrace, oneTimeUse, ours } from './rules.ts';
 import { THIEVES } from './thief.ts';
 
@@ -65,11 +66,12 @@ test('docs/rotation.md shows what the simulation prints, and the picture of the 
   const [rules = [], , ...rows] = signOuts
     .split('\n')
     .map((line) => line.split('|').map((cell) => cell.trim()));
-  const shown = ['ours, window 10', '30 s grace, same pair', '10 s grace, same pair', 'strict one-time use'];
-  const picture = readDocument('docs/images/sign-outs.svg');
-  t.strictSame(
-    [...picture.matchAll(/class="value \w+"[^>]*>([\d.]+)</g)].map(([, value]) => value),
-    rows.flatMap((cells) => shown.map((rule) => cells[rules.indexOf(rule)])),
-  );
+  const figures = rows.map(([, network = '', ...cells]) => ({
+    network,
+    perThousand: cells.slice(0, -1).map(Number),
+  }));
+  const picture = signOutsPicture(rules.slice(2, -1), figures);
+  t.equal(picture.match(/class="bar/g)?.length, 12);
+  t.equal(readDocument('docs/images/sign-outs.svg'), picture, 'run `npm run simulate -- --save`');
   t.end();
 });

@@ -29,6 +29,25 @@ test('the tables of reference leave nothing out', (t) => {
   t.end();
 });
 
+test('each measured figure of the README stands on the page to which it links', (t) => {
+  const [, reasons = ''] = readDocument('README.md').split('## Why Latchkey\n');
+  const facts =
+    reasons
+      .split(/\n(?:!|## )/)[0]
+      ?.split(/^- /m)
+      .slice(1) ?? [];
+  t.equal(facts.length, 3);
+  for (const fact of facts) {
+    const page = /\]\((docs\/[\w/-]+\.md)#/.exec(fact)?.[1] ?? '';
+    const text = readDocument(page);
+    const figures = fact.match(/\d+\.\d+/g) ?? [];
+    t.ok(figures.length > 1, fact);
+    for (const figure of figures)
+      t.ok(new RegExp(`(?<![\\d.])${figure}(?![\\d.])`).test(text), `${page} has ${figure}`);
+  }
+  t.end();
+});
+
 /** Each with a part of its one message. */
 const MISTAKES = {
   '`REFRESH_RETRY_WINDOW` (12 s)': 'its default is 10 seconds',

@@ -61,8 +61,10 @@ if the event is lost later. To run it without a trail, set \`AUDIT_LOG=none\` fo
 
 ## A line
 
-Every line has all of these members:
+A refused login looks like this, on one line:
 `;
+
+const MEMBERS = 'Every line has all of these members:';
 
 const NOTES = `An address is the caller's only if [\`TRUST_PROXY\`](operating.md#addresses-behind-proxies) lists your
 proxies; otherwise it is the proxy's. For a request of a registered service it is the service's. In
@@ -72,6 +74,10 @@ proxies; otherwise it is the proxy's. For a request of a registered service it i
 \`REFRESH_TOKEN_SECRET\`, so equal names have equal hashes until that secret changes.
 
 ## Events
+
+Below the table, each event has its occasion and its own fields in \`details\`, with an example of
+each. A question mark stands at a field that may be missing. An operator's event also has \`reason\` if
+its command was refused or failed.
 `;
 
 const CALLER: Sourced = {
@@ -99,6 +105,8 @@ export async function auditDocument(): Promise<string> {
   );
   const parts = [
     INTRODUCTION,
+    `\`\`\`json\n${JSON.stringify(exampleOf('login.failed'))}\n\`\`\``,
+    MEMBERS,
     table('member | meaning', envelope),
     NOTES,
     table('event | severity | outcome | actor', names.map(rowOf)),
@@ -113,16 +121,14 @@ function rowOf(name: EventName): string {
 }
 
 function sectionOf(name: EventName): string {
-  const details = Object.entries(detailsOf(name)).map(
-    ([field, { description = '', isOptional }]) =>
-      `\`${field}\` | ${isOptional ? 'no' : 'yes'} | ${description}`,
-  );
-  return [
-    `### ${name}`,
-    EVENTS[name].when,
-    ...(details.length === 0 ? ['No details.'] : [table('detail | always | meaning', details)]),
-    `\`\`\`json\n${JSON.stringify(exampleOf(name))}\n\`\`\``,
-  ].join('\n\n');
+  const isCommand = EVENTS[name].actor === 'operator';
+  const details = Object.entries(detailsOf(name))
+    .filter(([field]) => !(isCommand && field === 'reason'))
+    .map(([field, { description = '', examples = [], isOptional }]) => {
+      const example = examples.map((each) => `, such as \`${JSON.stringify(each)}\``).join('');
+      return `- \`${field}\`${isOptional ? '?' : ''}: ${description}${example}`;
+    });
+  return [`### ${name}`, EVENTS[name].when, details.join('\n')].join('\n\n');
 }
 
 /** A line with the examples of every field. */

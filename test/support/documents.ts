@@ -6,6 +6,7 @@ export const ROOT = new URL('../../../', import.meta.url).pathname;
 /** The README and the pages that it links to, in the order in which a newcomer reads. */
 export const DOCUMENTS = [
   'README.md',
+  'tutorial',
   'packages/verifier/README.md',
   'packages/agent/README.md',
   'packages/client/README.md',

@@ -58,10 +58,13 @@ export interface Newcomer {
   log(): string;
   /**
    * Pastes the shell blocks of a document, each section into a new shell in the project's folder.
+   * @param only the heading of the one section to follow
    * @returns what each section printed, by its heading
    * @throws Error with the block that failed
    */
-  follow(path: string): Promise<Map<string, string>>;
+  follow(path: string, only?: string): Promise<Map<string, string>>;
+  /** Presses Ctrl-C in the terminal that a section has opened, and waits for its end. */
+  interrupt(section: string): Promise<void>;
 }
 
 /**
@@ -91,10 +94,10 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
     AGENT_LISTEN: `127.0.0.1:${ports.get('4181')}`,
     AGENT_OPS_LISTEN: `127.0.0.1:${ports.get('4182')}`,
   };
-  const terminals: ChildProcess[] = [];
+  const terminals: { section: string; process: ChildProcess }[] = [];
   let log = '';
   t.teardown(async () => {
-    await Promise.all(terminals.map(endTerminal));
+    await Promise.all(terminals.map((each) => endTerminal(each.process)));
     rmSync(scratch, { recursive: true, force: true });
   });
 
@@ -103,14 +106,14 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
     return Object.entries(words).reduce((adapted, [word, here]) => adapted.replaceAll(word, here), ported);
   };
 
-  const openTerminal = async ({ text, mark }: Block, cwd: string) => {
+  const openTerminal = async ({ text, mark, section }: Block, cwd: string) => {
     const terminal = spawn('bash', ['-euo', 'pipefail', '-c', adapt(text)], {
       cwd,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     });
-    terminals.push(terminal);
+    terminals.push({ section, process: terminal });
     for (const stream of [terminal.stdout, terminal.stderr])
       stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
     const url = adapt(mark?.value ?? '');
@@ -127,9 +130,15 @@ export async function aNewcomer(t: Test, words: Readonly<Record<string, string>>
     home,
     portOf: (port) => ports.get(port) ?? port,
     log: () => log,
-    async follow(path) {
+    async interrupt(section) {
+      const terminal = terminals.find((each) => each.section === section);
+      if (!terminal) throw new Error(`${section} has opened no terminal`);
+      await endTerminal(terminal.process, 'SIGINT');
+    },
+    async follow(path, only) {
       const blocks = readBlocks(readDocument(path)).filter(
-        ({ language, mark }) => language === 'sh' && mark?.name !== 'not run',
+        ({ language, mark, section }) =>
+          language === 'sh' && mark?.name !== 'not run' && (only === undefined || section === only),
       );
       const printed = new Map<string, string>();
       for (const section of new Set(blocks.map((block) => block.section))) {
@@ -195,9 +204,9 @@ function openShell(cwd: string, env: NodeJS.ProcessEnv) {
 }
 
 /** Ends all processes started in it. */
-async function endTerminal(terminal: ChildProcess): Promise<void> {
+async function endTerminal(terminal: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (terminal.exitCode !== null || terminal.signalCode !== null || terminal.pid === undefined) return;
   const exited = new Promise((resolve) => terminal.once('close', resolve));
-  process.kill(-terminal.pid, 'SIGTERM');
+  process.kill(-terminal.pid, signal);
   await exited;
 }

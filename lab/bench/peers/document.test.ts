@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'tap';
 import { entriesOf, makePeersDocument, readPeersDocument, type PeersDocument } from './document.ts';
-import { PAGE, pageWith } from '../../table.ts';
+import { DOCS, PAGE, pageWith } from '../../table.ts';
 import type { BenchedServer, Entrant, PeerOperation } from './servers.ts';
-import { committedPeers, peerFigures, peersText } from './tables.ts';
+import { committedPeers, peerFigures, peersPicture, peersText } from './tables.ts';
 
 const WORK = { commands: { GET: 3 }, transactions: 0 };
 
@@ -96,6 +97,12 @@ test('figures of peers survive the file, and those of another version are left o
   t.strictSame(readPeersDocument(JSON.stringify(document)), document);
   t.equal(document.entries[1]?.factors[0], 0.33333);
   t.equal(readPeersDocument(JSON.stringify({ ...document, version: 0 })), null);
+  t.end();
+});
+
+test('the picture of the peers has the committed figures', (t) => {
+  const committed = committedPeers();
+  t.equal(committed && peersPicture(committed), readFileSync(join(DOCS, 'images/peers.svg'), 'utf8'));
   t.end();
 });
 

@@ -1,6 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { sql } from '../../../test/support/sql.ts';
-import { print, save } from '../../table.ts';
+import { DOCS, print, save } from '../../table.ts';
 import { CONNECTIONS } from '../operations.ts';
 import { amount } from '../settings.ts';
 import type { World } from '../world.ts';
@@ -11,7 +13,7 @@ import { startLatchkey } from './latchkey.ts';
 import { startNodePeers } from './node-peers.ts';
 import { runInTurns } from './rounds.ts';
 import { entrantsIn, PEER_OPERATIONS, type BenchedServer } from './servers.ts';
-import { FIGURES, peerFigures, peersText } from './tables.ts';
+import { FIGURES, peerFigures, peersPicture, peersText } from './tables.ts';
 import { countWork } from './work.ts';
 
 const WARM_UP_SECONDS = 1.5;
@@ -30,7 +32,10 @@ export async function benchPeers(
 ): Promise<number> {
   const document = await measurePeers(world, flags.smoke, loadBefore);
   await print(flags.json, document, peersText(document));
-  if (flags.save) await save(peerFigures(document), { name: FIGURES, result: document });
+  if (flags.save) {
+    await save(peerFigures(document), { name: FIGURES, result: document });
+    writeFileSync(join(DOCS, 'images/peers.svg'), peersPicture(document));
+  }
   return document.limits.every(({ isMet }) => isMet) ? 0 : 1;
 }
 

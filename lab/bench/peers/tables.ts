@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { reportText, sourceText, spread, type Figures, type Table } from '../../table.ts';
+import { barChart } from '../../bar-chart.ts';
+import { count, reportText, sourceText, spread, type Figures, type Table } from '../../table.ts';
 import { settingsText } from '../report.ts';
 import { sampleOf } from '../statistics.ts';
 import { readPeersDocument, type PeerEntry, type PeersDocument } from './document.ts';
 import { GLEWLWYD } from './glewlwyd.ts';
+import { LATCHKEY } from './latchkey.ts';
 import { PEER_OPERATIONS } from './servers.ts';
 import { commandText, countText } from './work.ts';
 
@@ -36,6 +38,26 @@ export function peersText(document: PeersDocument): string {
 function reportOf(document: PeersDocument, tables: readonly Table[]): string {
   const { date, machine, settings } = document;
   return reportText(tables, peerNotes(document), sourceText(date, machine, settingsText(settings)));
+}
+
+/** docs/images/peers.svg */
+export function peersPicture({ entries }: PeersDocument): string {
+  return barChart({
+    title: 'Requests a second, beside others',
+    subtitle: 'on one machine, with the same stores',
+    about: 'Requests a second, by npm run bench -- --peers. docs/performance.md has the figures in a table.',
+    groups: PEER_OPERATIONS.map((operation) => ({
+      title: operation,
+      bars: entries
+        .filter((each) => each.operation === operation)
+        .map(({ server, perSecond: { median } }) => ({
+          label: server.replace('@better-auth/oauth-provider', 'better-auth OAuth'),
+          value: median,
+          text: count(median),
+          isOurs: server === LATCHKEY,
+        })),
+    })),
+  });
 }
 
 function speedTable(entries: readonly PeerEntry[]): Table {
