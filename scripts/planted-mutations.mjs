@@ -25,8 +25,8 @@ export const mutations = [
     ['http/own-account/password'],
     [
       'any password confirms',
-      "if (await checkPassword({ hash, password, mayOpen: true, share: 'known', turn })) return account;",
-      "await checkPassword({ hash, password, mayOpen: true, share: 'known', turn }); return account;",
+      "if (await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn }))\n        return account;",
+      "await checkPassword({ hash, password, earlier, mayOpen: true, share: 'known', turn }); return account;",
     ],
   ),
   ...inFile(
