@@ -65,7 +65,7 @@ const problems = [
     return read(path) === text ? [] : [[path, 'differs from its source']];
   }),
   ...leftOver().map((path) => [path, 'is left over']),
-];
+].sort();
 
 if (process.argv.includes('--check')) {
   for (const [path, what] of problems) process.stderr.write(`${path} ${what}: run npm run k8s\n`);

@@ -11,15 +11,10 @@ export const OVERLAYS = ['dev', 'production'];
 export const COMPONENTS = [
   'gateway',
   'gateway-internal',
-  'gitops',
   'ingress',
   'monitoring',
   'network-policy',
   'pgbouncer',
-  'postgres',
-  'redis',
-  'spread-nodes',
-  'tracing',
 ];
 
 /** The output of `kubectl kustomize`. @param folder relative to the root. @throws Error with kubectl's message. */

@@ -103,7 +103,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- define "latchkey.podMetadata" -}}
 {{- $values := .root.Values }}
 {{- $selected := include "latchkey.selectorLabels" .root | fromYaml }}
-{{- $_ := set $selected "app.kubernetes.io/component" .component }}
+{{- $_ := set $selected "app.kubernetes.io/component" .component -}}
 labels:
   {{- include "latchkey.merged" (list $values.commonLabels $values.podLabels .values.podLabels $selected) | nindent 2 }}
 {{- with include "latchkey.merged" (list $values.podAnnotations .own .values.podAnnotations) }}
