@@ -26,7 +26,7 @@ const skip = toolsMissing('helm', 'kubectl', 'bash', 'openssl');
 const INTENDED: Record<string, RegExp> = {
   openshift: /: runs as no root$|: is for any controller$/,
   // The example of a sidecar is short.
-  'no-network-policy': /sql-proxy: is probed$/,
+  'no-network-policy': /sql-proxy: (is probed|has a digest)$/,
   // Its digest says which.
   argocd: /: has a tag that says which$/,
   // Its volumes are the company's own, and it has a ConfigMap for all of its applications.

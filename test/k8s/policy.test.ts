@@ -32,6 +32,7 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['keeps nothing', ({ pod }) => pod.volumes?.push({ name: 'data', emptyDir: {} })],
   ['is not tried for ever', ({ all }) => (only(all, 'Job').spec.backoffLimit = 10)],
   ['has a tag that says which', ({ container }) => (container.image = 'registry.example.com:5000/latchkey')],
+  ['has a digest', ({ container }) => (container.image = 'registry.example.com/other:1.0.0')],
   ['asks for CPU and memory', ({ container }) => delete container.resources?.requests?.cpu],
   [
     'asks for room for its log',
