@@ -448,9 +448,10 @@ test('the rules of all releases, labels for routing, and further labels that sep
   t.strictSame(rulesOf(`${prefix}.allReleases=true`), file.groups);
   const text = JSON.stringify(rulesOf(`${prefix}.additionalAggregationLabels={region}`));
   t.notMatch(text, /cluster, namespace, service(?!, region\b)/);
-  const labelled = rulesOf(`${prefix}.additionalRuleLabels.team={{ $externalLabels.team }}: "a"`);
+  const team = 'a: "{{ $externalLabels.team }}" # $1';
+  const labelled = rulesOf(`${prefix}.additionalRuleLabels.team=${team}`);
   for (const rule of labelled.flatMap(({ rules }) => rules as (Alert | Recording)[]))
-    if ('alert' in rule) t.strictSame(Object.keys(rule.labels), ['severity', 'team'], rule.alert);
+    if ('alert' in rule) t.strictSame(rule.labels, { severity: rule.labels.severity, team }, rule.alert);
   t.end();
 });
 

@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { FIELDS } from '../../src/config/fields.ts';
@@ -7,7 +7,7 @@ import { readBlocks } from '../support/markdown.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { only, variablesOf, workloadsOf, type Manifest } from './kinds.ts';
 import { isAllowed, type Peer } from './network.ts';
-import { render, renderWith, ROOT, scratch } from './render.ts';
+import { productionWith, render, renderWith, ROOT, type Kustomization } from './render.ts';
 
 const skip = toolsMissing('kubectl');
 const NAMESPACE = 'latchkey';
@@ -114,7 +114,7 @@ const OWN_STORES: Way[] = [
 
 test('the network policies allow the needed connections only', { skip }, (t) => {
   assertWays(t, renderWith(t, 'k8s/overlays/dev', ['network-policy', 'pgbouncer']), WAYS);
-  assertWays(t, renderWith(t, 'k8s/overlays/production', ['pgbouncer']), OWN_STORES);
+  assertWays(t, productionWith(t, { components: ['../../components/pgbouncer'] }), OWN_STORES);
   t.end();
 });
 
@@ -132,35 +132,13 @@ test('the trial stores refuse other pods even without the policies of the servic
   t.end();
 });
 
-interface Kustomization {
-  resources: string[];
-  components: string[];
-  configMapGenerator: { name: string; literals: string[] }[];
-  patches: object[];
-}
-
 /** Overlays/production with a block of the README added to it. */
 function withExample(t: Test, section: string, contains: string): Manifest[] {
   const [example] = readBlocks(readFileSync(join(ROOT, 'k8s/README.md'), 'utf8'))
     .filter((block) => block.section === section && block.language === 'yaml')
     .filter(({ text }) => text.includes(contains));
   if (!example) throw new Error(`k8s/README.md has no example of ${contains} below ${section}`);
-  const added = parse(example.text) as Partial<Kustomization>;
-  const overlay = join(ROOT, 'k8s/overlays/production');
-  const own = parse(readFileSync(join(overlay, 'kustomization.yaml'), 'utf8')) as Kustomization;
-  const dir = scratch(t);
-  const from = (path: string) => relative(dir, join(overlay, path));
-  for (const { name, literals } of added.configMapGenerator ?? [])
-    own.configMapGenerator.find((it) => it.name === name)?.literals.push(...literals);
-  const resources = own.resources.map(from);
-  const components = own.components.map(from);
-  const patches = [...own.patches, ...(added.patches ?? [])];
-  writeFileSync(join(dir, 'namespace.yaml'), readFileSync(join(overlay, 'namespace.yaml')));
-  writeFileSync(
-    join(dir, 'kustomization.yaml'),
-    JSON.stringify({ ...own, resources: ['namespace.yaml', ...resources.slice(1)], components, patches }),
-  );
-  return render(relative(ROOT, dir));
+  return productionWith(t, parse(example.text) as Partial<Kustomization>);
 }
 
 test('the README’s rule opens issuers outside, and nothing else', { skip }, (t) => {
