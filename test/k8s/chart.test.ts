@@ -355,7 +355,7 @@ test('the configuration of every command of a company loads, with its client cer
   const workloads = workloadsOf(manifests);
   t.equal(workloads.length, 4);
   for (const { name, template: pod } of workloads) {
-    const secrets = { ...storesWithTls(t), 'postgres-client': { 'tls.crt': 'x', 'tls.key': 'x' } };
+    const secrets: Secrets = { ...storesWithTls(t), 'postgres-client': { 'tls.crt': 'x', 'tls.key': 'x' } };
     const mounts = makeMounts(scratch(t), secrets);
     const mount = pod.spec.containers[0]?.volumeMounts?.find(
       ({ mountPath }) => mountPath === '/etc/postgres',
@@ -364,7 +364,7 @@ test('the configuration of every command of a company loads, with its client cer
     const folder = volume ? mounts.folderOf(volume) : 'nowhere';
     const url = `postgres://latchkey@db/latchkey?sslcert=${folder}/tls.crt&sslkey=${folder}/tls.key`;
     for (const secret of ['latchkey', 'latchkey-owner'])
-      Object.assign(secrets[secret as keyof Secrets] ?? {}, { 'database-url': url });
+      Object.assign(secrets[secret] ?? {}, { 'database-url': url });
     mounts.put(secrets);
     const variables = variablesIn(mounts, pod.spec, manifests);
     t.equal(loadConfig(databaseVariables(variables)).DATABASE_URL, url, name);
