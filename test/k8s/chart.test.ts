@@ -351,11 +351,13 @@ test('every pod of a company has its files, labels and addresses', { skip }, (t)
 });
 
 test('the configuration of every command of a company loads, with its client certificate', { skip }, (t) => {
+  const { certFile, keyFile } = makeCertificates(scratch(t), 'client');
+  const client = { 'tls.crt': readFileSync(certFile, 'utf8'), 'tls.key': readFileSync(keyFile, 'utf8') };
   const manifests = withMaps('company');
   const workloads = workloadsOf(manifests);
   t.equal(workloads.length, 4);
   for (const { name, template: pod } of workloads) {
-    const secrets: Secrets = { ...storesWithTls(t), 'postgres-client': { 'tls.crt': 'x', 'tls.key': 'x' } };
+    const secrets: Secrets = { ...storesWithTls(t), 'postgres-client': client };
     const mounts = makeMounts(scratch(t), secrets);
     const mount = pod.spec.containers[0]?.volumeMounts?.find(
       ({ mountPath }) => mountPath === '/etc/postgres',
