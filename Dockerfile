@@ -1,5 +1,5 @@
-# An exact version; a build that pins the digest as well gives it: --build-arg NODE_IMAGE=…@sha256:…
-ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
+# The digest is that of the index of all platforms (CONTRIBUTING.md, "Images").
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app

@@ -1,11 +1,15 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { prismaLock } from '../../src/infra/postgres/migrate.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { composeService } from '../support/compose-file.ts';
+import { connectProxy } from '../support/connect-proxy.ts';
 import { buildImage, containers, CONTAINER_TOOLS } from '../support/container.ts';
+import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
+import { testFolder } from '../support/folder.ts';
 import {
   containerReady,
   evaluate,
@@ -20,6 +24,7 @@ import { sixOperationsOver } from '../support/over-http.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
 import { freePort } from '../support/free-port.ts';
+import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 
@@ -120,6 +125,31 @@ test('the image', { skip, timeout: 900_000 }, async (t) => {
     t.match(first.output, 'applied ');
     const second = await engine.run({ DATABASE_URL: database.url }, options, MIGRATE);
     t.match(second, { code: 0, output: 'nothing to apply' });
+  });
+
+  await t.test('fetches an issuer’s keys through the proxy that Node’s variables name', async (t) => {
+    const folder = testFolder(t);
+    chmodSync(folder, 0o755);
+    const tls = makeCertificates(folder, 'issuer');
+    const issuer = await fakeIssuer(t, { audience: env.ISSUER, tls });
+    await aRegisteredService(database.url);
+    const pair = { issuer: issuer.url, subject: SUBJECT };
+    await withRegistry(database.url, (registry) => registry.trust('billing', pair, null));
+    const proxy = await connectProxy(t);
+    const options = [...keys, '--volume', `${folder}:/run/company:ro`];
+    const doctor = (more: Record<string, string>) =>
+      engine.run({ ...env, NODE_EXTRA_CA_CERTS: '/run/company/issuer-ca.pem', ...more }, options, [
+        'node',
+        'dist/src/cli.js',
+        'doctor',
+      ]);
+    const found = new RegExp(`issuer ${issuer.url}: .*usable keys: 1`);
+    t.match((await doctor({})).output, found);
+    t.strictSame(proxy.asked, []);
+    t.match((await doctor({ NODE_USE_ENV_PROXY: '1', HTTPS_PROXY: proxy.url })).output, found);
+    t.ok(proxy.asked.length > 0);
+    t.strictSame(new Set(proxy.asked), new Set([new URL(issuer.url).host]));
+    await withRegistry(database.url, (registry) => registry.remove('billing'));
   });
 
   await t.test('a waiting migration ends on a signal', async (t) => {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'tap';
+import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { readRules, ROOT, RULES_FILE, type Alert } from '../support/alert-rules.ts';
 import { toolsMissing } from '../support/tools.ts';
@@ -39,7 +39,7 @@ test('every alert has a test in which it fires, and one in which it only just do
     const own = groups.filter((group) => alertOf(group) === alert);
     const checks = own.flatMap((group) => group.promql_expr_test);
     for (const { expr } of checks)
-      t.equal(expr, `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`);
+      t.equal(expr, `count by (service) (ALERTS{alertname="${alert}", alertstate="firing"})`);
     const isSilent = ({ exp_samples: firing }: Check) => firing.length === 0;
     t.notOk(checks.every(isSilent), `${alert} fires`);
     t.ok(own.some(someDoNotFire), `${alert} does not fire for an installation just below its threshold`);
@@ -63,8 +63,6 @@ const MISTAKES: Record<string, (rule: Alert) => void> = {
 
 for (const [name, plant] of Object.entries(MISTAKES)) {
   test(`the tests notice if ${name}`, { skip }, async (t) => {
-    const folder = t.testdir({});
-    cpSync(FOLDER, folder, { recursive: true });
     const { file, alerts: rules } = readRules();
     const changed = rules.filter((rule) => {
       const before = JSON.stringify(rule);
@@ -72,19 +70,78 @@ for (const [name, plant] of Object.entries(MISTAKES)) {
       return JSON.stringify(rule) !== before;
     });
     t.ok(changed.length > 15, `${changed.length} alerts are mutated`);
-    // JSON is valid YAML.
-    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(file));
     const concerned = TESTS.filter((each) => {
-      const text = readFileSync(join(folder, each), 'utf8');
+      const text = readFileSync(join(FOLDER, each), 'utf8');
       return changed.some(({ alert }) => text.includes(`"${alert}"`));
     });
-    const said = (await Promise.all(concerned.map((each) => failuresOf(folder, each)))).join('\n');
-    const missed = changed.filter(({ alert }) => !said.includes(`alertname=\\"${alert}\\"`));
-    t.strictSame(
-      missed.map(({ alert }) => alert),
-      [],
-    );
+    const said = await failuresWith(t, file, concerned);
+    t.strictSame(missedIn(said, changed), []);
   });
+}
+
+/** What separates installations, in the groupings of all rules but those about single replicas. */
+const INSTALLATION = ['cluster', 'namespace', 'service'];
+
+const OF_A_REPLICA = [
+  'LatchkeyReplicaDown',
+  'LatchkeyReplicaNotReady',
+  'LatchkeyEventLoopLate',
+  'LatchkeyPoolExhausted',
+  'LatchkeyMemoryHigh',
+];
+
+test('every rule about more than one replica groups by all that separates installations', (t) => {
+  const grouped = [...alerts, ...recordings].filter(({ expr }) => /\b(by|on) \(/.test(expr));
+  t.equal(grouped.filter((rule) => 'record' in rule).length, 16);
+  for (const { expr } of grouped)
+    for (const [, labels = ''] of expr.matchAll(/\b(?:by|on) \(([^)]+)\)/g))
+      t.strictSame(labels.split(', ').slice(0, 3), INSTALLATION, expr);
+  t.end();
+});
+
+// Releases of one namespace, as in the files, and clusters.
+for (const label of ['service', 'cluster']) {
+  const tests = new Map(
+    TESTS.map((file) => {
+      const text = readFileSync(join(FOLDER, file), 'utf8');
+      return [file, text.replaceAll('service="', `${label}="`).replaceAll('by (service)', `by (${label})`)];
+    }),
+  );
+
+  test(
+    `installations that differ in ${label} are judged apart, and a test notices else`,
+    { skip },
+    async (t) => {
+      if (label !== 'service') t.equal(await failuresWith(t, readRules().file, TESTS, tests), '');
+      const { file, alerts: rules, recordings: series } = readRules();
+      const without = INSTALLATION.filter((each) => each !== label).join(', ');
+      for (const rule of [...rules, ...series])
+        rule.expr = rule.expr.replaceAll(INSTALLATION.join(', '), without);
+      const said = await failuresWith(t, file, TESTS, tests);
+      const concerned = alerts.filter(({ alert }) => !OF_A_REPLICA.includes(alert));
+      t.strictSame(missedIn(said, concerned), []);
+    },
+  );
+}
+
+/** The alerts that no failure names. */
+function missedIn(said: string, changed: Alert[]): string[] {
+  return changed.map(({ alert }) => alert).filter((alert) => !said.includes(`alertname=\\"${alert}\\"`));
+}
+
+/** What promtool says of other rules, with other tests if given. */
+async function failuresWith(
+  t: Test,
+  rules: object,
+  files: string[],
+  texts = new Map<string, string>(),
+): Promise<string> {
+  const folder = t.testdir({});
+  cpSync(FOLDER, folder, { recursive: true });
+  for (const [file, text] of texts) writeFileSync(join(folder, file), text);
+  // JSON is valid YAML.
+  writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(rules));
+  return (await Promise.all(files.map((each) => failuresOf(folder, each)))).join('');
 }
 
 test('every alert has a summary, a severity and a link to the runbook', (t) => {
@@ -143,15 +200,15 @@ function scaled(expr: string, by: number): string {
 
 /** Whether some installation has data and does not fire. */
 function someDoNotFire({ input_series: series = [], promql_expr_test: checks }: Group): boolean {
-  const given = namespacesIn(series.map(({ series: text }) => text));
-  const firing = namespacesIn(
+  const given = releasesIn(series.map(({ series: text }) => text));
+  const firing = releasesIn(
     checks.flatMap(({ exp_samples: samples }) => samples.map(({ labels }) => labels)),
   );
   return [...given].some((name) => !firing.has(name));
 }
 
-function namespacesIn(texts: string[]): Set<string> {
-  return new Set(texts.map((text) => /namespace="([^"]*)"/.exec(text)?.[1] ?? ''));
+function releasesIn(texts: string[]): Set<string> {
+  return new Set(texts.map((text) => /service="([^"]*)"/.exec(text)?.[1] ?? ''));
 }
 
 /** Promtool's report of failing tests; empty if all pass. */

@@ -41,10 +41,11 @@ test('contains the service, its stores, nginx with an application, and Prometheu
   t.end();
 });
 
-test('every image is pinned to an exact version, ours to that of this package', (t) => {
+test('every image is pinned to an exact version and its digest, ours to that of this package', (t) => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   for (const [name, { image, build }] of services) {
-    if (build === undefined) t.match(image, /^[a-z/]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?$/, name);
+    if (build === undefined)
+      t.match(image, /^[a-z/]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?@sha256:[0-9a-f]{64}$/, name);
     else t.equal(image, `latchkey:${version}`);
   }
   t.end();

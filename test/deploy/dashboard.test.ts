@@ -42,13 +42,17 @@ test('every panel has a position, a title and a description of its own', (t) => 
   t.end();
 });
 
+const INSTALLATION = 'cluster=~"$cluster", namespace=~"$namespace", service=~"$service"';
+
 test('queries the selected Prometheus, about the selected replicas', (t) => {
   const variables = dashboard.templating.list;
   t.strictSame(
     variables.map(({ name, type }) => [name, type]),
     [
       ['datasource', 'datasource'],
+      ['cluster', 'query'],
       ['namespace', 'query'],
+      ['service', 'query'],
       ['instance', 'query'],
     ],
   );
@@ -59,12 +63,25 @@ test('queries the selected Prometheus, about the selected replicas', (t) => {
       const selectors = expr.match(/[\w:]+\{[^}]*\}/g) ?? [];
       t.not(selectors.length, 0, expr);
       for (const selector of selectors) {
-        t.match(selector, 'namespace=~"$namespace"', title);
+        t.match(selector, INSTALLATION, title);
         if (!/^(\w+:|ALERTS)/.test(selector))
-          t.match(selector, 'job="latchkey", namespace=~"$namespace", instance=~"$instance"', title);
+          t.match(selector, `job="latchkey", ${INSTALLATION}, instance=~"$instance"`, title);
       }
     }
   }
+  t.end();
+});
+
+test('replicas of two clusters with one address are not joined', (t) => {
+  const joins = dashboardQueries().flatMap(({ panel, expr }) =>
+    [...expr.matchAll(/(?:\bon|sum by) \(([^)]*\b(?:instance|kid)\b[^)]*)\)/g)].map(([, labels = '']) => ({
+      panel,
+      labels,
+    })),
+  );
+  t.ok(joins.length >= 3, `${joins.length} joins`);
+  for (const { panel, labels } of joins)
+    t.strictSame(labels.split(', ').slice(0, 3), ['cluster', 'namespace', 'service'], panel);
   t.end();
 });
 

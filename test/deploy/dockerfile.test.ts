@@ -83,7 +83,7 @@ function problemsOf(text: string): string[] {
 
   return [
     ...expect(
-      /\/node:\d+\.\d+\.\d+-[a-z]+-slim(@sha256:[0-9a-f]{64})?$/.test(base),
+      /\/node:\d+\.\d+\.\d+-[a-z]+-slim@sha256:[0-9a-f]{64}$/.test(base),
       `base is not pinned exactly: ${base}`,
     ),
     ...expect(

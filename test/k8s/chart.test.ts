@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { test, type Test } from 'tap';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../packages/agent/src/configuration.ts';
-import { loadConfig, type Config } from '../../src/config/config.ts';
+import { databaseVariables, loadConfig, type Config } from '../../src/config/config.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { metricsIn, readRules, type Alert, type Recording } from '../support/alert-rules.ts';
 import { listen } from '../support/listen.ts';
 import { toolsMissing } from '../support/tools.ts';
 import { CASES, CHART, helm, isTest, template, templateText, valuesFile } from './chart.ts';
-import { allOf, only, workloadsOf, type Labels, type Manifest } from './kinds.ts';
+import { allOf, only, workloadsOf, type Labels, type Manifest, type Selector } from './kinds.ts';
 import { makeMounts, variablesIn } from './mounts.ts';
 import { isAllowed } from './network.ts';
 import { violations } from './policy.ts';
@@ -21,16 +22,15 @@ import { strictly } from './strict.ts';
 
 const skip = toolsMissing('helm', 'kubectl', 'bash', 'openssl');
 
-/** Cases that equal an overlay or a component (chart-kustomize.test.ts), whose objects policy and strict check. */
-const OF_AN_OVERLAY = ['everything', 'httproute', 'ingress', 'restricted-namespace'];
-
 /** Rules that a case breaks on purpose. */
 const INTENDED: Record<string, RegExp> = {
   openshift: /: runs as no root$|: is for any controller$/,
   // The example of a sidecar is short.
-  'no-network-policy': /sql-proxy: is probed$/,
+  'no-network-policy': /sql-proxy: (is probed|has a digest)$/,
   // Its digest says which.
   argocd: /: has a tag that says which$/,
+  // Its volumes are the company's own, and it has a ConfigMap for all of its applications.
+  company: /: keeps nothing$|: reads ConfigMaps that exist$/,
 };
 
 test('the chart has the version of the package', (t) => {
@@ -55,19 +55,10 @@ test('the README’s table of values equals the output of scripts/chart-readme.m
   t.end();
 });
 
-test('the chart’s rules and dashboard are those of deploy', (t) => {
-  const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-  t.equal(read('charts/latchkey/files/rules.yaml'), read('deploy/prometheus/rules.yaml'));
-  t.equal(
-    read('charts/latchkey/files/dashboard.json'),
-    read('k8s/components/monitoring/dashboard.json'),
-    'run node scripts/dashboard-copy.mjs',
-  );
-  t.end();
-});
-
-test('helm lints every case, and renders it twice to the same bytes', { skip }, (t) => {
-  t.equal(CASES.length, 15);
+test('helm lints the chart and every case, and renders a case twice to the same bytes', { skip }, (t) => {
+  const { status, stdout } = helm('lint', CHART);
+  t.equal(status, 0, stdout);
+  t.equal(CASES.length, 16);
   for (const name of CASES) {
     const { status, stdout } = helm('lint', '--strict', CHART, '--values', valuesFile(name));
     t.equal(status, 0, `${name}: ${stdout}`);
@@ -76,39 +67,33 @@ test('helm lints every case, and renders it twice to the same bytes', { skip }, 
   t.end();
 });
 
-test(
-  'every object of a case that no overlay has matches its type and keeps the rules',
-  { skip },
-  async (t) => {
-    const own = CASES.filter((name) => !OF_AN_OVERLAY.includes(name));
-    t.equal(own.length, CASES.length - OF_AN_OVERLAY.length);
-    const all = own.map((name) => ({ name, manifests: template(name) }));
-    const objects = all.flatMap(({ name, manifests }) => manifests.map((manifest) => ({ name, manifest })));
-    const foreign = objects.filter(({ manifest }) => manifest.apiVersion.startsWith('external-secrets.io/'));
+test('every object of a case matches its type and keeps the rules', { skip }, async (t) => {
+  const all = CASES.map((name) => ({ name, manifests: template(name) }));
+  const objects = all.flatMap(({ name, manifests }) => manifests.map((manifest) => ({ name, manifest })));
+  const foreign = objects.filter(({ manifest }) => manifest.apiVersion.startsWith('external-secrets.io/'));
+  t.strictSame(
+    foreign.map(({ manifest }) => manifest.metadata.name),
+    ['latchkey', 'latchkey-owner', 'latchkey-signing-keys'],
+    'templates in extraObjects are rendered',
+  );
+  const known = objects.filter((each) => !foreign.includes(each));
+  const problems = await strictly(
+    t,
+    known.map(({ manifest }) => manifest),
+  );
+  for (const [i, { name, manifest }] of known.entries())
+    t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
+  for (const { name, manifests } of all) {
+    const found = violations(manifests.map(asJob));
+    const intended = INTENDED[name];
     t.strictSame(
-      foreign.map(({ manifest }) => manifest.metadata.name),
-      ['latchkey', 'latchkey-owner', 'latchkey-signing-keys'],
-      'templates in extraObjects are rendered',
+      found.filter((problem) => !intended?.test(problem)),
+      [],
+      name,
     );
-    const known = objects.filter((each) => !foreign.includes(each));
-    const problems = await strictly(
-      t,
-      known.map(({ manifest }) => manifest),
-    );
-    for (const [i, { name, manifest }] of known.entries())
-      t.strictSame(problems[i], [], `${name}: ${manifest.kind} ${manifest.metadata.name}`);
-    for (const { name, manifests } of all) {
-      const found = violations(manifests.map(asJob));
-      const intended = INTENDED[name];
-      t.strictSame(
-        found.filter((problem) => !intended?.test(problem)),
-        [],
-        name,
-      );
-      if (intended) t.not(found.length, 0, `${name} breaks a rule`);
-    }
-  },
-);
+    if (intended) t.not(found.length, 0, `${name} breaks a rule`);
+  }
+});
 
 /** The pod of `helm test` follows the rules of Jobs. */
 function asJob(manifest: Manifest): Manifest {
@@ -160,7 +145,7 @@ function storesWithTls(t: Test): Secrets {
 }
 
 function configOf(t: Test, name: string, secrets: Secrets): Config {
-  const manifests = template(name);
+  const manifests = withMaps(name);
   const { spec } = only(manifests, 'Deployment').spec.template;
   const variables = variablesIn(makeMounts(scratch(t), secrets), spec, manifests);
   return loadConfig({ NODE_ENV: 'production', ...variables }, 768 * 1024 ** 2);
@@ -235,17 +220,15 @@ test('every pod gets what operators add to pods', { skip }, (t) => {
   const fields = ['imagePullSecrets', 'priorityClassName', 'nodeSelector', 'tolerations', 'affinity'];
   const manifests = template('no-network-policy').map(asJob);
   t.equal(workloadsOf(manifests).length, 5);
-  for (const { kind, name, template: pod } of workloadsOf(manifests)) {
+  for (const { name, template: pod } of workloadsOf(manifests)) {
     const own: Record<string, unknown> = { ...pod.spec };
     for (const field of fields) t.strictSame(own[field], values[field], `${name}: ${field}`);
     const [{ env } = {}] = pod.spec.containers;
     t.strictSame(own.initContainers, values.extraInitContainers, name);
     if (name !== 'latchkey-test') t.match(env?.at(-1), (values.extraEnv as object[])[0] ?? {}, name);
-    t.equal(
-      pod.metadata.labels['sidecar.istio.io/inject'],
-      kind === 'Deployment' ? 'false' : undefined,
-      name,
-    );
+    t.equal(pod.metadata.labels['sidecar.istio.io/inject'], 'false', name);
+    t.equal(pod.metadata.labels.team, 'identity', name);
+    t.equal(pod.metadata.annotations?.['example.com/logs'], 'json', name);
   }
   for (const { kind, metadata } of manifests) t.equal(metadata.labels?.team, 'identity', kind);
   const { annotations } = values.deployment as { annotations: Labels };
@@ -300,26 +283,277 @@ function podLabels(manifests: Manifest[], kind: 'Deployment' | 'Pod'): Labels {
   return workload.template.metadata.labels;
 }
 
-test('objects of two releases in one namespace have different names and pods', { skip }, (t) => {
-  const [one, two] = ['latchkey', 'staging'].map((release) => {
-    const { stdout } = helm('template', release, CHART, '--values', valuesFile('everything'));
-    return [...stdout.matchAll(/^kind: (\w+)$[^]*?^ {2}name: (\S+)$/gm)].map(([, ...words]) =>
-      words.join(' '),
+/** A release of a case in the namespace `auth`. */
+function releaseOf(release: string, name: string, ...more: string[]): Manifest[] {
+  const words = ['template', release, CHART, '--namespace', 'auth', '--values', valuesFile(name), ...more];
+  const { status, stdout, stderr } = helm(...words);
+  if (status !== 0) throw new Error(stderr);
+  return readManifests(stdout);
+}
+
+test('two releases in one namespace share no name and no pod, and match their types', { skip }, async (t) => {
+  for (const name of ['everything', 'company']) {
+    const [one = [], two = []] = ['one', 'two'].map((release) => releaseOf(release, name));
+    const namesOf = (manifests: Manifest[]) =>
+      manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    t.ok(one.length > 15 && one.length === two.length);
+    t.strictSame(
+      namesOf(one).filter((each) => namesOf(two).includes(each)),
+      [],
+      name,
     );
-  });
-  t.ok(one?.length && one.length === two?.length);
-  t.strictSame(
-    one?.filter((name) => two?.includes(name)),
-    [],
+    for (const [i, problems] of (await strictly(t, [...one, ...two])).entries())
+      t.strictSame(problems, [], [...one, ...two][i]?.kind ?? '');
+    const selectors = [
+      ...allOf(one, 'Service').map(({ spec }): Selector => ({ matchLabels: spec.selector })),
+      ...(['Deployment', 'PodDisruptionBudget', 'ServiceMonitor'] as const).flatMap((kind) =>
+        allOf(one, kind).map(({ spec }) => spec.selector),
+      ),
+      ...allOf(one, 'NetworkPolicy').map(({ spec }) => spec.podSelector),
+    ];
+    for (const selector of selectors) {
+      t.equal(selector.matchLabels?.['app.kubernetes.io/instance'], 'one');
+      const known = ['name', 'instance', 'component'].map((label) => `app.kubernetes.io/${label}`);
+      for (const label of Object.keys(selector.matchLabels ?? {})) t.ok(known.includes(label), label);
+    }
+  }
+});
+
+test('every pod of a company has its files, labels and addresses', { skip }, (t) => {
+  const manifests = template('company').map(asJob);
+  const workloads = workloadsOf(manifests);
+  t.equal(workloads.length, 5);
+  const values = parse(readFileSync(valuesFile('company'), 'utf8')) as {
+    extraVolumes: { name: string }[];
+    extraVolumeMounts: object[];
+    extraEnvFrom: object[];
+    hostAliases: object[];
+    dnsConfig: object;
+  };
+  for (const { kind, name, template: pod } of workloads) {
+    const { volumes = [], containers, ...spec } = pod.spec;
+    const [{ volumeMounts = [], envFrom = [] } = {}] = containers;
+    t.strictSame(volumes.slice(-2), values.extraVolumes, name);
+    t.strictSame(volumeMounts.slice(-2), values.extraVolumeMounts, name);
+    t.strictSame([spec.hostAliases, spec.dnsConfig], [values.hostAliases, values.dnsConfig], name);
+    const { labels, annotations } = pod.metadata;
+    t.equal(labels['example.com/cost-centre'], '4711', name);
+    t.equal(labels['sidecar.istio.io/inject'], kind === 'Deployment' ? 'true' : 'false', name);
+    t.equal(annotations?.['example.com/logs'], 'json', name);
+    if (name === 'latchkey-test') continue;
+    // The last one wins.
+    const own = name === 'latchkey-migrate' ? [] : [{ configMapRef: { name: 'latchkey' } }];
+    t.strictSame(envFrom, [...values.extraEnvFrom, ...own], name);
+  }
+  for (const { kind, metadata } of manifests)
+    t.equal(metadata.labels?.['example.com/cost-centre'], '4711', kind);
+  t.end();
+});
+
+test('the configuration of every command of a company loads, with its client certificate', { skip }, (t) => {
+  const { certFile, keyFile } = makeCertificates(scratch(t), 'client');
+  const client = { 'tls.crt': readFileSync(certFile, 'utf8'), 'tls.key': readFileSync(keyFile, 'utf8') };
+  const manifests = withMaps('company');
+  const workloads = workloadsOf(manifests);
+  t.equal(workloads.length, 4);
+  for (const { name, template: pod } of workloads) {
+    const secrets: Secrets = { ...storesWithTls(t), 'postgres-client': client };
+    const mounts = makeMounts(scratch(t), secrets);
+    const mount = pod.spec.containers[0]?.volumeMounts?.find(
+      ({ mountPath }) => mountPath === '/etc/postgres',
+    );
+    const volume = pod.spec.volumes?.find((each) => each.name === mount?.name)?.secret;
+    const folder = volume ? mounts.folderOf(volume) : 'nowhere';
+    const url = `postgres://latchkey@db/latchkey?sslcert=${folder}/tls.crt&sslkey=${folder}/tls.key`;
+    for (const secret of ['latchkey', 'latchkey-owner'])
+      Object.assign(secrets[secret] ?? {}, { 'database-url': url });
+    mounts.put(secrets);
+    const variables = variablesIn(mounts, pod.spec, manifests);
+    t.equal(loadConfig(databaseVariables(variables)).DATABASE_URL, url, name);
+    t.match(variables, { NODE_EXTRA_CA_CERTS: '/etc/company/ca.pem', HTTPS_PROXY: /^http:/ }, name);
+    if (name === 'latchkey-migrate' || name === 'latchkey-purge') continue;
+    const { AUDIENCE, LOG_LEVEL } = loadConfig({ NODE_ENV: 'production', ...variables }, 768 * 1024 ** 2);
+    t.strictSame([AUDIENCE, LOG_LEVEL], ['latchkey', 'debug'], `${name}: the chart overrules a ConfigMap`);
+  }
+  t.end();
+});
+
+/** A case, with the ConfigMaps that the company has. */
+function withMaps(name: string): Manifest[] {
+  const maps = [
+    { name: 'company-defaults', data: { AUDIENCE: 'overruled', LOG_LEVEL: 'debug' } },
+    { name: 'company-ca', data: { 'ca.pem': 'x' } },
+  ].map(({ name, data }) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data }));
+  return [...template(name), ...(name === 'company' ? maps : [])];
+}
+
+test('rendered for a release, only its own rules alert', { skip: skip || toolsMissing('promtool') }, (t) => {
+  const folder = t.testdir({});
+  const releases = ['one', 'two'];
+  for (const release of releases) {
+    const flag = ['--set', `metrics.prometheusRule.additionalRuleLabels.judge=${release}`];
+    const { groups } = only(releaseOf(release, 'company', ...flag), 'PrometheusRule').spec;
+    for (const { expr } of groups.flatMap(({ rules }) => rules as (Alert | Recording)[])) {
+      const own = `namespace="auth", service="${release}-latchkey-ops"`;
+      for (const name of metricsIn(expr))
+        for (const [selector] of expr.matchAll(new RegExp(`(?<![\\w:])${name}(?![\\w:])(?:[{][^}]*)?`, 'g')))
+          t.ok(selector.includes(own), selector);
+    }
+    writeFileSync(join(folder, `${release}.yaml`), JSON.stringify({ groups }));
+  }
+  const series = (release: string, values: string) =>
+    ['up', 'latchkey_ready'].map((name) => ({
+      series: `${name}{job="latchkey", namespace="auth", service="${release}-latchkey-ops", instance="a"}`,
+      values,
+    }));
+  const check = {
+    expr: 'count by (alertname, service, judge, team) (ALERTS{alertstate="firing"})',
+    eval_time: '10m',
+    exp_samples: [
+      {
+        labels: '{alertname="LatchkeyNoneReady", service="one-latchkey-ops", judge="one", team="identity"}',
+        value: 1,
+      },
+      {
+        labels: '{alertname="LatchkeyReplicaDown", service="one-latchkey-ops", judge="one", team="identity"}',
+        value: 1,
+      },
+    ],
+  };
+  const tests = [
+    {
+      interval: '1m',
+      input_series: [...series('one', '1x2 0x20'), ...series('two', '1x22')],
+      promql_expr_test: [check],
+    },
+  ];
+  const file = join(folder, 'test.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({ rule_files: releases.map((it) => `${it}.yaml`), evaluation_interval: '1m', tests }),
   );
+  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
+  t.equal(status, 0, stdout + stderr);
+  t.end();
+});
+
+test('the rules of all releases, labels for routing, and further labels that separate', { skip }, (t) => {
+  const rulesOf = (...set: string[]) =>
+    only(template('everything', ...set.flatMap((each) => ['--set', each])), 'PrometheusRule').spec.groups;
+  const prefix = 'metrics.prometheusRule';
+  const { file } = readRules(
+    readFileSync(join(ROOT, 'deploy/prometheus/rules.yaml'), 'utf8').replaceAll(
+      /runbook_url: [^#\n]+#/g,
+      'runbook_url: https://git.example.com/latchkey/blob/main/docs/runbook.md#',
+    ),
+  );
+  t.strictSame(rulesOf(`${prefix}.allReleases=true`), file.groups);
+  const text = JSON.stringify(rulesOf(`${prefix}.additionalAggregationLabels={region}`));
+  t.notMatch(text, /cluster, namespace, service(?!, region\b)/);
+  const team = 'a: "{{ $externalLabels.team }}" # $1';
+  const labelled = rulesOf(`${prefix}.additionalRuleLabels.team=${team}`);
+  for (const rule of labelled.flatMap(({ rules }) => rules as (Alert | Recording)[]))
+    if ('alert' in rule) t.strictSame(rule.labels, { severity: rule.labels.severity, team }, rule.alert);
+  t.end();
+});
+
+test('routes: hosts and certificates', { skip }, (t) => {
+  const ingressOf = (...set: string[]) =>
+    only(template('ingress', ...set.flatMap((each) => ['--set', each])), 'Ingress').spec;
+  const hosts = 'ingress.hosts={a.example.com,b.example.com}';
+  t.strictSame(ingressOf().tls, [{ hosts: ['auth.example.com'], secretName: 'latchkey-tls' }]);
+  const both = ingressOf(hosts);
+  t.strictSame(both.tls, [{ hosts: ['a.example.com', 'b.example.com'], secretName: 'latchkey-tls' }]);
+  t.strictSame(
+    both.rules.map(({ host }) => host),
+    ['a.example.com', 'b.example.com'],
+  );
+  t.strictSame(both.rules[0]?.http, both.rules[1]?.http);
+  t.strictSame(ingressOf('ingress.tls[0].hosts={a.example.com}', hosts).tls, [{ hosts: ['a.example.com'] }]);
+  t.equal(only(template('ingress', '--set-json', 'ingress.tls=[]'), 'Ingress').spec.tls, undefined);
+  const routes = template('everything', '--set', 'httpRoute.hostnames={a.example.com,b.example.com}');
+  t.strictSame(only(routes, 'HTTPRoute', 'latchkey').spec.hostnames, ['a.example.com', 'b.example.com']);
+  t.strictSame(only(template('httproute'), 'HTTPRoute').spec.hostnames, ['auth.example.com']);
+  t.end();
+});
+
+test('a load balancer is the API’s alone', { skip }, (t) => {
+  const [api, ops] = allOf(template('company'), 'Service');
+  t.match(api, {
+    metadata: { annotations: { 'networking.gke.io/load-balancer-type': 'Internal' } },
+    spec: { type: 'LoadBalancer', loadBalancerSourceRanges: ['10.0.0.0/8'], externalTrafficPolicy: 'Local' },
+  });
+  t.strictSame(ops?.metadata.annotations, { 'example.com/scrape': 'true' });
+  t.strictSame(Object.keys(ops?.spec ?? {}).sort(), ['ports', 'selector']);
+  t.end();
+});
+
+test('a parent chart’s registry and pull secrets reach every pod', { skip }, (t) => {
+  const set = 'global.imageRegistry=mirror.example.com,global.imagePullSecrets={mirror}';
+  const more = ['--set', `${set},imagePullSecrets[0].name=own,image.registry=overruled.example.com`];
+  const workloads = workloadsOf(template('minimal', ...more).map(asJob));
+  t.equal(workloads.length, 5);
+  for (const { name, template: pod } of workloads) {
+    t.match(pod.spec.containers[0]?.image, /^mirror\.example\.com\/registry\.example\.com\/latchkey:/, name);
+    t.strictSame(pod.spec.imagePullSecrets, [{ name: 'own' }, { name: 'mirror' }], name);
+  }
+  t.end();
+});
+
+test('containers beside the replicas, numbers of probes and names', { skip }, (t) => {
+  const sidecar = 'extraContainers[0].name=log,extraContainers[0].image=log:1.0';
+  const manifests = template(
+    'minimal',
+    '--set',
+    `${sidecar},nameOverride=login,readinessProbe.periodSeconds=1`,
+  );
+  for (const { kind, name, template: pod } of workloadsOf(manifests.map(asJob)))
+    t.equal(pod.spec.containers.length, kind === 'Deployment' ? 2 : 1, name);
+  const { metadata, spec } = only(manifests, 'Deployment');
+  t.equal(metadata.name, 'latchkey-login');
+  t.equal(metadata.labels?.['app.kubernetes.io/name'], 'latchkey', '`job`, which the alerts select');
+  t.strictSame(spec.template.spec.containers[0]?.readinessProbe, {
+    httpGet: { path: '/health/ready', port: 'ops' },
+    periodSeconds: 1,
+    timeoutSeconds: 3,
+    failureThreshold: 2,
+  });
+  const { metrics } = only(template('company'), 'HorizontalPodAutoscaler').spec;
+  t.strictSame(
+    metrics.map(({ type }) => type),
+    ['Resource', 'Pods'],
+  );
+  t.end();
+});
+
+test('a component’s own labels and annotations win, and Helm’s of a hook over all', { skip }, (t) => {
+  const set = [
+    'podLabels.a=general',
+    'test.podLabels.a=own',
+    'podAnnotations.b=general',
+    'test.podAnnotations.b=own',
+  ];
+  const hook = 'podAnnotations.helm\\.sh/hook=pre-install,commonLabels.app\\.kubernetes\\.io/version=2';
+  const pod = template('minimal', '--set-string', `${set.join(',')},${hook}`).find(
+    ({ kind }) => kind === 'Pod',
+  );
+  t.match(pod?.metadata, {
+    labels: { a: 'own', 'app.kubernetes.io/version': '2' },
+    annotations: { b: 'own', 'helm.sh/hook': 'test' },
+  });
   t.end();
 });
 
 test('names and hosts that look like numbers or booleans stay strings', { skip }, async (t) => {
   const words = { service: '1', owner: '2', signingKeys: '3' };
   const existingSecret = Object.entries(words).map(([name, word]) => `existingSecret.${name}=${word}`);
-  const others = ['fullnameOverride=true', 'serviceAccount.name=4', 'ingress.host=5', 'ingress.className=6'];
-  const more = ['ingress.tlsSecret=7', 'httpRoute.hostname=8', 'httpRoute.internal.hostname=9'];
+  const others = [
+    'fullnameOverride=true',
+    'serviceAccount.name=4',
+    'ingress.hosts={5}',
+    'ingress.className=6',
+  ];
+  const more = ['ingress.tls[0].secretName=7', 'httpRoute.hostnames={8}', 'httpRoute.internal.hostnames={9}'];
   const agent = ['agent.services[0].namespace=10', 'agent.services[0].audience=11'];
   const set = [...existingSecret, ...others, ...more, ...agent].join(',');
   const { stdout, stderr } = helm(
@@ -368,7 +602,7 @@ test('every pod that reads a database URL reaches PgBouncer in networkPolicy.pos
 });
 
 test('a parent chart’s condition and global values are no mistakes', { skip }, (t) => {
-  t.doesNotThrow(() => template('minimal', '--set', 'enabled=true,global.imageRegistry=x'));
+  t.doesNotThrow(() => template('minimal', '--set', 'enabled=true,global.storageClass=x'));
   t.doesNotThrow(() => template('minimal', '--set-string', 'config.DATABASE_POOL=10'), 'as all of `config`');
   t.end();
 });
@@ -390,6 +624,10 @@ test('NOTES.txt names the Secrets, the connections and what is open', { skip }, 
   // k8s/README.md, "Connections", computes 91 for production. A laptop has one replica, one new pod and one that ends.
   t.match(notes('minimal'), 'PostgreSQL must accept 91 connections');
   t.match(notes('single-replica'), 'PostgreSQL must accept 36 connections');
+  // 25% of 6 replicas are 2 more, and 2 that end: (6 + 2 + 2) x 11 + 3.
+  t.match(notes('company'), 'PostgreSQL must accept 113 connections');
+  t.match(notes('company'), /`service\.type` is LoadBalancer: .*\/api\/users/);
+  t.notMatch(notes('minimal'), '`service.type`');
   t.match(notes('minimal'), '`networkPolicy.enabled` is false');
   t.notMatch(notes('restricted-namespace'), '`networkPolicy.enabled` is false');
   t.end();

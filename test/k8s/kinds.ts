@@ -61,6 +61,9 @@ export interface Volume {
 export interface PodSpec {
   containers: Container[];
   initContainers?: Container[];
+  imagePullSecrets?: { name: string }[];
+  hostAliases?: object[];
+  dnsConfig?: object;
   volumes?: Volume[];
   securityContext?: { runAsNonRoot?: boolean; runAsUser?: number; seccompProfile?: { type: string } };
   hostNetwork?: boolean;
@@ -80,7 +83,7 @@ export interface PodSpec {
 }
 
 export interface PodTemplate {
-  metadata: { labels: Labels };
+  metadata: { labels: Labels; annotations?: Labels };
   spec: PodSpec;
 }
 
@@ -124,12 +127,13 @@ interface Specs {
   StatefulSet: { selector: Selector; template: PodTemplate };
   Job: JobSpec;
   CronJob: { suspend?: boolean; concurrencyPolicy: string; jobTemplate: { spec: JobSpec } };
-  Service: { selector: Labels; ports: { name: string; port: number; targetPort: string }[] };
+  Service: { type?: string; selector: Labels; ports: { name: string; port: number; targetPort: string }[] };
   PodDisruptionBudget: { selector: Selector; maxUnavailable: number };
   HorizontalPodAutoscaler: {
     scaleTargetRef: { name: string };
     minReplicas: number;
     maxReplicas: number;
+    metrics: { type: string }[];
     behavior: { scaleUp: ScalingRules; scaleDown: ScalingRules };
   };
   NetworkPolicy: {
@@ -144,7 +148,7 @@ interface Specs {
       host?: string;
       http: { paths: IngressPath[] };
     }[];
-    tls?: { hosts: string[] }[];
+    tls?: { hosts: string[]; secretName?: string }[];
   };
   HTTPRoute: {
     parentRefs: { name: string; namespace?: string; sectionName?: string }[];

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'tap';
@@ -11,23 +10,14 @@ import { render, renderWith, ROOT } from './render.ts';
 const skip = toolsMissing('kubectl');
 const RULES = readFileSync(join(ROOT, 'deploy/prometheus/rules.yaml'), 'utf8');
 
-test('the PrometheusRule equals the output of scripts/prometheus-rule.mjs', (t) => {
-  const script = join(ROOT, 'scripts/prometheus-rule.mjs');
-  const { stdout } = spawnSync(process.execPath, [script, '--print'], { encoding: 'utf8' });
-  const file = readFileSync(join(ROOT, 'k8s/components/monitoring/prometheus-rule.yaml'), 'utf8');
-  t.equal(file, stdout, 'run node scripts/prometheus-rule.mjs');
-  t.end();
-});
-
-test('Grafana’s dashboard equals the output of scripts/dashboard-copy.mjs', { skip }, (t) => {
-  const script = join(ROOT, 'scripts/dashboard-copy.mjs');
-  const { stdout } = spawnSync(process.execPath, [script, '--print'], { encoding: 'utf8' });
-  const manifests = allOf(renderWith(t, 'k8s/base', ['monitoring']), 'ConfigMap');
-  const [map] = manifests.filter(({ metadata }) => metadata.name === 'latchkey-dashboard');
-  t.equal(map?.data['latchkey.json'], stdout, 'run node scripts/dashboard-copy.mjs');
-  t.strictSame(map?.metadata.labels?.grafana_dashboard, '1');
+test('Grafana’s sidecar gets the dashboard of deploy, small enough for `kubectl apply`', { skip }, (t) => {
+  const manifests = renderWith(t, 'k8s/base', ['monitoring']);
+  const map = only(manifests, 'ConfigMap', 'latchkey-dashboard');
+  t.equal(map.metadata.labels?.grafana_dashboard, '1');
   const dashboard = readFileSync(join(ROOT, 'deploy/grafana/latchkey.json'), 'utf8');
-  t.strictSame(JSON.parse(stdout), JSON.parse(dashboard));
+  t.strictSame(JSON.parse(map.data['latchkey.json'] ?? ''), JSON.parse(dashboard));
+  // `apply` repeats the object in an annotation, and annotations may have 256 KiB.
+  t.ok(JSON.stringify(map).length < 200 * 1024);
   t.end();
 });
 

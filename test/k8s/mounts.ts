@@ -50,7 +50,7 @@ export function makeMounts(root: string, secrets: Secrets): Mounts {
   };
 }
 
-/** The variables of a pod's container. Paths in its mounted Secrets lead to the mounts here. */
+/** The variables of a pod's container. Paths in its mounted Secrets, but not in ConfigMaps, lead to the mounts here. */
 export function variablesIn(
   mounts: Mounts,
   { containers: [container], volumes = [] }: PodSpec,
@@ -61,7 +61,8 @@ export function variablesIn(
   const own = env.map(({ name, value = '' }): [string, string] => {
     if (!value.startsWith('/')) return [name, value];
     const mount = volumeMounts.find(({ mountPath }) => `${value}/`.startsWith(`${mountPath}/`));
-    const secret = volumes.find((volume) => volume.name === mount?.name)?.secret;
+    const { secret, configMap } = volumes.find((volume) => volume.name === mount?.name) ?? {};
+    if (configMap) return [name, value];
     if (!mount || !secret) throw new Error(`nothing is mounted at ${value}`);
     return [name, value.replace(mount.mountPath, mounts.folderOf(secret))];
   });

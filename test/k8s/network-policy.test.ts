@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type Test } from 'tap';
+import { parse } from 'yaml';
 import { FIELDS } from '../../src/config/fields.ts';
+import { readBlocks } from '../support/markdown.ts';
 import { toolsMissing } from '../support/tools.ts';
-import { variablesOf, workloadsOf, type Manifest } from './kinds.ts';
+import { only, variablesOf, workloadsOf, type Manifest } from './kinds.ts';
 import { isAllowed, type Peer } from './network.ts';
-import { readManifests, renderWith, ROOT } from './render.ts';
+import { productionWith, render, renderWith, ROOT, type Kustomization } from './render.ts';
 
 const skip = toolsMissing('kubectl');
 const NAMESPACE = 'latchkey';
@@ -20,7 +22,6 @@ const OTHERS: Record<string, Peer> = {
   collector: { namespace: 'observability', namespaceLabels: { 'latchkey/collector': 'true' }, labels: {} },
   dns: { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
   'node-dns': { namespace: '', address: '169.254.20.10' },
-  solver: { namespace: NAMESPACE, labels: { 'acme.cert-manager.io/http01-solver': 'true' } },
   // The addresses of overlays/production.
   'own-postgres': { namespace: '', address: '192.0.2.4' },
   'own-redis': { namespace: '', address: '192.0.2.20' },
@@ -81,19 +82,14 @@ const WAYS: Way[] = [
   ['latchkey-admin', 'internet', 443, false],
   ['prometheus', 'latchkey-admin', 9464, false],
 
-  ['edge', 'solver', 8089, true],
-  ['stranger', 'solver', 8089, false],
-  ['edge', 'neighbour', 8089, false],
-  ['solver', 'postgres', 5432, false],
-  ['solver', 'internet', 443, false],
-
   ['neighbour', 'postgres', 5432, false],
   ['stranger', 'postgres', 5432, false],
   ['neighbour', 'redis', 6379, false],
   ['stranger', 'pgbouncer', 6432, false],
   ['postgres', 'internet', 443, false],
   ['redis', 'internet', 443, false],
-  ['neighbour', 'internet', 443, false],
+  // The policies select Latchkey's pods, PgBouncer's, and those of the trial stores. Others keep what they have.
+  ['neighbour', 'internet', 443, true],
 ];
 
 /** With the addresses of overlays/production. */
@@ -117,13 +113,13 @@ const OWN_STORES: Way[] = [
 ];
 
 test('the network policies allow the needed connections only', { skip }, (t) => {
-  assertWays(t, renderWith(t, 'k8s/base', ['network-policy', 'postgres', 'redis', 'pgbouncer']), WAYS);
-  assertWays(t, renderWith(t, 'k8s/overlays/production', ['pgbouncer']), OWN_STORES);
+  assertWays(t, renderWith(t, 'k8s/overlays/dev', ['network-policy', 'pgbouncer']), WAYS);
+  assertWays(t, productionWith(t, { components: ['../../components/pgbouncer'] }), OWN_STORES);
   t.end();
 });
 
 test('the trial stores refuse other pods even without the policies of the service', { skip }, (t) => {
-  assertWays(t, renderWith(t, 'k8s/base', ['postgres', 'redis']), [
+  assertWays(t, render('k8s/overlays/dev'), [
     ['latchkey', 'postgres', 5432, true],
     ['latchkey-migrate', 'postgres', 5432, true],
     ['latchkey', 'redis', 6379, true],
@@ -136,38 +132,49 @@ test('the trial stores refuse other pods even without the policies of the servic
   t.end();
 });
 
-test('the rule in a comment opens issuers outside, and nothing else', { skip }, (t) => {
-  const file = readFileSync(join(ROOT, 'k8s/components/network-policy/server.yaml'), 'utf8');
-  const changed = readManifests(file.replaceAll(/^( +)#(?=- | {2})/gm, '$1'));
-  assertWays(
-    t,
-    [...renderWith(t, 'k8s/base', ['network-policy']), ...changed],
-    [
-      ['latchkey', 'internet', 443, true],
-      ['latchkey', 'internet', 80, false],
-      ['latchkey', 'metadata', 443, false],
-      ['latchkey-purge', 'internet', 443, false],
-    ],
-  );
+/** Overlays/production with a block of the README added to it. */
+function withExample(t: Test, section: string, contains: string): Manifest[] {
+  const [example] = readBlocks(readFileSync(join(ROOT, 'k8s/README.md'), 'utf8'))
+    .filter((block) => block.section === section && block.language === 'yaml')
+    .filter(({ text }) => text.includes(contains));
+  if (!example) throw new Error(`k8s/README.md has no example of ${contains} below ${section}`);
+  return productionWith(t, parse(example.text) as Partial<Kustomization>);
+}
+
+test('the README’s rule opens issuers outside, and nothing else', { skip }, (t) => {
+  assertWays(t, withExample(t, 'The edge', 'cidr: 0.0.0.0/0'), [
+    ['latchkey', 'internet', 443, true],
+    ['latchkey', 'internet', 80, false],
+    ['latchkey', 'metadata', 443, false],
+    ['latchkey-purge', 'internet', 443, false],
+  ]);
   t.end();
 });
 
-test('spans reach their collector, and no other connection opens with it', { skip }, (t) => {
-  for (const folder of ['k8s/base', 'k8s/overlays/production', 'k8s/overlays/dev']) {
-    const more = folder === 'k8s/base' ? ['network-policy', 'tracing', 'postgres'] : ['tracing'];
-    const manifests = renderWith(t, folder, more);
-    const { hostname, port, href } = new URL(variablesOf(manifests).OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
-    t.ok(FIELDS.OTEL_EXPORTER_OTLP_ENDPOINT.schema.parse(href), href);
-    t.equal(hostname.split('.')[1], OTHERS.collector?.namespace);
-    const isClosed = folder !== 'k8s/overlays/dev';
-    assertWays(t, manifests, [
-      ['latchkey', 'collector', Number(port), true],
-      ['latchkey', folder === 'k8s/overlays/production' ? 'own-postgres' : 'postgres', 5432, true],
-      ['latchkey', 'stranger', Number(port), !isClosed],
-      ['latchkey', 'internet', Number(port), !isClosed],
-      ['latchkey-purge', 'collector', Number(port), !isClosed],
-    ]);
-  }
+test('spans reach the README’s collector, and no other connection opens with it', { skip }, (t) => {
+  const manifests = withExample(t, 'Changes of an overlay', 'OTEL_EXPORTER_OTLP_ENDPOINT');
+  const { hostname, port, href } = new URL(variablesOf(manifests).OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
+  t.ok(FIELDS.OTEL_EXPORTER_OTLP_ENDPOINT.schema.parse(href), href);
+  t.equal(hostname.split('.')[1], OTHERS.collector?.namespace);
+  assertWays(t, manifests, [
+    ['latchkey', 'collector', Number(port), true],
+    ['latchkey', 'own-postgres', 5432, true],
+    ['latchkey', 'stranger', Number(port), false],
+    ['latchkey', 'internet', Number(port), false],
+    ['latchkey-purge', 'collector', Number(port), false],
+  ]);
+  t.end();
+});
+
+test('with the README’s patch no node has two replicas more than another', { skip }, (t) => {
+  const spreadOf = (manifests: Manifest[]) =>
+    only(manifests, 'Deployment').spec.template.spec.topologySpreadConstraints;
+  const [zone, node, ...others] = spreadOf(render('k8s/overlays/production')) ?? [];
+  t.strictSame(others, []);
+  t.match(node, { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' });
+  // A drained node, which the pods do not tolerate, does not count.
+  const strict = { ...node, whenUnsatisfiable: 'DoNotSchedule', nodeTaintsPolicy: 'Honor' };
+  t.strictSame(spreadOf(withExample(t, 'Changes of an overlay', 'DoNotSchedule')), [zone, strict]);
   t.end();
 });
 

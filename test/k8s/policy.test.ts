@@ -14,21 +14,6 @@ test('every overlay and component keeps the rules', { skip }, (t) => {
   t.end();
 });
 
-test(
-  'spread-nodes lets no node have two replicas more than another, and counts no drained node',
-  { skip },
-  (t) => {
-    const spreadOf = (components: string[]) =>
-      only(renderWith(t, 'k8s/base', components), 'Deployment').spec.template.spec.topologySpreadConstraints;
-    const [zone, node, ...others] = spreadOf([]) ?? [];
-    t.strictSame(others, []);
-    t.match(node, { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' });
-    const strict = { ...node, whenUnsatisfiable: 'DoNotSchedule', nodeTaintsPolicy: 'Honor' };
-    t.strictSame(spreadOf(['spread-nodes']), [zone, strict]);
-    t.end();
-  },
-);
-
 interface Planted {
   all: Manifest[];
   /** Of the Deployment. */
@@ -47,6 +32,7 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['keeps nothing', ({ pod }) => pod.volumes?.push({ name: 'data', emptyDir: {} })],
   ['is not tried for ever', ({ all }) => (only(all, 'Job').spec.backoffLimit = 10)],
   ['has a tag that says which', ({ container }) => (container.image = 'registry.example.com:5000/latchkey')],
+  ['has a digest', ({ container }) => (container.image = 'registry.example.com/other:1.0.0')],
   ['asks for CPU and memory', ({ container }) => delete container.resources?.requests?.cpu],
   [
     'asks for room for its log',
@@ -104,8 +90,8 @@ const PLANTED: [rule: string, change: (planted: Planted) => unknown][] = [
   ['HTTPRoute latchkey: has TLS', ({ all }) => delete only(all, 'HTTPRoute').spec.parentRefs[0]?.sectionName],
   ['HTTPRoute latchkey: takes one host only', ({ all }) => delete only(all, 'HTTPRoute').spec.hostnames],
   [
-    'NetworkPolicy to-redis: names destinations',
-    ({ all }) => delete only(all, 'NetworkPolicy', 'to-redis').spec.egress?.[0]?.to,
+    'NetworkPolicy latchkey-to-redis: names destinations',
+    ({ all }) => delete only(all, 'NetworkPolicy', 'latchkey-to-redis').spec.egress?.[0]?.to,
   ],
   [
     'Secret latchkey: is in no manifest',

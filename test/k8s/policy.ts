@@ -69,9 +69,11 @@ function containerProblems({ kind, name, job }: Workload, container: Container):
   const { image, resources, securityContext = {}, env = [], envFrom = [], volumeMounts = [] } = container;
   const { requests = {}, limits = {} } = resources ?? {};
   const { capabilities = {} } = securityContext;
-  const tag = /:([^:/]+)$/.exec(image)?.[1] ?? '';
+  const [, repository = '', tag = '', digest = ''] = /^([^@]*?)(?::([^:/@]+))?(?:@(.*))?$/.exec(image) ?? [];
   return broken(`${kind} ${name}, ${container.name}`, [
     ['has a tag that says which', /\d+\.\d+/.test(tag)],
+    // Ours is built after this commit.
+    ['has a digest', /(^|\/)latchkey$/.test(repository) || /^sha256:[0-9a-f]{64}$/.test(digest)],
     ['asks for CPU and memory', requests.cpu !== undefined && requests.memory !== undefined],
     ['asks for room for its log', requests['ephemeral-storage'] === '64Mi'],
     [

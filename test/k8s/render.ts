@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Test } from 'tap';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import type { Manifest } from './kinds.ts';
 
 export const ROOT = new URL('../../../', import.meta.url).pathname;
@@ -11,15 +11,10 @@ export const OVERLAYS = ['dev', 'production'];
 export const COMPONENTS = [
   'gateway',
   'gateway-internal',
-  'gitops',
   'ingress',
   'monitoring',
   'network-policy',
   'pgbouncer',
-  'postgres',
-  'redis',
-  'spread-nodes',
-  'tracing',
 ];
 
 /** The output of `kubectl kustomize`. @param folder relative to the root. @throws Error with kubectl's message. */
@@ -40,6 +35,32 @@ export function renderWith(t: Test, folder: string, components: string[]): Manif
     kind: 'Kustomization',
     resources: [from(folder)],
     components: components.map((name) => from(`k8s/components/${name}`)),
+  };
+  writeFileSync(join(dir, 'kustomization.yaml'), JSON.stringify(kustomization));
+  return render(relative(ROOT, dir));
+}
+
+export interface Kustomization {
+  resources: string[];
+  components: string[];
+  configMapGenerator: { name: string; literals: string[] }[];
+  patches: object[];
+}
+
+/** Overlays/production as somebody edits it. @param more is added to its lists, with paths from its folder. */
+export function productionWith(t: Test, more: Partial<Kustomization>): Manifest[] {
+  const overlay = join(ROOT, 'k8s/overlays/production');
+  const own = parse(readFileSync(join(overlay, 'kustomization.yaml'), 'utf8')) as Kustomization;
+  const dir = scratch(t);
+  const from = (path: string) => relative(dir, join(overlay, path));
+  copyFileSync(join(overlay, 'namespace.yaml'), join(dir, 'namespace.yaml'));
+  for (const { name, literals } of more.configMapGenerator ?? [])
+    own.configMapGenerator.find((it) => it.name === name)?.literals.push(...literals);
+  const kustomization = {
+    ...own,
+    resources: own.resources.map((path) => (path === 'namespace.yaml' ? path : from(path))),
+    components: [...own.components, ...(more.components ?? [])].map(from),
+    patches: [...own.patches, ...(more.patches ?? [])],
   };
   writeFileSync(join(dir, 'kustomization.yaml'), JSON.stringify(kustomization));
   return render(relative(ROOT, dir));

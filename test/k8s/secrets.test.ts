@@ -20,7 +20,7 @@ test('the README’s commands create every mounted Secret and file', { skip }, (
   folder.run('Secrets', 2);
   const secrets = folder.applied();
 
-  const manifests = renderWith(t, 'k8s/base', ['postgres', 'pgbouncer']);
+  const manifests = renderWith(t, 'k8s/overlays/dev', ['pgbouncer']);
   for (const { name, template } of workloadsOf(manifests)) {
     const { containers, volumes = [] } = template.spec;
     for (const { secret } of volumes) {

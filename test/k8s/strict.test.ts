@@ -4,8 +4,17 @@ import { join } from 'node:path';
 import { test } from 'tap';
 import { readBlocks } from '../support/markdown.ts';
 import { toolsMissing } from '../support/tools.ts';
-import type { Manifest } from './kinds.ts';
-import { COMPONENTS, OVERLAYS, readManifests, renderAll, renderWith, ROOT, scratch } from './render.ts';
+import { only, type Manifest } from './kinds.ts';
+import {
+  COMPONENTS,
+  OVERLAYS,
+  readManifests,
+  render,
+  renderAll,
+  renderWith,
+  ROOT,
+  scratch,
+} from './render.ts';
 import { strictly } from './strict.ts';
 
 const skip = toolsMissing('kubectl');
@@ -36,7 +45,10 @@ test(
 );
 
 test('every misspelt field is found', { skip }, async (t) => {
-  const manifests = renderWith(t, 'k8s/overlays/production', ['pgbouncer', 'postgres', 'ingress']);
+  const manifests = [
+    ...renderWith(t, 'k8s/overlays/production', ['pgbouncer', 'ingress']),
+    only(render('k8s/overlays/dev'), 'StatefulSet'),
+  ];
   const misspelt = manifests.flatMap((manifest) =>
     oncePerShape(fieldsOf(manifest)).map((path) => ({
       what: `${manifest.kind} ${path.join('.')}`,

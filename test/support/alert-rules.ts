@@ -55,7 +55,9 @@ export function dashboardQueries({ panels } = readDashboard()): { panel: string;
   return panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({
       panel: title,
-      expr: expr.replaceAll(/\$(namespace|instance)\b/g, '.*').replaceAll('$__rate_interval', '1m'),
+      expr: expr
+        .replaceAll(/\$(cluster|namespace|service|instance)\b/g, '.*')
+        .replaceAll('$__rate_interval', '1m'),
     })),
   );
 }

@@ -19,10 +19,28 @@ const CLOSING = `The SDK of OpenTelemetry also reads its other variables, among 
 \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_TRACES_SAMPLER\` and \`OTEL_BSP_*\`.
 `;
 
+const PROXIES = `## A proxy to the internet
+
+Latchkey makes requests of its own only to [issuers of workloads](workload-identity.md) and to the
+collector of traces. If they are reached through a proxy, set the variables that Node itself reads:
+
+\`\`\`sh
+NODE_USE_ENV_PROXY=1
+HTTPS_PROXY=http://proxy.internal:3128
+NO_PROXY=.svc,.cluster.local,collector.internal
+\`\`\`
+
+Node 24, which the image has, honours them; Node 20 ignores them. The proxy gets a CONNECT request
+for the issuer's host and port, so TLS stays between Latchkey and the issuer. If the proxy ends TLS,
+give its CA as \`NODE_EXTRA_CA_CERTS\`. PostgreSQL and Redis are never reached through it. In
+Kubernetes, set the variables in \`extraEnv\` of the chart, and allow the proxy in
+\`networkPolicy.extraEgress\`.
+`;
+
 /** The text of docs/configuration.md. */
 export async function configurationDocument(): Promise<string> {
   const parts = Object.entries(FIELD_GROUPS).map(([title, fields]) => `## ${title}\n\n${tableOf(fields)}\n`);
-  return formatted('configuration.md', [INTRODUCTION, ...parts, CLOSING].join('\n'));
+  return formatted('configuration.md', [INTRODUCTION, ...parts, CLOSING, PROXIES].join('\n'));
 }
 
 function tableOf(fields: Readonly<Record<string, Description>>): string {

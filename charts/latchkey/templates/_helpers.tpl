@@ -1,6 +1,7 @@
 {{/* `latchkey` for a release of that name, else RELEASE-latchkey. Not cut: two releases could share the rest. */}}
 {{- define "latchkey.fullname" -}}
-{{- $name := contains "latchkey" .Release.Name | ternary .Release.Name (printf "%s-latchkey" .Release.Name) }}
+{{- $short := .Values.nameOverride | default "latchkey" }}
+{{- $name := contains $short .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $short) }}
 {{- .Values.fullnameOverride | default ($name | replace "." "-") -}}
 {{- end -}}
 
@@ -15,6 +16,10 @@
 {{- $least := add 5 $shutdown 1 | int }}
 {{- if le (int .Values.terminationGracePeriodSeconds) $least }}
 {{- fail (printf "set terminationGracePeriodSeconds above %d: preStop (5 s), config.SHUTDOWN_TIMEOUT (%d s) and a second" $least $shutdown) }}
+{{- end }}
+{{- $drain := hasKey .Values.config "DRAIN_DELAY" | ternary (toString .Values.config.DRAIN_DELAY) "5" | int }}
+{{- if ge $drain $shutdown }}
+{{- fail (printf "set config.DRAIN_DELAY (%d s) below config.SHUTDOWN_TIMEOUT (%d s): requests that begin in the drain need time to end" $drain $shutdown) }}
 {{- end }}
 {{- with .Values.autoscaling }}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}
@@ -31,6 +36,55 @@
 {{- fail (printf "remove %s from extraEnv: %s is set by the chart, or belongs in `config`" .name $variable) }}
 {{- end }}
 {{- end }}
+{{- $volumes := list }}
+{{- range .Values.extraVolumes }}
+{{- if has .name (list "secrets" "owner" "signing-keys") }}
+{{- fail (printf "give the volume %s in extraVolumes another name: the chart has one of that name" .name) }}
+{{- end }}
+{{- $volumes = append $volumes .name }}
+{{- end }}
+{{- range .Values.extraVolumeMounts }}
+{{- if not (has .name $volumes) }}
+{{- fail (printf "add the volume %s to extraVolumes, or remove it from extraVolumeMounts" .name) }}
+{{- end }}
+{{- if clean .mountPath | trimPrefix "/var" | hasPrefix "/run/secrets/latchkey" }}
+{{- fail (printf "mount %s of extraVolumeMounts elsewhere than at %s: the chart mounts its Secrets there" .name .mountPath) }}
+{{- end }}
+{{- end }}
+{{- $labels := dict "commonLabels" .Values.commonLabels "podLabels" .Values.podLabels }}
+{{- range $pod := list "migration" "purge" "admin" "test" }}
+{{- $_ := set $labels (printf "%s.podLabels" $pod) (index $.Values $pod).podLabels }}
+{{- end }}
+{{- range $field, $values := $labels }}
+{{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" }}
+{{- if hasKey ($values | default dict) $name }}
+{{- fail (printf "remove %s from %s: selectors use it" $name $field) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.metrics.serviceMonitor }}
+{{- if and .scrapeTimeout (gt (include "latchkey.milliseconds" .scrapeTimeout | int) (include "latchkey.milliseconds" .interval | int)) }}
+{{- fail (printf "set metrics.serviceMonitor.scrapeTimeout (%s) to at most metrics.serviceMonitor.interval (%s)" .scrapeTimeout .interval) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "latchkey.milliseconds" -}}
+{{- $unit := dict "ms" 1 "s" 1000 "m" 60000 }}
+{{- mul (regexFind "^[0-9]+" .) (get $unit (regexFind "[a-z]+$" .)) -}}
+{{- end -}}
+
+{{/* The entries of some maps, of which later ones win. */}}
+{{- define "latchkey.merged" -}}
+{{- $all := dict }}
+{{- range . }}
+{{- range $key, $value := . }}
+{{- $_ := set $all $key $value }}
+{{- end }}
+{{- end }}
+{{- with $all }}
+{{- toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* The name is fixed: it becomes `job="latchkey"`, which the alerts and the dashboard select. */}}
@@ -40,12 +94,21 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "latchkey.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "latchkey.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- $chart := printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- $release := dict "helm.sh/chart" $chart "app.kubernetes.io/managed-by" .Release.Service "app.kubernetes.io/version" .Chart.AppVersion }}
+{{- include "latchkey.merged" (list $release .Values.commonLabels (include "latchkey.selectorLabels" . | fromYaml)) -}}
+{{- end -}}
+
+{{/* Labels and annotations of a pod. @param .root, .component, .own: the chart's annotations, .values: of the component */}}
+{{- define "latchkey.podMetadata" -}}
+{{- $values := .root.Values }}
+{{- $selected := include "latchkey.selectorLabels" .root | fromYaml }}
+{{- $_ := set $selected "app.kubernetes.io/component" .component -}}
+labels:
+  {{- include "latchkey.merged" (list $values.commonLabels $values.podLabels .values.podLabels $selected) | nindent 2 }}
+{{- with include "latchkey.merged" (list $values.podAnnotations .own .values.podAnnotations) }}
+annotations:
+  {{- . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
@@ -64,8 +127,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "latchkey.image" -}}
 {{- $todo := "set image.repository to the image in your registry, such as registry.example.com/latchkey" -}}
+{{- $registry := (.Values.global).imageRegistry | default .Values.image.registry -}}
 {{- with .Values.image -}}
-{{ required $todo .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{ with $registry }}{{ . }}/{{ end }}{{ required $todo .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end -}}
 {{- end -}}
 
@@ -75,7 +139,15 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
   {{- toYaml .Values.podSecurityContext | nindent 2 }}
-{{- range $field := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" "affinity" }}
+{{- $pullSecrets := .Values.imagePullSecrets }}
+{{- range (.Values.global).imagePullSecrets }}
+{{- $pullSecrets = append $pullSecrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with $pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- range $field := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "hostAliases" "dnsPolicy" "dnsConfig" }}
 {{- with index $.Values $field }}
 {{ dict $field . | toYaml }}
 {{- end }}
@@ -95,6 +167,20 @@ imagePullPolicy: {{ . }}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
+{{- end -}}
+
+{{/* Of every container but that of `helm test`. The last one wins. @param .root, .config: whether it reads the ConfigMap */}}
+{{- define "latchkey.envFrom" -}}
+{{- if or .config .root.Values.extraEnvFrom }}
+envFrom:
+  {{- with .root.Values.extraEnvFrom }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- if .config }}
+  - configMapRef:
+      name: {{ include "latchkey.fullname" .root | quote }}
+  {{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* @param .folder of the Secret with the database's URL, .service whether it needs Redis and the keys too */}}
@@ -126,13 +212,16 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{/* No subPath: only whole volumes follow a change of their Secret. */}}
+{{/* No subPath: only whole volumes follow a change of their Secret. @param .root, .volumes: names */}}
 {{- define "latchkey.mounts" -}}
 {{- $folders := dict "secrets" "latchkey" "owner" "latchkey-owner" "signing-keys" "latchkey-signing-keys" }}
-{{- range $name := . }}
+{{- range $name := .volumes }}
 - name: {{ $name }}
   mountPath: /run/secrets/{{ get $folders $name }}
   readOnly: true
+{{- end }}
+{{- with .root.Values.extraVolumeMounts }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
@@ -144,9 +233,26 @@ securityContext:
     defaultMode: 288 # 0440
 {{- end -}}
 
+{{- define "latchkey.extraVolumes" -}}
+{{- with .Values.extraVolumes }}
+{{- toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Pods above the wanted number during a rollout. @param .root, .replicas */}}
+{{- define "latchkey.surge" -}}
+{{- $surge := .root.Values.strategy.rollingUpdate.maxSurge }}
+{{- if kindIs "string" $surge -}}
+{{ div (add (mul .replicas (trimSuffix "%" $surge)) 99) 100 }}
+{{- else -}}
+{{ int $surge }}
+{{- end -}}
+{{- end -}}
+
 {{/* Numbers in JSON: Go would print a large one as 2.592e+06. */}}
 {{- define "latchkey.config" -}}
 {{- $config := deepCopy .Values.config }}
+{{- $_ := set $config "ISSUER" (include "latchkey.issuer" .) }}
 {{- with .Values.redis }}
 {{- if ne .mode "single" }}
 {{- $_ := merge $config (dict "REDIS_MODE" .mode "REDIS_NODES" (join "," .nodes)) }}
@@ -163,9 +269,13 @@ securityContext:
 {{- end }}
 {{- end -}}
 
+{{- define "latchkey.issuer" -}}
+{{ required "set config.ISSUER to the public address, such as https://auth.example.com" .Values.config.ISSUER }}
+{{- end -}}
+
 {{/* The host of ISSUER. */}}
 {{- define "latchkey.host" -}}
-{{ (urlParse .Values.config.ISSUER).hostname }}
+{{ (urlParse (include "latchkey.issuer" .)).hostname }}
 {{- end -}}
 
 {{/* The paths that clients reach, as deploy/nginx opens them. A prefix takes whole segments: /api/users is not open. */}}
