@@ -206,7 +206,7 @@ const registryMissing = () =>
   skipReason(npm('.', 'view', 'jose', 'name').status === 0 ? null : 'the npm registry does not answer');
 
 test('the README’s examples compile strictly and run', { skip }, async (t) => {
-  t.equal(examples.length, 11);
+  t.equal(examples.length, 12);
   const { url, env } = await aLatchkey(t);
   const works = async ({ get, end }: Awaited<ReturnType<typeof running>>) => {
     const { access_token: token, user } = await signUpOver(url);
@@ -305,7 +305,7 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
     link(folder, ...NODE);
     const named = [...SERVICES.map(([, , example]) => example), COMPILED];
     const others = examples.filter(({ text }) => !named.some((example) => example.test(text)));
-    t.equal(others.length, 4);
+    t.equal(others.length, 5);
     for (const { text } of others) t.strictSame(compile(folder, 'app.mts', text), []);
     t.end();
   });

@@ -129,6 +129,6 @@ onAStore('login', async (t, env) => {
       ...['', ' ', 'x'.repeat(129)].map((device) => [{ ...good, device }, '/device'] as [object, string]),
     ];
     for (const [payload, path] of bad) refused(t, await attempt(payload), 400, 'validation_failed', [path]);
-    refused(t, await call(target, ROUTE), 400, 'validation_failed');
+    refused(t, await call(target, ROUTE), 400, 'malformed_json');
   });
 });

@@ -67,7 +67,7 @@ onAStore('long-lived tokens', async (t, env) => {
       const response = await call(target, ROUTE, { token, payload: { device } });
       refused(t, response, 400, 'validation_failed', ['/device']);
     }
-    refused(t, await call(target, ROUTE, { token }), 400, 'validation_failed');
+    refused(t, await call(target, ROUTE, { token }), 400, 'malformed_json');
   });
 
   await t.test('may not create or revoke other tokens, nor the session that created them', async (t) => {

@@ -29,7 +29,7 @@ onAStore('limits by address', async (t, env) => {
   await t.test('come before validation, and count refused requests', async (t) => {
     const headers = { 'x-forwarded-for': '192.0.2.3' };
     for (let i = 0; i < 3; i++)
-      refused(t, await call(target, 'POST /api/auth', { headers }), 400, 'validation_failed');
+      refused(t, await call(target, 'POST /api/auth', { headers }), 400, 'malformed_json');
     refused(t, await call(target, 'POST /api/auth', { headers }), 429, 'rate_limited');
   });
 
