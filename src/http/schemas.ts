@@ -74,6 +74,12 @@ export const Password = Type.String({
   writeOnly: true,
   examples: ['correct horse battery staple'],
 });
+/** Shown only: the domain's errors do not repeat a role that was sent. */
+export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
+  description: 'The roles; what they mean is up to your services',
+  shown: { maxItems: 32, uniqueItems: true },
+  examples: [['admin', 'billing:read']],
+});
 export const Device = Type.String({
   description:
     'What the user calls the device. Invisible characters are removed. Where it is optional, a short form of the User-Agent takes its place if it is missing or nothing is left of it',

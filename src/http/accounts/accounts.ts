@@ -20,6 +20,7 @@ import {
   NewPassword,
   parseId,
   refuseBody,
+  Roles,
   Username,
 } from '../schemas.ts';
 import {
@@ -29,7 +30,6 @@ import {
   AccountSchema,
   Disabled,
   EmailVerified,
-  Roles,
 } from './account-schema.ts';
 
 interface AccountsRoute {
