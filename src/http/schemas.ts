@@ -18,6 +18,19 @@ export const Id = Type.Integer({
   examples: [7],
 });
 
+/** The only schema of an answer with an address (test/http/log.test.ts). */
+export const AddressSchema = Type.Object(
+  {
+    email: Type.String({
+      description: 'The e-mail address as its owner gave it',
+      readOnly: true,
+      examples: ['ada@example.com'],
+    }),
+    verified: Type.Boolean({ description: 'Whether the address is verified', examples: [true] }),
+  },
+  { title: 'Address', description: 'An account’s e-mail address', additionalProperties: false },
+);
+
 export const MessageSchema = Type.Object(
   {
     msg: Type.String({ description: 'What was done, for people', readOnly: true, examples: ['logged out'] }),
