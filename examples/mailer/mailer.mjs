@@ -28,7 +28,7 @@ const TEXTS = {
 };
 
 /** An RFC 5322 message. Latchkey lets no address hold a space, a line break, a comma or an angle bracket. */
-function messageOf({ kind, email, token, expires_at, user }) {
+function messageOf({ kind, email, token, expires_at }) {
   const { subject, path, text } = TEXTS[kind];
   // Behind the # the token reaches no server and no log. The page posts it when its user presses a button: mail scanners
   // open every link, and a page that posted it by itself would let them use it up.
@@ -43,7 +43,8 @@ function messageOf({ kind, email, token, expires_at, user }) {
     'Content-Transfer-Encoding: 8bit',
     'Auto-Submitted: auto-generated',
     '',
-    `Hello ${user.name},`,
+    // Not by name: a stranger may sign up with another's address, and would choose what the mail says.
+    'Hello,',
     '',
     text,
     '',
