@@ -20,7 +20,7 @@ const NAMES = 500;
 /** What a client sees of an answer. */
 function shape({ statusCode, headers, body }: Awaited<ReturnType<typeof call>>): string {
   const { date: _, 'x-request-id': __, ...others } = headers;
-  return JSON.stringify([statusCode, others, body]);
+  return JSON.stringify([statusCode, others, body.replace(/"request_id":"[^"]*"/, '')]);
 }
 
 test('nobody learns from a reset request whether there is an account', async (t) => {
@@ -37,34 +37,31 @@ test('nobody learns from a reset request whether there is an account', async (t)
 
   await t.test('500 names with and 500 without an account get one answer, before any look-up', async (t) => {
     const locks = await aClient(t, databaseUrl);
+    const names = known.flatMap(({ username }, i) => [username, unknown[i]?.username ?? '']);
+    const answersTo = async (asked: string[]) => {
+      const shapes = new Set<string>();
+      await inParallel(asked, async (name) => {
+        shapes.add(shape(await requestReset(target, name)));
+      });
+      return [...shapes];
+    };
     // No look-up can read an account, and no commit of a wish can end: an answer that waits for one never comes.
     await locks.query('BEGIN');
     await locks.query('LOCK users, wanted_mails IN ACCESS EXCLUSIVE MODE');
-    const looking = lookUp(target);
-    const shapes = new Set<string>();
-    const both = known.flatMap(({ username }, i) => [username, unknown[i]?.username ?? '']);
-    await inParallel(both, async (name) => {
-      shapes.add(shape(await requestReset(target, name)));
-    });
+    await requestReset(target, names[0] ?? '');
+    const looking = lookUp(target).catch(() => undefined);
+    const [answer = '', ...others] = await answersTo(names);
+    t.match(answer, /^\[200,/);
+    t.strictSame(others, []);
+    // The queue is full now, and refuses those that wait as well as all others.
+    const [refusal = '', ...refusals] = await answersTo([...names.slice(0, 2), known[0]?.email ?? '', 'no name']);
+    t.match(refusal, /^\[503,.*overloaded/);
+    t.strictSame(refusals, []);
     await locks.query('COMMIT');
     await looking;
-    t.equal(shapes.size, 1);
-    t.match([...shapes][0], /^\[200,/);
     await lookUp(target);
     const [row] = await sql<{ count: number }>(databaseUrl, 'SELECT count(*)::int AS count FROM wanted_mails');
     t.equal(row?.count, NAMES);
-  });
-
-  await t.test('the queue of a replica refuses every name alike', async (t) => {
-    for (let i = 0; i < 1000; i++) await requestReset(target, `unknown-${i}`);
-    const full = new Set<string>();
-    for (const name of [known[0]?.username ?? '', known[1]?.email ?? '', 'unknown', 'no name'])
-      full.add(shape(await requestReset(target, name)).replace(/"request_id\\":\\"[^\\]*/, ''));
-    t.equal(full.size, 1);
-    t.match([...full][0], /^\[503,.*overloaded/);
-    await lookUp(target);
-    t.equal((await requestReset(target, 'unknown')).statusCode, 200);
-    await lookUp(target);
   });
 
   await t.test('a request and its look-up are the same work for every name', async (t) => {
