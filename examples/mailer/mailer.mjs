@@ -62,7 +62,11 @@ async function handOver(message) {
     return;
   }
   // The operator's own command line. What users chose is only in its standard input.
-  const command = spawn(MAIL_COMMAND, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], timeout: PATIENCE });
+  const command = spawn(MAIL_COMMAND, {
+    shell: true,
+    stdio: ['pipe', 'inherit', 'inherit'],
+    timeout: PATIENCE,
+  });
   const ended = new Promise((resolve, reject) => {
     command.on('error', reject);
     command.on('exit', (code, signal) => {
@@ -77,7 +81,9 @@ async function handOver(message) {
 
 async function ask(method, path, body) {
   // RFC 6749, section 2.3.1: each is form-encoded before they are joined.
-  const credentials = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64');
+  const credentials = Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString(
+    'base64',
+  );
   const response = await fetch(`${LATCHKEY_URL}${path}`, {
     method,
     headers: { authorization: `Basic ${credentials}`, ...(body && { 'content-type': 'application/json' }) },

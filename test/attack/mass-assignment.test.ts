@@ -134,7 +134,8 @@ test('a body without a property that it must have is refused, and so is one that
     for (const name of operation.required) await refuses('with no property', `/${name}`, {});
     for (const values of [null, [], 'ada', 5, true])
       await refuses(`with ${JSON.stringify(values)}`, '', values);
-    if (operation.required.length === 0 && operation.name !== 'takeMails') await refuses('with no property', '', {});
+    if (operation.required.length === 0 && operation.name !== 'takeMails')
+      await refuses('with no property', '', {});
   }
   t.strictSame(taken, []);
   t.strictSame(await recordOf(target), before, 'nothing was written');

@@ -54,13 +54,20 @@ test('nobody learns from a reset request whether there is an account', async (t)
     t.match(answer, /^\[200,/);
     t.strictSame(others, []);
     // The queue is full now, and refuses those that wait as well as all others.
-    const [refusal = '', ...refusals] = await answersTo([...names.slice(0, 2), known[0]?.email ?? '', 'no name']);
+    const [refusal = '', ...refusals] = await answersTo([
+      ...names.slice(0, 2),
+      known[0]?.email ?? '',
+      'no name',
+    ]);
     t.match(refusal, /^\[503,.*overloaded/);
     t.strictSame(refusals, []);
     await locks.query('COMMIT');
     await looking;
     await lookUp(target);
-    const [row] = await sql<{ count: number }>(databaseUrl, 'SELECT count(*)::int AS count FROM wanted_mails');
+    const [row] = await sql<{ count: number }>(
+      databaseUrl,
+      'SELECT count(*)::int AS count FROM wanted_mails',
+    );
     t.equal(row?.count, NAMES);
   });
 
@@ -119,7 +126,12 @@ test('nobody learns from a reset request whether there is an account', async (t)
     for (const right of ['mails', 'users.email'])
       for (const [line, body] of ACCOUNT_RIGHTS(target.pair.user.id)[right] ?? [])
         for (const each of [token, llt, refresh_token])
-          refused(t, await call(target, line, { token: each, ...(body && { payload: body }) }), 401, 'invalid_token');
+          refused(
+            t,
+            await call(target, line, { token: each, ...(body && { payload: body }) }),
+            401,
+            'invalid_token',
+          );
     for (const line of ['GET /api/user/email', 'POST /api/user/email-verification']) {
       refused(t, await call(target, line, { token: refresh_token }), 401, 'invalid_token');
       refused(t, await call(target, line, { token: llt }), 403, 'token_not_allowed');

@@ -5,7 +5,13 @@ import { redisServersMissing } from '../support/redis-server.ts';
 import { fakeTokens, guessedPasswords, heldRefreshes, stolenTokens } from './harness/attacks.ts';
 import { eventually } from '../support/until.ts';
 import { trimmedReader } from './harness/feed-trouble.ts';
-import { absentMailer, unknownConstraint, lockedTable, slowRedis, wrongClock } from './harness/misfortunes.ts';
+import {
+  absentMailer,
+  unknownConstraint,
+  lockedTable,
+  slowRedis,
+  wrongClock,
+} from './harness/misfortunes.ts';
 import { startSite, USUAL, type ObservedSite } from './harness/observed-site.ts';
 import { ordinaryDay } from './harness/ordinary-day.ts';
 import {

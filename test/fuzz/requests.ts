@@ -242,7 +242,8 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
   if (operation.operationId === 'changePassword')
     return { current_password: session?.account.password, new_password: account.password } as Body;
-  if (operation.operationId === 'requestPasswordReset') return { username: dice.pick(world.accounts).username };
+  if (operation.operationId === 'requestPasswordReset')
+    return { username: dice.pick(world.accounts).username };
   if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };
   if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'resetPassword')

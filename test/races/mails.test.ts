@@ -43,17 +43,21 @@ const ACTS = {
   delete: ({ byService, pair }) => statusOf(byService(`DELETE /api/users/${pair.user.id}`)),
   // As a replica of 1.0.0 does it, which knows nothing of mails.
   'a new address by 1.0.0': async ({ target, account, pair }) => {
-    await sql(
-      target.databaseUrl,
-      'UPDATE users SET email = $1, email_verified_at = NULL WHERE id = $2',
-      [`new.${account.email}`, pair.user.id],
-    );
+    await sql(target.databaseUrl, 'UPDATE users SET email = $1, email_verified_at = NULL WHERE id = $2', [
+      `new.${account.email}`,
+      pair.user.id,
+    ]);
     return 200;
   },
 } satisfies Record<string, Act>;
 
 /** What an act against a redemption leaves: statuses of both by who was first, and whether the address is proved. */
-const AGAINST_VERIFY: [other: keyof typeof ACTS, first: [number, number], second: [number, number], proved: [boolean, boolean]][] = [
+const AGAINST_VERIFY: [
+  other: keyof typeof ACTS,
+  first: [number, number],
+  second: [number, number],
+  proved: [boolean, boolean],
+][] = [
   ['the same token', [200, 401], [401, 200], [true, true]],
   ['a new address', [200, 200], [401, 200], [false, false]],
   ['a new address by 1.0.0', [200, 200], [401, 200], [false, false]],
@@ -132,7 +136,10 @@ test('mails and what withdraws them', async (t) => {
       if (now.length === 0) return;
       taken.push(...now);
     }
-    t.strictSame(taken.map(({ user }) => user.id).sort((a, b) => a - b), ids);
+    t.strictSame(
+      taken.map(({ user }) => user.id).sort((a, b) => a - b),
+      ids,
+    );
     for (const { id, token } of taken) {
       t.equal((await verifyEmail(target, token)).statusCode, 200, 'each token is the account’s newest');
       await mailer.settle(id);
@@ -173,8 +180,16 @@ test('mails and what withdraws them', async (t) => {
         databaseUrl,
         `SELECT kind FROM wanted_mails WHERE user_id = ${pair.user.id} AND settled_at IS NULL ORDER BY kind`,
       );
-      const expected = { 'a new address': ['email_verification', 'password_reset'], 'a new address by 1.0.0': ['password_reset'], disable: [], delete: [] };
-      t.strictSame(now.map(({ kind }) => kind), expected[act]);
+      const expected = {
+        'a new address': ['email_verification', 'password_reset'],
+        'a new address by 1.0.0': ['password_reset'],
+        disable: [],
+        delete: [],
+      };
+      t.strictSame(
+        now.map(({ kind }) => kind),
+        expected[act],
+      );
       for (const { id } of await mailer.take()) await mailer.settle(id);
       for (const { id } of mails) await mailer.settle(id);
     });

@@ -1,5 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { hashOneTimeToken, newResetToken, newVerificationToken } from '../../src/domain/passwords/one-time-token.ts';
+import {
+  hashOneTimeToken,
+  newResetToken,
+  newVerificationToken,
+} from '../../src/domain/passwords/one-time-token.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { issueReset } from '../../src/infra/postgres/password-resets.ts';
 import { call, type Target } from './client.ts';

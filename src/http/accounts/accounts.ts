@@ -196,10 +196,8 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
     accountBody(await accounts.get(accountId(request.params))),
   );
 
-  app.get(
-    '/api/users/:id/email',
-    { schema: emailSchema, ...app.auth.service('users.email') },
-    (request) => accounts.address(accountId(request.params)),
+  app.get('/api/users/:id/email', { schema: emailSchema, ...app.auth.service('users.email') }, (request) =>
+    accounts.address(accountId(request.params)),
   );
 
   app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {

@@ -43,7 +43,8 @@ export async function wantMail(
   kind: MailKind,
 ): Promise<number> {
   const ofAccount = Prisma.sql`user_id = ${userId} AND kind = ${kind}`;
-  const again = await tx.$executeRaw`UPDATE wanted_mails SET wanted_at = ${NOW} WHERE ${ofAccount} AND ${WAITING}`;
+  const again =
+    await tx.$executeRaw`UPDATE wanted_mails SET wanted_at = ${NOW} WHERE ${ofAccount} AND ${WAITING}`;
   const [latest] = await tx.$queryRaw<[{ count: number; freeIn: number }]>`
     SELECT count(*)::int AS count,
       coalesce(extract(epoch FROM min(wanted_at) - (${ago(MAIL_WANTED)})) * 1000, 0)::int AS "freeIn"
@@ -56,7 +57,10 @@ export async function wantMail(
 }
 
 /** The wanted mails in PostgreSQL. What withdraws them is in a trigger, so that replicas of 1.0.0 do so too. */
-export function makeMailStore({ prisma, probe }: Pick<Postgres, 'prisma' | 'probe'>, ttls: Lifetimes): MailStore {
+export function makeMailStore(
+  { prisma, probe }: Pick<Postgres, 'prisma' | 'probe'>,
+  ttls: Lifetimes,
+): MailStore {
   return {
     check: () =>
       mapDatabaseErrors(async () => {
@@ -106,7 +110,10 @@ export function makeMailStore({ prisma, probe }: Pick<Postgres, 'prisma' | 'prob
               AND ${TAKEABLE}
             RETURNING id, user_id AS "userId", kind`;
           const mails: TakenMail[] = [];
-          for (const [kind, [table, ttl]] of Object.entries(TOKENS) as [MailKind, (typeof TOKENS)[MailKind]][]) {
+          for (const [kind, [table, ttl]] of Object.entries(TOKENS) as [
+            MailKind,
+            (typeof TOKENS)[MailKind],
+          ][]) {
             const ofKind = rows
               .filter((row) => row.kind === kind)
               .map((row) => {
@@ -120,7 +127,15 @@ export function makeMailStore({ prisma, probe }: Pick<Postgres, 'prisma' | 'prob
               if (!account || expiresAt === undefined) throw new Error('a mail without its account');
               const user = toAccount(account);
               const { email } = account;
-              mails.push({ id: Number(id), kind, email, verified: user.emailVerified, token, expiresAt, user });
+              mails.push({
+                id: Number(id),
+                kind,
+                email,
+                verified: user.emailVerified,
+                token,
+                expiresAt,
+                user,
+              });
             }
           }
           return mails;

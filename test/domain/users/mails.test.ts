@@ -41,16 +41,14 @@ function aService(wanted = { isVerified: false, freeIn: 0 }) {
       },
       take: (limit, newToken) =>
         Promise.resolve(
-          (['password_reset', 'email_verification'] as const).slice(0, limit).map(
-            (kind, i): TakenMail => ({
-              ...ADDRESS,
-              id: i,
-              kind,
-              token: newToken(kind),
-              expiresAt: 1,
-              user: aUser(),
-            }),
-          ),
+          (['password_reset', 'email_verification'] as const).slice(0, limit).map((kind, i): TakenMail => ({
+            ...ADDRESS,
+            id: i,
+            kind,
+            token: newToken(kind),
+            expiresAt: 1,
+            user: aUser(),
+          })),
         ),
       settle: (id) => {
         asked.push(id);

@@ -27,7 +27,12 @@ onAStore('wanted mails', async (t, env) => {
     }
     const [mail, ...others] = await mailer.take();
     t.strictSame(others, [], 'two requests want one mail');
-    t.match(mail, { kind: 'password_reset', email: account.email, verified: false, token: /^lkr_[\w-]{43}$/ });
+    t.match(mail, {
+      kind: 'password_reset',
+      email: account.email,
+      verified: false,
+      token: /^lkr_[\w-]{43}$/,
+    });
     t.strictSame(mail?.user, user);
     t.ok(Math.abs(Date.parse(mail?.expires_at ?? '') - Date.now() - 1_800_000) < 60_000);
     t.match(target.audit().at(-1), {
@@ -48,7 +53,16 @@ onAStore('wanted mails', async (t, env) => {
     await disableAccount(databaseUrl, { id: user.id });
     const back = await aManager(databaseUrl, target, ['users.write'], 'remover');
     await back(`DELETE /api/users/${(await signUp(target, gone)).user.id}`);
-    const names = [disabled.username, gone.email, 'unknown', 'a b', '@', 'a@b@c', "' OR ''='\u0000", 'x'.repeat(254)];
+    const names = [
+      disabled.username,
+      gone.email,
+      'unknown',
+      'a b',
+      '@',
+      'a@b@c',
+      "' OR ''='\u0000",
+      'x'.repeat(254),
+    ];
     const bodies = new Set<string>();
     for (const name of names) {
       const response = await requestReset(target, name);
@@ -129,7 +143,8 @@ onAStore('wanted mails', async (t, env) => {
       await wantReset(target, account.username);
       await letPass(databaseUrl, 1);
     }
-    const usersOf = (mails: { user: { id: number } }[]) => mails.map(({ user }) => user.id).sort((a, b) => a - b);
+    const usersOf = (mails: { user: { id: number } }[]) =>
+      mails.map(({ user }) => user.id).sort((a, b) => a - b);
     t.strictSame(usersOf(await mailer.take(1)), ids.slice(0, 1));
     t.strictSame(usersOf(await mailer.take()), ids.slice(1, 21));
     t.strictSame(usersOf(await mailer.take(100)), ids.slice(21));

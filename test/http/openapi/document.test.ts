@@ -149,7 +149,8 @@ test('three operations answer with an address; nothing else that is secret is in
       .filter(([, , { responses }]) =>
         Object.entries(responses).some(
           ([status, response]) =>
-            status === '200' && propertiesIn(document, resolve<Response>(document, response).content).has(name),
+            status === '200' &&
+            propertiesIn(document, resolve<Response>(document, response).content).has(name),
         ),
       )
       .map(([, , { operationId }]) => operationId);

@@ -14,7 +14,8 @@ onAStore('an address and its proof', async (t, env) => {
   const { databaseUrl } = target;
   const mailer = await aMailer(target);
   const back = await aManager(databaseUrl, target, ['users.email', 'users.read', 'users.write']);
-  const addressOf = async (token: string) => (await call(target, 'GET /api/user/email', { token })).json<object>();
+  const addressOf = async (token: string) =>
+    (await call(target, 'GET /api/user/email', { token })).json<object>();
   /** The mails that wait, each settled. */
   const delivered = async () => {
     const mails = await mailer.take(100);
@@ -49,24 +50,31 @@ onAStore('an address and its proof', async (t, env) => {
     t.strictSame(await delivered(), []);
   });
 
-  await t.test('a changed address is unproved, and wants a mail; the token for the old one is void', async (t) => {
-    const { access_token: token, user } = await signUp(target);
-    const [old] = await delivered();
-    const email = `${user.username}@new.example.com`;
-    const changes = { email, current_password: PASSWORD };
-    t.equal((await call(target, 'PATCH /api/user', { token, payload: changes })).statusCode, 200);
-    refused(t, await verifyEmail(target, old?.token ?? ''), 401, 'invalid_verification_token');
-    const [mail, ...others] = await delivered();
-    t.match(mail, { email, verified: false });
-    t.strictSame(others, []);
-    t.equal((await verifyEmail(target, mail?.token ?? '')).statusCode, 200);
-    const spelling = { email: email.toUpperCase(), current_password: PASSWORD };
-    await call(target, 'PATCH /api/user', { token, payload: spelling });
-    t.strictSame(await addressOf(token), { email: spelling.email, verified: false }, 'another spelling too');
-    t.match(await delivered(), [{ email: spelling.email }]);
-    await call(target, 'PATCH /api/user', { token, payload: { name: 'Ada K.' } });
-    t.strictSame(await delivered(), [], 'another name wants none');
-  });
+  await t.test(
+    'a changed address is unproved, and wants a mail; the token for the old one is void',
+    async (t) => {
+      const { access_token: token, user } = await signUp(target);
+      const [old] = await delivered();
+      const email = `${user.username}@new.example.com`;
+      const changes = { email, current_password: PASSWORD };
+      t.equal((await call(target, 'PATCH /api/user', { token, payload: changes })).statusCode, 200);
+      refused(t, await verifyEmail(target, old?.token ?? ''), 401, 'invalid_verification_token');
+      const [mail, ...others] = await delivered();
+      t.match(mail, { email, verified: false });
+      t.strictSame(others, []);
+      t.equal((await verifyEmail(target, mail?.token ?? '')).statusCode, 200);
+      const spelling = { email: email.toUpperCase(), current_password: PASSWORD };
+      await call(target, 'PATCH /api/user', { token, payload: spelling });
+      t.strictSame(
+        await addressOf(token),
+        { email: spelling.email, verified: false },
+        'another spelling too',
+      );
+      t.match(await delivered(), [{ email: spelling.email }]);
+      await call(target, 'PATCH /api/user', { token, payload: { name: 'Ada K.' } });
+      t.strictSame(await delivered(), [], 'another name wants none');
+    },
+  );
 
   await t.test('a service proves an address itself, and changes it', async (t) => {
     const { access_token: token, user } = await signUp(target);
@@ -115,20 +123,23 @@ onAStore('an address and its proof', async (t, env) => {
   });
 });
 
-onAStore('without EMAIL_VERIFICATION, only a request wants a mail; all are limited as logins are', async (t, env) => {
-  const limits = { ...LIMITS, RATE_LIMIT_LOGIN: '4/600', RATE_LIMIT_NETWORK: '2/600' };
-  const target = await buildTestApp(t, { env: { ...env, ...limits } });
-  const mailer = await aMailer(target);
-  const account = anAccount();
-  const { access_token: token } = await signUp(target, account);
-  const payload = { email: `x${account.email}`, current_password: PASSWORD };
-  t.equal((await call(target, 'PATCH /api/user', { token, payload })).statusCode, 200);
-  t.strictSame(await mailer.take(), []);
-  t.equal((await call(target, 'POST /api/user/email-verification', { token })).statusCode, 200);
-  t.match(await mailer.take(), [{ email: payload.email }]);
-  for (let i = 0; i < 2; i++) refused(t, await verifyEmail(target, 'x'), 401, 'invalid_verification_token');
-  refused(t, await verifyEmail(target, 'x'), 429, 'rate_limited');
-  refused(t, await call(target, 'POST /api/user/email-verification', { token }), 429, 'rate_limited');
-  const reset = { payload: { username: account.username } };
-  refused(t, await call(target, 'POST /api/auth/password-reset-request', reset), 429, 'rate_limited');
-});
+onAStore(
+  'without EMAIL_VERIFICATION, only a request wants a mail; all are limited as logins are',
+  async (t, env) => {
+    const limits = { ...LIMITS, RATE_LIMIT_LOGIN: '4/600', RATE_LIMIT_NETWORK: '2/600' };
+    const target = await buildTestApp(t, { env: { ...env, ...limits } });
+    const mailer = await aMailer(target);
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    const payload = { email: `x${account.email}`, current_password: PASSWORD };
+    t.equal((await call(target, 'PATCH /api/user', { token, payload })).statusCode, 200);
+    t.strictSame(await mailer.take(), []);
+    t.equal((await call(target, 'POST /api/user/email-verification', { token })).statusCode, 200);
+    t.match(await mailer.take(), [{ email: payload.email }]);
+    for (let i = 0; i < 2; i++) refused(t, await verifyEmail(target, 'x'), 401, 'invalid_verification_token');
+    refused(t, await verifyEmail(target, 'x'), 429, 'rate_limited');
+    refused(t, await call(target, 'POST /api/user/email-verification', { token }), 429, 'rate_limited');
+    const reset = { payload: { username: account.username } };
+    refused(t, await call(target, 'POST /api/auth/password-reset-request', reset), 429, 'rate_limited');
+  },
+);
