@@ -19,8 +19,6 @@ interface Scene {
   pair: Pair;
   /** Its token proves the address that the account has at first. */
   mail: Mail;
-  take: () => Promise<Mail[]>;
-  takeToo: () => Promise<Mail[]>;
   byService: Awaited<ReturnType<typeof aManager>>;
 }
 
@@ -96,7 +94,7 @@ test('mails and what withdraws them', async (t) => {
     const [mail, ...others] = await mailer.take();
     if (mail?.user.id !== pair.user.id || others.length > 0) throw new Error('not this account’s mail');
     await mailer.settle(mail.id);
-    return { target, account, pair, mail, take: mailer.take, takeToo: second.take, byService };
+    return { target, account, pair, mail, byService };
   }
 
   for (const [other, first, later, proved] of AGAINST_VERIFY) {

@@ -44,7 +44,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
 
   return {
     /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
-    async ownAddress({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> {
+    ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
       if (type === 'llt') throw new AuthError('token_not_allowed');
       const address = await accounts.address(user.id);
       if (!address) throw new AuthError('invalid_token', { reason: 'gone' });
@@ -56,7 +56,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
      * @returns whether one is wanted: false if the address is proved already.
      * @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `rate_limited`, `unavailable`
      */
-    async requestVerification({ user, tokenId, type }: Caller, from: Sourced): Promise<boolean> {
+    requestVerification: async ({ user, tokenId, type }: Caller, from: Sourced): Promise<boolean> => {
       if (type === 'llt') throw new AuthError('token_not_allowed');
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
       if (freeIn > 0) {
@@ -69,7 +69,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     },
 
     /** Redeems the token of a mail. @throws AuthError `invalid_verification_token`, `rate_limited`, `unavailable` */
-    async verify({ verificationToken, origin, from }: VerificationRequest): Promise<void> {
+    verify: async ({ verificationToken, origin, from }: VerificationRequest): Promise<void> => {
       const tokenHash = hashOneTimeToken(verificationToken);
       const userId = await limitGuess(
         { name: null, account: null, origin, from },
@@ -79,7 +79,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
     },
 
     /** Takes the mails that have waited longest. @throws AuthError `unavailable` */
-    async take(limit: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<TakenMail[]> {
+    take: async (limit: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<TakenMail[]> => {
       const taken = await mails.take(limit, (kind) => makeToken[kind](randomBytes));
       for (const { user, kind } of taken)
         audit({ event: 'mail.taken', userId: user.id, serviceId, kind }, from);

@@ -26,7 +26,7 @@ export function makeResetRequests({ mails }: { mails: Pick<MailStore, 'check' | 
      * Takes the name of any text that a login takes. A killed replica forgets it.
      * @throws AuthError `validation_failed`, `overloaded`, `unavailable`
      */
-    async add(username: string): Promise<void> {
+    add: async (username: string): Promise<void> => {
       const tried = parseTry(username, NAME_MAX_LENGTH);
       if (!tried.ok)
         throw new AuthError('validation_failed', {
@@ -39,7 +39,7 @@ export function makeResetRequests({ mails }: { mails: Pick<MailStore, 'check' | 
     },
 
     /** Looks up what waits. A name is kept while the database is away. @throws AuthError `unavailable` */
-    async work(): Promise<void> {
+    work: async (): Promise<void> => {
       for (const [key, name] of waiting) {
         try {
           await mails.wantReset(name);
