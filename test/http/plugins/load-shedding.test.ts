@@ -68,8 +68,11 @@ test('a nearly full store refuses what adds to it, and serves sessions', async (
   const done = await workDone(t, async () => {
     const token = pair.access_token;
     const others = [
-      ...['PATCH /api/user', 'POST /api/user/password', 'POST /api/user/email-verification'],
-      ...['POST /api/auth/password-reset', 'POST /api/auth/password-reset-request'],
+      'PATCH /api/user',
+      'POST /api/user/password',
+      'POST /api/user/email-verification',
+      'POST /api/auth/password-reset',
+      'POST /api/auth/password-reset-request',
       'POST /api/auth/email-verification',
     ];
     for (const response of [
