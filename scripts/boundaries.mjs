@@ -190,7 +190,7 @@ export const LAYERS = [
       '^src/infra/crypto/(generated-keys|key-files|keys|name-hash|new-stored-hash|scrypt-hasher)\\.ts$',
       '^src/infra/embedded/(embedded-database-error|postgres)\\.ts$',
       '^src/infra/issuers/(issuer-url|jwks)\\.ts$',
-      '^src/infra/postgres/(account-store|client|service-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports)\\.ts$',
+      '^src/infra/postgres/(account-store|client|service-store|known-devices|inspect-token|migrate|migration-error|names|password-resets|purge|recover|settings-error|token-store|user-imports|wanted-mails)\\.ts$',
       '^src/infra/redis/(connection/(connections|errors|open-redis)|heartbeat|inspect|inspect-token|recover|token-states)\\.ts$',
       // It checks a token as the service does.
       '^src/http/token-codec\\.ts$',
@@ -215,8 +215,8 @@ const SEPARATE = [
   '^src/infra/postgres/(feed-record|state-writer)\\.ts$',
   // They keep an import away from others: the embedded database, OpenTelemetry.
   '^src/(composition/open-database|infra/tracing/open-tracing)\\.ts$',
-  // A part that compose.ts opens.
-  '^src/composition/revocation-feed\\.ts$',
+  // Parts that compose.ts opens.
+  '^src/composition/(mails|revocation-feed)\\.ts$',
   // They know nothing of their importer.
   '^src/(http/one-write-response|runtime/event-loop-lag)\\.ts$',
 ];

@@ -20,9 +20,12 @@ import type { CreateAccount } from './domain/users/create-account.ts';
 import type { ListTokens } from './domain/users/list-tokens.ts';
 import type { ManageAccounts } from './domain/users/manage-accounts.ts';
 import type { AccountWithTokens } from './domain/users/account-with-tokens.ts';
+import type { Mails } from './domain/users/mails.ts';
 import type { ResetPassword } from './domain/users/reset-password.ts';
+import type { ResetRequests } from './domain/users/reset-requests.ts';
 import type { SignUp } from './domain/sessions/sign-up.ts';
 import type { Tracer } from './telemetry/tracer.ts';
+import { emailVerificationRoute } from './http/auth/email-verification.ts';
 import { introspectRoute } from './http/auth/introspect.ts';
 import { logInRoute } from './http/auth/log-in.ts';
 import { logOutRoute } from './http/auth/log-out.ts';
@@ -63,11 +66,13 @@ import { makeChildLogger } from './http/plugins/request-log.ts';
 import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/address.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
+import { emailRoute } from './http/own-account/email.ts';
 import { passwordRoute } from './http/own-account/password.ts';
 import { profileRoute } from './http/own-account/profile.ts';
 import { tokensRoutes } from './http/own-account/tokens.ts';
 import { accountsRoutes } from './http/accounts/accounts.ts';
 import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
+import { mailsRoutes } from './http/accounts/mails.ts';
 import { jwksRoute } from './http/well-known/jwks.ts';
 import { metadataRoute } from './http/well-known/metadata.ts';
 
@@ -85,6 +90,8 @@ export interface UseCases {
   changePassword: ChangePassword;
   changeProfile: ChangeProfile;
   resetPassword: ResetPassword;
+  resetRequests: ResetRequests;
+  mails: Mails;
   services: RegisteredServices;
   checkAssertion: CheckAssertion;
   listTokens: ListTokens;
@@ -132,7 +139,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
   const { createLongLived, accountWithTokens, listTokens, logOutEverywhere, services, checkAssertion } =
     options.useCases;
-  const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
+  const { changePassword, changeProfile, resetPassword, resetRequests, mails, createAccount, accounts } =
+    options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
   const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });
   const app = fastify({
@@ -230,7 +238,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
     config,
   });
-  await app.register(passwordResetRoute, { resetPassword, guessOriginOf, config });
+  await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, config });
+  await app.register(emailVerificationRoute, { mails, guessOriginOf, config });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
@@ -253,9 +262,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     config,
   });
   await app.register(passwordRoute, { changePassword, guessOriginOf, config });
+  await app.register(emailRoute, { mails, config });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
+  await app.register(mailsRoutes, { mails });
   await app.register(jwksRoute, { keyRing, config });
   await app.register(metadataRoute, { keyRing, config });
 

@@ -5,6 +5,7 @@ import { purgeReservedNames } from '../infra/postgres/names.ts';
 import { purgeResets } from '../infra/postgres/password-resets.ts';
 import { purge, purgeDeletedUsers } from '../infra/postgres/purge.ts';
 import { purgeImports } from '../infra/postgres/user-imports.ts';
+import { purgeMails } from '../infra/postgres/wanted-mails.ts';
 import type { Command } from './command.ts';
 import { withPostgres } from './database.ts';
 
@@ -27,6 +28,7 @@ export const run: Command = async ({ env }) => {
       return { result: { purged: 0, busy: true }, text: 'another purge is running', audited: { purged: 0 } };
     await purgeKnownDevices(prisma);
     await purgeResets(prisma);
+    await purgeMails(prisma);
     await purgeImports(prisma);
     await purgeReservedNames(prisma);
     await purgeDeletedUsers(prisma, endedBefore);

@@ -13,6 +13,7 @@ import {
   type Ids,
   type TokenSurvey,
 } from '../infra/postgres/recover.ts';
+import { voidAllVerifications } from '../infra/postgres/wanted-mails.ts';
 import { makeConnections } from '../infra/redis/connection/connections.ts';
 import { orUnavailable } from '../infra/redis/connection/errors.ts';
 import { openRedis } from '../infra/redis/connection/open-redis.ts';
@@ -116,6 +117,7 @@ async function recover(
   const recovered: Recovered = { tokens: 0, revoked: 0, lost: 0, ended: 0 };
   await skipIds(prisma, { users: ids.users.after, tokens: ids.tokens.after });
   await voidAllResets(prisma);
+  await voidAllVerifications(prisma);
   await endServiceTokens(prisma);
   recovered.tokens = await visitTokens(redis, config.REDIS_PREFIX, async (states, tombstones) => {
     recovered.revoked += await endAgain(prisma, tombstones);

@@ -12,7 +12,7 @@ import { UsageError } from './arguments.ts';
 import { CommandError, type Act, type Facts, type Outcome } from './command.ts';
 import { confirm, requireConfirmation } from './confirm.ts';
 import { tokenLifetimes } from './token-lifetimes.ts';
-import { hashResetToken, newResetToken } from '../domain/passwords/reset-token.ts';
+import { hashOneTimeToken, newResetToken } from '../domain/passwords/one-time-token.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 
@@ -132,7 +132,7 @@ export async function resetUser(
 ): Promise<Outcome | null> {
   const config = loadConfig({ PASSWORD_RESET_TTL }, NO_HASHES);
   const token = newResetToken(randomBytes);
-  const issued = await issueReset(prisma, user, hashResetToken(token), config.PASSWORD_RESET_TTL);
+  const issued = await issueReset(prisma, user, hashOneTimeToken(token), config.PASSWORD_RESET_TTL);
   if (!issued) return null;
   const { userId, disabled } = issued;
   const expiresAt = new Date(issued.expiresAt).toISOString();

@@ -3,6 +3,7 @@ import type { AppOptions, OpsOptions } from '../app.ts';
 import { auditKeys, makeAudit, makeAuditLimit, openTrail } from './audit.ts';
 import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
+import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
 import { openKeyRing } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
@@ -125,6 +126,7 @@ export async function compose(
     fanOut.sendServices(versions);
   });
   const hashing = await makeHashing({ config, prisma, clock, observe, tracer, tasks, logger });
+  const mailParts = makeMailParts({ config, postgres, tasks, logger });
   const useCases = makeUseCases({
     config,
     lifetimes,
@@ -138,6 +140,8 @@ export async function compose(
     postgres,
     durability,
     hashing,
+    mails: mailParts.mails,
+    resetRequests: mailParts.resetRequests,
     services,
     checkAssertion,
     clock,
@@ -164,6 +168,7 @@ export async function compose(
     writeBehind: durability.writeBehind,
     pendingRevocations: durability.pendingRevocations,
     reuseQueue: durability.reuseQueue,
+    oldestMail: mailParts.oldest,
     feed: fanOut,
     keys: () => keyRing.current(),
     lag: hashing.loadShedding.lag,
@@ -208,6 +213,7 @@ export async function compose(
       fanOut.close();
       await tasks.stop();
       await durability.finish();
+      await mailParts.finish();
       opened.close();
       await postgres.close();
       await trail.flush();

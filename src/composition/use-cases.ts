@@ -31,6 +31,9 @@ import { makeChangeProfile } from '../domain/users/change-profile.ts';
 import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
 import { makeCreateAccount } from '../domain/users/create-account.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
+import { makeMails } from '../domain/users/mails.ts';
+import type { MailStore } from '../domain/users/wanted-mail.ts';
+import type { ResetRequests } from '../domain/users/reset-requests.ts';
 import { makeListTokens } from '../domain/users/list-tokens.ts';
 import { makeManageAccounts } from '../domain/users/manage-accounts.ts';
 import { makeNewNames } from '../domain/users/new-names.ts';
@@ -64,6 +67,8 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
+  mails: MailStore;
+  resetRequests: ResetRequests;
   services: RegisteredServices;
   checkAssertion: CheckAssertion;
   clock: Clock;
@@ -77,8 +82,9 @@ export function makeUseCases(parts: Parts): UseCases {
   const { config, lifetimes, tokenStates, tokens, postgres, durability, hashing, clock, observe, audit } =
     parts;
   const { hasher, bulkhead, checkPassword } = hashing;
-  const users = makeUserStore(postgres.prisma, parts.hashNames.each);
-  const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each);
+  const wantsProof = config.EMAIL_VERIFICATION;
+  const users = makeUserStore(postgres.prisma, parts.hashNames.each, wantsProof);
+  const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
   const { auditLimit } = parts;
@@ -238,6 +244,8 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
     }),
     resetPassword: makeResetPassword({ ...newPasswords, limitGuess }),
+    resetRequests: parts.resetRequests,
+    mails: makeMails({ mails: parts.mails, accounts, limitGuess, randomBytes, audit, auditLimit }),
     introspect: makeIntrospect({ verify, serviceTokens, observe }),
     exchange: makeExchange({
       verify,

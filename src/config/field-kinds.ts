@@ -44,6 +44,14 @@ export function onByDefault(meaning: string): Field<boolean> {
   });
 }
 
+export function offByDefault(meaning: string): Field<boolean> {
+  return field(onOrOff().default('false').transform(isOn), {
+    type: '`true`, `false`',
+    defaultText: 'false',
+    meaning,
+  });
+}
+
 /** On, but off in production. Undefined if it is not set: config.ts then knows the environment. */
 export function onOutsideProduction(meaning: string): Field<boolean | undefined> {
   const schema = onOrOff()

@@ -5,6 +5,7 @@ import {
   type Field,
   field,
   integer,
+  offByDefault,
   onByDefault,
   onOutsideProduction,
   orIssue,
@@ -253,6 +254,8 @@ const ACCOUNT_FIELDS = {
   ),
   SERVICE_TOKEN_TTL: integer(60, 3600, 300, 'seconds', 'lifetime of a token that a service gets as itself'),
   PASSWORD_RESET_TTL: integer(60, 7 * 86_400, 1800, 'seconds', 'lifetime of a reset token'),
+  EMAIL_VERIFICATION: offByDefault('want a mail that verifies the address after a signup or a new address'),
+  EMAIL_VERIFICATION_TTL: integer(60, 30 * 86_400, 86_400, 'seconds', 'lifetime of a verification token'),
   DELETED_NAME_GRACE: integer(
     0,
     10 * 365 * 86_400,

@@ -25,6 +25,7 @@ export const ERROR_CODES = [
   'token_unknown',
   'invalid_credentials',
   'invalid_reset_token',
+  'invalid_verification_token',
   'invalid_client',
   // 403
   'token_not_allowed',

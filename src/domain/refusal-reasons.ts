@@ -68,8 +68,8 @@ export const SLOT_LIMITS = [
   ...(['signup_network', 'llt_budget', 'llt_network', 'profile_budget'] as const),
 ] as const;
 export type SlotLimit = (typeof SLOT_LIMITS)[number];
-/** Also logins and signups of an address. */
-export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS] as const;
+/** Also logins and signups of an address, and mails of an account, which PostgreSQL counts. */
+export const RATE_LIMITS = ['login', 'signup', ...SLOT_LIMITS, 'mails'] as const;
 export type RateLimit = (typeof RATE_LIMITS)[number];
 
 /** The reasons that a code may have; all other codes say it themselves. */

@@ -8,6 +8,8 @@ export const RIGHTS = [
   'users.read',
   'users.write',
   'users.reset',
+  'users.email',
+  'mails',
   'exchange',
 ] as const;
 

@@ -60,6 +60,11 @@ export const PROBLEMS = {
     'Invalid reset token',
     'The reset token is unknown, used, replaced, voided or expired.',
   ],
+  invalid_verification_token: [
+    401,
+    'Invalid verification token',
+    'The verification token is unknown, used, replaced, voided or expired.',
+  ],
   invalid_client: [
     401,
     'Invalid client',

@@ -18,6 +18,19 @@ export const Id = Type.Integer({
   examples: [7],
 });
 
+/** The only schema of an answer with an address (test/http/log.test.ts). */
+export const AddressSchema = Type.Object(
+  {
+    email: Type.String({
+      description: 'The e-mail address as its owner gave it',
+      readOnly: true,
+      examples: ['ada@example.com'],
+    }),
+    verified: Type.Boolean({ description: 'Whether the address is verified', examples: [true] }),
+  },
+  { title: 'Address', description: 'An account’s e-mail address', additionalProperties: false },
+);
+
 export const MessageSchema = Type.Object(
   {
     msg: Type.String({ description: 'What was done, for people', readOnly: true, examples: ['logged out'] }),
@@ -73,6 +86,12 @@ export const Password = Type.String({
   shown: { minLength: 1, maxLength: 1024 },
   writeOnly: true,
   examples: ['correct horse battery staple'],
+});
+/** Shown only: the domain's errors do not repeat a role that was sent. */
+export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
+  description: 'The roles; what they mean is up to your services',
+  shown: { maxItems: 32, uniqueItems: true },
+  examples: [['admin', 'billing:read']],
 });
 export const Device = Type.String({
   description:

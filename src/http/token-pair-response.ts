@@ -3,7 +3,7 @@ import type { SessionGrant } from '../domain/sessions/session.ts';
 import type { Config } from '../config/config.ts';
 import { lifetimesOf, pairClaims } from '../domain/tokens/claims.ts';
 import type { User } from '../domain/user.ts';
-import { Id, Timestamp } from './schemas.ts';
+import { Id, Roles, Timestamp } from './schemas.ts';
 import type { TokenCodec } from './token-codec.ts';
 
 export const UserSchema = Type.Object(
@@ -12,6 +12,7 @@ export const UserSchema = Type.Object(
     username: Type.String({ description: 'The username in its canonical form', examples: ['ada'] }),
     name: Type.String({ description: 'The user’s name', examples: ['Ada Lovelace'] }),
     created_at: Timestamp,
+    roles: Roles,
   },
   { title: 'User', description: 'An account', additionalProperties: false },
 );
@@ -60,6 +61,6 @@ export function makeTokenPairResponse(
 
 export type TokenPairResponse = ReturnType<typeof makeTokenPairResponse>;
 
-export function userBody({ id, username, name, createdAt }: User) {
-  return { id, username, name, created_at: new Date(createdAt).toISOString() };
+export function userBody({ id, username, name, createdAt, roles }: User) {
+  return { id, username, name, created_at: new Date(createdAt).toISOString(), roles };
 }

@@ -39,6 +39,7 @@ export const TASKS = [
   'tombstone renewal',
   'reuse queue',
   'client reload',
+  'wanted mails',
   'revocation feed',
   'hash costs',
 ] as const;

@@ -424,7 +424,15 @@ async function fill(redis: RedisServer, bytes: number): Promise<void> {
 
 /** Of all tables that a client's request adds rows to. */
 async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
-  const tables = ['users', 'tokens', 'known_devices', 'password_resets', 'reserved_names'];
+  const tables = [
+    'users',
+    'tokens',
+    'known_devices',
+    'password_resets',
+    'reserved_names',
+    'wanted_mails',
+    'email_verifications',
+  ];
   const counts = tables.map((table) => `(SELECT count(*)::int FROM ${table})`).join(' + ');
   return (await sql<{ rows: number }>(databaseUrl, `SELECT ${counts} AS rows`))[0]?.rows ?? NaN;
 }

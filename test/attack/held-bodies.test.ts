@@ -52,6 +52,7 @@ const CHANGES: Record<string, Attack> = {
     line: () => 'PATCH /api/user',
     body: { name: 'A thief', current_password: 'difference engine' },
   },
+  'POST /api/user/email-verification': { line: () => 'POST /api/user/email-verification', body: {} },
   'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
 };
 
@@ -63,6 +64,8 @@ const OTHERS = [
   'POST /api/auth',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
+  'POST /api/auth/password-reset-request',
+  'POST /api/auth/email-verification',
   'POST /api/auth/introspect',
   'POST /api/auth/revoke',
   'POST /api/auth/token',
@@ -71,6 +74,8 @@ const OTHERS = [
   'DELETE /api/users/:id',
   'DELETE /api/users/:id/tokens',
   'POST /api/users/:id/password-reset',
+  'POST /api/users/mails',
+  'DELETE /api/users/mails/:id',
 ];
 
 test('every route that changes something is attacked here', async (t) => {

@@ -134,7 +134,8 @@ test('a body without a property that it must have is refused, and so is one that
     for (const name of operation.required) await refuses('with no property', `/${name}`, {});
     for (const values of [null, [], 'ada', 5, true])
       await refuses(`with ${JSON.stringify(values)}`, '', values);
-    if (operation.required.length === 0) await refuses('with no property', '', {});
+    if (operation.required.length === 0 && operation.name !== 'takeMails')
+      await refuses('with no property', '', {});
   }
   t.strictSame(taken, []);
   t.strictSame(await recordOf(target), before, 'nothing was written');
@@ -146,6 +147,7 @@ function wrongFor(example: unknown): unknown[] {
   const others = [5, null, ...operators];
   if (typeof example === 'string') return [...others, true, ['x']];
   if (typeof example === 'boolean') return [...others, 0, 1, '', 'true', 'false', [true]];
+  if (typeof example === 'number') return [true, '5', [5], ...operators, null, 1.5];
   if (Array.isArray(example)) return [...others, true, 'x', [5], [null], [['x']], { 0: 'x', length: 1 }];
   throw new Error(`no wrong values are known for ${JSON.stringify(example)}`);
 }

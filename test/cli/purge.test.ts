@@ -54,3 +54,31 @@ test('purge deletes devices that are no longer known', async (t) => {
   t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
   t.strictSame(await sql(DATABASE_URL, 'SELECT client FROM known_devices'), [{ client: 'new' }]);
 });
+
+test('purge deletes mails that are an hour old, and tokens that have expired', async (t) => {
+  const { url: DATABASE_URL, aSession } = await testRecords(t);
+  const [old, present] = [(await aSession()).userId, (await aSession()).userId];
+  await sql(
+    DATABASE_URL,
+    `INSERT INTO wanted_mails (user_id, kind, wanted_at, settled_at) VALUES
+       ($1, 'password_reset', now() - interval '61 minutes', NULL),
+       ($1, 'password_reset', now() - interval '61 minutes', now()),
+       ($2, 'password_reset', now() - interval '59 minutes', now())`,
+    [old, present],
+  );
+  await sql(
+    DATABASE_URL,
+    `INSERT INTO email_verifications VALUES ($1, 'old', now() - interval '1 second'),
+       ($2, 'new', now() + interval '1 minute')`,
+    [old, present],
+  );
+  t.match(await latchkey(['purge'], { DATABASE_URL }), { code: 0 });
+  for (const table of ['wanted_mails', 'email_verifications'])
+    t.strictSame(
+      (await sql<{ user_id: string }>(DATABASE_URL, `SELECT user_id FROM ${table}`)).map(
+        (row) => row.user_id,
+      ),
+      [String(present)],
+      table,
+    );
+});

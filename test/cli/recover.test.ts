@@ -16,9 +16,10 @@ import {
 } from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
+import { verifyEmail } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
-import { aReset, redeem } from '../support/resets.ts';
+import { aReset, aVerification, redeem } from '../support/resets.ts';
 import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { postAsService, serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
@@ -142,22 +143,27 @@ test('recover after a restored backup', { skip: redisMissing }, async (t) => {
 });
 
 test(
-  'recover voids the reset tokens of the backup: one may have been used since',
+  'recover voids the reset and verification tokens of the backup: one may have been used since',
   { skip: redisMissing },
   async (t) => {
     const { serve, backUp, restore, recover } = await aRestorableService(t);
-    const token = await serve(async (target) => {
+    const { reset, verification } = await serve(async (target) => {
       const { user } = await signUp(target);
-      return aReset(target.databaseUrl, user.id);
+      return {
+        reset: await aReset(target.databaseUrl, user.id),
+        verification: await aVerification(target.databaseUrl, user.id),
+      };
     });
     await backUp();
     await serve(async (target) => {
-      t.equal((await redeem(target, token)).statusCode, 200);
+      t.equal((await redeem(target, reset)).statusCode, 200);
+      t.equal((await verifyEmail(target, verification)).statusCode, 200);
     });
     await restore();
     t.equal((await recover()).code, 0);
     await serve(async (target) => {
-      refused(t, await redeem(target, token), 401, 'invalid_reset_token');
+      refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
+      refused(t, await verifyEmail(target, verification), 401, 'invalid_verification_token');
     });
   },
 );

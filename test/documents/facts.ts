@@ -76,6 +76,7 @@ export const SETTINGS = [
   ...Object.keys(FIELDS).map((name) => `${name}_FILE`),
   ...['ID', 'SECRET', 'SECRET_FILE', 'TOKEN_FILE'].map((name) => `LATCHKEY_CLIENT_${name}`),
   ...found(/^packages\/(agent|load)\/src\//, /(?<=['.])(?:LATCHKEY|AGENT|LOAD)_[A-Z_]+/g),
+  ...found(/^examples\/mailer\//, /\b(?:MAIL|PAGE)_[A-Z]+/g),
 ];
 export const METRICS = [
   ...found(/^src\/infra\/metrics\//, /(?<=')latchkey_\w+(?=')/g),

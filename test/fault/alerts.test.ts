@@ -5,7 +5,13 @@ import { redisServersMissing } from '../support/redis-server.ts';
 import { fakeTokens, guessedPasswords, heldRefreshes, stolenTokens } from './harness/attacks.ts';
 import { eventually } from '../support/until.ts';
 import { trimmedReader } from './harness/feed-trouble.ts';
-import { unknownConstraint, lockedTable, slowRedis, wrongClock } from './harness/misfortunes.ts';
+import {
+  absentMailer,
+  unknownConstraint,
+  lockedTable,
+  slowRedis,
+  wrongClock,
+} from './harness/misfortunes.ts';
 import { startSite, USUAL, type ObservedSite } from './harness/observed-site.ts';
 import { ordinaryDay } from './harness/ordinary-day.ts';
 import {
@@ -55,7 +61,7 @@ test('every alert fires on its cause', { skip: prometheusMissing || redisServers
 
   for (const cause of [stolenTokens, guessedPasswords, fakeTokens, heldRefreshes])
     await t.test(cause.name, () => cause(site, one));
-  for (const cause of [unknownConstraint, wrongClock, trimmedReader, lockedTable, slowRedis])
+  for (const cause of [absentMailer, unknownConstraint, wrongClock, trimmedReader, lockedTable, slowRedis])
     await t.test(cause.name, () => cause(site, one));
   await t.test('a replica of another build, with other keys', (t) => oddReplica(t, site, one, two));
   await t.test('an old key', () => agedKey(site));

@@ -68,6 +68,7 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
         values?.new_password,
         values?.email,
         values?.reset_token,
+        values?.verification_token,
         form?.get('token'),
         form?.get('subject_token'),
         world.client.secret,
@@ -84,7 +85,12 @@ export function aRequest(dice: Dice, contract: Contract, world: World): { known:
   };
 }
 
-type Body = Partial<Account> & { new_password?: string; reset_token?: string };
+type Body = Partial<Account> & {
+  new_password?: string;
+  reset_token?: string;
+  verification_token?: string;
+  limit?: number;
+};
 
 interface Effect {
   answer: unknown;
@@ -127,6 +133,10 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   verify: ({ session }) => session,
   getProfile: ({ session }) => session,
   changeProfile: ({ session }) => session,
+  getEmail: ({ session }) => session,
+  requestPasswordReset: ({ session }) => session,
+  takeMails: ({ session }) => session,
+  settleMail: ({ session }) => session,
   changePassword({ values, session }) {
     if (session) session.account.password = values?.new_password ?? '';
     return session;
@@ -232,6 +242,10 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
   if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
   if (operation.operationId === 'changePassword')
     return { current_password: session?.account.password, new_password: account.password } as Body;
+  if (operation.operationId === 'requestPasswordReset')
+    return { username: dice.pick(world.accounts).username };
+  if (operation.operationId === 'verifyEmail') return { verification_token: `lkv_${dice.word(43)}` };
+  if (operation.operationId === 'takeMails') return { limit: 1 + dice.below(100) };
   if (operation.operationId === 'resetPassword')
     return { reset_token: `lkr_${dice.word(43)}`, password: account.password };
   return { ...account, ...device };

@@ -20,6 +20,7 @@ import {
   verify,
 } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
+import { aMailer, verifyEmail, type Mail } from '../support/mails.ts';
 import { aReset, redeem } from '../support/resets.ts';
 import { aRegisteredService, introspect, revoke } from '../support/registered-service.ts';
 import { disableUser } from '../support/sql.ts';
@@ -333,6 +334,33 @@ test('changes of an account name the user and the session, and a reset names the
     { event: 'password.reset_failed', outcome: 'refused', subject: {}, ...SOURCE },
   ]);
   t.notMatch(JSON.stringify(target.audit()), reset);
+});
+
+test('a mail that is taken names the mailer, and its redemption the caller', async (t) => {
+  const target = await aTarget(t);
+  const { user, access_token: token } = await signUp(target);
+  const mailer = await aMailer(target);
+  const subject = { user_id: user.id };
+  t.strictSame(
+    await trailOf(t, target, () => as(target, 'POST /api/user/email-verification', token)),
+    [],
+    'a wish leaves none',
+  );
+  const mails: Mail[] = [];
+  const taken = await trailOf(t, target, async () => mails.push(...(await mailer.take())));
+  const [{ id, token: proof, email }] = mails as [Mail];
+  t.match(taken, [{ event: 'mail.taken', actor: { type: 'service' }, subject }]);
+  t.strictSame(taken[0]?.details, { kind: 'email_verification' });
+  t.strictSame(await trailOf(t, target, () => mailer.settle(id)), []);
+  const lines = await trailOf(t, target, async () => {
+    for (let i = 0; i < 2; i++) await verifyEmail(target, proof, HEADERS);
+  });
+  t.match(lines, [
+    { event: 'email.verified', outcome: 'success', subject, ...SOURCE },
+    { event: 'email.verification_failed', outcome: 'refused', subject: {}, ...SOURCE },
+  ]);
+  t.notMatch(JSON.stringify(target.audit()), proof);
+  t.notMatch(JSON.stringify(target.audit()), email);
 });
 
 test('a repeated logout is one event', async (t) => {

@@ -37,6 +37,7 @@ const PATHS: [path: string, allow: string][] = [
   ['/api/user', 'GET, PATCH'],
   ['/api/user/password', 'POST'],
   ['/api/auth/password-reset', 'POST'],
+  ['/api/users/mails', 'POST'],
 ];
 
 test('a wrong method is 405 with Allow on every path, HEAD among them', async (t) => {

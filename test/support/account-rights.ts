@@ -7,5 +7,7 @@ export const ACCOUNT_RIGHTS = (id: number): Record<string, [line: string, body?:
     [`DELETE /api/users/${id}`],
     [`DELETE /api/users/${id}/tokens`],
   ],
+  'users.email': [[`GET /api/users/${id}/email`]],
+  mails: [['POST /api/users/mails', {}], ['DELETE /api/users/mails/1']],
   'users.reset': [[`POST /api/users/${id}/password-reset`]],
 });

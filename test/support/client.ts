@@ -9,7 +9,7 @@ export interface Target {
 export interface Pair {
   access_token: string;
   refresh_token: string;
-  user: { id: number; username: string; name: string; created_at: string };
+  user: { id: number; username: string; name: string; created_at: string; roles: string[] };
 }
 
 /** A unique account. */

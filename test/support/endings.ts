@@ -112,12 +112,17 @@ export async function liveTokens({ databaseUrl }: TestApp, { userId }: Victim): 
   return rows.map(({ id }) => Number(id));
 }
 
-/** What an operation may change: the valid tokens, and the account's row. */
+/** What an operation may change: the valid tokens, the account's row, and the mails that it wants. */
 export async function effectsOn(target: TestApp, victim: Victim): Promise<unknown[]> {
   const rows = await sql<{ row: unknown }>(
     target.databaseUrl,
     `SELECT to_jsonb(users) - 'disabled_at' AS row FROM users WHERE id = $1`,
     [victim.userId],
   );
-  return [await liveTokens(target, victim), ...rows.map(({ row }) => row)];
+  const mails = await sql<{ kind: string }>(
+    target.databaseUrl,
+    'SELECT kind FROM wanted_mails WHERE user_id = $1',
+    [victim.userId],
+  );
+  return [await liveTokens(target, victim), ...rows.map(({ row }) => row), ...mails];
 }

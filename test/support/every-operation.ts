@@ -4,7 +4,7 @@ import { audienceClients, exchanged } from './audiences.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, bearer, claimsOf, createLongLived, signUp } from './client.ts';
 import { aRegisteredService, basic } from './registered-service.ts';
-import { aReset } from './resets.ts';
+import { aReset, aVerification } from './resets.ts';
 
 /** A request that succeeds while the stores answer. */
 export interface ValidRequest {
@@ -83,6 +83,7 @@ async function aUser(target: TestApp) {
     lltId,
     exchanged: await exchanged(target, access),
     reset: await aReset(target.databaseUrl, user.id),
+    verification: await aVerification(target.databaseUrl, user.id),
   };
 }
 
@@ -95,6 +96,7 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
     token,
     subject_token: token,
     reset_token: user.reset,
+    verification_token: user.verification,
     current_password: user.account.password,
     username,
     email,

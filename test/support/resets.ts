@@ -1,19 +1,36 @@
 import { randomBytes } from 'node:crypto';
-import { hashResetToken, newResetToken } from '../../src/domain/passwords/reset-token.ts';
+import {
+  hashOneTimeToken,
+  newResetToken,
+  newVerificationToken,
+} from '../../src/domain/passwords/one-time-token.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { issueReset } from '../../src/infra/postgres/password-resets.ts';
 import { call, type Target } from './client.ts';
+import { sql } from './sql.ts';
 
 /** Does the work of `latchkey user reset` without a process. @returns the token. */
 export async function aReset(databaseUrl: string, userId: number, ttl = 1800): Promise<string> {
   const token = newResetToken(randomBytes);
   const postgres = makePostgres({ url: databaseUrl, pool: 1, timeout: 5000, observe: null });
   try {
-    const issued = await issueReset(postgres.prisma, { id: userId }, hashResetToken(token), ttl);
+    const issued = await issueReset(postgres.prisma, { id: userId }, hashOneTimeToken(token), ttl);
     if (!issued) throw new Error(`there is no user ${userId}`);
   } finally {
     await postgres.close();
   }
+  return token;
+}
+
+/** Does the work of a mailer. @returns the token. */
+export async function aVerification(databaseUrl: string, userId: number): Promise<string> {
+  const token = newVerificationToken(randomBytes);
+  await sql(
+    databaseUrl,
+    `INSERT INTO email_verifications (user_id, token_hash, expires_at)
+     VALUES ($1, $2, now() + interval '1 day')`,
+    [userId, hashOneTimeToken(token)],
+  );
   return token;
 }
 

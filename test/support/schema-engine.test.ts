@@ -14,11 +14,11 @@ test('finds a difference, even in tables with constraints', async (t) => {
   const { url } = await testDatabase(t);
   await withClient(url, (client) =>
     client.query(`CREATE TABLE "stray" ("id" INT PRIMARY KEY CHECK ("id" > 0), "name" TEXT NOT NULL);
-      ALTER TABLE "users" DROP COLUMN "disabled_at"`),
+      ALTER TABLE "users" DROP COLUMN "enabled_at"`),
   );
   const sql = await schemaDifference(url);
   t.match(sql, 'DROP TABLE "stray"');
-  t.match(sql, /ALTER TABLE "users" ADD COLUMN\s+"disabled_at"/);
+  t.match(sql, /ALTER TABLE "users" ADD COLUMN\s+"enabled_at"/);
 });
 
 test('the schema engine is the one that belongs to the installed Prisma', (t) => {

@@ -4,6 +4,8 @@ export interface User {
   username: string;
   name: string;
   created_at: string;
+  /** Those of the last refresh. */
+  roles: readonly string[];
 }
 
 /** An access token and a refresh token that were issued together. */
@@ -35,7 +37,8 @@ export function readPair(value: unknown): Pair | null {
     return {
       access: access_token as string,
       refresh: refresh_token,
-      user: user as User,
+      // A pair that was stored with Latchkey 1.0 has no roles.
+      user: Object.freeze({ ...(user as User), roles: Object.freeze((user as Partial<User>).roles ?? []) }),
       session: sid as number,
       generation: gen as number,
       lifetime: ((exp as number) - (iat as number)) * 1000,

@@ -85,7 +85,8 @@ export function unexpected(message: string, parts = {}): LatchkeyError {
   return new LatchkeyError('unexpected_answer', message, parts);
 }
 
-function parseJson(text: string): unknown {
+/** @returns undefined for anything but JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,6 @@
 import { LatchkeyError } from './latchkey-error.ts';
 import { readPair, writePair, type Pair, type User } from './pair.ts';
+import { parseJson } from './server.ts';
 
 /** Synchronous or not: `localStorage` and React Native’s AsyncStorage fit as they are. */
 export interface TokenStorage {
@@ -40,7 +41,7 @@ export function makeSessionStore(storage: TokenStorage, key: string) {
 
   async function access(decide: (held: Pair | null) => Pair | null | undefined): Promise<Pair | null> {
     try {
-      let pair = parse(await settled(storage.getItem(key)));
+      let pair = readPair(parseJson((await settled(storage.getItem(key))) ?? ''));
       const next = decide(pair);
       if (next === null) await settled(storage.removeItem(key));
       else if (next) await settled(storage.setItem(key, writePair(next)));
@@ -82,7 +83,7 @@ export function makeSessionStore(storage: TokenStorage, key: string) {
 }
 
 export function sessionOf({ session, user }: Pair): Session {
-  return Object.freeze({ id: session, user: Object.freeze({ ...user }) });
+  return Object.freeze({ id: session, user });
 }
 
 export function inMemory(): TokenStorage {
@@ -106,12 +107,4 @@ function settled<Value>(value: Value | Promise<Value>): Value | Promise<Value> {
   return Promise.race([value, late]).finally(() => {
     clearTimeout(timer);
   });
-}
-
-function parse(text: string | null | undefined): Pair | null {
-  try {
-    return readPair(JSON.parse(text ?? ''));
-  } catch {
-    return null;
-  }
 }

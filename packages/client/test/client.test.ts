@@ -42,6 +42,23 @@ test('the session is the same object until it changes', async (t) => {
   t.equal(seen.length, 3);
 });
 
+test('the session shows the roles of the last refresh, and none for a pair that 1.0.0 has stored', async (t) => {
+  const { storage, put } = sharedStorage();
+  put({ ...old, user: { ...old.user, roles: undefined } });
+  const pair = (generation: number, roles: string[]) => () => json(200, aPair({ generation, roles }));
+  const client = aClient(fakeServer({ [REFRESH]: [pair(2, []), pair(3, ['editor'])] }), storage);
+  const seen: unknown[] = [];
+  client.onChange(() => seen.push(client.session?.user.roles));
+  await client.accessToken();
+  const before = client.session;
+  t.strictSame(before?.user, { ...old.user, roles: [] });
+  t.equal(await client.refresh(), before, 'the same object, since nothing has changed');
+  const { user: changed } = await client.refresh();
+  t.strictSame(changed.roles, ['editor']);
+  t.strictSame(seen, [[], ['editor']]);
+  t.ok([before?.user.roles, changed.roles].every(Object.isFrozen));
+});
+
 test('a listener that throws or asks the client disturbs no work', async (t) => {
   const { storage } = sharedStorage(old);
   const client = aClient(fakeServer({}), storage);

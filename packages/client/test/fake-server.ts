@@ -9,7 +9,13 @@ export interface Sent {
 type Answer = Response | Promise<Response>;
 
 /** Unsigned tokens: the client does not check them. */
-export function aPair({ session = 1, generation = 1, user = 7, lifetime = 900 } = {}) {
+export function aPair({
+  session = 1,
+  generation = 1,
+  user = 7,
+  lifetime = 900,
+  roles = [] as string[],
+} = {}) {
   const token = (type: string) => {
     const claims = {
       sid: session,
@@ -24,7 +30,7 @@ export function aPair({ session = 1, generation = 1, user = 7, lifetime = 900 } 
   return {
     access_token: token('access'),
     refresh_token: token('refresh'),
-    user: { id: user, username: `user${user}`, name: 'Ada', created_at: '2026-01-01T00:00:00.000Z' },
+    user: { id: user, username: `user${user}`, name: 'Ada', created_at: '2026-01-01T00:00:00.000Z', roles },
   };
 }
 

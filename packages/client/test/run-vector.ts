@@ -214,6 +214,7 @@ function answerWith({ session, generation, user, lifetime }: Pair) {
         username: `user${user}`,
         name: `User ${user}`,
         created_at: '2026-01-01T00:00:00.000Z',
+        roles: [],
       },
     }),
   };

@@ -12,7 +12,7 @@ function aPair(gen: number, exp = 900): Pair {
   const claims = { sid: 1, gen, jti: `1.${gen}`, sub: '1', iat: 0, exp };
   const token = (type: string) =>
     `${type}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${gen}`;
-  const user = { id: 1, username: 'load-0', name: 'Load 0', created_at: '' };
+  const user = { id: 1, username: 'load-0', name: 'Load 0', created_at: '', roles: [] };
   return { access_token: token('access'), refresh_token: token('refresh'), user };
 }
 

@@ -20,7 +20,7 @@ function aPair(sid: number, gen: number, changes: Changes = {}): Pair {
   return {
     access_token: access ?? '',
     refresh_token: refresh ?? '',
-    user: { ...user, name: 'Ada', created_at: '' },
+    user: { ...user, name: 'Ada', created_at: '', roles: [] },
   };
 }
 

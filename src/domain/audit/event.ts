@@ -178,6 +178,21 @@ export const EVENTS = {
     'A reset token was unknown, used, replaced, voided or expired.',
     {},
   ),
+  'mail.taken': define(
+    ['info', 'success', 'service'],
+    'A mailer took a mail, with a token that acts for the account.',
+    { ...USER, ...BY_SERVICE, kind: OneOf('What the mail is for', ['password_reset', 'email_verification']) },
+  ),
+  'email.verified': define(
+    ['info', 'success', 'presenter'],
+    'A verification token was redeemed: the address of the account is verified.',
+    USER,
+  ),
+  'email.verification_failed': define(
+    ['info', 'refused', 'presenter'],
+    'A verification token was unknown, used, replaced, voided or expired.',
+    {},
+  ),
   'limit.reached': define(
     ['warn', 'refused', 'presenter'],
     'A limit refused a request for the first time in its window. Each replica writes one event for a key and window.',

@@ -4,6 +4,7 @@ import type { TokenRecord } from '../tokens/token-record.ts';
 import type { AccountKey } from '../identifiers.ts';
 import type { ChangedNames } from './ports.ts';
 import type { User } from '../user.ts';
+import type { Address } from './wanted-mail.ts';
 
 /** An account, as operators and services see it: without e-mail address and password. */
 export interface Account extends User {
@@ -57,6 +58,9 @@ export interface Reservation {
 export interface AccountStore {
   /** null if there is none. */
   find(key: AccountKey): Promise<Account | null>;
+
+  /** Its address; null if there is none. */
+  address(id: number): Promise<Address | null>;
 
   /** Accounts with ids above `after`, in their order. */
   page(after: number, limit: number): Promise<Account[]>;

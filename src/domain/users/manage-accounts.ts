@@ -5,7 +5,7 @@ import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { Clock } from '../clock.ts';
 import { AuthError } from '../errors.ts';
 import type { ResetIssuer } from '../passwords/password-store.ts';
-import { hashResetToken, newResetToken } from '../passwords/reset-token.ts';
+import { hashOneTimeToken, newResetToken } from '../passwords/one-time-token.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import type { Lifetimes } from '../tokens/claims.ts';
 import type { TokenStore } from '../tokens/ports.ts';
@@ -22,9 +22,10 @@ import type { FinishUserChange } from './finish-user-change.ts';
 import { parseNames, type NewNames } from './new-names.ts';
 import type { AccountWithTokens, TokenSummary } from './account-with-tokens.ts';
 import { roleErrors } from '../roles.ts';
+import type { Address } from './wanted-mail.ts';
 
 interface ManageAccountsPorts {
-  accounts: Pick<AccountStore, 'find' | 'page' | 'change' | 'delete'>;
+  accounts: Pick<AccountStore, 'find' | 'address' | 'page' | 'change' | 'delete'>;
   tokens: Pick<TokenStore, 'revokeAll'>;
   accountWithTokens: AccountWithTokens;
   issueReset: ResetIssuer;
@@ -69,6 +70,9 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
 
     /** @throws AuthError `user_unknown`, `unavailable` */
     get,
+
+    /** @throws AuthError `user_unknown`, `unavailable` */
+    address: async (id: number): Promise<Address> => existing(await accounts.address(id)),
 
     /** Accounts with ids above `after`, in their order. @throws AuthError `unavailable` */
     page: (after: number, limit: number): Promise<Account[]> => accounts.page(after, limit),
@@ -137,7 +141,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
     /** Makes a reset token in place of an earlier one. @throws AuthError `user_unknown`, `unavailable` */
     async resetPassword(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
       const resetToken = newResetToken(ports.randomBytes);
-      const { expiresAt } = existing(await ports.issueReset({ id }, hashResetToken(resetToken)));
+      const { expiresAt } = existing(await ports.issueReset({ id }, hashOneTimeToken(resetToken)));
       audit({ event: 'user.reset_by_client', userId: id, serviceId }, from);
       return { resetToken, expiresAt };
     },

@@ -8,7 +8,7 @@ import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import type { PasswordStore, ResetAccount } from '../passwords/password-store.ts';
 import { parsePassword, requireUnguessable } from '../passwords/policy.ts';
 import type { NewPasswordPorts } from '../passwords/ports.ts';
-import { hashResetToken } from '../passwords/reset-token.ts';
+import { hashOneTimeToken } from '../passwords/one-time-token.ts';
 import { liveIds, type FinishEndings } from '../tokens/finish-endings.ts';
 import { usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
@@ -48,7 +48,7 @@ export function makeResetPassword(ports: ResetPasswordPorts) {
 
   return async function resetPassword(request: ResetPasswordRequest): Promise<void> {
     const { resetToken, turn, origin, from } = request;
-    const tokenHash = hashResetToken(resetToken);
+    const tokenHash = hashOneTimeToken(resetToken);
     // A token that is not good costs a look-up, and no hash of a password.
     const account = await limitGuess(
       { name: null, account: null, origin, from },

@@ -3,13 +3,6 @@ import type { Account } from '../../domain/users/account.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 import { IdText, parseId } from '../schemas.ts';
 
-/** Shown only: the domain's errors do not repeat a role that was sent. */
-export const Roles = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
-  description: 'The roles; what they mean is up to your services',
-  shown: { maxItems: 32, uniqueItems: true },
-  examples: [['admin', 'billing:read']],
-});
-
 export const Disabled = Type.Boolean({
   description: 'Whether the account is disabled: its tokens have ended, and its logins are refused',
   examples: [false],
@@ -45,15 +38,14 @@ export const AccountSchema = Type.Object(
     ...UserSchema.properties,
     disabled: Disabled,
     email_verified: EmailVerified,
-    roles: Roles,
     external_id: NullableExternalId,
   },
   { title: 'Account', description: 'An account, as services see it', additionalProperties: false },
 );
 
 export function accountBody(account: Account) {
-  const { disabled, emailVerified, roles, externalId } = account;
-  return { ...userBody(account), disabled, email_verified: emailVerified, roles, external_id: externalId };
+  const { disabled, emailVerified, externalId } = account;
+  return { ...userBody(account), disabled, email_verified: emailVerified, external_id: externalId };
 }
 
 /** The id in the path of an account's operations. */

@@ -10,6 +10,7 @@ import { operation } from '../openapi/operation.ts';
 import { BY_SERVICE } from '../openapi/description.ts';
 import { serviceOf } from '../plugins/authenticate-service.ts';
 import {
+  AddressSchema,
   closedBody,
   Email,
   Id,
@@ -20,6 +21,7 @@ import {
   NewPassword,
   parseId,
   refuseBody,
+  Roles,
   Username,
 } from '../schemas.ts';
 import {
@@ -31,7 +33,6 @@ import {
   EmailVerified,
   ExternalId,
   NullableExternalId,
-  Roles,
 } from './account-schema.ts';
 
 interface AccountsRoute {
@@ -130,6 +131,16 @@ const getSchema = operation({
   response: { 200: AccountSchema },
 });
 
+const emailSchema = operation({
+  ...common,
+  operationId: 'getUserEmail',
+  summary: 'Get an account’s e-mail address.',
+  description: 'Returns the address as its owner gave it. It needs the right `users.email`.',
+  refuses: ['user_unknown'],
+  params: AccountParams,
+  response: { 200: AddressSchema },
+});
+
 const changeSchema = operation({
   ...common,
   operationId: 'changeUser',
@@ -192,6 +203,10 @@ export const accountsRoutes: FastifyPluginCallbackTypebox<AccountsRoute> = (app,
 
   app.get('/api/users/:id', { schema: getSchema, ...reads }, async (request) =>
     accountBody(await accounts.get(accountId(request.params))),
+  );
+
+  app.get('/api/users/:id/email', { schema: emailSchema, ...app.auth.service('users.email') }, (request) =>
+    accounts.address(accountId(request.params)),
   );
 
   app.patch('/api/users/:id', { schema: changeSchema, onRequest, preValidation }, async (request) => {

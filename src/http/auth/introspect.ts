@@ -9,8 +9,7 @@ import { serviceOf } from '../plugins/authenticate-service.ts';
 import { formBody } from '../plugins/bodies.ts';
 import type { Config } from '../../config/config.ts';
 import type { TokenCodec } from '../token-codec.ts';
-import { Id, TokenForm } from '../schemas.ts';
-import { Roles } from '../accounts/account-schema.ts';
+import { Id, Roles, TokenForm } from '../schemas.ts';
 
 interface IntrospectRoute {
   introspect: Introspect;

@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { ResetPassword } from '../../domain/users/reset-password.ts';
+import type { ResetRequests } from '../../domain/users/reset-requests.ts';
 import { callerTurn } from '../caller/network.ts';
 import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
@@ -9,6 +10,7 @@ import { closedBody, MessageSchema, NewPassword } from '../schemas.ts';
 
 interface PasswordResetRoute {
   resetPassword: ResetPassword;
+  resetRequests: Pick<ResetRequests, 'add'>;
   guessOriginOf: GuessOriginOf;
   config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
@@ -17,7 +19,7 @@ const schema = operation({
   operationId: 'resetPassword',
   summary: 'Set a new password with a reset token.',
   description:
-    'Ends every session and long-lived token of the user, who then logs in with the new password. The reset token comes from an operator (`latchkey user reset`) or a registered service. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another replaces it, the password or the e-mail address changes, or the account is disabled. A refused password does not use it up, and a disabled account stays disabled. Resets are limited as logins are. After a 503 or a lost answer, first try to log in with the new password, because the token may have been used.',
+    'Ends every session and long-lived token of the user, who then logs in with the new password. The reset token comes from a [mail](#/Accounts/requestPasswordReset), an operator (`latchkey user reset`) or a registered service. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), until another replaces it, the password or the e-mail address changes, or the account is disabled. A refused password does not use it up, and a disabled account stays disabled. Resets are limited as logins are. After a 503 or a lost answer, first try to log in with the new password, because the token may have been used.',
   tags: ['Accounts'],
   security: [],
   refuses: ['password_refused', 'invalid_reset_token', 'rate_limited', 'overloaded', 'unavailable'],
@@ -32,14 +34,41 @@ const schema = operation({
   response: { 200: MessageSchema },
 });
 
+const requestSchema = operation({
+  operationId: 'requestPasswordReset',
+  summary: 'Ask for a mail with a reset token.',
+  description:
+    'The answer is the same for every name, and so is its time, because Latchkey looks the name up afterwards. If the account exists and is not disabled, a [mailer](#/Users/takeMails) gets the mail. An account gets at most 3 such mails in an hour. If no mail arrives, ask again: a replica that was killed has forgotten the request. Requests are limited as logins are.',
+  tags: ['Accounts'],
+  security: [],
+  refuses: ['rate_limited', 'overloaded', 'unavailable'],
+  body: closedBody('PasswordResetRequest', {
+    username: Type.String({
+      description: 'The username or the e-mail address',
+      shown: { minLength: 1, maxLength: 254 },
+      examples: ['ada'],
+    }),
+  }),
+  response: { 200: MessageSchema },
+});
+
 export const passwordResetRoute: FastifyPluginCallbackTypebox<PasswordResetRoute> = (app, options, done) => {
-  const { resetPassword, guessOriginOf, config } = options;
-  const onRequest = [
+  const { resetPassword, resetRequests, guessOriginOf, config } = options;
+  const limited = [
     app.refuseWhenLate,
     app.refuseWhenStoreFull,
     app.limitByAddress('login', config.RATE_LIMIT_LOGIN),
-    app.refuseWhenFull('known'),
   ];
+  app.post(
+    '/api/auth/password-reset-request',
+    { schema: requestSchema, onRequest: limited },
+    async (request) => {
+      await resetRequests.add(request.body.username);
+      return { msg: 'if there is such an account, a mail is on its way' };
+    },
+  );
+
+  const onRequest = [...limited, app.refuseWhenFull('known')];
   app.post('/api/auth/password-reset', { schema, onRequest }, async (request) => {
     await resetPassword({
       resetToken: request.body.reset_token,

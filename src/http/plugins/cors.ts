@@ -19,7 +19,11 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/auth/llt',
   '/api/auth/llt/:id',
   '/api/auth/password-reset',
+  '/api/auth/password-reset-request',
+  '/api/auth/email-verification',
   '/api/user',
+  '/api/user/email',
+  '/api/user/email-verification',
   '/api/user/password',
   '/api/user/tokens',
 ]);

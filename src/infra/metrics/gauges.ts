@@ -14,6 +14,8 @@ export interface Sources {
   writeBehind: { size: () => number; lag: () => number };
   pendingRevocations: () => number;
   reuseQueue: () => number;
+  /** How long the oldest mail has been wanted, in milliseconds. */
+  oldestMail: () => number;
   feed: FeedSource;
   keys: () => KeySet;
   /** Event-loop lag in milliseconds. */
@@ -132,6 +134,9 @@ function addStores(registry: Registry, sources: Sources): void {
     'latchkey_reuse_queue',
     'Stolen sessions whose end is not yet written to PostgreSQL',
     sources.reuseQueue,
+  );
+  gauge('latchkey_wanted_mail_age_seconds', 'For how long the oldest mail has been wanted', () =>
+    inSeconds(sources.oldestMail()),
   );
 }
 

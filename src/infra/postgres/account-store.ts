@@ -4,6 +4,7 @@ import type { AccountKey } from '../../domain/identifiers.ts';
 import { endsAll, type Account, type AccountStore } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import type { WantedNames } from '../../domain/users/taken.ts';
+import type { Address } from '../../domain/users/wanted-mail.ts';
 import {
   Prisma,
   type PrismaClient,
@@ -131,8 +132,13 @@ export type ExportedAccount = Omit<ExportedRow, Converted> &
 /**
  * The accounts in PostgreSQL, for operators and registered services.
  * @param reserved hashes under which names of deleted accounts may be reserved.
+ * @param wantsProof whether a new address wants a mail that proves it. False where no address changes.
  */
-export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes): AccountStore {
+export function makeAccountStore(
+  prisma: PrismaClient,
+  reserved: ReservedHashes,
+  wantsProof = false,
+): AccountStore {
   return {
     find: (key) =>
       mapDatabaseErrors(async () => {
@@ -141,6 +147,16 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
           LEFT JOIN (SELECT ${ACCOUNT_COLUMNS} FROM users WHERE ${await whereAccount(prisma, key)}) AS found ON true`;
         const [row] = refuseStandby(rows);
         return (row.id as bigint | null) === null ? null : toAccount(row);
+      }),
+
+    address: (id) =>
+      mapDatabaseErrors(async () => {
+        const rows = await prisma.$queryRaw<(Address & { isStandby: boolean })[]>`
+          SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one
+          LEFT JOIN (SELECT ${GIVEN_ADDRESS} AS email, email_verified_at IS NOT NULL AS verified FROM users
+            WHERE ${await whereAccount(prisma, { id })}) AS found ON true`;
+        const [{ email, verified }] = refuseStandby(rows);
+        return (email as string | null) === null ? null : { email, verified };
       }),
 
     page: (after, limit) =>
@@ -185,7 +201,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             const names = newNamesOf(changes, before);
             wanted = [names, before.id];
             await requireFree(tx, names, reserved, before.id);
-            const row = await changeRow(tx, before, changes);
+            const row = await changeRow(tx, before, changes, wantsProof);
             if (row) await requireStillFree(tx, before.id, names, reserved);
             const { ended, before: mark } =
               changes.disabled === true
@@ -218,6 +234,7 @@ export function makeAccountStore(prisma: PrismaClient, reserved: ReservedHashes)
             FROM unnest(${hashes(names)}::text[]) AS hash
             ON CONFLICT (name_hash) DO UPDATE SET until = excluded.until`;
           await tx.$executeRaw`DELETE FROM known_devices WHERE user_id = ${id}`;
+          await tx.$executeRaw`DELETE FROM wanted_mails WHERE user_id = ${id}`;
           // Lock in the order of ids, as write-behind does.
           await tx.$executeRaw`
             WITH locked AS MATERIALIZED (SELECT id FROM tokens WHERE user_id = ${id} ORDER BY id FOR NO KEY UPDATE)

@@ -4,6 +4,7 @@ import type { AccountChanges } from '../../domain/users/account.ts';
 import { skeletonOf } from '../../domain/users/confusables.ts';
 import { Prisma, type User as UserRow } from '../../generated/prisma/client.ts';
 import { voidReset } from './password-resets.ts';
+import { wantMail } from './wanted-mails.ts';
 import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow } from './rows.ts';
 
 /** All that a change may set. */
@@ -14,12 +15,14 @@ type Values = Required<AccountChanges>;
  * address, is not verified unless the change says so.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.
+ * @param wantsProof whether an address that is new, and not verified, wants a mail that proves it, in the same commit.
  * @throws AuthError `validation_failed` if the change marks the address as verified without naming it exactly
  */
 export async function changeRow(
   tx: Prisma.TransactionClient,
   before: UserRow,
   changes: AccountChanges,
+  wantsProof: boolean,
 ): Promise<AccountRow | null> {
   const { username, name, email, externalId, disabled, roles } = { ...valuesOf(before), ...changes };
   const stored = givenAddress(before);
@@ -37,6 +40,8 @@ export async function changeRow(
   const [row] = await tx.$queryRaw<[AccountRow]>`
     UPDATE users SET ${assign(USER_COLUMNS, columnsOf(after, { isServed, isNewSpelling }))}
     WHERE id = ${before.id} RETURNING ${ACCOUNT_COLUMNS}`;
+  if (wantsProof && isNewSpelling && !emailVerified && !disabled)
+    await wantMail(tx, before.id, 'email_verification');
   return row;
 }
 

@@ -13,6 +13,27 @@ export async function voidReset(tx: Prisma.TransactionClient, userId: bigint): P
 }
 
 /**
+ * Gives accounts one-time tokens in place of earlier ones, under the locks of the users' rows.
+ * @param ttl seconds.
+ * @returns when each account's expires, in milliseconds since 1970.
+ */
+export async function replaceTokens(
+  tx: Prisma.TransactionClient,
+  table: 'password_resets' | 'email_verifications',
+  tokens: readonly { userId: bigint; tokenHash: Uint8Array }[],
+  ttl: number,
+): Promise<Map<bigint, number>> {
+  const hashes = tokens.map(({ tokenHash }) => Buffer.from(tokenHash).toString('hex'));
+  const rows = await tx.$queryRaw<{ id: bigint; expiresAt: Date }[]>`
+    INSERT INTO ${Prisma.raw(table)} (user_id, token_hash, expires_at)
+    SELECT id, decode(hash, 'hex'), clock_timestamp() + ${ttl} * interval '1 second'
+    FROM unnest(${tokens.map(({ userId }) => userId)}::bigint[], ${hashes}::text[]) AS given(id, hash)
+    ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at
+    RETURNING user_id AS id, expires_at AS "expiresAt"`;
+  return new Map(rows.map(({ id, expiresAt }) => [id, expiresAt.getTime()]));
+}
+
+/**
  * Gives an account a reset token in place of an earlier one.
  * @param ttl seconds.
  * @returns null if there is no such user.
@@ -29,12 +50,8 @@ export async function issueReset(
       const [user] = await tx.$queryRaw<{ id: bigint; disabled: boolean }[]>`
         SELECT id, disabled_at IS NOT NULL AS disabled FROM users WHERE ${await whereAccount(tx, key)} FOR NO KEY UPDATE`;
       if (!user) return null;
-      const [row] = await tx.$queryRaw<{ expires_at: Date }[]>`
-        INSERT INTO password_resets (user_id, token_hash, expires_at)
-        VALUES (${user.id}, ${new Uint8Array(tokenHash)}, clock_timestamp() + ${ttl} * interval '1 second')
-        ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at
-        RETURNING expires_at`;
-      return { userId: Number(user.id), expiresAt: row?.expires_at.getTime() ?? 0, disabled: user.disabled };
+      const ends = await replaceTokens(tx, 'password_resets', [{ userId: user.id, tokenHash }], ttl);
+      return { userId: Number(user.id), expiresAt: ends.get(user.id) ?? 0, disabled: user.disabled };
     }),
   );
 }

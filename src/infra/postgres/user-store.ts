@@ -21,15 +21,18 @@ import {
 import { GIVEN_ADDRESS, SERVED_COLUMNS, statusSince, toUser, type ServedRow } from './rows.ts';
 import { IMPORTED_COUNTS, STORED_HASH } from './stored-hash.ts';
 import { sessionColumns } from './token-store.ts';
+import { wantMail } from './wanted-mails.ts';
 
 /**
  * The accounts in PostgreSQL.
  * @param reserved hashes under which names of deleted accounts may be reserved; may be left out where no name is
  * checked.
+ * @param wantsProof whether a new address wants a mail that proves it.
  */
 export function makeUserStore(
   prisma: PrismaClient,
   reserved: ReservedHashes = () => [],
+  wantsProof = false,
 ): UserStore & HashSamples {
   /** @param except the account whose own names do not count; 0 for a new one. */
   async function takenNow(wanted: WantedNames, except: number): Promise<UniqueField[]> {
@@ -56,6 +59,7 @@ export function makeUserStore(
               select: { id: true, tokens: { select: { id: true } } },
             });
             await requireStillFree(tx, id, { username, email }, reserved);
+            if (wantsProof) await wantMail(tx, id, 'email_verification');
             return { userId: Number(id), tokenId: Number(tokens[0]?.id) };
           }),
         () => takenNow({ username, email }, 0),
@@ -71,7 +75,7 @@ export function makeUserStore(
             const before = await tx.user.findUniqueOrThrow({ where: { id: BigInt(caller.userId) } });
             if (passwordVersion !== null && before.passwordVersion !== passwordVersion)
               throw new AuthError('invalid_credentials', { reason: 'password' });
-            const row = await changeRow(tx, before, names);
+            const row = await changeRow(tx, before, names, wantsProof);
             await requireStillFree(tx, before.id, newNamesOf(names, before), reserved);
             return { user: toUser(row ?? before), isChanged: row !== null };
           }),

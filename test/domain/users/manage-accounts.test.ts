@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
-import { hashResetToken } from '../../../src/domain/passwords/reset-token.ts';
+import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import type { TokenSummary } from '../../../src/domain/users/account-with-tokens.ts';
 import type { AccountChanges, ChangedAccount } from '../../../src/domain/users/account.ts';
 import { makeManageAccounts } from '../../../src/domain/users/manage-accounts.ts';
@@ -17,6 +17,7 @@ const SHOP = {
   proof: { by: 'secret' as const, secretHash: new Uint8Array(32) },
 };
 const ADA = { ...aUser(), emailVerified: false, externalId: null };
+const ADDRESS = { email: 'ada@example.com', verified: true };
 const RESERVATION = { grace: 1000, hashes: () => [] };
 const SUMMARY: TokenSummary = {
   id: 12,
@@ -49,6 +50,7 @@ function aService({ away = '', ...changed }: Partial<ChangedAccount> & { away?: 
   const accounts = makeManageAccounts({
     accounts: {
       find: (key) => Promise.resolve(isAda(key) ? ADA : null),
+      address: (id) => Promise.resolve(id === ADA.id ? ADDRESS : null),
       page: (after, limit) => Promise.resolve(after < ADA.id && limit > 0 ? [ADA] : []),
       change: async (key, changes, at) => {
         await step('change', JSON.stringify(changes), at);
@@ -110,6 +112,7 @@ test('accounts are found, and listed with their live tokens', async (t) => {
   t.equal(await accounts.get(7), ADA);
   t.strictSame(await accounts.page(6, 1), [ADA]);
   t.strictSame(await accounts.listTokens(7), [SUMMARY]);
+  t.equal(await accounts.address(7), ADDRESS);
 });
 
 test('an unknown account is refused, and nothing is told of it', async (t) => {
@@ -117,6 +120,7 @@ test('an unknown account is refused, and nothing is told of it', async (t) => {
   const asking: Promise<unknown>[] = [
     accounts.get(8),
     accounts.listTokens(8),
+    accounts.address(8),
     change({ roles: [] }, 8),
     remove(8),
     endTokens(8),
@@ -199,6 +203,6 @@ test('a reset token is shown once: the record gets its hash', async (t) => {
   const { resetToken, expiresAt } = await reset();
   t.match(resetToken, /^lkr_/);
   t.equal(expiresAt, 99);
-  t.strictSame(done, [`reset ${hashResetToken(resetToken).toString('hex')}`]);
+  t.strictSame(done, [`reset ${hashOneTimeToken(resetToken).toString('hex')}`]);
   t.strictSame(events, [{ event: 'user.reset_by_client', ...BY_SHOP }]);
 });

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import type { Guess } from '../../../src/domain/passwords/guessing-limits.ts';
-import { hashResetToken } from '../../../src/domain/passwords/reset-token.ts';
+import { hashOneTimeToken } from '../../../src/domain/passwords/one-time-token.ts';
 import { usedSince } from '../../../src/domain/tokens/claims.ts';
 import { makeResetPassword } from '../../../src/domain/users/reset-password.ts';
 import { aClock } from '../../support/clock.ts';
@@ -20,7 +20,7 @@ function aService({ away, before = 13 }: { away?: string; before?: number | null
   const { done, step } = steps;
   const events: AuditEvent[] = [];
   const guesses: Guess[] = [];
-  let tokenHash: Buffer | null = hashResetToken(TOKEN);
+  let tokenHash: Buffer | null = hashOneTimeToken(TOKEN);
   const has = (presented: Uint8Array) => tokenHash?.equals(presented) ?? false;
   const resetPassword = makeResetPassword({
     ...newPasswordPorts(steps),

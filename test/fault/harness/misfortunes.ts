@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { anAccount, claimsOf } from '../../support/client.ts';
+import { aRegisteredService } from '../../support/registered-service.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { USUAL } from './observed-site.ts';
 import { expect, pairFrom } from './ordinary-day.ts';
@@ -15,6 +16,20 @@ export async function unknownConstraint(site: ObservedSite, { url }: ObservedRep
   await site.postgres.ask('ALTER TABLE tokens DROP CONSTRAINT unknown');
   expect(200, (await logIn(account.username)).status);
   await site.fire(USUAL, 'LatchkeyInternalErrors');
+}
+
+/** A user has waited for a mail for 11 minutes, and the mailer is away. */
+export async function absentMailer(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
+  const { signUp } = visitor(url, '203.0.113.64');
+  const { user } = await signUp();
+  await site.postgres.ask(
+    `INSERT INTO wanted_mails (user_id, kind, wanted_at)
+     VALUES (${user.id}, 'password_reset', now() - interval '11 minutes')`,
+  );
+  await site.calm(USUAL, 'LatchkeyMailsWaiting');
+  await aRegisteredService(site.postgres.url(), 'mailer', ['mails']);
+  await site.fire(USUAL, 'LatchkeyMailsWaiting');
+  await site.postgres.ask('DELETE FROM wanted_mails');
 }
 
 /** A session whose latest pair was issued two minutes in the future, as if the clock has gone back since. */

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { RIGHTS } from '../../../src/domain/rights.ts';
 import { ACCOUNT_RIGHTS } from '../../support/account-rights.ts';
 import { aManager, managerOf } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
@@ -381,22 +382,8 @@ onAStore('accounts for services', async (t, env) => {
     const account = anAccount();
     const { id } = await create(account);
     for (const [right, lines] of Object.entries(ACCOUNT_RIGHTS(id))) {
-      const others = [
-        'introspect',
-        'revoke',
-        'revocations',
-        'users.read',
-        'users.write',
-        'users.reset',
-      ] as const;
-      const without = managerOf(
-        target,
-        await aRegisteredService(
-          databaseUrl,
-          `all but ${right}`,
-          others.filter((each) => each !== right),
-        ),
-      );
+      const others = RIGHTS.filter((each) => each !== right);
+      const without = managerOf(target, await aRegisteredService(databaseUrl, `all but ${right}`, others));
       for (const [line, body] of lines) {
         const response = await without(line, body);
         refused(t, response, 403, 'right_missing');

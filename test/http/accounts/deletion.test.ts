@@ -116,7 +116,7 @@ onAStore('deleting an account', async (t, env) => {
           pending: 'boolean',
         },
       );
-      for (const table of ['known_devices', 'password_resets'])
+      for (const table of ['known_devices', 'password_resets', 'wanted_mails', 'email_verifications'])
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(
         await tokenRows(),

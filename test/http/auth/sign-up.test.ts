@@ -15,7 +15,7 @@ onAStore('signup', async (t, env) => {
     const response = await attempt(account);
     const pair = pairOf(response);
     t.strictSame(Object.keys(response.json()).sort(), ['access_token', 'refresh_token', 'user']);
-    t.strictSame(Object.keys(pair.user).sort(), ['created_at', 'id', 'name', 'username']);
+    t.strictSame(Object.keys(pair.user).sort(), ['created_at', 'id', 'name', 'roles', 'username']);
     t.match(pair.user, { username: account.username, name: 'Ada Lovelace' });
     t.ok(Number.isSafeInteger(pair.user.id) && pair.user.id > 0);
     t.match(pair.user.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

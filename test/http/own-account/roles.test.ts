@@ -2,6 +2,7 @@ import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
 import {
   anAccount,
+  call,
   claimsOf,
   createLongLived,
   logIn,
@@ -69,7 +70,15 @@ onAStore('roles', async (t, env) => {
     const { longlived_token: other } = await createLongLived(target, refreshed.access_token);
     for (const each of [other, refreshed.refresh_token]) t.notOk('roles' in claimsOf(each));
     await assertRoles(t, target, other, 'editor');
-    t.notOk('roles' in refreshed.user, 'nor does the user of an answer');
+    t.strictSame(refreshed.user.roles, ['editor'], 'the user of an answer has the present ones too');
+    await change(['auditor']);
+    const profile = await call(target, 'GET /api/user', { token: refreshed.access_token });
+    const changed = await call(target, 'PATCH /api/user', {
+      token: refreshed.access_token,
+      payload: { name: 'Ada K.' },
+    });
+    for (const answer of [profile, changed]) t.match(answer.json(), { roles: ['auditor'] });
+    await change(['editor']);
     const { active, username, roles, ...claims } = (
       await introspect(target, service, refreshed.access_token)
     ).json<Record<string, unknown>>();

@@ -22,6 +22,8 @@ const PUBLIC = [
   'POST /api/auth',
   'POST /api/auth/signup',
   'POST /api/auth/password-reset',
+  'POST /api/auth/password-reset-request',
+  'POST /api/auth/email-verification',
 ];
 
 /** Every other route. If you add a route, decide which list it belongs to. */
@@ -34,6 +36,8 @@ const GUARDED = [
   'GET /api/user',
   'PATCH /api/user',
   'POST /api/user/password',
+  'GET /api/user/email',
+  'POST /api/user/email-verification',
   'GET /api/user/tokens',
   'DELETE /api/user/tokens',
 ];
@@ -46,6 +50,9 @@ const FOR_SERVICES = [
   'GET /api/users',
   'POST /api/users',
   'POST /api/users/:id/password-reset',
+  'POST /api/users/mails',
+  'DELETE /api/users/mails/:id',
+  'GET /api/users/:id/email',
   'GET /api/users/:id',
   'PATCH /api/users/:id',
   'DELETE /api/users/:id',

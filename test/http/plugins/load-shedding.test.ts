@@ -67,7 +67,14 @@ test('a nearly full store refuses what adds to it, and serves sessions', async (
   load.isStoreFull = true;
   const done = await workDone(t, async () => {
     const token = pair.access_token;
-    const others = ['PATCH /api/user', 'POST /api/user/password', 'POST /api/auth/password-reset'];
+    const others = [
+      'PATCH /api/user',
+      'POST /api/user/password',
+      'POST /api/user/email-verification',
+      'POST /api/auth/password-reset',
+      'POST /api/auth/password-reset-request',
+      'POST /api/auth/email-verification',
+    ];
     for (const response of [
       await logIn(),
       await signUpNow(),

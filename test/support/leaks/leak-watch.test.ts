@@ -82,6 +82,8 @@ test('text that looks like a secret is found without being known', (t) => {
   const { search } = makeNeedles();
   for (const [text, kind] of [
     [`token ${JWT} end`, 'token'],
+    [`a mail with lkr_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
+    [`a mail with lkv_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
     ['mail to ada.lovelace@example.com failed', 'e-mail address'],
     ['cannot reach postgres://ada:hunter2@localhost/x', 'password of a URL'],
     ['-----BEGIN PRIVATE KEY-----', 'private key'],

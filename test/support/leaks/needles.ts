@@ -26,6 +26,7 @@ const SAMPLE =
 /** Patterns of secrets, in lower case: they match even if the watch never saw the secret sent. */
 const SHAPES: [kind: string, shape: RegExp][] = [
   ['token (by its looks)', /eyj[\w-]{8,}\.eyj[\w-]{8,}[\w.-]*/g],
+  ['one-time token (by its looks)', /lk[rv]_[\w-]{43}/g],
   ['e-mail address (by its looks)', /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/g],
   ['password of a URL (by its looks)', /:\/\/[^\s/:@"]*:[^\s/@"]+@/g],
   ['private key (by its looks)', /begin [a-z ]*private key/g],

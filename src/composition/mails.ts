@@ -1,0 +1,44 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Config } from '../config/config.ts';
+import { makeResetRequests } from '../domain/users/reset-requests.ts';
+import type { Postgres } from '../infra/postgres/client.ts';
+import { makeMailStore } from '../infra/postgres/wanted-mails.ts';
+import type { BackgroundTasks } from '../runtime/background-tasks.ts';
+
+interface MailsParts {
+  config: Pick<Config, 'PASSWORD_RESET_TTL' | 'EMAIL_VERIFICATION_TTL'>;
+  postgres: Pick<Postgres, 'prisma' | 'probe'>;
+  tasks: Pick<BackgroundTasks, 'every'>;
+  logger: Pick<FastifyBaseLogger, 'error'>;
+}
+
+/** Interval of the look-ups, in milliseconds. */
+const INTERVAL = 1000;
+
+/** The wanted mails, and the requests that wait for their look-up. */
+export function makeMailParts({ config, postgres, tasks, logger }: MailsParts) {
+  const mails = makeMailStore(postgres, {
+    reset: config.PASSWORD_RESET_TTL,
+    verification: config.EMAIL_VERIFICATION_TTL,
+  });
+  const resetRequests = makeResetRequests({ mails });
+  let oldest = 0;
+  tasks.every(INTERVAL, 'wanted mails', async () => {
+    await resetRequests.work();
+    oldest = await mails.oldest();
+  });
+  return {
+    mails,
+    resetRequests,
+    /** For the metrics, in milliseconds. */
+    oldest: () => oldest,
+
+    /** Looks up what waits, once the background tasks have stopped. */
+    async finish(): Promise<void> {
+      await resetRequests.work().catch((error: unknown) => {
+        const requests = resetRequests.size();
+        logger.error({ requests, reason: (error as Error).message }, 'requests for a reset are lost');
+      });
+    },
+  };
+}

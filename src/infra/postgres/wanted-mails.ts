@@ -1,0 +1,194 @@
+import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
+import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/users/wanted-mail.ts';
+import type { MailKind, MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
+import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
+import { lockCaller, lockUser } from './caller-lock.ts';
+import type { Postgres } from './client.ts';
+import { mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { whereAccount } from './names.ts';
+import { replaceTokens, UNEXPIRED } from './password-resets.ts';
+import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
+
+const NOW = Prisma.sql`clock_timestamp()`;
+const ago = (ms: number) => Prisma.sql`clock_timestamp() - ${ms} * interval '1 millisecond'`;
+
+/** A mail that counts for the limit of its account. */
+const RECENT = Prisma.sql`wanted_at > ${ago(MAIL_WANTED)}`;
+const WAITING = Prisma.sql`(settled_at IS NULL AND ${RECENT})`;
+const TAKEABLE = Prisma.sql`(${WAITING} AND coalesce(taken_at <= ${ago(MAIL_HIDDEN)}, true))`;
+
+/** No account's id. */
+const NOBODY = 0n;
+
+interface Lifetimes {
+  /** PASSWORD_RESET_TTL in seconds. */
+  reset: number;
+  /** EMAIL_VERIFICATION_TTL in seconds. */
+  verification: number;
+}
+
+/** The table of each kind's tokens, with the setting that limits their life. */
+const TOKENS = {
+  password_reset: ['password_resets', 'reset'],
+  email_verification: ['email_verifications', 'verification'],
+} as const satisfies Record<MailKind, readonly [string, keyof Lifetimes]>;
+
+/**
+ * Wants a mail for an account, under the lock of its row. One that waits already stands for this one too.
+ * @returns the milliseconds until the account may want one; 0 if it wants one now.
+ */
+export async function wantMail(
+  tx: Prisma.TransactionClient,
+  userId: bigint,
+  kind: MailKind,
+): Promise<number> {
+  const ofAccount = Prisma.sql`user_id = ${userId} AND kind = ${kind}`;
+  const again =
+    await tx.$executeRaw`UPDATE wanted_mails SET wanted_at = ${NOW} WHERE ${ofAccount} AND ${WAITING}`;
+  const [latest] = await tx.$queryRaw<[{ count: number; freeIn: number }]>`
+    SELECT count(*)::int AS count,
+      coalesce(extract(epoch FROM min(wanted_at) - (${ago(MAIL_WANTED)})) * 1000, 0)::int AS "freeIn"
+    FROM wanted_mails WHERE ${ofAccount} AND ${RECENT}`;
+  const isFree = again === 0 && latest.count < MAX_MAILS;
+  await tx.$executeRaw`
+    INSERT INTO wanted_mails (user_id, kind, wanted_at)
+    SELECT id, ${kind}, ${NOW} FROM users WHERE id = ${userId} AND ${isFree}`;
+  return again > 0 || isFree ? 0 : Math.max(1, latest.freeIn);
+}
+
+/** The wanted mails in PostgreSQL. What withdraws them is in a trigger, so that replicas of 1.0.0 do so too. */
+export function makeMailStore(
+  { prisma, probe }: Pick<Postgres, 'prisma' | 'probe'>,
+  ttls: Lifetimes,
+): MailStore {
+  return {
+    check: () =>
+      mapDatabaseErrors(async () => {
+        const { rows } = await probe.query<{ isStandby: boolean }>(
+          `SELECT current_setting('transaction_read_only') = 'on' AS "isStandby"`,
+        );
+        refuseStandby(rows);
+      }),
+
+    wantReset: (name) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const [user] = await tx.$queryRaw<{ id: bigint }[]>`
+            SELECT id FROM users WHERE ${await whereAccount(tx, name)} AND disabled_at IS NULL FOR NO KEY UPDATE`;
+          // The same statements for a name without an account, so that it costs the replica as much.
+          await wantMail(tx, user?.id ?? NOBODY, 'password_reset');
+        }),
+      ),
+
+    wantVerification: (caller) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          await lockCaller(tx, caller);
+          const id = BigInt(caller.userId);
+          const { emailVerifiedAt } = await tx.user.findUniqueOrThrow({
+            where: { id },
+            select: { emailVerifiedAt: true },
+          });
+          if (emailVerifiedAt !== null) return { isVerified: true, freeIn: 0 };
+          return { isVerified: false, freeIn: await wantMail(tx, id, 'email_verification') };
+        }),
+      ),
+
+    take: (limit, newToken) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const oldest = await tx.$queryRaw<{ id: bigint; userId: bigint }[]>`
+            SELECT id, user_id AS "userId" FROM wanted_mails WHERE ${TAKEABLE} ORDER BY wanted_at, id LIMIT ${limit}`;
+          if (oldest.length === 0) return [];
+          // Accounts that another mailer or a change has locked come with the next call.
+          const accounts = await tx.$queryRaw<(AccountRow & { email: string })[]>`
+            SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email FROM users
+            WHERE id = ANY(${oldest.map(({ userId }) => userId)}) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
+          const rows = await tx.$queryRaw<MailRow[]>`
+            UPDATE wanted_mails SET taken_at = ${NOW}
+            WHERE id = ANY(${oldest.map(({ id }) => id)}) AND user_id = ANY(${accounts.map(({ id }) => id)})
+              AND ${TAKEABLE}
+            RETURNING id, user_id AS "userId", kind`;
+          const mails: TakenMail[] = [];
+          for (const [kind, [table, ttl]] of Object.entries(TOKENS) as [
+            MailKind,
+            (typeof TOKENS)[MailKind],
+          ][]) {
+            const ofKind = rows
+              .filter((row) => row.kind === kind)
+              .map((row) => {
+                const token = newToken(kind);
+                return { ...row, token, tokenHash: hashOneTimeToken(token) };
+              });
+            const ends = await replaceTokens(tx, table, ofKind, ttls[ttl]);
+            for (const { id, userId, token } of ofKind) {
+              const account = accounts.find((row) => row.id === userId);
+              const expiresAt = ends.get(userId);
+              if (!account || expiresAt === undefined) throw new Error('a mail without its account');
+              const user = toAccount(account);
+              const { email } = account;
+              mails.push({
+                id: Number(id),
+                kind,
+                email,
+                verified: user.emailVerified,
+                token,
+                expiresAt,
+                user,
+              });
+            }
+          }
+          return mails;
+        }),
+      ),
+
+    settle: (id) =>
+      mapDatabaseErrors(async () => {
+        await prisma.$executeRaw`
+          UPDATE wanted_mails SET settled_at = ${NOW} WHERE id = ${BigInt(id)} AND settled_at IS NULL`;
+      }),
+
+    verify: (tokenHash) =>
+      mapDatabaseErrors(() =>
+        prisma.$transaction(async (tx) => {
+          const token = new Uint8Array(tokenHash);
+          const [found] = await tx.$queryRaw<{ id: bigint }[]>`
+            SELECT user_id AS id FROM email_verifications WHERE token_hash = ${token}`;
+          if (!found) return null;
+          await lockUser(tx, Number(found.id));
+          // Under the lock: another request may have used, replaced or voided the token.
+          const used = await tx.$executeRaw`
+            DELETE FROM email_verifications WHERE token_hash = ${token} AND ${UNEXPIRED}`;
+          if (used === 0) return null;
+          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${found.id}`;
+          return Number(found.id);
+        }),
+      ),
+
+    oldest: () =>
+      mapDatabaseErrors(async () => {
+        const [row] = await prisma.$queryRaw<[{ age: number }]>`
+          SELECT coalesce(extract(epoch FROM ${NOW} - min(wanted_at)) * 1000, 0)::int AS age
+          FROM wanted_mails WHERE ${WAITING}
+            AND EXISTS (SELECT FROM service_clients WHERE 'mails' = ANY(rights) AND disabled_at IS NULL)`;
+        return row.age;
+      }),
+  };
+}
+
+interface MailRow {
+  id: bigint;
+  userId: bigint;
+  kind: string;
+}
+
+/** Deletes mails that are wanted no longer and count for no limit, and expired tokens. @throws AuthError `unavailable` */
+export async function purgeMails(prisma: PrismaClient): Promise<void> {
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM wanted_mails WHERE NOT ${RECENT}`);
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM email_verifications WHERE NOT ${UNEXPIRED}`);
+}
+
+/** Voids every verification token: after a restore, one that was used since the backup would be good again. */
+export async function voidAllVerifications(prisma: PrismaClient): Promise<void> {
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM email_verifications`);
+}

@@ -1,0 +1,187 @@
+import { aManager, disableAccount } from '../../support/accounts.ts';
+import { buildTestApp } from '../../support/app.ts';
+import { anAccount, call, signUp } from '../../support/client.ts';
+import { aMailer, letPass, lookUp, requestReset, verifyEmail, wantReset } from '../../support/mails.ts';
+import { refused } from '../../support/problem.ts';
+import { redeem } from '../../support/resets.ts';
+import { sql } from '../../support/sql.ts';
+import { onAStore } from '../../support/stores.ts';
+
+const MINUTE = 60;
+
+onAStore('wanted mails', async (t, env) => {
+  const target = await buildTestApp(t, { env });
+  const { databaseUrl } = target;
+  const mailer = await aMailer(target);
+  const noneIsLeft = async () => {
+    await letPass(databaseUrl, 2 * 3600);
+  };
+
+  await t.test('a request leads to a mail, whose token sets the password', async (t) => {
+    const account = anAccount({ email: 'Ada.Lovelace@Example.com' });
+    const { user } = await signUp(target, account);
+    for (const username of [account.username.toUpperCase(), ' ada.lovelace@EXAMPLE.com']) {
+      const response = await requestReset(target, username);
+      t.strictSame(response.json(), { msg: 'if there is such an account, a mail is on its way' });
+      await lookUp(target);
+    }
+    const [mail, ...others] = await mailer.take();
+    t.strictSame(others, [], 'two requests want one mail');
+    t.match(mail, {
+      kind: 'password_reset',
+      email: account.email,
+      verified: false,
+      token: /^lkr_[\w-]{43}$/,
+    });
+    t.strictSame(mail?.user, user);
+    t.ok(Math.abs(Date.parse(mail?.expires_at ?? '') - Date.now() - 1_800_000) < 60_000);
+    t.match(target.audit().at(-1), {
+      event: 'mail.taken',
+      actor: { type: 'service' },
+      subject: { user_id: user.id },
+      details: { kind: 'password_reset' },
+    });
+    t.equal((await redeem(target, mail?.token ?? '')).statusCode, 200);
+    t.equal((await mailer.settle(mail?.id ?? 0)).statusCode, 200);
+    t.strictSame(await mailer.take(), []);
+  });
+
+  await t.test('every name gets the same answer', async (t) => {
+    await noneIsLeft();
+    const [disabled, gone] = [anAccount(), anAccount()];
+    const { user } = await signUp(target, disabled);
+    await disableAccount(databaseUrl, { id: user.id });
+    const back = await aManager(databaseUrl, target, ['users.write'], 'remover');
+    await back(`DELETE /api/users/${(await signUp(target, gone)).user.id}`);
+    const names = [
+      disabled.username,
+      gone.email,
+      'unknown',
+      'a b',
+      '@',
+      'a@b@c',
+      "' OR ''='\u0000",
+      'x'.repeat(254),
+    ];
+    const bodies = new Set<string>();
+    for (const name of names) {
+      const response = await requestReset(target, name);
+      t.equal(response.statusCode, 200, name);
+      bodies.add(response.body);
+    }
+    t.equal(bodies.size, 1);
+    await lookUp(target);
+    t.strictSame(await mailer.take(), [], 'and none of them a mail');
+    for (const name of ['', 'x'.repeat(255), '\udfff'])
+      refused(t, await requestReset(target, name), 400, 'validation_failed', ['/username']);
+  });
+
+  await t.test('a mail that was taken is hidden, and then taken again with another token', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    await signUp(target, account);
+    await wantReset(target, account.username);
+    const [first] = await mailer.take();
+    await letPass(databaseUrl, 59);
+    t.strictSame(await mailer.take(), []);
+    await letPass(databaseUrl, 1);
+    const [second] = await mailer.take();
+    t.equal(second?.id, first?.id);
+    refused(t, await redeem(target, first?.token ?? ''), 401, 'invalid_reset_token');
+    t.equal((await redeem(target, second?.token ?? '')).statusCode, 200);
+    for (let i = 0; i < 2; i++) {
+      const response = await mailer.settle(second?.id ?? 0);
+      t.strictSame([response.statusCode, response.json()], [200, { msg: 'settled' }], 'also a second time');
+    }
+    await letPass(databaseUrl, 5 * MINUTE);
+    t.strictSame(await mailer.take(), []);
+  });
+
+  await t.test('what is not settled after 60 minutes is dropped', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    await signUp(target, account);
+    await wantReset(target, account.username);
+    await letPass(databaseUrl, 59 * MINUTE);
+    t.equal((await mailer.take()).length, 1, 'a mailer that was away misses nothing younger');
+    await letPass(databaseUrl, MINUTE);
+    t.strictSame(await mailer.take(), []);
+  });
+
+  await t.test('an account gets 3 mails of a kind in an hour', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    const { access_token: token } = await signUp(target, account);
+    const askForProof = () => call(target, 'POST /api/user/email-verification', { token });
+    for (let i = 0; i < 3; i++) {
+      await wantReset(target, account.username);
+      t.equal((await askForProof()).statusCode, 200);
+      const mails = await mailer.take();
+      t.strictSame(mails.map(({ kind }) => kind).sort(), ['email_verification', 'password_reset']);
+      for (const { id } of mails) await mailer.settle(id);
+      await letPass(databaseUrl, MINUTE);
+    }
+    await wantReset(target, account.username);
+    const limited = await askForProof();
+    refused(t, limited, 429, 'rate_limited');
+    const wait = Number(limited.headers['retry-after']);
+    t.ok(wait > 56 * MINUTE && wait <= 57 * MINUTE, `until the first one is an hour old: ${wait}`);
+    t.match(target.audit().at(-1), { event: 'limit.reached', details: { limit: 'mails' } });
+    t.strictSame(await mailer.take(), []);
+    await letPass(databaseUrl, wait);
+    t.equal((await askForProof()).statusCode, 200);
+    await wantReset(target, account.username);
+    t.equal((await mailer.take()).length, 2);
+  });
+
+  await t.test('the oldest mails come first, 20 at a time unless the request says otherwise', async (t) => {
+    await noneIsLeft();
+    const ids: number[] = [];
+    for (let i = 0; i < 23; i++) {
+      const account = anAccount();
+      ids.push((await signUp(target, account)).user.id);
+      await wantReset(target, account.username);
+      await letPass(databaseUrl, 1);
+    }
+    const usersOf = (mails: { user: { id: number } }[]) =>
+      mails.map(({ user }) => user.id).sort((a, b) => a - b);
+    t.strictSame(usersOf(await mailer.take(1)), ids.slice(0, 1));
+    t.strictSame(usersOf(await mailer.take()), ids.slice(1, 21));
+    t.strictSame(usersOf(await mailer.take(100)), ids.slice(21));
+  });
+
+  await t.test('bad requests take nothing', async (t) => {
+    await noneIsLeft();
+    const account = anAccount();
+    await signUp(target, account);
+    await wantReset(target, account.username);
+    for (const limit of [0, 101, 1.5, -1, '5', null])
+      refused(t, await mailer.ask('POST /api/users/mails', { limit }), 400, 'validation_failed', ['/limit']);
+    refused(t, await mailer.ask('POST /api/users/mails', { kind: 'x' }), 400, 'validation_failed', ['/kind']);
+    for (const id of ['0', 'x', '1e3', '9007199254740992'])
+      refused(t, await mailer.ask(`DELETE /api/users/mails/${id}`), 400, 'validation_failed', ['params/id']);
+    t.equal((await mailer.ask('GET /api/users/mails')).headers.allow, 'POST');
+    t.equal((await mailer.take()).length, 1);
+  });
+
+  await t.test('disabling and deletion withdraw mails and their tokens', async (t) => {
+    await noneIsLeft();
+    const back = await aManager(databaseUrl, target, ['users.write'], 'back office');
+    for (const act of ['disable', 'delete']) {
+      const account = anAccount();
+      const { user, access_token: token } = await signUp(target, account);
+      await call(target, 'POST /api/user/email-verification', { token });
+      const [mail] = await mailer.take();
+      await letPass(databaseUrl, 60);
+      await wantReset(target, account.username);
+      if (act === 'delete') await back(`DELETE /api/users/${user.id}`);
+      else await back(`PATCH /api/users/${user.id}`, { disabled: true });
+      t.strictSame(await mailer.take(), [], act);
+      refused(t, await verifyEmail(target, mail?.token ?? ''), 401, 'invalid_verification_token');
+      if (act === 'delete')
+        t.strictSame(await sql(databaseUrl, 'SELECT 1 FROM wanted_mails WHERE user_id = $1', [user.id]), []);
+      await back(`PATCH /api/users/${user.id}`, { disabled: false });
+      refused(t, await verifyEmail(target, mail?.token ?? ''), 401, 'invalid_verification_token');
+    }
+  });
+});

@@ -1,0 +1,65 @@
+import type { MailKind } from '../../src/domain/users/wanted-mail.ts';
+import type { TestApp } from './app.ts';
+import { managerOf } from './accounts.ts';
+import { call, type Pair } from './client.ts';
+import { aRegisteredService } from './registered-service.ts';
+import { sql } from './sql.ts';
+
+/** As Latchkey returns it to a mailer. */
+export interface Mail {
+  id: number;
+  kind: MailKind;
+  email: string;
+  verified: boolean;
+  token: string;
+  expires_at: string;
+  user: Pair['user'];
+}
+
+/** A service that takes mails and settles them. */
+export async function aMailer(target: TestApp, name = 'mailer') {
+  const ask = managerOf(target, await aRegisteredService(target.databaseUrl, name, ['mails']));
+  return {
+    ask,
+    async take(limit?: number): Promise<Mail[]> {
+      const response = await ask('POST /api/users/mails', limit === undefined ? {} : { limit });
+      if (response.statusCode !== 200) throw new Error(`no mails: ${response.body}`);
+      return response.json<{ mails: Mail[] }>().mails;
+    },
+    settle: (id: number) => ask(`DELETE /api/users/mails/${id}`),
+  };
+}
+
+export function requestReset(target: TestApp, username: string) {
+  return call(target, 'POST /api/auth/password-reset-request', { payload: { username } });
+}
+
+/** Does the look-ups that a replica does every second. */
+export function lookUp({ composition }: TestApp): Promise<void> {
+  return composition.app.useCases.resetRequests.work();
+}
+
+/** Wants the reset of an account, as a page does. */
+export async function wantReset(target: TestApp, username: string): Promise<void> {
+  await requestReset(target, username);
+  await lookUp(target);
+}
+
+export function verifyEmail(target: TestApp, token: string, headers: Record<string, string> = {}) {
+  return call(target, 'POST /api/auth/email-verification', {
+    payload: { verification_token: token },
+    headers,
+  });
+}
+
+/** Makes every mail and token older than it is. */
+export async function letPass(databaseUrl: string, seconds: number): Promise<void> {
+  for (const [table, ...columns] of [
+    ['wanted_mails', 'wanted_at', 'taken_at', 'settled_at'],
+    ['email_verifications', 'expires_at'],
+    ['password_resets', 'expires_at'],
+  ]) {
+    const earlier = columns.map((column) => `${column} = ${column} - interval '${seconds} seconds'`);
+    await sql(databaseUrl, `UPDATE ${table} SET ${earlier.join(', ')}`);
+  }
+}
