@@ -9,6 +9,7 @@ export const RIGHTS = [
   'users.write',
   'users.reset',
   'exchange',
+  'limited',
 ] as const;
 
 /** The right to call the service of an audience: to get service tokens for it. */

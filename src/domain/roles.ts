@@ -3,17 +3,22 @@ import type { FieldError } from './errors.ts';
 /** At most so many. */
 const MAX_ROLES = 32;
 
-const ROLE = /^[a-z0-9:_-]{1,64}$/;
+const NAME = /^[a-z0-9:_-]{1,64}$/;
 
-type ParsedRoles = { ok: true; value: string[] } | { ok: false; message: string };
+type ParsedNames = { ok: true; value: string[] } | { ok: false; message: string };
 
 /** A user's roles: at most 32 different strings of `[a-z0-9:_-]{1,64}`. */
-export function parseRoles(raw: unknown): ParsedRoles {
+export function parseRoles(raw: unknown): ParsedNames {
+  return parseNames(raw, MAX_ROLES, 'role');
+}
+
+/** Roles or scopes. @param what one of them, for the message. */
+export function parseNames(raw: unknown, max: number, what: string): ParsedNames {
   if (!Array.isArray(raw)) return bad('must be a list');
-  if (raw.length > MAX_ROLES) return bad(`must hold at most ${MAX_ROLES} roles`);
-  const isRole = (role: unknown): role is string => typeof role === 'string' && ROLE.test(role);
-  if (!raw.every(isRole)) return bad('must hold strings of 1 to 64 of a-z, 0-9, :, _ and -');
-  if (new Set(raw).size < raw.length) return bad('must not hold a role twice');
+  if (raw.length > max) return bad(`must hold at most ${max} ${what}s`);
+  const isName = (name: unknown): name is string => typeof name === 'string' && NAME.test(name);
+  if (!raw.every(isName)) return bad('must hold strings of 1 to 64 of a-z, 0-9, :, _ and -');
+  if (new Set(raw).size < raw.length) return bad(`must not hold a ${what} twice`);
   return { ok: true, value: raw };
 }
 
@@ -23,6 +28,6 @@ export function roleErrors(roles: unknown): FieldError[] {
   return parsed.ok ? [] : [{ path: '/roles', message: parsed.message }];
 }
 
-function bad(message: string): ParsedRoles {
+function bad(message: string): ParsedNames {
   return { ok: false, message };
 }
