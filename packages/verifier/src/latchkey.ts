@@ -14,8 +14,11 @@ import {
 export interface Latchkey {
   /** The JWK Set (RFC 7517), unchecked. */
   keys(): Promise<unknown>;
-  /** RFC 7662: whether the token is good right now, and its claims. */
-  introspect(token: string): Promise<Record<string, unknown>>;
+  /**
+   * RFC 7662: whether the token is good right now, and its claims.
+   * @param isLimited whether it is a limited token, about which only a client with that right may ask.
+   */
+  introspect(token: string, isLimited?: boolean): Promise<Record<string, unknown>>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
   /** Renews no token from then on. */
@@ -166,6 +169,12 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     });
   }
 
+  /** To a client without the right every limited token is inactive. */
+  function checkRight(answered: Headers): void {
+    if (answered.get('x-latchkey-limited') === 'true') return;
+    throw unavailable('configuration', 'the client has no right `limited`', { option: 'client' });
+  }
+
   /** RFC 6749, section 4.4, with an assertion (RFC 7523, section 2.2). */
   function requestToken(assertion: string): Promise<Record<string, unknown>> {
     const body = new URLSearchParams({
@@ -196,11 +205,20 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     async keys() {
       return json((await whereTo()).keys);
     },
-    async introspect(token) {
+    async introspect(token, isLimited = false) {
       const { introspection } = await whereTo();
       const body = new URLSearchParams({ token });
       return asClient('introspect', (headers, mistakes) =>
-        json(introspection, { method: 'POST', body, headers, mistakes, check: checkAudience }),
+        json(introspection, {
+          method: 'POST',
+          body,
+          headers,
+          mistakes,
+          check(answered) {
+            checkAudience(answered);
+            if (isLimited) checkRight(answered);
+          },
+        }),
       );
     },
     async feed(lastEventId, signal) {

@@ -12,6 +12,7 @@ import {
   signUp,
   verify,
 } from '../../support/client.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { redeem } from '../../support/resets.ts';
@@ -254,7 +255,8 @@ onAStore('accounts for services', async (t, env) => {
     refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
   });
 
-  await t.test('disabling ends every token at once, and enabling lets the user log in again', async (t) => {
+  await onEachLasting(t, 'disabling ends every token at once, and enabling lets the user log in again', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     const account = anAccount();
     const { id } = await create(account);
     const pair = await logIn(target, account.username);
@@ -287,7 +289,8 @@ onAStore('accounts for services', async (t, env) => {
     );
   });
 
-  await t.test('lists and ends the tokens of an account', async (t) => {
+  await onEachLasting(t, 'lists and ends the tokens of an account', async (t, { kind, ...lasting }) => {
+    const { createLongLived, verify } = lasting;
     const account = anAccount();
     const { id } = await create(account);
     const pair = await logIn(target, account.username);
@@ -296,7 +299,7 @@ onAStore('accounts for services', async (t, env) => {
       (await ask(`GET /api/users/${id}/tokens`)).json<{ tokens: { id: number; type: string }[] }>().tokens;
     t.match(await list(), [
       { type: 'refresh', current: false },
-      { type: 'llt', id: llt.id, name: 'Kitchen tablet', current: false },
+      { type: kind, id: llt.id, name: 'Kitchen tablet', current: false },
     ]);
     t.strictSame((await ask(`DELETE /api/users/${id}/tokens`)).json(), {
       msg: 'logged out everywhere',

@@ -12,6 +12,7 @@ import {
   verify,
   type Pair,
 } from '../../support/client.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { onAStore } from '../../support/stores.ts';
 
@@ -72,7 +73,8 @@ onAStore('logout', async (t, env) => {
     await lives(t, other);
   });
 
-  await t.test('ends another session or long-lived token by id, in path, query or both', async (t) => {
+  await onEachLasting(t, 'ends another session or long-lived token by id, in path, query or both', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     const { access_token: token } = await open();
     for (const line of [
       (id: number) => `/${id}`,
@@ -156,7 +158,8 @@ onAStore('logout', async (t, env) => {
     await lives(t, stranger);
   });
 
-  await t.test('ends the long-lived token that asks, which can end no other token', async (t) => {
+  await onEachLasting(t, 'ends the long-lived token that asks, which can end no other token', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     const pair = await open();
     const { id, longlived_token: token } = await createLongLived(target, pair.access_token);
     for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {

@@ -11,6 +11,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { ALLOWED, exhaust, LIMITS, stranger } from '../../support/guessing.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { workDone } from '../../support/spy.ts';
@@ -32,7 +33,8 @@ function attempt(target: TestApp, username: string, password: string) {
 onAStore('changing the password', async (t, env) => {
   const target = await buildTestApp(t, { env });
 
-  await t.test('replaces the password; the session that asks stays, and the others end', async (t) => {
+  await onEachLasting(t, 'replaces the password; the session that asks stays, and the others end', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     const account = anAccount();
     const asking = await signUp(target, account);
     const others = [await logIn(target, account.username), await logIn(target, account.email)];
@@ -66,7 +68,8 @@ onAStore('changing the password', async (t, env) => {
     t.equal((await verify(target, next.access_token)).statusCode, 200);
   });
 
-  await t.test('ends long-lived tokens too if it is asked to', async (t) => {
+  await onEachLasting(t, 'ends long-lived tokens too if it is asked to', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     for (const [end_long_lived, status] of [
       [true, 401],
       [false, 200],

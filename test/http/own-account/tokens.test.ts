@@ -13,6 +13,7 @@ import {
   type Pair,
 } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
+import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -209,7 +210,7 @@ onAStore('the owner’s tokens', async (t, env) => {
   });
 });
 
-onAStore('logout everywhere', async (t, env) => {
+onAStoreWithEachLasting('logout everywhere', async (t, env, { createLongLived, verify }) => {
   const target = await buildTestApp(t, { env });
   const isOver = async (t: Test, { access_token, refresh_token }: Pair) => {
     refused(t, await verify(target, access_token), 401, 'invalid_token');
