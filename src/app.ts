@@ -131,8 +131,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
-  const { createLongLived, createLimited, accountWithTokens, listTokens, logOutEverywhere, services, checkAssertion } =
-    options.useCases;
+  const {
+    createLongLived,
+    createLimited,
+    accountWithTokens,
+    listTokens,
+    logOutEverywhere,
+    services,
+    checkAssertion,
+  } = options.useCases;
   const { changePassword, changeProfile, resetPassword, createAccount, accounts } = options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
   const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });

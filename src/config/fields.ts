@@ -224,7 +224,10 @@ const TOKEN_FIELDS = {
     'seconds',
     'oldest login that may create long-lived and limited tokens; `0`: any age',
   ),
-  LIMITED_TOKENS_ENABLED: onBy('LLT_ENABLED', 'allow new limited tokens; existing ones stay valid either way'),
+  LIMITED_TOKENS_ENABLED: onBy(
+    'LLT_ENABLED',
+    'allow new limited tokens; existing ones stay valid either way',
+  ),
   LIMITED_TOKEN_MAX_AGE: integer(
     60,
     10 * 366 * 86_400,

@@ -86,9 +86,7 @@ interface Needed {
 
 /** A code with reasons does not compile without one; that of `right_missing` is its right. */
 type OptionsOf<Code extends ErrorCode> = Code extends keyof Reasons
-  ? [
-      AuthErrorOptions & (Code extends keyof Needed ? Needed[Code] : { reason: Reasons[Code][number] }),
-    ]
+  ? [AuthErrorOptions & (Code extends keyof Needed ? Needed[Code] : { reason: Reasons[Code][number] })]
   : [AuthErrorOptions?];
 
 /** An expected refusal. Any other error is a bug and is answered with 500. */

@@ -50,10 +50,7 @@ export interface TokenCodec {
    *   its audience is AUDIENCE.
    * @throws AuthError `unavailable` if it has expired by a clock that is not trusted
    */
-  verify<Type extends TokenType>(
-    token: string,
-    ...types: Type[]
-  ): Promise<IdentityOf<Type> | TokenRefusal>;
+  verify<Type extends TokenType>(token: string, ...types: Type[]): Promise<IdentityOf<Type> | TokenRefusal>;
   /** As `verify`, but also accepts expired tokens, and limited ones of any audience: enough to end them. */
   verifySigned<Type extends PresentedType>(
     token: string,

@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { createVerifier } from 'fast-jwt';
-import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWK } from 'jose';
 import { test, type Test } from 'tap';
 import { ALL_METHODS } from '../../src/http/plugins/method-not-allowed.ts';
 import { bearer, call, claimsOf, createLimited, headerOf, verifyInScope } from '../support/client.ts';
@@ -38,7 +38,8 @@ function requestsOf(operation: Attacked, token: string) {
   const { name, body, schemes, path } = operation;
   // Public operations ignore the header.
   if (schemes.length === 0) return [];
-  const withSubject = name === 'getToken' ? { ...operation, body: { ...body, subject_token: token } } : operation;
+  const withSubject =
+    name === 'getToken' ? { ...operation, body: { ...body, subject_token: token } } : operation;
   return ALL_METHODS.map((method) => ({
     name,
     method,
@@ -113,14 +114,28 @@ test('a limited token under another type, with another audience, more scopes or 
   const forgeries: Record<string, string> = {
     // What Latchkey's own key never signs.
     ...Object.fromEntries(
-      ['at+jwt', 'llt+jwt', 'rt+jwt', 'JWT', 'limited', 'LIMITED+JWT', 'application/limited+jwt', undefined].map(
-        (typ) => [`typ ${typ}`, sign({ ...header, typ }, claims)],
-      ),
+      [
+        'at+jwt',
+        'llt+jwt',
+        'rt+jwt',
+        'JWT',
+        'limited',
+        'LIMITED+JWT',
+        'application/limited+jwt',
+        undefined,
+      ].map((typ) => [`typ ${typ}`, sign({ ...header, typ }, claims)]),
     ),
     ...Object.fromEntries(
-      ['latchkey', 'orders', '', '#limited', 'latchkey#limited#limited', 'latchkey#LIMITED', ['latchkey#limited'], undefined].map(
-        (aud) => [`aud ${JSON.stringify(aud)}`, sign(header, { ...claims, aud })],
-      ),
+      [
+        'latchkey',
+        'orders',
+        '',
+        '#limited',
+        'latchkey#limited#limited',
+        'latchkey#LIMITED',
+        ['latchkey#limited'],
+        undefined,
+      ].map((aud) => [`aud ${JSON.stringify(aud)}`, sign(header, { ...claims, aud })]),
     ),
     ...Object.fromEntries(
       ['', ' ', 'a ', 'a  b', 'a a', 'A', 'a,b', ['orders:read'], null, 7, undefined].map((scope) => [
@@ -140,10 +155,14 @@ test('a limited token under another type, with another audience, more scopes or 
       aud: 'latchkey',
     }),
     // What anyone may send.
-    'more scopes under its signature': withClaims(token, { ...claims, scope: `${String(claims.scope)} orders:write` }),
+    'more scopes under its signature': withClaims(token, {
+      ...claims,
+      scope: `${String(claims.scope)} orders:write`,
+    }),
     'another key': signerOf(KEYS.ES256())(header, claims),
   };
-  for (const [what, forged] of Object.entries(forgeries)) t.strictSame(await takers(target, forged), [], what);
+  for (const [what, forged] of Object.entries(forgeries))
+    t.strictSame(await takers(target, forged), [], what);
 });
 
 function withClaims(token: string, claims: object): string {
@@ -171,7 +190,7 @@ test('JWT libraries that are set to AUDIENCE and ignore the type refuse it', asy
   const audience = 'latchkey';
   const keys = (await call(target, 'GET /.well-known/jwks.json')).json<JSONWebKeySet>();
   const [jwk] = keys.keys;
-  const publicKey = createPublicKey({ key: jwk as object, format: 'jwk' })
+  const publicKey = createPublicKey({ key: jwk as JWK, format: 'jwk' })
     .export({ type: 'spki', format: 'pem' })
     .toString();
   const { Strategy } = createRequire(import.meta.url)('passport-jwt') as PassportJwt;
@@ -189,13 +208,18 @@ test('JWT libraries that are set to AUDIENCE and ignore the type refuse it', asy
         const strategy = new Strategy(options, (claims, done) => {
           done(null, claims);
         });
-        Object.assign(strategy, { success: resolve, fail: reject, error: reject }).authenticate({ headers: {} });
+        Object.assign(strategy, { success: resolve, fail: reject, error: reject }).authenticate({
+          headers: {},
+        });
       }),
   };
   for (const [name, check] of Object.entries(libraries)) {
     await t.resolves(check(target.pair.access_token), name);
     await t.resolves(check(target.llt.longlived_token), `${name}, without looking at the type`);
-    await t.rejects(Promise.resolve().then(() => check(token)), name);
+    await t.rejects(
+      Promise.resolve().then(() => check(token)),
+      name,
+    );
   }
   await t.test('Authlib', { skip: modulesMissing('authlib') }, async (t) => {
     const input = JSON.stringify({ issuer, audience, keys, tokens: [target.llt.longlived_token, token] });

@@ -7,7 +7,16 @@ import type { Environment } from '../../src/config/config.ts';
 import { SESSION_REFUSALS, TOKEN_REFUSALS } from '../../src/domain/refusal-reasons.ts';
 import { NO_DATA_DIR } from '../support/environment.ts';
 import { exchanged } from '../support/audiences.ts';
-import { call, claimsOf, createLimited, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import {
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';

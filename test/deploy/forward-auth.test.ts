@@ -331,9 +331,21 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     }
 
     seen.length = 0;
-    for (const path of ['/', '/orders', '/reports', '/reportsx', '/REPORTS/x', '/reports/.x', '/reports/a%20b'])
+    for (const path of [
+      '/',
+      '/orders',
+      '/reports',
+      '/reportsx',
+      '/REPORTS/x',
+      '/reports/.x',
+      '/reports/a%20b',
+    ])
       t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${reader.token}`]), '401', path);
-    for (const path of ['/orders?scope=reports:read', '/orders?scopes=reports:read', '/scopes/reports:read/verify'])
+    for (const path of [
+      '/orders?scope=reports:read',
+      '/orders?scopes=reports:read',
+      '/scopes/reports:read/verify',
+    ])
       t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${reader.token}`]), '401', path);
     for (const name of ['X-Forwarded-Uri', 'X-Original-Url', 'X-Rewrite-Url', 'X-Original-Uri']) {
       const lines = [`Authorization: Bearer ${reader.token}`, `${name}: /reports/x`];
@@ -485,7 +497,10 @@ test('forward-auth for one audience', async (t) => {
     { skip },
     async (t) => {
       const without = (text: string) => {
-        const changed = text.replace('rewrite * /api/auth{path}verify?\n', 'rewrite * /api/auth{path}verify\n');
+        const changed = text.replace(
+          'rewrite * /api/auth{path}verify?\n',
+          'rewrite * /api/auth{path}verify\n',
+        );
         if (changed === text) throw new Error('there is no ? after verify');
         return changed;
       };

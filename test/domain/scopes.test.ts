@@ -34,7 +34,20 @@ test('scopes are 1 to 32 different names in the characters of a role', (t) => {
 
 test('a text holds scopes only if all of it has their form', (t) => {
   t.strictSame(scopesIn('a,b:c', ','), ['a', 'b:c']);
-  for (const text of ['', ',', 'a,', ',a', 'a,,b', 'a,a', 'a b', 'A', 'a\u0000', many(33).join(), null, ['a']])
+  for (const text of [
+    '',
+    ',',
+    'a,',
+    ',a',
+    'a,,b',
+    'a,a',
+    'a b',
+    'A',
+    'a\u0000',
+    many(33).join(),
+    null,
+    ['a'],
+  ])
     t.equal(scopesIn(text, ','), null, JSON.stringify(text));
   t.end();
 });

@@ -110,5 +110,8 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
 function pathOf({ template }: Attacked, user: User): string {
   const { id, session, lltId } = user;
   const own = template.startsWith('/api/users/') ? id : template.includes('/llt/') ? lltId : session;
-  return template.replace('{id}', String(own)).replace('{audience}', 'orders').replace('{scopes}', 'orders:read');
+  return template
+    .replace('{id}', String(own))
+    .replace('{audience}', 'orders')
+    .replace('{scopes}', 'orders:read');
 }

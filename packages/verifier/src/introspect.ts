@@ -21,8 +21,7 @@ export function makeIntrospect(
 
   return async function introspect(token, { claims, tokenType }) {
     const key = `${changes()} ${token}`;
-    const answer =
-      asking.get(key) ?? ask(token, tokenType === 'limited').finally(() => asking.delete(key));
+    const answer = asking.get(key) ?? ask(token, tokenType === 'limited').finally(() => asking.delete(key));
     asking.set(key, answer);
     const { active, ...said } = await answer;
     if (active === false) throw invalid('inactive', 'Latchkey says that it is not active');

@@ -100,8 +100,8 @@ export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Par
     return exp > now - clockTolerance && nbf <= now + clockTolerance && keys.loaded(kid) === key;
   }
 
-  /** @throws VerifierError `invalid_token`, `unavailable` */
-  return async function readCached(token: string, takesLimited: boolean): Promise<AnyToken> {
+  /** @param takesLimited as at `read`. @throws VerifierError `invalid_token`, `unavailable` */
+  return async function readCached(token: string, takesLimited = false): Promise<AnyToken> {
     // Services in JavaScript may pass anything.
     if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
     const cached = cache.get(token);

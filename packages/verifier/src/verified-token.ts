@@ -181,7 +181,14 @@ export function readLimitedToken(payload: object): LimitedToken | null {
   // Without an expiry, or with a generation, it is none that Latchkey issues.
   if (!scopes || !token || typeof token.claims.exp !== 'number' || 'gen' in payload) return null;
   const { userId, sid, claims } = token;
-  return { tokenType: 'limited', userId, sid, scopes, roles: [], claims: claims as unknown as LimitedTokenClaims };
+  return {
+    tokenType: 'limited',
+    userId,
+    sid,
+    scopes,
+    roles: [],
+    claims: claims as unknown as LimitedTokenClaims,
+  };
 }
 
 /** @returns none if they are absent; null if it is not a list of roles. */

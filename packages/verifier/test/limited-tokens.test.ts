@@ -78,7 +78,17 @@ test('a scope that has not the form of one is a mistake of the service', async (
   const { verifier, sign } = await aWorld(t);
   const token = await sign();
   const many = Array.from({ length: 33 }, (_, i) => `s${i}`);
-  for (const scope of ['', [], 'orders:read billing', 'Orders', ['a', 'a'], many, ['a', 7], null, {}] as string[]) {
+  for (const scope of [
+    '',
+    [],
+    'orders:read billing',
+    'Orders',
+    ['a', 'a'],
+    many,
+    ['a', 7],
+    null,
+    {},
+  ] as string[]) {
     await t.rejects(verifier.verify(token, { scope }), TypeError, JSON.stringify(scope));
     if (scope === null) continue;
     t.throws(() => verifierMiddleware(verifier, { scope }), TypeError);
@@ -92,9 +102,16 @@ test('other tokens pass with scopes as they do without', async (t) => {
   const { fake, verifier, sign } = await aWorld(t);
   const token = await fake.sign();
   t.match(await verifier.verify(token, READ), { tokenType: 'access', sid: 11 });
-  await t.rejects(verifier.verify(await fake.sign({}, { typ: 'rt+jwt' }), READ), { reason: 'type' });
+  await t.rejects(verifier.verify(await fake.sign({}, { typ: 'rt+jwt' }), READ), {
+    code: 'invalid_token',
+    reason: 'type',
+  });
   const { verifier: ofServices, sign: signOther } = await aWorld(t, ['service']);
-  await t.rejects(ofServices.verify(await signOther()), { reason: 'type', expected: 'service' });
+  await t.rejects(ofServices.verify(await signOther()), {
+    code: 'invalid_token',
+    reason: 'type',
+    expected: 'service',
+  });
   t.match(await ofServices.verify(await signOther(), READ), { tokenType: 'limited' });
   t.equal((await verifier.verify(await sign(), READ)).tokenType, 'limited');
 });
@@ -102,7 +119,11 @@ test('other tokens pass with scopes as they do without', async (t) => {
 test('a limited token for another audience, or with claims that Latchkey does not issue', async (t) => {
   const { fake, verifier, sign } = await aWorld(t);
   for (const aud of ['latchkey', 'orders#limited', 'latchkey#limited#limited', ['latchkey#limited', 'x']])
-    await t.rejects(verifier.verify(await sign({ aud }), READ), { reason: 'audience' }, JSON.stringify(aud));
+    await t.rejects(
+      verifier.verify(await sign({ aud }), READ),
+      { code: 'invalid_token', reason: 'audience' },
+      JSON.stringify(aud),
+    );
   for (const changes of [
     { scope: undefined },
     { scope: '' },
@@ -114,12 +135,16 @@ test('a limited token for another audience, or with claims that Latchkey does no
     { sid: undefined },
     { sub: 'lkc_x' },
   ])
-    await t.rejects(verifier.verify(await sign(changes), READ), { reason: 'malformed' }, JSON.stringify(changes));
+    await t.rejects(
+      verifier.verify(await sign(changes), READ),
+      { code: 'invalid_token', reason: 'malformed' },
+      JSON.stringify(changes),
+    );
   for (const typ of ['at+jwt', 'llt+jwt'])
     for (const options of [undefined, READ]) {
       const token = await sign({}, { typ });
       const asked = options ? verifier.verify(token, options) : verifier.verify(token);
-      await t.rejects(asked, { reason: 'audience' }, typ);
+      await t.rejects(asked, { code: 'invalid_token', reason: 'audience' }, typ);
     }
   const stranger = await fakeLatchkey(t);
   const { privateKey } = await stranger.addKey();
@@ -128,7 +153,7 @@ test('a limited token for another audience, or with claims that Latchkey does no
     { typ: 'limited+jwt' },
     privateKey,
   );
-  await t.rejects(verifier.verify(forged, READ), { reason: 'signature' });
+  await t.rejects(verifier.verify(forged, READ), { code: 'invalid_token', reason: 'signature' });
 });
 
 test('it is asked about once, and the feed tells of its end', async (t) => {
@@ -150,7 +175,9 @@ test('it is asked about once, and the feed tells of its end', async (t) => {
 test('the roles are the user’s, whatever the scopes', async (t) => {
   const { fake, verifier, sign, said } = await aWorld(t);
   fake.introspect = () => ({ ...said, roles: [] });
-  t.match(await verifier.verify(await sign({ scope: 'admin', roles: ['admin'] }), { scope: 'admin' }), { roles: [] });
+  t.match(await verifier.verify(await sign({ scope: 'admin', roles: ['admin'] }), { scope: 'admin' }), {
+    roles: [],
+  });
 });
 
 test('a client without the right is a mistake in the configuration, and no refused token', async (t) => {
@@ -168,7 +195,8 @@ test('a client without the right is a mistake in the configuration, and no refus
 
 async function listening(t: Test, listener: RequestListener) {
   const url = await listen(t, createServer(listener));
-  return (path: string, token: string) => fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
+  return (path: string, token: string) =>
+    fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
 }
 
 test('middleware and plugin take the option, and a handler has to expect such a token', async (t) => {
@@ -198,7 +226,10 @@ test('middleware and plugin take the option, and a handler has to expect such a 
   await other.ready();
   t.teardown(() => other.close());
   for (const get of [await listening(t, app), await listening(t, (...args) => other.routing(...args))]) {
-    t.match(await (await get('/orders', token)).json(), { tokenType: 'limited', scopes: ['orders:read', 'billing'] });
+    t.match(await (await get('/orders', token)).json(), {
+      tokenType: 'limited',
+      scopes: ['orders:read', 'billing'],
+    });
     t.match(await (await get('/orders', access)).json(), { tokenType: 'access' });
     const overlooked = await get('/overlooked', token);
     t.equal(overlooked.status, 500);

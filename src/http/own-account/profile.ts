@@ -55,7 +55,8 @@ export const TokenSchema = Type.Object(
 const schema = operation({
   operationId: 'getProfile',
   summary: 'See who is signed in, and with which tokens.',
-  description: 'Returns the account, its live sessions (`refresh`), its long-lived tokens (`llt`) and its limited tokens (`limited`).',
+  description:
+    'Returns the account, its live sessions (`refresh`), its long-lived tokens (`llt`) and its limited tokens (`limited`).',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],

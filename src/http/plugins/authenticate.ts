@@ -176,9 +176,12 @@ function authenticate(
     },
     change: changeHooks(admitCaller),
     changeUnless: (endsOwnToken, ...others) =>
-      changeHooks(async (request, bearer) => {
-        if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
-      }, ...others),
+      changeHooks(
+        async (request, bearer) => {
+          if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
+        },
+        ...others,
+      ),
     changeOrDone: (isDone) =>
       changeHooks(async (request, bearer) => {
         try {

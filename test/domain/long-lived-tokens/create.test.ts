@@ -177,7 +177,13 @@ test('a limited token has its scopes, its audience and an expiry on record', asy
   const expiresAt = (Math.floor(clock.now() / 1000) + 60) * 1000;
   t.strictSame(grant, { userId: 1, createdAt: clock.now(), expiresAt, scopes, audience: 'orders' });
   t.match(await tokens.find(tokenId), {
-    record: { type: 'llt', name: 'Report', createdBy: session, expiresAt, limited: { scopes, audience: 'orders' } },
+    record: {
+      type: 'llt',
+      name: 'Report',
+      createdBy: session,
+      expiresAt,
+      limited: { scopes, audience: 'orders' },
+    },
   });
   const event = { event: 'limited.created', userId: 1, by: session } as const;
   t.strictSame(events, [{ ...event, tokenId, scopes: 'orders:read billing', audience: 'orders' }]);

@@ -1,14 +1,13 @@
 import { test } from 'tap';
 import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
-import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from '../../support/client.ts';
+import { anAccount, call, logIn, refresh, signUp } from '../../support/client.ts';
 import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
 import { introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
-import { onAStore } from '../../support/stores.ts';
 
 onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLongLived, verify }) => {
   const target = await buildTestApp(t, { env });

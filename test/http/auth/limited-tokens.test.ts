@@ -35,34 +35,43 @@ onAStore('limited tokens', async (t, env) => {
   const { access_token: token } = owner;
   const session = Number(claimsOf(token).sid);
 
-  await t.test('are created with scopes, an expiry and an audience of their own, and shown this once', async (t) => {
-    const scopes = ['orders:read', 'billing'];
-    const response = await create(target, token, { name: ' Orders report ', scopes, expires_in: 3600 });
-    t.equal(response.statusCode, 200, response.body);
-    const body = response.json<{ id: number; token: string; expires_at: string }>();
-    t.strictSame(Object.keys(body).sort(), ['expires_at', 'id', 'token']);
-    t.equal(response.headers['cache-control'], 'no-store');
-    t.strictSame(headerOf(body.token), { alg: 'ES256', typ: 'limited+jwt', kid: headerOf(token).kid });
-    const { iat, ...claims } = claimsOf(body.token);
-    const exp = Number(iat) + 3600;
-    t.strictSame(claims, {
-      iss: 'http://localhost:3000',
-      aud: 'latchkey#limited',
-      sub: String(owner.user.id),
-      sid: body.id,
-      jti: String(body.id),
-      exp,
-      scope: 'orders:read billing',
-    });
-    t.equal(body.expires_at, new Date(exp * 1000).toISOString());
-    t.match(
-      target.audit().filter(({ event }) => event === 'limited.created'),
-      [{ token_id: body.id, actor: { type: 'user' }, details: { by: session, scopes: 'orders:read billing' } }],
-    );
-    t.notMatch(target.audit().join(), body.token);
-    const forOrders = await createLimited(target, token, scopes, { audience: 'orders' });
-    t.match(claimsOf(forOrders.token), { aud: 'orders#limited' });
-  });
+  await t.test(
+    'are created with scopes, an expiry and an audience of their own, and shown this once',
+    async (t) => {
+      const scopes = ['orders:read', 'billing'];
+      const response = await create(target, token, { name: ' Orders report ', scopes, expires_in: 3600 });
+      t.equal(response.statusCode, 200, response.body);
+      const body = response.json<{ id: number; token: string; expires_at: string }>();
+      t.strictSame(Object.keys(body).sort(), ['expires_at', 'id', 'token']);
+      t.equal(response.headers['cache-control'], 'no-store');
+      t.strictSame(headerOf(body.token), { alg: 'ES256', typ: 'limited+jwt', kid: headerOf(token).kid });
+      const { iat, ...claims } = claimsOf(body.token);
+      const exp = Number(iat) + 3600;
+      t.strictSame(claims, {
+        iss: 'http://localhost:3000',
+        aud: 'latchkey#limited',
+        sub: String(owner.user.id),
+        sid: body.id,
+        jti: String(body.id),
+        exp,
+        scope: 'orders:read billing',
+      });
+      t.equal(body.expires_at, new Date(exp * 1000).toISOString());
+      t.match(
+        target.audit().filter(({ event }) => event === 'limited.created'),
+        [
+          {
+            token_id: body.id,
+            actor: { type: 'user' },
+            details: { by: session, scopes: 'orders:read billing' },
+          },
+        ],
+      );
+      t.notMatch(target.audit().join(), body.token);
+      const forOrders = await createLimited(target, token, scopes, { audience: 'orders' });
+      t.match(claimsOf(forOrders.token), { aud: 'orders#limited' });
+    },
+  );
 
   await t.test('are good for 90 days, for AUDIENCE, if nothing else is asked for', async (t) => {
     for (const audience of [undefined, 'latchkey']) {
@@ -76,7 +85,9 @@ onAStore('limited tokens', async (t, env) => {
     const user = await signUp(target);
     const { id, token: limited, expires_at } = await createLimited(target, user.access_token, ['b', 'a']);
     const desk = await aRegisteredService(databaseUrl, 'desk', ['users.read']);
-    const by = { authorization: `Basic ${Buffer.from(`${desk.serviceId}:${desk.secret}`).toString('base64')}` };
+    const by = {
+      authorization: `Basic ${Buffer.from(`${desk.serviceId}:${desk.secret}`).toString('base64')}`,
+    };
     const lists = async () => {
       const answers = await Promise.all([
         call(target, 'GET /api/user', { token: user.access_token }),
@@ -104,9 +115,9 @@ onAStore('limited tokens', async (t, env) => {
 
     const other = await createLongLived(target, user.access_token);
     await call(target, `DELETE /api/auth/${id}`, { token: user.access_token });
-    const { tokens, ended } = (
-      await call(target, 'GET /api/user/tokens', { token: user.access_token })
-    ).json<Record<'tokens' | 'ended', object[]>>();
+    const { tokens, ended } = (await call(target, 'GET /api/user/tokens', { token: user.access_token })).json<
+      Record<'tokens' | 'ended', object[]>
+    >();
     t.match(tokens, [
       { type: 'refresh', scopes: null, audience: null },
       { id: other.id, type: 'llt', scopes: null, audience: null },

@@ -17,8 +17,10 @@ import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
 
 /** The paths that demand these scopes, for AUDIENCE and for `orders`. Anything may follow. */
-const OWN = (scopes: string) => ['', '/', '/items/7?scope=none&scopes=none'].map((rest) => `/api/auth/scopes/${scopes}/verify${rest}`);
-const OF_ORDERS = (scopes: string) => OWN(scopes).map((path) => path.replace('/auth/', '/auth/audiences/orders/'));
+const OWN = (scopes: string) =>
+  ['', '/', '/items/7?scope=none&scopes=none'].map((rest) => `/api/auth/scopes/${scopes}/verify${rest}`);
+const OF_ORDERS = (scopes: string) =>
+  OWN(scopes).map((path) => path.replace('/auth/', '/auth/audiences/orders/'));
 
 onAStore('verify with scopes', async (t, env) => {
   const target = await buildTestApp(t, { env });
@@ -32,33 +34,36 @@ onAStore('verify with scopes', async (t, env) => {
   const ask = (path: string, bearer: string | undefined, headers: Record<string, string> = {}) =>
     call(target, `GET ${path}`, { token: bearer, headers });
 
-  await t.test('names the owner of a token that has all of them, for any method, path and body', async (t) => {
-    for (const path of [...OWN('orders:read'), ...OWN('billing,orders:read')])
-      for (const method of ALL_METHODS) {
-        const response = await call(target, `${method} ${path}`, {
-          token,
-          headers: { 'content-type': 'application/json' },
-          ...(['POST', 'PUT'].includes(method) && { payload: '{"scopes":["x"]}' }),
-        });
-        t.equal(response.statusCode, 200, `${method} ${path}`);
-        t.equal(response.body, '');
-        t.match(response.headers, {
+  await t.test(
+    'names the owner of a token that has all of them, for any method, path and body',
+    async (t) => {
+      for (const path of [...OWN('orders:read'), ...OWN('billing,orders:read')])
+        for (const method of ALL_METHODS) {
+          const response = await call(target, `${method} ${path}`, {
+            token,
+            headers: { 'content-type': 'application/json' },
+            ...(['POST', 'PUT'].includes(method) && { payload: '{"scopes":["x"]}' }),
+          });
+          t.equal(response.statusCode, 200, `${method} ${path}`);
+          t.equal(response.body, '');
+          t.match(response.headers, {
+            'x-auth-user': String(user.id),
+            'x-auth-username': account.username,
+            'x-auth-roles': '',
+            'x-auth-session': String(id),
+            'x-auth-token-type': 'limited',
+            'x-auth-client': '',
+            'cache-control': 'no-store',
+          });
+        }
+      for (const path of OF_ORDERS('orders:read'))
+        t.match((await ask(path, forOrders.token)).headers, {
           'x-auth-user': String(user.id),
-          'x-auth-username': account.username,
-          'x-auth-roles': '',
-          'x-auth-session': String(id),
+          'x-auth-session': String(forOrders.id),
           'x-auth-token-type': 'limited',
-          'x-auth-client': '',
-          'cache-control': 'no-store',
         });
-      }
-    for (const path of OF_ORDERS('orders:read'))
-      t.match((await ask(path, forOrders.token)).headers, {
-        'x-auth-user': String(user.id),
-        'x-auth-session': String(forOrders.id),
-        'x-auth-token-type': 'limited',
-      });
-  });
+    },
+  );
 
   await t.test('sends the headers of verify, and no others', async (t) => {
     const names = (headers: object) => Object.keys(headers).sort();
@@ -106,11 +111,14 @@ onAStore('verify with scopes', async (t, env) => {
     for (let i = 0; i < 2; i++) {
       t.strictSame(await passing(OWN('orders:read')), ['access', 'llt', 'token']);
       t.strictSame(await passing(OF_ORDERS('orders:read')), ['good', 'ofShop', 'forOrders']);
-      t.strictSame(await passing(['/api/auth/verify', '/api/auth/verify/scopes/orders:read/verify']), ['access', 'llt']);
-      t.strictSame(
-        await passing(['/api/auth/verify?audience=orders', '/api/auth/audiences/orders/verify']),
-        ['good', 'ofShop'],
-      );
+      t.strictSame(await passing(['/api/auth/verify', '/api/auth/verify/scopes/orders:read/verify']), [
+        'access',
+        'llt',
+      ]);
+      t.strictSame(await passing(['/api/auth/verify?audience=orders', '/api/auth/audiences/orders/verify']), [
+        'good',
+        'ofShop',
+      ]);
       t.strictSame(await passing(['/api/auth/audiences/shop/scopes/orders:read/verify']), []);
       t.strictSame(await passing(['/api/auth/audiences/latchkey/scopes/orders:read/verify']), []);
       t.strictSame(await passing(['/api/auth/audiences/latchkey%23limited/scopes/orders:read/verify']), []);
@@ -123,13 +131,39 @@ onAStore('verify with scopes', async (t, env) => {
 
   await t.test('scopes that have not their form are 404, whatever the token', async (t) => {
     const many = Array.from({ length: 33 }, (_, i) => `s${i}`).join();
-    for (const scopes of ['', ',', 'a,', ',a', 'a,,b', 'a,a', 'Orders', 'a%00', '%00', 'a%20b', 'a b'.replace(' ', '+'), many, 'x'.repeat(65), 'a%2Fb'])
-      for (const path of [`/api/auth/scopes/${scopes}/verify`, `/api/auth/audiences/orders/scopes/${scopes}/verify`, `/api/auth/scopes/${scopes}/verify/x`])
-        for (const each of [access, token, undefined])
-          refused(t, await ask(path, each), 404, 'not_found');
-    for (const path of ['/api/auth/scopes/verify', '/api/auth/scopes/a', '/api/auth/scopes', '/api/auth/scopes/a/verifyx'])
+    for (const scopes of [
+      '',
+      ',',
+      'a,',
+      ',a',
+      'a,,b',
+      'a,a',
+      'Orders',
+      'a%00',
+      '%00',
+      'a%20b',
+      'a b'.replace(' ', '+'),
+      many,
+      'x'.repeat(65),
+      'a%2Fb',
+    ])
+      for (const path of [
+        `/api/auth/scopes/${scopes}/verify`,
+        `/api/auth/audiences/orders/scopes/${scopes}/verify`,
+        `/api/auth/scopes/${scopes}/verify/x`,
+      ])
+        for (const each of [access, token, undefined]) refused(t, await ask(path, each), 404, 'not_found');
+    for (const path of [
+      '/api/auth/scopes/verify',
+      '/api/auth/scopes/a',
+      '/api/auth/scopes',
+      '/api/auth/scopes/a/verifyx',
+    ])
       t.notMatch((await ask(path, access)).statusCode, 200, path);
-    t.equal((await ask(`/api/auth/scopes/${many.split(',').slice(1).join()}/verify`, access)).statusCode, 200);
+    t.equal(
+      (await ask(`/api/auth/scopes/${many.split(',').slice(1).join()}/verify`, access)).statusCode,
+      200,
+    );
   });
 
   await t.test('are read from nowhere else', async (t) => {
@@ -168,7 +202,10 @@ onAStore('a scope gives its user no role', async (t, env) => {
   t.strictSame(await check(), ['', '']);
   const basic = `Basic ${Buffer.from(`${manager.serviceId}:${manager.secret}`).toString('base64')}`;
   const payload = { roles: ['editor'] };
-  const changed = await call(target, `PATCH /api/users/${user.id}`, { headers: { authorization: basic }, payload });
+  const changed = await call(target, `PATCH /api/users/${user.id}`, {
+    headers: { authorization: basic },
+    payload,
+  });
   t.equal(changed.statusCode, 200, changed.body);
   t.strictSame(await check(), ['editor', 'editor'], 'the present ones, at once');
 });
@@ -186,31 +223,37 @@ onAStore('introspection of a limited token', async (t, env) => {
   const forStock = (await createLimited(target, access, ['a'], { audience: 'stock' })).token;
   const INACTIVE = '{"active":false}';
 
-  await t.test('answers only to a client with the right, with the scopes and the present roles', async (t) => {
-    for (const [client, each] of [
-      [may, token],
-      [ordersMay, forOrders],
-    ] as const) {
-      const response = await introspect(target, client, each);
-      t.strictSame(response.json(), {
-        ...claimsOf(each),
-        active: true,
-        token_type: 'Bearer',
-        token_use: 'limited',
-        username: user.username,
-        roles: [],
+  await t.test(
+    'answers only to a client with the right, with the scopes and the present roles',
+    async (t) => {
+      for (const [client, each] of [
+        [may, token],
+        [ordersMay, forOrders],
+      ] as const) {
+        const response = await introspect(target, client, each);
+        t.strictSame(response.json(), {
+          ...claimsOf(each),
+          active: true,
+          token_type: 'Bearer',
+          token_use: 'limited',
+          username: user.username,
+          roles: [],
+        });
+      }
+      t.match((await introspect(target, may, token)).json(), {
+        scope: 'orders:read billing',
+        aud: 'latchkey#limited',
       });
-    }
-    t.match((await introspect(target, may, token)).json(), { scope: 'orders:read billing', aud: 'latchkey#limited' });
-    for (const [client, each] of [
-      [not, token],
-      [stockNot, forStock],
-      [may, forOrders],
-      [ordersMay, token],
-      [ordersMay, forStock],
-    ] as const)
-      t.equal((await introspect(target, client, each)).body, INACTIVE);
-  });
+      for (const [client, each] of [
+        [not, token],
+        [stockNot, forStock],
+        [may, forOrders],
+        [ordersMay, token],
+        [ordersMay, forStock],
+      ] as const)
+        t.equal((await introspect(target, client, each)).body, INACTIVE);
+    },
+  );
 
   await t.test('says in every answer whether the client has the right', async (t) => {
     for (const each of [token, access, forOrders, 'x'])
@@ -247,7 +290,8 @@ onAStore('the end of a limited token', async (t, env) => {
   const { access_token: access } = await signUp(target);
   for (const audience of ['latchkey', 'orders']) {
     const { id, token } = await createLimited(target, access, ['a'], { audience });
-    const path = audience === 'orders' ? '/api/auth/audiences/orders/scopes/a/verify' : '/api/auth/scopes/a/verify';
+    const path =
+      audience === 'orders' ? '/api/auth/audiences/orders/scopes/a/verify' : '/api/auth/scopes/a/verify';
     const status = async () => (await call(target, `GET ${path}`, { token })).statusCode;
     t.equal(await status(), 200);
     refused(t, await call(target, `DELETE /api/auth/llt/${id}`, { token }), 401, 'invalid_token');
