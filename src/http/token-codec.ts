@@ -51,7 +51,12 @@ export interface TokenCodec {
    * @throws AuthError `unavailable` if it has expired by a clock that is not trusted
    */
   verify<Type extends TokenType>(token: string, ...types: Type[]): Promise<IdentityOf<Type> | TokenRefusal>;
-  /** As `verify`, but also accepts expired tokens, and limited ones of any audience: enough to end them. */
+  /** As `verify`, for a request that may end the token: a limited one may end itself whatever its audience. */
+  verifyToEnd<Type extends TokenType>(
+    token: string,
+    ...types: Type[]
+  ): Promise<IdentityOf<Type> | TokenRefusal>;
+  /** As `verifyToEnd`, but also accepts expired tokens. */
   verifySigned<Type extends PresentedType>(
     token: string,
     ...types: Type[]
@@ -219,8 +224,9 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
       const { kid, signFor } = codecs.signers.limited;
       return { kid, sign: signFor };
     },
-    // The kinds that these two take have identities only; the compiler does not resolve that.
+    // The kinds that these three take have identities only; the compiler does not resolve that.
     verify: verify as TokenCodec['verify'],
+    verifyToEnd: verifyAny as TokenCodec['verifyToEnd'],
     verifySigned: verifySigned as TokenCodec['verifySigned'],
     verifySignedService: (token) => verifySigned(token, 'service'),
     async verifyFor(token, wanted, ...others) {
@@ -231,7 +237,9 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
         ...others,
       );
       if (typeof identity === 'string') return identity;
-      if (identity.audience !== wanted) return refuse('audience');
+      // AUDIENCE is no audience of a service, for limited tokens neither.
+      const isOwn = identity.type === 'limited' && wanted === audience;
+      if (identity.audience !== wanted || isOwn) return refuse('audience');
       if (identity.type === 'exchanged') return { ...identity, actor: identity.actor ?? '' };
       // A limited token only if it is among `others`; the compiler does not resolve that.
       return identity as ForAudience;

@@ -12,6 +12,7 @@ import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
+import type { TokenRefusal } from '../../domain/refusal-reasons.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import type { ServiceHooksFor } from './authenticate-service.ts';
 import type { IdentityOf, TokenCodec } from '../token-codec.ts';
@@ -88,10 +89,17 @@ export async function readBearer<Type extends TokenType>(
   request: FastifyRequest,
   ...types: Type[]
 ): Promise<IdentityOf<Type>> {
-  const identity = await codec.verify(presentedTokenOf(request), ...types);
-  if (typeof identity === 'string') throw new AuthError('invalid_token', { reason: identity });
-  request.presented = identity;
-  return identity;
+  return present(request, await codec.verify(presentedTokenOf(request), ...types));
+}
+
+/** @throws AuthError `invalid_token` */
+function present<Found extends PresentedIdentity>(
+  request: FastifyRequest,
+  found: Found | TokenRefusal,
+): Found {
+  if (typeof found === 'string') throw new AuthError('invalid_token', { reason: found });
+  request.presented = found;
+  return found;
 }
 
 /** @throws AuthError `token_missing`, `invalid_token` */
@@ -114,7 +122,8 @@ function authenticate(
     ...others: 'limited'[]
   ): ChangeHooks => ({
     onRequest: async (request) => {
-      request.bearer = await readBearer(codec, request, 'access', 'llt', ...others);
+      const found = await codec.verifyToEnd(presentedTokenOf(request), 'access', 'llt', ...others);
+      request.bearer = present(request, found);
     },
     preValidation: async (request) => {
       const bearer = bearerOf(request);

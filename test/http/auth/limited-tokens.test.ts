@@ -256,7 +256,7 @@ onAStore('settings of limited tokens', async (t, env) => {
     const strict = await withSettings({ LLT_LOGIN_MAX_AGE: '3590' });
     // It was opened an hour ago.
     const latest = (Date.now() - 1000) * 1000;
-    const session = await aStoredSession(strict, { latest, first: latest });
+    const session = await aStoredSession(target, { latest, first: latest });
     const before = await countRows(target.databaseUrl);
     refused(t, await create(strict, session.mint('access', latest)), 403, 'login_too_old');
     t.strictSame(await countRows(target.databaseUrl), before);

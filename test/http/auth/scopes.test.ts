@@ -72,11 +72,11 @@ onAStore('verify with scopes', async (t, env) => {
   });
 
   await t.test('is 403 with the challenge if one is missing', async (t) => {
-    for (const [path = '', bearer] of [
-      [...OWN('orders:write'), token],
-      [...OWN('orders:read,orders:write'), token],
-      [...OWN('orders'), token],
-      [...OF_ORDERS('billing'), forOrders.token],
+    for (const [path, bearer] of [
+      ...OWN('orders:write').map((each) => [each, token] as const),
+      ...OWN('orders:read,orders:write').map((each) => [each, token] as const),
+      ...OWN('orders').map((each) => [each, token] as const),
+      ...OF_ORDERS('billing').map((each) => [each, forOrders.token] as const),
     ]) {
       const response = await ask(path, bearer);
       refused(t, response, 403, 'insufficient_scope');
