@@ -210,7 +210,8 @@ export function limitedClaims({
 export function readLimits({ aud, scope }: { aud?: unknown; scope?: unknown }): TokenLimits | null {
   const scopes = scopesIn(scope, ' ');
   if (!scopes || typeof aud !== 'string' || !aud.endsWith(LIMITED)) return null;
-  return { scopes, audience: aud.slice(0, -LIMITED.length) };
+  const audience = aud.slice(0, -LIMITED.length);
+  return audience.endsWith(LIMITED) ? null : { scopes, audience };
 }
 
 /**

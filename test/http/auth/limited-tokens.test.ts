@@ -13,7 +13,7 @@ import {
   verifyInScope,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { aRegisteredService } from '../../support/registered-service.ts';
+import { aRegisteredService, basic } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { countRows, sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -85,9 +85,7 @@ onAStore('limited tokens', async (t, env) => {
     const user = await signUp(target);
     const { id, token: limited, expires_at } = await createLimited(target, user.access_token, ['b', 'a']);
     const desk = await aRegisteredService(databaseUrl, 'desk', ['users.read']);
-    const by = {
-      authorization: `Basic ${Buffer.from(`${desk.serviceId}:${desk.secret}`).toString('base64')}`,
-    };
+    const by = basic(desk);
     const lists = async () => {
       const answers = await Promise.all([
         call(target, 'GET /api/user', { token: user.access_token }),

@@ -11,7 +11,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { aRegisteredService, introspect } from '../../support/registered-service.ts';
+import { aRegisteredService, basic, introspect } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -200,10 +200,9 @@ onAStore('a scope gives its user no role', async (t, env) => {
     (await introspect(target, manager, token)).json<{ roles: string[] }>().roles.join(),
   ];
   t.strictSame(await check(), ['', '']);
-  const basic = `Basic ${Buffer.from(`${manager.serviceId}:${manager.secret}`).toString('base64')}`;
   const payload = { roles: ['editor'] };
   const changed = await call(target, `PATCH /api/users/${user.id}`, {
-    headers: { authorization: basic },
+    headers: basic(manager),
     payload,
   });
   t.equal(changed.statusCode, 200, changed.body);
