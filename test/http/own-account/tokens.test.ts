@@ -79,7 +79,8 @@ onAStore('the owner’s tokens', async (t, env) => {
       ],
     );
     t.equal(ended_next, null);
-    const keys = ['created_at', 'created_by', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
+    const times = ['created_at', 'ended_at', 'last_used_at'];
+    const keys = [...times, 'audience', 'created_by', 'id', 'name', 'reason', 'scopes', 'type'].sort();
     const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
     for (const each of ended) {
       t.strictSame(Object.keys(each).sort(), keys);
