@@ -28,6 +28,7 @@ export const DOCUMENTS = [
   'asvs',
   'audit',
   'runbook',
+  'leaks',
   'rotation',
   'migrations',
   'upgrading',

@@ -10,9 +10,9 @@ export const TAGS = {
     'A session is one device’s login. Each refresh gives it a new pair of tokens, and only the newest pair is good.',
   'Long-lived tokens':
     'For a device that cannot refresh. Each is good until it is deleted, or until `LLT_MAX_AGE` if that is set.',
+  Logout: 'Ends one session or long-lived token, or all of a user.',
   'Limited tokens':
     'For scripts and pipelines that should do less than their user: each has scopes that the user chose, and expires.',
-  Logout: 'Ends one session or long-lived token, or all of a user.',
   Accounts: 'What users do with their own account: see and change it, set a password, list its tokens.',
   Verification: 'How a proxy asks whether a token is good.',
   'Registered services':
