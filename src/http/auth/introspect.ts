@@ -1,7 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { Introspect } from '../../domain/access-tokens/introspect.ts';
+import { AuthError } from '../../domain/errors.ts';
 import type { RegisteredServices } from '../../domain/services/authenticate.ts';
+import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import { exampleOf } from '../openapi/example.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
@@ -15,7 +17,7 @@ import { Roles } from '../accounts/account-schema.ts';
 
 interface IntrospectRoute {
   introspect: Introspect;
-  services: Pick<RegisteredServices, 'find'>;
+  services: Pick<RegisteredServices, 'find' | 'admitAgain'>;
   codec: TokenCodec;
   config: Pick<Config, 'AUDIENCE'>;
 }
@@ -187,6 +189,17 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   await app.register(formBody);
   // AUDIENCE may be any text. A registered audience needs no encoding.
   const encodedOwn = encodeURI(config.AUDIENCE);
+  const hasRight = ({ serviceId }: ServiceIdentity) =>
+    services.find(serviceId)?.rights.includes('limited') === true;
+  async function admits(service: ServiceIdentity): Promise<boolean> {
+    try {
+      await services.admitAgain(service, 'limited');
+      return true;
+    } catch (error) {
+      if (error instanceof AuthError && error.code === 'right_missing') return false;
+      throw error;
+    }
+  }
   const options = {
     schema,
     ...app.auth.service('introspect'),
@@ -194,15 +207,17 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   };
   app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
-    const { serviceId, audience } = serviceOf(request);
-    const mayLimited = services.find(serviceId)?.rights.includes('limited') === true;
+    const service = serviceOf(request);
+    const { audience } = service;
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
     const found =
       audience === null
         ? await codec.verify(token, 'access', 'llt', 'limited')
         : await codec.verifyFor(token, audience, 'limited');
-    const isRefused = typeof found === 'object' && found.type === 'limited' && !mayLimited;
-    const principal = await introspect(isRefused ? 'right' : found, request);
+    const isLimited = typeof found === 'object' && found.type === 'limited';
+    // A right that seems to be missing may be new, and only a limited token is worth the look.
+    const mayLimited = isLimited ? await admits(service) : hasRight(service);
+    const principal = await introspect(isLimited && !mayLimited ? 'right' : found, request);
     // A resource server that expects tokens for another audience, or limited ones, would take `inactive` for the
     // tokens' fault.
     reply

@@ -11,7 +11,7 @@ import {
   verify,
 } from '../../support/client.ts';
 import { refused } from '../../support/problem.ts';
-import { aRegisteredService, basic, introspect } from '../../support/registered-service.ts';
+import { aRegisteredService, basic, introspect, withRegistry } from '../../support/registered-service.ts';
 import { serviceToken } from '../../support/service-tokens.ts';
 import { workDone } from '../../support/spy.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -275,6 +275,16 @@ onAStore('introspection of a limited token', async (t, env) => {
     t.equal(await lastUse(), null);
     await introspect(target, may, unused);
     t.type(await lastUse(), 'string');
+  });
+
+  await t.test('a right that a running service is given counts at once', async (t) => {
+    const late = await aRegisteredService(databaseUrl, 'late', ['introspect']);
+    t.equal((await introspect(target, late, token)).body, INACTIVE);
+    await withRegistry(databaseUrl, (registry) => registry.allow('late', ['introspect', 'limited']));
+    const response = await introspect(target, late, token);
+    t.match(response.json(), { active: true, token_use: 'limited' });
+    t.equal(response.headers['x-latchkey-limited'], 'true');
+    t.strictSame(await workDone(t, () => introspect(target, late, token)), []);
   });
 
   await t.test('it is inactive once it has ended', async (t) => {
