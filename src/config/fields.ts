@@ -225,7 +225,7 @@ const TOKEN_FIELDS = {
     'oldest login that may create long-lived and limited tokens; `0`: any age',
   ),
   LIMITED_TOKENS_ENABLED: onBy(
-    'LLT_ENABLED',
+    'that of `LLT_ENABLED`',
     'allow new limited tokens; existing ones stay valid either way',
   ),
   LIMITED_TOKEN_MAX_AGE: integer(
