@@ -221,8 +221,8 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
     signFor: (claims) => codecs.signers.access.signFor(claims),
     signer: (type) => codecs.signers[type],
     limitedSigner() {
-      const { kid, signFor } = codecs.signers.limited;
-      return { kid, sign: signFor };
+      const signer = codecs.signers.limited;
+      return { kid: signer.kid, sign: (claims) => signer.signFor(claims) };
     },
     // The kinds that these three take have identities only; the compiler does not resolve that.
     verify: verify as TokenCodec['verify'],

@@ -40,14 +40,15 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
   }
 
   /** @param names of scopes, separated by commas. A mistake in a proxy's configuration shows at every request. */
-  function verifyInScope(request: IncomingMessage, response: ServerResponse, names: string): unknown {
+  function verifyInScope(request: IncomingMessage, response: ServerResponse, names: string): void {
     let guarded: typeof guard;
     try {
       guarded = guardOf(decodeURIComponent(names).split(','));
     } catch {
-      return answerProblem(response, 'not_found');
+      answerProblem(response, 'not_found');
+      return;
     }
-    return verify(request, response, guarded);
+    verify(request, response, guarded);
   }
 
   async function introspect(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
@@ -102,7 +103,7 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
 /** Every header is always sent: a proxy overwrites with it what its client sent. Tokens hold no name. */
 function headersOf(token: VerifiedToken<TokenType> | LimitedToken) {
   const isService = token.tokenType === 'service';
-  const actor = 'act' in token ? token.act?.sub : undefined;
+  const actor = 'act' in token ? token.act.sub : undefined;
   return {
     'x-auth-user': isService ? '' : token.userId,
     'x-auth-username': '',

@@ -72,7 +72,9 @@ test('tells the service why it refused a token, and the client only that it did'
 });
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
-  const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject<never>(new RangeError('a fault')) };
+  const faulty: Pick<Verifier, 'verify'> = {
+    verify: () => Promise.reject(new RangeError('a fault')) as Promise<never>,
+  };
   const middleware = verifierMiddleware(faulty);
   const get = await listening(t, (request, response) => {
     middleware(request, response, (error) => response.writeHead(500).end((error as Error).message));

@@ -152,44 +152,44 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
     return audience;
   }
 
-  return {
-    async createLongLived(
-      caller: Caller,
-      device: string,
-      kid: string,
-      origin: LongLivedOrigin,
-    ): Promise<LongLivedGrant> {
-      refuse(caller, ports.enabled);
-      const name = parseDevice(device);
-      if (!name.ok) throw invalid([{ path: '/device', message: name.message }]);
-      const token = { name: name.value, kid, maxAge: ports.maxAge, limited: null };
-      return withinBudget(caller, origin, () => create(caller, token, origin.from));
-    },
+  async function createLongLived(
+    caller: Caller,
+    device: string,
+    kid: string,
+    origin: LongLivedOrigin,
+  ): Promise<LongLivedGrant> {
+    refuse(caller, ports.enabled);
+    const name = parseDevice(device);
+    if (!name.ok) throw invalid([{ path: '/device', message: name.message }]);
+    const token = { name: name.value, kid, maxAge: ports.maxAge, limited: null };
+    return withinBudget(caller, origin, () => create(caller, token, origin.from));
+  }
 
-    /** @throws also AuthError `invalid_target` */
-    async createLimited(
-      caller: Caller,
-      asked: LimitedRequest,
-      kid: string,
-      origin: LongLivedOrigin,
-    ): Promise<LimitedGrant> {
-      refuse(caller, ports.limitedEnabled);
-      const [name, scopes] = [parseDevice(asked.name), parseScopes(asked.scopes)];
-      const { maxAge, errors } = lifetimeOf(asked.expiresIn);
-      if (!name.ok) errors.unshift({ path: '/name', message: name.message });
-      if (!scopes.ok) errors.push({ path: '/scopes', message: scopes.message });
-      if (!name.ok || !scopes.ok || errors.length > 0) throw invalid(errors);
-      const limited = { scopes: scopes.value, audience: await targetOf(asked.audience) };
-      const token = { name: name.value, kid, maxAge, limited };
-      const grant = await withinBudget(caller, origin, () => create(caller, token, origin.from));
-      return { ...grant, ...limited, expiresAt: Number(grant.expiresAt) };
-    },
-  };
+  /** @throws also AuthError `invalid_target` */
+  async function createLimited(
+    caller: Caller,
+    asked: LimitedRequest,
+    kid: string,
+    origin: LongLivedOrigin,
+  ): Promise<LimitedGrant> {
+    refuse(caller, ports.limitedEnabled);
+    const [name, scopes] = [parseDevice(asked.name), parseScopes(asked.scopes)];
+    const { maxAge, errors } = lifetimeOf(asked.expiresIn);
+    if (!name.ok) errors.unshift({ path: '/name', message: name.message });
+    if (!scopes.ok) errors.push({ path: '/scopes', message: scopes.message });
+    if (!name.ok || !scopes.ok || errors.length > 0) throw invalid(errors);
+    const limited = { scopes: scopes.value, audience: await targetOf(asked.audience) };
+    const token = { name: name.value, kid, maxAge, limited };
+    const grant = await withinBudget(caller, origin, () => create(caller, token, origin.from));
+    return { ...grant, ...limited, expiresAt: Number(grant.expiresAt) };
+  }
 
   /** Their scopes as the token holds them, and the audience if it is not AUDIENCE. */
   function auditedLimits({ scopes, audience }: TokenLimits) {
     return { scopes: scopes.join(' '), ...(audience !== ports.ownAudience && { audience }) };
   }
+
+  return { createLongLived, createLimited };
 }
 
 function invalid(errors: FieldError[]): AuthError {

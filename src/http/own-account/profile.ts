@@ -145,5 +145,5 @@ export function tokenBody({ id, type, name, createdAt, createdBy, ...token }: To
 
 /** What a limited token is good for, as the lists of tokens show it. */
 export function limitsBody(limited: TokenLimits | null) {
-  return { scopes: limited && [...limited.scopes], audience: limited && limited.audience };
+  return { scopes: limited && [...limited.scopes], audience: limited?.audience ?? null };
 }

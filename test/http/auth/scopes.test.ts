@@ -102,7 +102,10 @@ onAStore('verify with scopes', async (t, env) => {
       const passed: string[] = [];
       for (const [name, each] of Object.entries(all)) {
         const statuses = await Promise.all(paths.map(async (path) => (await ask(path, each)).statusCode));
-        t.ok(new Set(statuses).size === 1 && [200, 401].includes(statuses[0] ?? 0), `${name} ${statuses}`);
+        t.ok(
+          new Set(statuses).size === 1 && [200, 401].includes(statuses[0] ?? 0),
+          `${name} ${statuses.join()}`,
+        );
         if (statuses[0] === 200) passed.push(name);
       }
       return passed;
