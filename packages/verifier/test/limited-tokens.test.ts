@@ -224,7 +224,10 @@ test('middleware and plugin take the option, and a handler has to expect such a 
   });
   await other.ready();
   t.teardown(() => other.close());
-  for (const get of [await listening(t, app), await listening(t, (...args) => void other.routing(...args))]) {
+  const routing: RequestListener = (request, response) => {
+    other.routing(request, response);
+  };
+  for (const get of [await listening(t, app), await listening(t, routing)]) {
     t.match(await (await get('/orders', token)).json(), {
       tokenType: 'limited',
       scopes: ['orders:read', 'billing'],
