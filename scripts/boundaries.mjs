@@ -120,7 +120,7 @@ export const LAYERS = [
     may: [
       packages('zod'),
       NODE,
-      '^src/domain/identifiers\\.ts$',
+      '^src/domain/(audience|identifiers)\\.ts$',
       '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
       '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',

@@ -10,7 +10,7 @@ import type { ServiceTokens } from './domain/access-tokens/service-tokens.ts';
 import type { Verify } from './domain/access-tokens/verify.ts';
 import type { CheckAssertion, RegisteredServices } from './domain/services/authenticate.ts';
 import type { EndToken, LogOut, RevokeToken } from './domain/tokens/end-token.ts';
-import type { CreateLongLived } from './domain/long-lived-tokens/create.ts';
+import type { CreateLimited, CreateLongLived } from './domain/long-lived-tokens/create.ts';
 import type { LogIn } from './domain/sessions/log-in.ts';
 import type { LogOutEverywhere } from './domain/sessions/log-out-everywhere.ts';
 import type { Refresh } from './domain/sessions/refresh.ts';
@@ -86,6 +86,7 @@ export interface UseCases {
   serviceTokens: ServiceTokens;
   endToken: EndToken;
   createLongLived: CreateLongLived;
+  createLimited: CreateLimited;
   accountWithTokens: AccountWithTokens;
   changePassword: ChangePassword;
   changeProfile: ChangeProfile;
@@ -137,8 +138,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, keyRing, callerHashes, clock, logger, observe } = options;
   const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
-  const { createLongLived, accountWithTokens, listTokens, logOutEverywhere, services, checkAssertion } =
-    options.useCases;
+  const {
+    createLongLived,
+    createLimited,
+    accountWithTokens,
+    listTokens,
+    logOutEverywhere,
+    services,
+    checkAssertion,
+  } = options.useCases;
   const { changePassword, changeProfile, resetPassword, resetRequests, mails, createAccount, accounts } =
     options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
@@ -253,7 +261,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     credentials,
     codec,
   });
-  await app.register(introspectRoute, { introspect, codec, config });
+  await app.register(introspectRoute, { introspect, services, codec, config });
   await app.register(revokeRoute, { revokeToken, codec });
   await app.register(profileRoute, {
     accountWithTokens,
@@ -263,7 +271,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(passwordRoute, { changePassword, guessOriginOf, config });
   await app.register(emailRoute, { mails, config });
-  await app.register(tokensRoutes, { listTokens, logOutEverywhere });
+  await app.register(tokensRoutes, { listTokens, logOutEverywhere, createLimited, codec, networkOf });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
   await app.register(mailsRoutes, { mails });

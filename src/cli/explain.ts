@@ -113,7 +113,7 @@ async function checkToken(
     observe: { tokenRefused: () => undefined },
     clock: { now: () => systemClock.now(), isTrusted: () => true },
   });
-  const found = await codec.verifySigned(token, 'access', 'refresh', 'llt', 'exchanged');
+  const found = await codec.verifySigned(token, 'access', 'refresh', 'llt', 'limited', 'exchanged');
   const service = found === 'type' ? await codec.verifySignedService(token) : found;
   const [header = {}, claims = {}] = token.split('.', 2).map(readPart);
   const presented = {

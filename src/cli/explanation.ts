@@ -3,6 +3,7 @@ import type { BearerRefusal, UserTokenRefusal, TokenRefusal } from '../domain/re
 import { checkAccess, rotate } from '../domain/sessions/rotation.ts';
 import {
   hasExpired,
+  isLongLived,
   sessionEnd,
   sessionExpiry,
   type Lifetimes,
@@ -54,6 +55,8 @@ export interface Explanation {
     kid: string | null;
     issuer: string | null;
     audience: string | null;
+    /** Of a limited token, separated by spaces. */
+    scope: string | null;
     issued_at: string | null;
     expires_at: string | null;
   };
@@ -101,6 +104,7 @@ const NAMES: Record<PresentedType, string> = {
   access: 'an access token',
   refresh: 'a refresh token, good only to refresh',
   llt: 'a long-lived token',
+  limited: 'a limited token, good only where no other scopes than its own are demanded',
   exchanged: 'an exchanged token, good only at the service of its audience',
 };
 
@@ -182,6 +186,7 @@ function tokenOf(
     kid: textOf(header.kid),
     issuer: textOf(claims.iss),
     audience: textOf(claims.aud),
+    scope: textOf(claims.scope, LONGEST_SCOPE),
     issued_at: isoOfSeconds(claims.iat),
     expires_at: isoOfSeconds(claims.exp),
   };
@@ -202,10 +207,13 @@ function toDo(
     return 'Do not send it: the service would end the session as stolen. Use the newest pair, or log in again.';
   const isOver = reason === 'revoked' || reason === 'gone' || reason === 'expired';
   if (isOver && type === 'llt') return 'Log in, and create a new long-lived token.';
+  if (isOver && type === 'limited') return 'Log in, and create a new limited token.';
   if (isOver && type === 'exchanged') return 'Exchange a good access token again.';
   // An expired access token of a session that has ended: a refresh cannot work.
   if (isOver && (type === 'refresh' || known?.endReason)) return TO_DO.revoked;
   if (reason !== null) return TO_DO[reason];
+  if (type === 'limited')
+    return 'Nothing: the token is good. A service refuses it unless it demands scopes, and the token has all of them.';
   return 'Nothing: the token is good. If a service refuses it, compare its issuer and audience with those here.';
 }
 
@@ -220,12 +228,12 @@ function refusalOf(facts: Facts, identity: Identity): UserTokenRefusal | 'unknow
     if (record === null) return 'gone';
     if (isAway(record)) return 'unknown';
     const { userId, type, revokedAt } = record.record;
-    if (userId !== identity.userId || (type === 'llt') !== (identity.type === 'llt')) return 'gone';
+    if (userId !== identity.userId || (type === 'llt') !== isLongLived(identity.type)) return 'gone';
     if (revokedAt !== null) return 'revoked';
     if (record.user.disabled) return 'disabled';
   }
   const createdAt = record === null || isAway(record) ? null : record.record.createdAt;
-  if (identity.type !== 'llt' && createdAt !== null && sessionEnd(createdAt, lifetimes) <= now)
+  if (!isLongLived(identity.type) && createdAt !== null && sessionEnd(createdAt, lifetimes) <= now)
     return 'expired';
   if (isSuperseded(facts, identity)) return 'superseded';
   // The record may be behind.
@@ -354,12 +362,13 @@ export function forPeople(explanation: Explanation): string {
   const rows: [string, string | null][] = [
     ['issuer', token.issuer],
     ['audience', token.audience],
+    ['scopes', token.scope],
     ['issued', token.issued_at],
     ['expires', token.expires_at ?? (token.type === 'llt' ? 'never' : null)],
     ['client', client && `${client.id}${client.name === null ? '' : ` (${client.name})`}`],
     ['user', user && `${user.id}${user.username === null ? '' : ` (${user.username})`}`],
     [
-      token.type === 'llt' ? 'token' : 'session',
+      token.type === 'llt' || token.type === 'limited' ? 'token' : 'session',
       record && `${record.id}${record.name === null ? '' : ` (${JSON.stringify(record.name)})`}`,
     ],
     ['created', record?.created_at ?? null],
@@ -400,11 +409,14 @@ function actorText(actor: Entry['actor'] | null): string {
   }
 }
 
+/** 32 scopes of 64 characters. */
+const LONGEST_SCOPE = 2079;
+
 /** A text from an unproven token, in printable characters. An address has no place in a token of ours. */
-function textOf(value: unknown): string | null {
+function textOf(value: unknown, longest = 100): string | null {
   if (typeof value !== 'string') return null;
   if (value.includes('@')) return '(not shown)';
-  return value.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?');
+  return value.slice(0, longest).replaceAll(/[^\x20-\x7e]/g, '?');
 }
 
 function isoOfSeconds(value: unknown): string | null {

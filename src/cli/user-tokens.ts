@@ -64,6 +64,7 @@ function forPeople({ tokens, ended }: UserTokens): string {
   const line = (token: TokenSummaryLike, end: string) =>
     `${token.id}  ${token.type}  ${JSON.stringify(token.name)}  created ${iso(token.createdAt) ?? ''}` +
     (token.createdBy === null ? '' : ` by session ${token.createdBy}`) +
+    (token.limited ? `  for ${token.limited.audience}: ${token.limited.scopes.join(' ')}` : '') +
     `  last used ${iso(token.lastUsedAt) ?? 'never'}  ${end}`;
   return [
     ...(tokens.length === 0 ? ['no live tokens'] : []),
@@ -72,15 +73,20 @@ function forPeople({ tokens, ended }: UserTokens): string {
   ].join('\n');
 }
 
-type TokenSummaryLike = Pick<EndedToken, 'id' | 'type' | 'name' | 'createdAt' | 'createdBy' | 'lastUsedAt'>;
+type TokenSummaryLike = Pick<
+  EndedToken,
+  'id' | 'type' | 'name' | 'createdAt' | 'createdBy' | 'limited' | 'lastUsedAt'
+>;
 
-function common({ id, type, name, createdAt, createdBy, lastUsedAt }: TokenSummaryLike) {
+function common({ id, type, name, createdAt, createdBy, limited, lastUsedAt }: TokenSummaryLike) {
   return {
     id,
     type,
     name,
     created_at: iso(createdAt),
     created_by: createdBy,
+    scopes: limited?.scopes ?? null,
+    audience: limited?.audience ?? null,
     last_used_at: iso(lastUsedAt),
   };
 }

@@ -211,16 +211,20 @@ export function makeUseCases(parts: Parts): UseCases {
       retryWindow: config.REFRESH_RETRY_WINDOW,
     }),
     ...makeEndToken({ revoke, revokeByCaller, audit }),
-    createLongLived: makeCreateLongLived({
+    ...makeCreateLongLived({
       tokens,
       tokenStates,
+      services: parts.services,
       budget: makeBudget(limitAttempt, {
         user: { limit: 'llt_budget', allowance: config.RATE_LIMIT_LLT },
         network: { limit: 'llt_network', allowance: config.RATE_LIMIT_LLT_NETWORK },
       }),
       maxTokens: config.MAX_LLT_PER_USER,
       enabled: config.LLT_ENABLED,
+      limitedEnabled: config.LIMITED_TOKENS_ENABLED,
       maxAge: config.LLT_MAX_AGE,
+      limitedMaxAge: config.LIMITED_TOKEN_MAX_AGE,
+      ownAudience: config.AUDIENCE,
       loginMaxAge: config.LLT_LOGIN_MAX_AGE,
       clock,
       audit,

@@ -18,6 +18,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Config extends Values {
   production: boolean;
   DOCS_ENABLED: boolean;
+  LIMITED_TOKENS_ENABLED: boolean;
   /** The most memory that one hash may take, in bytes. */
   hashMemory: number;
   /** Reads the current REFRESH_TOKEN_SECRET: a mounted file may change while we run. null if it is not set. */
@@ -99,6 +100,7 @@ export function loadConfig(env: Environment = process.env, memoryLimit = availab
     ISSUER: issuer,
     hashMemory: memoryOf(config).one,
     DOCS_ENABLED: config.DOCS_ENABLED ?? !production,
+    LIMITED_TOKENS_ENABLED: config.LIMITED_TOKENS_ENABLED ?? config.LLT_ENABLED,
     production,
     tracing: tracingOf(config),
     readRefreshSecrets: isMissing(env, 'REFRESH_TOKEN_SECRET')

@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
+import { LIMITED } from '../domain/audience.ts';
 import { parseUsername } from '../domain/identifiers.ts';
 import { holdsCertificates } from '../infra/tls/certificates.ts';
 import { listOf } from './networks.ts';
@@ -52,12 +53,12 @@ export function offByDefault(meaning: string): Field<boolean> {
   });
 }
 
-/** On, but off in production. Undefined if it is not set: config.ts then knows the environment. */
-export function onOutsideProduction(meaning: string): Field<boolean | undefined> {
+/** On or off by something else: undefined if it is not set, and config.ts then knows. */
+export function onBy(defaultText: string, meaning: string): Field<boolean | undefined> {
   const schema = onOrOff()
     .optional()
     .transform((value) => (value === undefined ? undefined : isOn(value)));
-  return field(schema, { type: '`true`, `false`', defaultText: 'true; false in production', meaning });
+  return field(schema, { type: '`true`, `false`', defaultText, meaning });
 }
 
 function onOrOff() {
@@ -115,6 +116,11 @@ export function certificates(name: string): Field<string | undefined> {
     defaultText: "Node's list",
     meaning: `CA of the servers' certificates; usually given as \`${name}_FILE\``,
   });
+}
+
+/** Otherwise software that is set to it would take limited tokens for the users' own. */
+export function audience() {
+  return z.string().refine((value) => !value.endsWith(LIMITED), `must not end in ${LIMITED}`);
 }
 
 /** A URL that is compared as text, or that later code appends a path to (an issuer: RFC 8414, section 2). */

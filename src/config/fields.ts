@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  audience,
   certificates,
   type Description,
   type Field,
@@ -7,7 +8,7 @@ import {
   integer,
   offByDefault,
   onByDefault,
-  onOutsideProduction,
+  onBy,
   orIssue,
   plainUrl,
   rate,
@@ -66,7 +67,7 @@ const SERVER_FIELDS = {
   REQUEST_TIMEOUT: integer(1, 120, 10, 'seconds', 'time for a request to arrive completely'),
   DRAIN_DELAY: integer(0, 300, 5, 'seconds', 'after SIGTERM: time to keep serving while not ready'),
   SHUTDOWN_TIMEOUT: integer(1, 600, 25, 'seconds', 'after SIGTERM: time until open requests are cut off'),
-  DOCS_ENABLED: onOutsideProduction('serve the API reference at `/docs`'),
+  DOCS_ENABLED: onBy('true; false in production', 'serve the API reference at `/docs`'),
   DATA_DIR: field(z.string().default('.data'), {
     type: 'folder',
     defaultText: '.data',
@@ -154,7 +155,7 @@ const TOKEN_FIELDS = {
     meaning: '`iss` of every token; the same on all replicas. The embedded default follows `PORT`',
     required: true,
   }),
-  AUDIENCE: field(z.string().default('latchkey'), {
+  AUDIENCE: field(audience().default('latchkey'), {
     type: 'text',
     defaultText: 'latchkey',
     meaning: '`aud` of every token; the same on all replicas',
@@ -208,7 +209,7 @@ const TOKEN_FIELDS = {
     'a retry of a refresh gets the same pair again; `0` turns this off',
   ),
   MAX_SESSIONS_PER_USER: integer(1, 10_000, 100, 'sessions', 'one more ends the least recently used one'),
-  MAX_LLT_PER_USER: integer(1, 10_000, 100, 'tokens', 'long-lived tokens that a user may have'),
+  MAX_LLT_PER_USER: integer(1, 10_000, 100, 'tokens', 'long-lived and limited tokens that a user may have'),
   LLT_ENABLED: onByDefault('allow new long-lived tokens; existing ones stay valid either way'),
   LLT_MAX_AGE: integer(
     0,
@@ -222,7 +223,18 @@ const TOKEN_FIELDS = {
     10 * 366 * 86_400,
     0,
     'seconds',
-    'oldest login that may create long-lived tokens; `0`: any age',
+    'oldest login that may create long-lived and limited tokens; `0`: any age',
+  ),
+  LIMITED_TOKENS_ENABLED: onBy(
+    'that of `LLT_ENABLED`',
+    'allow new limited tokens; existing ones stay valid either way',
+  ),
+  LIMITED_TOKEN_MAX_AGE: integer(
+    60,
+    10 * 366 * 86_400,
+    31_536_000,
+    'seconds',
+    'longest lifetime of a new limited token; a shorter `LLT_MAX_AGE` counts',
   ),
   REVOCATION_READERS_MAX: integer(
     0,
@@ -304,7 +316,10 @@ const ACCOUNT_FIELDS = {
     'failed logins of one name, and of each known device ([details](operating.md#guessing))',
   ),
   RATE_LIMIT_NETWORK: rate('100/900', 'failed logins of one network: IPv4 /24, IPv6 /48'),
-  RATE_LIMIT_LLT: rate('100/3600', 'long-lived tokens that a user creates, deleted ones included'),
+  RATE_LIMIT_LLT: rate(
+    '100/3600',
+    'long-lived and limited tokens that a user creates, deleted ones included',
+  ),
   RATE_LIMIT_LLT_NETWORK: rate('1000/3600', 'the same of one network: IPv4 /24, IPv6 /48'),
   RATE_LIMIT_PROFILE: rate('60/3600', 'changes of names by one user'),
   RATE_LIMIT_ALLOW: field(

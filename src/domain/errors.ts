@@ -29,6 +29,7 @@ export const ERROR_CODES = [
   'invalid_client',
   // 403
   'token_not_allowed',
+  'insufficient_scope',
   'signup_disabled',
   'llt_disabled',
   'login_too_old',
@@ -97,6 +98,8 @@ export interface AuthErrorOptions {
   retryAfter?: number;
   /** The right that `right_missing` names; its kind is the reason. */
   right?: Right;
+  /** Of `insufficient_scope`: all that are needed. */
+  scopes?: readonly string[];
   /** For operators: a client in production never sees it. */
   reason?: RefusalReason;
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
@@ -107,9 +110,15 @@ export interface AuthErrorOptions {
 
 type Reasons = typeof REFUSAL_REASONS;
 
-/** A code with reasons does not compile without one; the right is that of `right_missing`. */
+/** What a code cannot do without, besides its reason. */
+interface Needed {
+  right_missing: { right: Right };
+  insufficient_scope: { scopes: readonly string[]; reason: 'scope' };
+}
+
+/** A code with reasons does not compile without one; that of `right_missing` is its right. */
 type OptionsOf<Code extends ErrorCode> = Code extends keyof Reasons
-  ? [AuthErrorOptions & (Code extends 'right_missing' ? { right: Right } : { reason: Reasons[Code][number] })]
+  ? [AuthErrorOptions & (Code extends keyof Needed ? Needed[Code] : { reason: Reasons[Code][number] })]
   : [AuthErrorOptions?];
 
 /** An expected refusal. Any other error is a bug and is answered with 500. */
@@ -118,18 +127,21 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly errors: FieldError[] | undefined;
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
+  readonly scopes: readonly string[] | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
   readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, reason = right && kindOf(right), limited, serviceId } = options;
+    const { cause, errors, retryAfter, right, scopes, limited, serviceId } = options;
+    const { reason = right && kindOf(right) } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
     this.code = code;
     this.errors = errors;
     this.retryAfter = retryAfter;
     this.right = right;
+    this.scopes = scopes;
     this.reason = reason;
     this.limited = limited;
     this.serviceId = serviceId;

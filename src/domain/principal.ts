@@ -8,13 +8,16 @@ export interface TokenKey {
 
 /** The identity in a verified token. */
 export interface TokenIdentity extends TokenKey {
-  /** 0 on an LLT. */
+  /** 0 on an LLT and on a limited token. */
   generation: number;
 }
 
-/** A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. */
+/**
+ * A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. A limited token
+ * is one only where a route names that kind.
+ */
 export interface Bearer extends TokenIdentity {
-  type: 'access' | 'llt';
+  type: 'access' | 'llt' | 'limited';
 }
 
 /** A token for one audience, verified as a `Bearer` is. It is bound to its session, and to none of its pairs. */
@@ -48,7 +51,7 @@ export interface Principal {
   tokenId: number;
   /** An exchanged token counts as an access token. */
   type: Bearer['type'];
-  /** The presented token's; 0 on an LLT. */
+  /** The presented token's; 0 on an LLT and on a limited token. */
   generation: number;
   /** When its session or LLT was created, in milliseconds since 1970. */
   createdAt: number;

@@ -78,6 +78,7 @@ export const REFUSAL_REASONS = {
   invalid_subject_token: [...TOKEN_REFUSALS, ...SESSION_REFUSALS],
   invalid_credentials: LOGIN_REFUSALS,
   invalid_client: CREDENTIAL_REFUSALS,
+  insufficient_scope: ['scope'],
   right_missing: RIGHT_KINDS,
   rate_limited: RATE_LIMITS,
 } as const;

@@ -11,6 +11,7 @@ export const RIGHTS = [
   'users.email',
   'mails',
   'exchange',
+  'limited',
 ] as const;
 
 /** The right to call the service of an audience: to get service tokens for it. */

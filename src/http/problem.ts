@@ -70,7 +70,12 @@ export const PROBLEMS = {
     'Invalid client',
     'The request does not carry the credentials of a registered service that is enabled.',
   ],
-  token_not_allowed: [403, 'Token not allowed', 'A long-lived token may not do this.'],
+  token_not_allowed: [403, 'Token not allowed', 'A long-lived or limited token may not do this.'],
+  insufficient_scope: [
+    403,
+    'Insufficient scope',
+    'The limited token lacks a scope that is needed here; see WWW-Authenticate.',
+  ],
   signup_disabled: [403, 'Signup disabled', 'New accounts cannot be opened here.'],
   llt_disabled: [403, 'Long-lived tokens disabled', 'Long-lived tokens cannot be created here.'],
   login_too_old: [
@@ -193,12 +198,13 @@ export function problemOf(code: ErrorCode, requestId: string, errors?: FieldErro
  * @param spread seconds added to Retry-After (retry-spread.ts).
  */
 export function problemHeaders(
-  { code, retryAfter }: Pick<AuthError, 'code' | 'retryAfter'>,
+  { code, retryAfter, scopes }: Pick<AuthError, 'code' | 'retryAfter'> & Partial<Pick<AuthError, 'scopes'>>,
   spread = 0,
 ): Record<string, string> {
   const [status] = PROBLEMS[code];
   const headers: Record<string, string> = { 'cache-control': 'no-store' };
   if (status === 401) headers['www-authenticate'] = challengeOf(code);
+  if (scopes) headers['www-authenticate'] = `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`;
   if (status === 429 || status === 503) headers['retry-after'] = String((retryAfter ?? 1) + spread);
   return headers;
 }

@@ -101,6 +101,13 @@ export const Device = Type.String({
   examples: ['Kitchen tablet'],
 });
 
+/** Shown only: the domain's errors do not repeat a scope that was sent. */
+export const Scopes = Type.Array(Type.String({ shown: { pattern: '^[a-z0-9:_-]{1,64}$' } }), {
+  description: 'What the token is good for; what the names mean is up to your services',
+  shown: { minItems: 1, maxItems: 32, uniqueItems: true },
+  examples: [['orders:read']],
+});
+
 /**
  * An integer in a path or query, shown as one. It is validated as text: a validator that converts to numbers accepts
  * `1e3`, `0x10` and a rounded 2^53 + 1.

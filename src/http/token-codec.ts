@@ -5,9 +5,11 @@ import {
   CLIENT_ID,
   hasExpired,
   readClaims,
+  readLimits,
   readServiceClaims,
   type Claims,
   type ExchangedClaims,
+  type LimitedClaims,
   type PresentedIdentity,
   type PresentedType,
   type ServiceClaims,
@@ -18,6 +20,7 @@ import { AuthError } from '../domain/errors.ts';
 import type { Observe } from '../telemetry/observe.ts';
 import type { ServiceBearer } from '../domain/principal.ts';
 import type { TokenRefusal } from '../domain/refusal-reasons.ts';
+import type { TokenLimits } from '../domain/tokens/token-record.ts';
 import type { KeyRing, KeySet, SigningKey } from '../domain/access-tokens/ports.ts';
 import { makeVerifiedCredentials, type VerifiedCredentials } from './verified-credentials.ts';
 
@@ -30,33 +33,46 @@ export interface TokenCodecOptions {
   clock: Pick<Clock, 'now' | 'isTrusted'>;
 }
 
+/** The types of tokens whose audience is AUDIENCE. */
+type OwnType = Exclude<TokenType, 'limited'>;
+
 /** Signs and verifies our JWTs. The domain checks their sessions. */
 export interface TokenCodec {
-  sign(type: TokenType, claims: Claims): string;
+  sign(type: OwnType, claims: Claims): string;
   /** Signs a token whose audience is in its claims: an exchanged one, or a service token. */
   signFor(claims: ExchangedClaims | ServiceClaims): string;
   /** The key that signs this type now. The returned signer keeps this key, even if the current key changes. */
-  signer(type: TokenType): Signer;
+  signer(type: OwnType): Signer;
+  /** As `signer`, for limited tokens, whose audience is in their claims. */
+  limitedSigner(): Signer<LimitedClaims>;
   /**
-   * @returns the identity in a valid token of one of these types; the reason for any other.
+   * @returns the identity in a valid token of one of these types; the reason for any other. A limited token is valid if
+   *   its audience is AUDIENCE.
    * @throws AuthError `unavailable` if it has expired by a clock that is not trusted
    */
-  verify<Type extends TokenType>(
+  verify<Type extends TokenType>(token: string, ...types: Type[]): Promise<IdentityOf<Type> | TokenRefusal>;
+  /** As `verify`, for a request that may end the token: a limited one may end itself whatever its audience. */
+  verifyToEnd<Type extends TokenType>(
     token: string,
     ...types: Type[]
-  ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
-  /** As `verify`, but also accepts expired tokens: enough to end their session. */
+  ): Promise<IdentityOf<Type> | TokenRefusal>;
+  /** As `verifyToEnd`, but also accepts expired tokens. */
   verifySigned<Type extends PresentedType>(
     token: string,
     ...types: Type[]
-  ): Promise<(PresentedIdentity & { type: Type }) | TokenRefusal>;
+  ): Promise<IdentityOf<Type> | TokenRefusal>;
   /** As `verifySigned`, for a service token of any audience. */
   verifySignedService(token: string): Promise<ServiceBearer | TokenRefusal>;
   /**
+   * @param others also accepted, for this audience: a limited token.
    * @returns the identity in a valid token for exactly this audience, exchanged or a service's own; the reason for any
    *   other.
    */
-  verifyFor(token: string, audience: string): Promise<ForAudience | TokenRefusal>;
+  verifyFor<Other extends 'limited' = never>(
+    token: string,
+    audience: string,
+    ...others: Other[]
+  ): Promise<ForAudience | IdentityOf<Other> | TokenRefusal>;
   /** The claims of a token that `verify` has just accepted: a JSON object, as we wrote it. */
   payloadOf(token: string): string;
 }
@@ -64,12 +80,22 @@ export interface TokenCodec {
 /** `actor` is the client id of the service that acts for the user; empty for none. */
 export type ForAudience = (PresentedIdentity & { type: 'exchanged'; actor: string }) | ServiceBearer;
 
-export interface Signer {
+/** The identity in a user's token, and what a limited one is good for. */
+export type IdentityOf<Type extends PresentedType> = Type extends 'limited'
+  ? PresentedIdentity & { type: 'limited' } & TokenLimits
+  : PresentedIdentity & { type: Type };
+
+export interface Signer<Signed = Claims> {
   kid: string;
-  sign(claims: Claims): string;
+  sign(claims: Signed): string;
 }
 
-const TYP: Record<TokenType, string> = { access: 'at+jwt', refresh: 'rt+jwt', llt: 'llt+jwt' };
+const TYP: Record<TokenType, string> = {
+  access: 'at+jwt',
+  refresh: 'rt+jwt',
+  llt: 'llt+jwt',
+  limited: 'limited+jwt',
+};
 
 /** The members of our headers. A token with others (`b64`, an embedded key) is not ours. */
 const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
@@ -78,20 +104,20 @@ const HEADER_MEMBERS = ['alg', 'kid', 'typ'];
 const SIGNATURE_ERRORS = ['FAST_JWT_INVALID_SIGNATURE', 'FAST_JWT_MISSING_SIGNATURE'];
 
 /** The claims of a token, not yet read. */
-type RawClaims = Partial<Record<keyof ExchangedClaims | keyof ServiceClaims, unknown>>;
+type RawClaims = Partial<Record<keyof ExchangedClaims | keyof ServiceClaims | keyof LimitedClaims, unknown>>;
 
 /** One key for one type of token. That of access tokens is for all tokens with their header. */
 interface KeyCodec extends Signer {
   type: TokenType;
   algorithm: Algorithm;
-  signFor: TokenCodec['signFor'];
+  signFor(claims: ExchangedClaims | ServiceClaims | LimitedClaims): string;
   check: CheckToken;
 }
 
 /**
  * Checks a token whose header names this key: its signature, issuer and audience, but not its expiry. It does not check
- * the audience of an access token: exchanged tokens and service tokens have the same header, and their claims tell them
- * apart.
+ * the audience of an access token or a limited one: exchanged tokens and service tokens have the header of access tokens,
+ * and their claims tell them apart; a limited token may be for any audience.
  */
 type CheckToken = (token: string) => RawClaims | TokenRefusal;
 
@@ -109,9 +135,12 @@ interface Codecs {
 
 type Identity<Type extends PresentedType = PresentedType> = PresentedIdentity & {
   type: Type;
-  /** `aud` and `act.sub`; only of an exchanged token. */
+  /** Of an exchanged token: `aud`. Of a limited one: the audience before LIMITED. */
   audience?: string;
+  /** Of an exchanged token: `act.sub`. */
   actor?: string;
+  /** Of a limited token. */
+  scopes?: readonly string[];
 };
 
 /** The kinds of tokens; a route that does not name a kind refuses it. */
@@ -178,22 +207,42 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
       return refuse('expired');
     };
 
-  const verify = verifier(false);
+  const verifyAny = verifier(false);
   const verifySigned = verifier(true);
+
+  async function verify<Each extends Kind>(token: string, ...kinds: Each[]) {
+    const found = await verifyAny(token, ...kinds);
+    const isOthers = typeof found === 'object' && found.type === 'limited' && found.audience !== audience;
+    return isOthers ? refuse('audience') : found;
+  }
 
   return {
     sign: (type, claims) => codecs.signers[type].sign(claims),
     signFor: (claims) => codecs.signers.access.signFor(claims),
     signer: (type) => codecs.signers[type],
-    // The kinds that these two take have identities only; the compiler does not resolve that.
+    limitedSigner() {
+      const signer = codecs.signers.limited;
+      return { kid: signer.kid, sign: (claims) => signer.signFor(claims) };
+    },
+    // The kinds that these three take have identities only; the compiler does not resolve that.
     verify: verify as TokenCodec['verify'],
+    verifyToEnd: verifyAny as TokenCodec['verifyToEnd'],
     verifySigned: verifySigned as TokenCodec['verifySigned'],
     verifySignedService: (token) => verifySigned(token, 'service'),
-    async verifyFor(token, wanted) {
-      const identity = await verify(token, 'exchanged', 'service');
+    async verifyFor(token, wanted, ...others) {
+      const identity = await verifyAny<'exchanged' | 'service' | 'limited'>(
+        token,
+        'exchanged',
+        'service',
+        ...others,
+      );
       if (typeof identity === 'string') return identity;
-      if (identity.audience !== wanted) return refuse('audience');
-      return identity.type === 'service' ? identity : { ...identity, actor: identity.actor ?? '' };
+      // AUDIENCE is no audience of a service, for limited tokens neither.
+      const isOwn = identity.type === 'limited' && wanted === audience;
+      if (identity.audience !== wanted || isOwn) return refuse('audience');
+      if (identity.type === 'exchanged') return { ...identity, actor: identity.actor ?? '' };
+      // A limited token only if it is among `others`; the compiler does not resolve that.
+      return identity as ForAudience;
     },
     payloadOf,
   };
@@ -201,7 +250,7 @@ export async function makeTokenCodec(keyRing: KeyRing, options: TokenCodecOption
 
 async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Codecs> {
   const signing = keys.signing.flatMap(({ kid, algorithm, privateKey, publicKey }) =>
-    (['access', 'llt'] as const).map((type) =>
+    (['access', 'llt', 'limited'] as const).map((type) =>
       openCodec({ kid, type, algorithm, secret: { private: privateKey, public: publicKey } }, options),
     ),
   );
@@ -215,7 +264,12 @@ async function openCodecs(keys: KeySet, options: TokenCodecOptions): Promise<Cod
     return signer;
   };
   return {
-    signers: { access: signerOf('access'), refresh: signerOf('refresh'), llt: signerOf('llt') },
+    signers: {
+      access: signerOf('access'),
+      refresh: signerOf('refresh'),
+      llt: signerOf('llt'),
+      limited: signerOf('limited'),
+    },
     all,
     byHeader: new Map(
       all.map((codec) => [headerOf(codec.sign({ sub: '0', sid: 0, jti: '0', iat: 0 })), codec]),
@@ -241,7 +295,7 @@ async function openCodec(
   const signature = makeSignature(algorithm, Buffer.isBuffer(secret) ? secret : secret.private);
   const signWith = (fixed: object) => {
     const members = JSON.stringify(fixed).slice(1);
-    return (claims: Claims | ServiceClaims) => {
+    return (claims: Claims | ServiceClaims | LimitedClaims) => {
       const input = `${header}.${encode(`${JSON.stringify(claims).slice(0, -1)},${members}`)}`;
       return `${input}.${signature(input)}`;
     };
@@ -292,7 +346,7 @@ async function makePublicKeyCheck(
     verify: {
       algorithms: [algorithm],
       allowedIss: issuer,
-      ...(type !== 'access' && { allowedAud: audience }),
+      ...(!hasOtherAudiences(type) && { allowedAud: audience }),
       checkTyp: TYP[type],
       requiredClaims: ['iss', 'aud', 'sub', 'jti', 'iat'],
       ignoreExpiration: true,
@@ -304,9 +358,14 @@ async function makePublicKeyCheck(
       return carrier.jwt.verify(token);
     } catch (error) {
       if (SIGNATURE_ERRORS.includes((error as { code?: string }).code ?? '')) return 'signature';
-      return claimRefusal(token, type === 'access' ? { issuer } : options);
+      return claimRefusal(token, hasOtherAudiences(type) ? { issuer } : options);
     }
   };
+}
+
+/** Whether keys of this type sign tokens whose `aud` is not AUDIENCE, so that the claims are looked at first. */
+function hasOtherAudiences(type: TokenType): boolean {
+  return type === 'access' || type === 'limited';
 }
 
 /**
@@ -351,6 +410,10 @@ function makeSignature(algorithm: Algorithm, key: string | Buffer): (input: stri
 function identityOf<Type extends PresentedType>(claims: RawClaims, type: Type): Identity<Type> | null {
   const identity = readClaims(claims, type);
   if (!identity || typeof claims.aud !== 'string') return null;
+  if (type === 'limited') {
+    const limits = readLimits(claims);
+    return limits && { ...identity, type, ...limits };
+  }
   if (type !== 'exchanged') return { ...identity, type };
   const { sub: actor = '' } = (claims.act ?? {}) as { sub?: string };
   return { ...identity, type, audience: claims.aud, actor };

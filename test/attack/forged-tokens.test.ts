@@ -233,10 +233,12 @@ test('no operation takes a token of one type for another type', async (t) => {
 /** What a long-lived token may do. Every other operation is for a person with a session. */
 const FOR_LONG_LIVED: Record<string, number> = {
   verify: 200,
+  verifyInScope: 200,
   getProfile: 200,
   listTokens: 200,
   // It is no token for another audience, and no subject.
   verifyForAudience: 401,
+  verifyInScopeForAudience: 401,
   getToken: 400,
 };
 

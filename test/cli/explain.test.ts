@@ -7,7 +7,16 @@ import type { Environment } from '../../src/config/config.ts';
 import { SESSION_REFUSALS, TOKEN_REFUSALS } from '../../src/domain/refusal-reasons.ts';
 import { NO_DATA_DIR } from '../support/environment.ts';
 import { exchanged } from '../support/audiences.ts';
-import { call, claimsOf, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import {
+  call,
+  claimsOf,
+  createLimited,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { redisMissing } from '../support/redis.ts';
 import { aServiceThatRefuses } from '../support/refused-tokens.ts';
@@ -63,10 +72,12 @@ test('each refused token has the reason of the service, and the check that fails
 test('good tokens of each type are explained as what they are', skip, async (t) => {
   const { target, good, explain } = await anExplainedService(t);
   const { longlived_token: llt, id } = await createLongLived(target, good.access_token);
+  const limited = await createLimited(target, good.access_token, ['orders:read', 'billing']);
   const all = {
     access: good.access_token,
     refresh: good.refresh_token,
     llt,
+    limited: limited.token,
     exchanged: await exchanged(target, good.access_token),
   };
   for (const [type, token] of Object.entries(all)) {
@@ -76,7 +87,9 @@ test('good tokens of each type are explained as what they are', skip, async (t) 
       token: { type },
       user: { id: good.user.id, username: good.user.username },
     });
-    t.match(found.record, type === 'llt' ? { id, name: 'Kitchen tablet' } : { id: Number });
+    const lasting = { llt: id, limited: limited.id }[type];
+    t.match(found.record, lasting ? { id: lasting, name: 'Kitchen tablet' } : { id: Number });
+    t.equal(found.token.scope, type === 'limited' ? 'orders:read billing' : null);
   }
 });
 

@@ -8,7 +8,7 @@ import { run } from '../../src/cli/keys.ts';
 import { countLongLived } from '../../src/infra/postgres/key-records.ts';
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { buildTestApp } from '../support/app.ts';
-import { call, createLongLived, signUp } from '../support/client.ts';
+import { call, createLimited, createLongLived, signUp } from '../support/client.ts';
 import { aSecret, KEYS } from '../support/keys.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -112,15 +112,16 @@ test('a key goes through its states, and can be retired once nothing needs it', 
   await until(async () => (await states())[0] === 'published');
   t.match(await keys('list'), { stdout: /published since .*Z, signs from .*Z/ });
   t.match(await keys('doctor'), { stdout: /signs from .*Z/ });
-  const llt = await createLongLived(target, token);
+  const lasting = [await createLongLived(target, token), await createLimited(target, token)];
   t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /0001\.pem is the signing key/ });
 
   await pass();
   await until(async () => (await states())[0] === 'signing');
   t.strictSame(await states(), ['signing', 'verifying']);
-  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /needed for 1 good long-lived tokens/ });
-  t.match(await keys('doctor'), { stdout: /needed for 1 long-lived/ });
-  t.equal((await call(target, `DELETE /api/auth/llt/${llt.id}`, { token })).statusCode, 200);
+  t.match(await keys('retire', '0001.pem'), { code: 1, stderr: /needed for 2 good long-lived tokens/ });
+  t.match(await keys('doctor'), { stdout: /needed for 2 long-lived/ });
+  for (const { id } of lasting)
+    t.equal((await call(target, `DELETE /api/auth/llt/${id}`, { token })).statusCode, 200);
   const refused = await keys('retire', '0001.pem', '--json');
   t.equal(refused.code, 1);
   t.match(JSON.parse(refused.stderr), { retired: false, from: /Z$/, error: /may be good until/ });

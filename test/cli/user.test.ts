@@ -1,14 +1,15 @@
 import { test } from 'tap';
 import { buildTestApp } from '../support/app.ts';
-import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from '../support/client.ts';
+import { anAccount, call, logIn, refresh, signUp } from '../support/client.ts';
+import { onAStoreWithEachLasting } from '../support/lasting.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase, withClient } from '../support/postgres.ts';
 import { refused } from '../support/problem.ts';
 import { testRecords } from '../support/records.ts';
-import { onAStore } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
-onAStore('user disable ends the user’s tokens and blocks logins', async (t, env) => {
+onAStoreWithEachLasting('user disable ends the user’s tokens and blocks logins', async (t, env, lasting) => {
+  const { createLongLived, verify } = lasting;
   const target = await buildTestApp(t, { env });
   target.composition.start();
   const { databaseUrl: DATABASE_URL } = target;

@@ -37,6 +37,8 @@ test('an empty environment gives the embedded defaults, with one line for each',
     LLT_ENABLED: true,
     LLT_MAX_AGE: 0,
     LLT_LOGIN_MAX_AGE: 0,
+    LIMITED_TOKENS_ENABLED: true,
+    LIMITED_TOKEN_MAX_AGE: 31_536_000,
     RESERVED_USERNAMES: ['admin', 'administrator', 'root', 'support', 'security', 'system'],
     DOCS_ENABLED: true,
   });
@@ -68,6 +70,10 @@ const BAD: Record<string, string[]> = {
   LLT_ENABLED: ['no', '0'],
   LLT_MAX_AGE: ['-1', '1d', '400000000'],
   LLT_LOGIN_MAX_AGE: ['-1', '1.5', 'never'],
+  LIMITED_TOKENS_ENABLED: ['no', '0'],
+  LIMITED_TOKEN_MAX_AGE: ['59', '0', '1y', '400000000'],
+  // Else software that is set to it would take limited tokens for the users' own.
+  AUDIENCE: ['latchkey#limited', '#limited', 'a#limited#limited'],
   RESERVED_USERNAMES: ['a b', 'admin,a@b', 'x'.repeat(65)],
   DOCS_ENABLED: ['no', '0', 'False'],
   RATE_LIMIT_LOGIN: ['30', '30/0', '0/60', '30/60/1', '-1/60', '30/m'],
@@ -98,6 +104,16 @@ test('a bad value is reported by the name of its variable, and not repeated', (t
       if (value.length > 4 && name.endsWith('URL')) t.notOk(problems[0]?.includes(value));
     }
   }
+  t.end();
+});
+
+test('limited tokens are on as long-lived ones are, unless they are turned on or off alone', (t) => {
+  const isOn = (env: Record<string, string>) => loadConfig(env, GIB).LIMITED_TOKENS_ENABLED;
+  t.equal(isOn({ LLT_ENABLED: 'false' }), false);
+  t.equal(isOn({ LLT_ENABLED: 'false', LIMITED_TOKENS_ENABLED: 'true' }), true);
+  t.equal(isOn({ LIMITED_TOKENS_ENABLED: 'false' }), false);
+  for (const AUDIENCE of ['a#limited-', 'limited', '#limite', 'x#Limited'])
+    t.equal(loadConfig({ AUDIENCE }, GIB).AUDIENCE, AUDIENCE);
   t.end();
 });
 

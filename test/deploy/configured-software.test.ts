@@ -79,6 +79,10 @@ test(
       headers: { ...bearer(access), 'content-type': 'application/json' },
       body: '{"device":"Kitchen tablet"}',
     });
+    const { token: limited = '' } = await post('/api/user/tokens', {
+      headers: { ...bearer(access), 'content-type': 'application/json' },
+      body: '{"name":"Orders report","scopes":["orders:read"],"audience":"orders"}',
+    });
     t.strictSame(await ask(token), [201, 200, 200], byKeys.errors() + introspects.errors());
     const forged = { 'x-auth-user': 'spoofed', X_Auth_User: 'spoofed', 'X-Auth-Roles': 'spoofed' };
     await fetch(haproxy.url, { headers: { ...bearer(token), ...forged } });
@@ -93,6 +97,8 @@ test(
       'no token': undefined,
       'another audience': access,
       'a long-lived token': llt,
+      'a limited token': limited,
+      'a limited token under the type of access tokens': forge(header, claimsOf(limited), pem),
       'another issuer': forge(header, { ...claims, iss: 'https://evil.example' }, pem),
       'an expired token': forge(header, { ...claims, exp: now - 60 }, pem),
       'a token without exp': forge(header, { ...claims, exp: undefined }, pem),

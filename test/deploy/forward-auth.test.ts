@@ -9,7 +9,7 @@ import { startDeployedNginx } from '../support/deployed-nginx.ts';
 import { faultProxy } from '../support/fault-proxy.ts';
 import { ALIASES, NAMES, withAudience } from '../support/identity-headers.ts';
 import { listen } from '../support/listen.ts';
-import { logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
+import { createLimitedOver, logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
 import { spellings, waysOut } from '../support/path-spellings.ts';
@@ -124,6 +124,8 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     'http://app:8081': await startApplication(t, seen),
   };
   const { user, access_token: token } = await signUpOver(service.url, anAccount());
+  const limited = (scopes: string[]) => createLimitedOver(service.url, token, scopes);
+  const reader = await limited(['reports:read']);
   t.beforeEach(() => {
     seen.length = 0;
   });
@@ -145,6 +147,7 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
       await passesEveryPath(t, url);
       if (proxy.dropsOthers) await dropsOthers(t, url);
       await upgrades(t, url);
+      await takesLimitedTokens(t, url);
     });
   }
 
@@ -152,7 +155,11 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     await t.test(`${away} the proxy answers 503 with Retry-After`, async (t) => {
       if (away.includes('Redis')) store.set('refuse');
       else await service.stop();
-      for (const { proxy, url } of started) await outage(t, `${proxy.name} ${away}`, url, token);
+      for (const { proxy, url } of started) {
+        await outage(t, `${proxy.name} ${away}`, `${url}/orders`, token);
+        for (const each of [token, reader.token])
+          await outage(t, `${proxy.name} ${away}, with a scope`, `${url}/reports/2026`, each);
+      }
       t.equal(seen.length, 0);
     });
   }
@@ -304,6 +311,83 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     }
   }
 
+  /** Only where the proxy's file demands a scope, whatever the client sends besides the token. */
+  async function takesLimitedTokens(t: Test, url: string): Promise<void> {
+    const ofReader = [String(user.id), user.username, String(reader.id), 'limited', '', ''];
+    for (const path of ['/reports/', '/reports/2026', '/reports/2026/q1.pdf?scope=none&audience=orders']) {
+      seen.length = 0;
+      const authorization = [`Authorization: Bearer ${reader.token}`, 'X-Forwarded-Uri: /orders'];
+      t.equal(await status(url, `GET ${path}`, authorization), '201', path);
+      isIdentity(t, seen[0], ofReader, path);
+      t.equal(seen[0]?.headers.authorization, undefined);
+      t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${token}`]), '201', path);
+      isIdentity(t, seen[1], identity, path);
+      t.equal(await status(url, `GET ${path}`), '401', path);
+    }
+    for (const lines of Object.values(FORGED)) {
+      seen.length = 0;
+      await status(url, 'GET /reports/x', [`Authorization: Bearer ${reader.token}`, ...lines]);
+      isIdentity(t, seen[0], ofReader);
+    }
+
+    seen.length = 0;
+    for (const path of [
+      '/',
+      '/orders',
+      '/reports',
+      '/reportsx',
+      '/REPORTS/x',
+      '/reports/.x',
+      '/reports/a%20b',
+    ])
+      t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${reader.token}`]), '401', path);
+    for (const path of [
+      '/orders?scope=reports:read',
+      '/orders?scopes=reports:read',
+      '/scopes/reports:read/verify',
+    ])
+      t.equal(await status(url, `GET ${path}`, [`Authorization: Bearer ${reader.token}`]), '401', path);
+    for (const name of ['X-Forwarded-Uri', 'X-Original-Url', 'X-Rewrite-Url', 'X-Original-Uri']) {
+      const lines = [`Authorization: Bearer ${reader.token}`, `${name}: /reports/x`];
+      t.equal(await status(url, 'GET /orders', lines), '401', name);
+    }
+    const { token: other } = await limited(['orders:read', 'reports']);
+    for (const path of [
+      '/reports/2026',
+      '/reports/2026?scope=orders:read',
+      '/reports/2026?scopes=orders:read&audience=orders',
+    ]) {
+      const response = await fetch(url + path, { headers: bearer(other) });
+      t.equal(response.status, 403, path);
+      t.equal(
+        response.headers.get('www-authenticate'),
+        'Bearer error="insufficient_scope", scope="reports:read"',
+      );
+      t.equal(response.headers.get('content-type')?.split(';')[0], 'application/problem+json');
+      t.equal(response.headers.get('cache-control'), 'no-store');
+      t.match(await response.json(), { status: 403, code: 'insufficient_scope' });
+    }
+    t.equal(seen.length, 0, 'none of these reached the application');
+
+    const paths = spellings(SEED, 500, 'reports');
+    for (let i = 0; i < paths.length; i += 50)
+      await Promise.all(
+        paths
+          .slice(i, i + 50)
+          .map((path) => status(url, `GET ${path}`, [`Authorization: Bearer ${reader.token}`])),
+      );
+    const escaped = seen.filter(({ url: path = '' }) => waysOut(path, 'reports').length > 0);
+    t.strictSame(
+      escaped.map(({ url: path }) => path),
+      [],
+      `a limited token got elsewhere; seed ${SEED}`,
+    );
+    t.ok(seen.length > 5, `${seen.length} of them demand the scope`);
+    // The application's own refusal stays its own.
+    const forbidden = await fetch(`${url}/forbidden`, { headers: bearer(token) });
+    t.strictSame([forbidden.status, await forbidden.text()], [403, 'the application refuses']);
+  }
+
   async function upgrades(t: Test, url: string): Promise<void> {
     const lines = (protocol: string) => [`Upgrade: ${protocol}`, `Authorization: Bearer ${token}`];
     const naming = `Connection: Upgrade, ${NAMES.join(', ')}`;
@@ -413,7 +497,10 @@ test('forward-auth for one audience', async (t) => {
     { skip },
     async (t) => {
       const without = (text: string) => {
-        const changed = text.replace('rewrite * /api/auth/verify?\n', 'rewrite * /api/auth/verify\n');
+        const changed = text.replace(
+          'rewrite * /api/auth{path}verify?\n',
+          'rewrite * /api/auth{path}verify\n',
+        );
         if (changed === text) throw new Error('there is no ? after verify');
         return changed;
       };
@@ -645,7 +732,7 @@ function status(url: string, line: string, headers: string[] = [], body = ''): P
 }
 
 async function outage(t: Test, title: string, url: string, token: string): Promise<void> {
-  const response = await fetch(`${url}/orders`, { headers: bearer(token) });
+  const response = await fetch(url, { headers: bearer(token) });
   t.equal(response.status, 503, title);
   t.match(response.headers.get('retry-after'), /^[1-9]\d*$/, title);
   t.match(response.headers.get('content-type'), 'application/problem+json', title);

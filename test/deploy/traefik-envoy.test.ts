@@ -12,6 +12,8 @@ import { ALL_PATHS, PUBLIC_PATHS } from '../support/public-paths.ts';
 // Caddy.
 
 const AUDIENCE = '/api/auth/audiences/orders/verify';
+const SCOPED = '/api/auth/scopes/reports:read/verify';
+const SCOPED_AUDIENCE = '/api/auth/audiences/orders/scopes/reports:read/verify';
 /** A client's headers that are none of ours. */
 const ORDINARY = [
   'accept',
@@ -68,17 +70,20 @@ test('Traefik’s files', async (t) => {
       authRequestHeaders: ['Authorization', 'X-Request-Id'],
       authResponseHeadersRegex: '^X-Auth-',
     };
+    const at = (path: string) => ({
+      forwardAuth: { ...forwardAuth, address: `http://127.0.0.1:8082${path}` },
+    });
     const middlewares = {
       'signed-in': { forwardAuth },
+      'may-read-reports': at(SCOPED),
       'no-identity': removed(NAMES),
       'no-token': removed(['Authorization']),
     };
     t.strictSame(http.middlewares, middlewares);
-    const address = `http://127.0.0.1:8082${AUDIENCE}`;
     const edited = parse(withAudience(text)) as Traefik;
     t.strictSame(edited.http, {
       ...http,
-      middlewares: { ...middlewares, 'signed-in': { forwardAuth: { ...forwardAuth, address } } },
+      middlewares: { ...middlewares, 'signed-in': at(AUDIENCE), 'may-read-reports': at(SCOPED_AUDIENCE) },
     });
     t.end();
   });
@@ -92,6 +97,11 @@ test('Traefik’s files', async (t) => {
     t.strictSame(Object.fromEntries(chains), {
       latchkey: { entryPoints: ['web'], service: 'latchkey' },
       public: { entryPoints: ['web'], middlewares: ['no-identity', 'no-token'], service: 'app' },
+      reports: {
+        entryPoints: ['web'],
+        middlewares: ['no-identity', 'may-read-reports', 'no-token'],
+        service: 'app',
+      },
       app: { entryPoints: ['web'], middlewares: ['no-identity', 'signed-in', 'no-token'], service: 'app' },
       verify: { entryPoints: ['verify'], service: 'latchkey' },
     });
@@ -103,7 +113,7 @@ test('Traefik’s files', async (t) => {
     const routers = Object.entries(web).sort(
       ([, one], [, other]) => (other.priority ?? 0) - (one.priority ?? 0),
     );
-    opensPublicPathsAlone(t, (path) => routers.find(([, { rule }]) => isTraefikMatch(rule, path))?.[0]);
+    opensPlainNamesAlone(t, (path) => routers.find(([, { rule }]) => isTraefikMatch(rule, path))?.[0]);
     t.end();
   });
 });
@@ -127,7 +137,7 @@ interface Route {
   match: Matcher;
   route: { cluster: string };
   request_headers_to_remove?: string[];
-  typed_per_filter_config?: Record<string, { disabled: boolean }>;
+  typed_per_filter_config?: Record<string, object>;
 }
 
 interface Manager {
@@ -222,8 +232,20 @@ test('Envoy’s file', async (t) => {
       allowed_headers: { patterns: [exact('X-Request-Id')] },
       http_service: service,
     });
-    const [edited] = managerOf(parse(withAudience(text)) as Bootstrap).http_filters;
-    t.strictSame(edited.typed_config.http_service, { ...service, path_override: AUDIENCE });
+    const servicesOf = ({ http_filters, route_config: { virtual_hosts } }: Manager) => [
+      http_filters[0].typed_config.http_service,
+      ...virtual_hosts[0].routes.flatMap(({ typed_per_filter_config: config = {} }) =>
+        Object.values(config).flatMap((each) => {
+          const { check_settings: settings } = each as { check_settings?: { http_service: object } };
+          return settings ? [settings.http_service] : [];
+        }),
+      ),
+    ];
+    t.strictSame(servicesOf(manager), [service, { ...service, path_override: SCOPED }]);
+    t.strictSame(servicesOf(managerOf(parse(withAudience(text)) as Bootstrap)), [
+      { ...service, path_override: AUDIENCE },
+      { ...service, path_override: SCOPED_AUDIENCE },
+    ]);
     const unavailable = { type: 'urn:latchkey:error:unavailable', title: 'Unavailable', status: 503 };
     const value = { default_value: 503, runtime_key: 'latchkey_away' };
     const filters = [
@@ -255,6 +277,9 @@ test('Envoy’s file', async (t) => {
         disabled: true,
       },
     };
+    const type = typeOf('filters.http.ext_authz.v3.ExtAuthzPerRoute');
+    const http_service = { ...extAuthz.typed_config.http_service, path_override: SCOPED };
+    const scoped = { 'envoy.filters.http.ext_authz': { '@type': type, check_settings: { http_service } } };
     /** What a route may be, besides which paths it takes. */
     const kinds = {
       latchkey: { route: { cluster: 'latchkey' }, typed_per_filter_config: open },
@@ -263,13 +288,18 @@ test('Envoy’s file', async (t) => {
         request_headers_to_remove: ['authorization'],
         typed_per_filter_config: open,
       },
+      reports: {
+        route: { cluster: 'app' },
+        request_headers_to_remove: ['authorization'],
+        typed_per_filter_config: scoped,
+      },
       app: { route: { cluster: 'app' }, request_headers_to_remove: ['authorization'] },
     };
     const sorted = host.routes.map(({ match, ...rest }) => {
       const kind = Object.entries(kinds).find(([, it]) => isDeepStrictEqual(it, rest))?.[0];
       return { match, kind: kind ?? JSON.stringify(rest) };
     });
-    opensPublicPathsAlone(t, (path) => sorted.find(({ match }) => isMatch(match, path))?.kind);
+    opensPlainNamesAlone(t, (path) => sorted.find(({ match }) => isMatch(match, path))?.kind);
     t.end();
   });
 });
@@ -291,40 +321,39 @@ function isMatch({ path, prefix, safe_regex: pattern, ...others }: Matcher, text
 }
 
 /**
- * The API's public paths lead to Latchkey, and only plain names below /public/ need no token.
+ * The API's public paths lead to Latchkey. Only plain names below /public/ need no token, and only such names below
+ * /reports/ take a limited one.
  * @param routeOf the name of the route that a path without its query takes
  */
-function opensPublicPathsAlone(t: Test, routeOf: (path: string) => string | undefined): void {
+function opensPlainNamesAlone(t: Test, routeOf: (path: string) => string | undefined): void {
   const to = (route: string) => ALL_PATHS.filter((path) => routeOf(path) === route);
   t.strictSame(to('latchkey'), PUBLIC_PATHS);
   t.strictSame(
     to('app'),
     ALL_PATHS.filter((path) => !PUBLIC_PATHS.includes(path)),
   );
-  for (const path of ['/public/', '/public/x', '/public/a-b/c_d.e~f/'])
-    t.equal(routeOf(path), 'public', path);
-  for (const path of [
-    '/public',
-    '/publicx',
-    '/PUBLIC/x',
-    '/public/.x',
-    '/public/a%20b',
-    '/public/..;/orders',
-  ])
-    t.equal(routeOf(path), 'app', path);
+  for (const name of ['public', 'reports']) {
+    for (const path of ['/', '/x', '/a-b/c_d.e~f/']) t.equal(routeOf(`/${name}${path}`), name, path);
+    for (const path of ['', 'x', '/.x', '/a%20b', '/..;/orders'])
+      t.equal(routeOf(`/${name}${path}`), 'app', path);
+    t.equal(routeOf(`/${name.toUpperCase()}/x`), 'app');
+    assertNoWayOut(t, name, routeOf);
+  }
+}
 
+function assertNoWayOut(t: Test, name: string, routeOf: (path: string) => string | undefined): void {
   const seed = Number(process.env.TEST_SEED ?? 1);
-  const received = spellings(seed, 1500).flatMap((target) => {
+  const received = spellings(seed, 1500, name).flatMap((target) => {
     const [path = ''] = target.split('?');
     // The application gets the path as a proxy has normalized it, if it has. Versions differ in what they decode before
     // they match, so what any of them matches counts.
     const forms = [path, posix.normalize(path.replaceAll(/%2e/gi, '.')), new URL(`http://x${path}`).pathname];
-    return forms.filter((form) => [form, decoded(form)].some((each) => routeOf(each) === 'public'));
+    return forms.filter((form) => [form, decoded(form)].some((each) => routeOf(each) === name));
   });
-  t.ok(received.length > 10, `${received.length} of them are public`);
+  t.ok(received.length > 10, `${received.length} of them are ${name}`);
   t.strictSame(
-    received.filter((path) => waysOut(path).length > 0),
+    received.filter((path) => waysOut(path, name).length > 0),
     [],
-    `need no token; seed ${seed}`,
+    `lead out of /${name}/; seed ${seed}`,
   );
 }

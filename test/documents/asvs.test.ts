@@ -89,7 +89,7 @@ test('every cited test exists, and is neither skipped nor todo', (t) => {
 /** Finds the definition of a test in its file's text. A template's expressions stand for any text. */
 function findTest(source: string, name: string): 'runs' | 'is missing' | 'is skipped or todo' {
   const definitions =
-    /\b(test|onEachStore|onAStore)(\.\w+)?\(\s*(['"`])((?:\\.|(?!\3).)*)\3,\s*(\{[^}]*\})?/g;
+    /\b(test|onEachStore|onAStore(?:WithEachLasting)?|onEachLasting)(\.\w+)?\(\s*(?:t,\s*)?(['"`])((?:\\.|(?!\3).)*)\3,\s*(\{[^}]*\})?/g;
   for (const [, , method, quote, text = '', options = ''] of source.matchAll(definitions)) {
     if (!matches(text, name, quote === '`')) continue;
     const isOff = method !== undefined || /\btodo\b|\bskip: *(true|['"`])/.test(options);

@@ -5,7 +5,19 @@ import { allDocuments, DOCUMENTS, NOT_RUN, readDocument, ROOT } from '../support
 import { readBlocks } from '../support/markdown.ts';
 
 /** Languages that GitHub highlights. A block without a language would hide a shell block from the tests. */
-const LANGUAGES = ['sh', 'sql', 'json', 'ts', 'mermaid', 'text', 'nginx', 'apache', 'haproxy', 'yaml'];
+const LANGUAGES = [
+  'sh',
+  'sql',
+  'json',
+  'ts',
+  'mermaid',
+  'text',
+  'nginx',
+  'apache',
+  'haproxy',
+  'yaml',
+  'toml',
+];
 
 const files = allDocuments();
 

@@ -131,6 +131,8 @@ const EFFECTS: Record<string, (effect: Effect) => Session | null> = {
   logOutEverywhere: () => null,
   listTokens: ({ session }) => session,
   verify: ({ session }) => session,
+  verifyInScope: ({ session }) => session,
+  createLimitedToken: ({ session }) => session,
   getProfile: ({ session }) => session,
   changeProfile: ({ session }) => session,
   getEmail: ({ session }) => session,
@@ -238,6 +240,8 @@ function bodyOf(dice: Dice, operation: Operation, world: World, session: Session
     return { username: name, password, ...device };
   }
   if (operation.operationId === 'createLongLivedToken') return { device: 'Kitchen tablet' } as object;
+  if (operation.operationId === 'createLimitedToken')
+    return { name: 'Orders report', scopes: ['orders:read', dice.word(12)] } as object;
   if (operation.operationId === 'createUser') return account;
   if (['changeProfile', 'changeUser'].includes(operation.operationId)) return { name: account.name };
   if (operation.operationId === 'changePassword')

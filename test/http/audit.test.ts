@@ -12,6 +12,7 @@ import {
   anAccount,
   call,
   claimsOf,
+  createLimited,
   createLongLived,
   logIn,
   pairOf,
@@ -120,6 +121,23 @@ test('a theft names the caller that presented the old token, and what ended', as
     { event: 'llt.ended_for_reuse', subject, details: { token_ids: [id], count: 1, by: session } },
   ]);
   for (const line of lines) t.match(line, SOURCE, 'both name the request that found it');
+});
+
+test('a limited token names the session that asked, its scopes, and an audience that is not AUDIENCE', async (t) => {
+  const target = await aTarget(t);
+  await aRegisteredService(target.databaseUrl, 'orders', [], 'orders');
+  const { user, access_token: token } = await signUp(target);
+  const by = Number(claimsOf(token).sid);
+  const subject = { user_id: user.id };
+  for (const audience of [undefined, 'orders']) {
+    let id = 0;
+    const lines = await trailOf(t, target, async () => {
+      ({ id } = await createLimited(target, token, ['orders:read', 'a'], { audience }));
+    });
+    const details = { by, scopes: 'orders:read a', ...(audience !== undefined && { audience }) };
+    t.match(lines, [{ event: 'limited.created', severity: 'info', subject, token_id: id }]);
+    t.strictSame(lines[0]?.details, details);
+  }
 });
 
 test('logouts and long-lived tokens name the session that asked', async (t) => {

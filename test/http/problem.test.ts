@@ -2,7 +2,16 @@ import { test } from 'tap';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import { detailOf, PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
-import { anAccount, call, createLongLived, pairOf, refresh, signUp, verify } from '../support/client.ts';
+import {
+  anAccount,
+  call,
+  createLimited,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+} from '../support/client.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -66,6 +75,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   const account = anAccount();
   const { access_token: token, refresh_token } = await signUp(target, account);
   const { longlived_token: llt } = await createLongLived(target, token);
+  const { token: limited } = await createLimited(target, (await signUp(target)).access_token);
   const requests: [line: string, options?: Parameters<typeof call>[2]][] = [
     ['POST /api/auth', { headers: JSON_TYPE, payload: '{' }],
     ['POST /api/auth', { payload: {} }],
@@ -80,6 +90,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['GET /api/user'],
     ['GET /api/user', { token: 'x' }],
     ['DELETE /api/auth/999999', { token }],
+    ['GET /api/auth/scopes/orders:write/verify', { token: limited }],
     ['GET /nowhere'],
     ['PUT /api/auth'],
     ['POST /api/auth/introspect'],

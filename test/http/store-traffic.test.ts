@@ -6,7 +6,17 @@ import { test, type Test } from 'tap';
 import { JWT_BEARER } from '../../src/http/auth/token.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import { audienceClients, exchange, exchanged } from '../support/audiences.ts';
-import { call, createLongLived, pairOf, refresh, signUp, verify, type Pair } from '../support/client.ts';
+import {
+  call,
+  createLimited,
+  createLongLived,
+  pairOf,
+  refresh,
+  signUp,
+  verify,
+  verifyInScope,
+  type Pair,
+} from '../support/client.ts';
 import { parseExposition } from '../support/exposition.ts';
 import { fakeIssuer, SUBJECT } from '../support/fake-issuer.ts';
 import { aRegisteredService, introspect, withRegistry } from '../support/registered-service.ts';
@@ -119,6 +129,17 @@ test('each request asks the stores as rarely as it can', { skip: redisMissing },
     await trafficOf(llt, ({ longlived_token: token }) => verify(target, token)),
     { redis: 1, postgres: 0 },
     'verify of a long-lived token',
+  );
+  const limited = async () => createLimited(target, (await pair()).access_token);
+  t.strictSame(
+    await trafficOf(limited, ({ token }) => verifyInScope(target, token)),
+    { redis: 1, postgres: 0 },
+    'verify with scopes',
+  );
+  t.strictSame(
+    await trafficOf(used, ({ access_token: token }) => verifyInScope(target, token)),
+    { redis: 1, postgres: 0 },
+    'of an access token',
   );
   t.strictSame(
     await trafficOf(pair, async ({ refresh_token: token }) => {

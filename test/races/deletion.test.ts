@@ -9,7 +9,7 @@ import {
   logIn,
   refresh,
   signUp,
-  verify,
+  verifyInScope,
   type Pair,
 } from '../support/client.ts';
 import { latchkey } from '../support/latchkey.ts';
@@ -35,7 +35,7 @@ interface Scene {
 const REFRESH_TOKEN_SECRET = Buffer.alloc(32, 7).toString('base64url');
 
 /** The tokens in an answer. */
-type Made = Partial<Record<'access_token' | 'refresh_token' | 'longlived_token', string>>;
+type Made = Partial<Record<'access_token' | 'refresh_token' | 'longlived_token' | 'token', string>>;
 
 /** What an act answers: a status, or the exit code of a command. */
 interface Outcome {
@@ -80,6 +80,18 @@ const AGAINST: Record<string, Act> = {
     first: 200,
     second: 401,
     makes: ['longlived_token'],
+  },
+  'a limited token': {
+    act: ({ target, pair }) =>
+      outcomeOf(
+        call(target, 'POST /api/user/tokens', {
+          token: pair.access_token,
+          payload: { name: 'x', scopes: ['orders:read'] },
+        }),
+      ),
+    first: 200,
+    second: 401,
+    makes: ['token'],
   },
   'a reset': {
     act: ({ target, reset }) => outcomeOf(redeem(target, reset)),
@@ -165,9 +177,10 @@ test('a deleted account leaves no token, and no name', { skip: redisMissing }, a
           [id],
         );
         t.strictSame(live, [], 'no token is left');
-        const madeBearers = [made.access_token, made.longlived_token].filter((token) => token !== undefined);
+        const { access_token, longlived_token, token: limited } = made;
+        const madeBearers = [access_token, longlived_token, limited].filter((token) => token !== undefined);
         for (const token of [...madeBearers, pair.access_token, other.access_token, llt])
-          t.equal((await verify(target, token)).statusCode, 401);
+          t.equal((await verifyInScope(target, token)).statusCode, 401);
         // First the token that the act made: a superseded one would end its session as stolen.
         const madeRefresh = made.refresh_token === undefined ? [] : [made.refresh_token];
         for (const token of [...madeRefresh, pair.refresh_token, other.refresh_token])

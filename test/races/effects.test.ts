@@ -20,6 +20,11 @@ import { redisMissing, testRedis } from '../support/redis.ts';
 const OPERATIONS: Record<string, (target: TestApp, victim: Victim) => ReturnType<typeof call>> = {
   'creating a long-lived token': (target, { caller }) =>
     call(target, 'POST /api/auth/llt', { token: caller.access_token, payload: { device: 'of a thief' } }),
+  'creating a limited token': (target, { caller }) =>
+    call(target, 'POST /api/user/tokens', {
+      token: caller.access_token,
+      payload: { name: 'of a thief', scopes: ['orders:read'] },
+    }),
   'ending another session': (target, { caller, otherId }) =>
     call(target, `DELETE /api/auth/${otherId}`, { token: caller.access_token }),
   'ending a long-lived token': (target, { caller, llt }) =>

@@ -10,7 +10,7 @@ import {
   logIn,
   refresh,
   signUp,
-  verify,
+  verifyInScope,
   type Pair,
 } from '../support/client.ts';
 import { redisMissing, testRedis } from '../support/redis.ts';
@@ -80,6 +80,13 @@ const ACTS = {
   refresh: ({ target, other }) => answer(refresh(target, other.refresh_token)),
   'a long-lived token': ({ target, other }) =>
     answer(call(target, 'POST /api/auth/llt', { token: other.access_token, payload: { device: 'x' } })),
+  'a limited token': ({ target, other }) =>
+    answer(
+      call(target, 'POST /api/user/tokens', {
+        token: other.access_token,
+        payload: { name: 'x', scopes: ['orders:read'] },
+      }),
+    ),
   disable: async ({ target, userId }) => {
     await disableAccount(target.databaseUrl, { id: userId });
     return { status: 200, body: '' };
@@ -97,6 +104,7 @@ const PAIRS: [one: Name, other: Name, left: Record<string, Left>][] = [
   ['change', 'login', { '200 200': 'asking', '200 401': 'asking' }],
   ['change', 'refresh', { '200 200': 'asking', '200 401': 'asking' }],
   ['change', 'a long-lived token', { '200 200': 'asking', '200 401': 'asking' }],
+  ['change', 'a limited token', { '200 200': 'asking', '200 401': 'asking' }],
   ['change', 'change by another session', { '200 401': 'asking', '401 200': 'other' }],
   ['change', 'change by the same session', { '200 401': 'asking', '401 200': 'asking' }],
   ['change', 'reset', { '200 401': 'asking', '401 200': 'none' }],
@@ -105,6 +113,7 @@ const PAIRS: [one: Name, other: Name, left: Record<string, Left>][] = [
   ['reset', 'login', { '200 200': 'none', '200 401': 'none' }],
   ['reset', 'refresh', { '200 200': 'none', '200 401': 'none' }],
   ['reset', 'a long-lived token', { '200 200': 'none', '200 401': 'none' }],
+  ['reset', 'a limited token', { '200 200': 'none', '200 401': 'none' }],
   ['reset', 'the same reset', { '200 401': 'none', '401 200': 'none' }],
   ['reset', 'another reset token', { '200 200': 'none', '401 200': 'unchanged' }],
   ['reset', 'disable', { '200 200': 'none', '401 200': 'none' }],
@@ -160,11 +169,11 @@ test('a changed password leaves no token of before', { skip: redisMissing }, asy
         );
         // An operator's command leaves the tombstones to the sweep.
         if (other === 'disable') target.composition.start();
-        const isGood = async (token: string) => (await verify(target, token)).statusCode === 200;
+        const isGood = async (token: string) => (await verifyInScope(target, token)).statusCode === 200;
         const pairs: Issued[] = [asking, scene.other, tokensIn(otherAnswered)];
         const tokens = pairs
           .filter((pair) => pair !== kept)
-          .flatMap((pair) => pair.access_token ?? pair.longlived_token ?? []);
+          .flatMap((pair) => pair.access_token ?? pair.longlived_token ?? pair.token ?? []);
         for (const token of [...tokens, llt]) {
           if (other === 'disable') await until(async () => !(await isGood(token)));
           else t.notOk(await isGood(token));
@@ -178,7 +187,7 @@ test('a changed password leaves no token of before', { skip: redisMissing }, asy
   }
 });
 
-type Issued = Partial<Pair> & { longlived_token?: string };
+type Issued = Partial<Pair> & { longlived_token?: string; token?: string };
 
 function tokensIn({ body }: Answer): Issued {
   return body.startsWith('{') ? (JSON.parse(body) as Issued) : {};

@@ -11,7 +11,7 @@ export interface Seen extends Pick<
 }
 
 /**
- * Stands for the application behind a proxy: it records requests and answers 201, or 500 at /broken. It accepts
+ * Stands for the application behind a proxy: it records requests and answers 201, 500 at /broken, or 403 at /forbidden. It accepts
  * every upgrade and then sends a greeting.
  */
 export async function startApplication(t: Test, seen: Seen[]): Promise<string> {
@@ -23,6 +23,7 @@ export async function startApplication(t: Test, seen: Seen[]): Promise<string> {
       const { method, url, headers, rawHeaders, rawTrailers } = request;
       seen.push({ method, url, headers, rawHeaders, rawTrailers, body });
       if (url === '/broken') response.writeHead(500).end('the application failed');
+      else if (url === '/forbidden') response.writeHead(403).end('the application refuses');
       else response.writeHead(201).end();
     });
   });

@@ -79,6 +79,24 @@ export async function createLongLived(target: Target, accessToken: string, devic
   return response.json<{ id: number; longlived_token: string }>();
 }
 
+/** Creates a limited token. @param more members of the body. */
+export async function createLimited(
+  target: Target,
+  accessToken: string,
+  scopes: readonly string[] = ['orders:read'],
+  more: object = {},
+) {
+  const payload = { name: 'Kitchen tablet', scopes, ...more };
+  const response = await call(target, 'POST /api/user/tokens', { token: accessToken, payload });
+  if (response.statusCode !== 200) throw new Error(`no limited token: ${response.body}`);
+  return response.json<{ id: number; token: string; expires_at: string }>();
+}
+
+/** @param scopes that are demanded, separated by commas. */
+export function verifyInScope(target: Target, token: string, scopes = 'orders:read') {
+  return call(target, `GET /api/auth/scopes/${scopes}/verify`, { token });
+}
+
 /** @throws Error if the answer is not a pair. */
 export function pairOf(response: LightMyRequestResponse): Pair {
   if (response.statusCode !== 200) throw new Error(`no pair: ${response.statusCode} ${response.body}`);

@@ -29,6 +29,7 @@ export const DOCUMENTS = [
   'asvs',
   'audit',
   'runbook',
+  'leaks',
   'rotation',
   'migrations',
   'upgrading',
@@ -64,6 +65,7 @@ export const NOT_RUN: Readonly<Record<string, RegExp>> = {
   'needs Kubernetes': /^kubectl /m,
   'needs an audit trail': /"\$AUDIT"/,
   'needs a host of your own': /^useradd /m,
+  'needs a leaked token': /^read -rs token$/m,
   'needs a release': /SHA256SUMS|^podman load /m,
   'needs your stores': /\.internal\b|\b10\.0\.0\.\d/,
 };

@@ -2,7 +2,7 @@ import { attackedOperations, bodyOf, headersOf, type Attacked } from '../attack/
 import { RIGHTS } from '../../src/domain/rights.ts';
 import { audienceClients, exchanged } from './audiences.ts';
 import type { TestApp } from './app.ts';
-import { anAccount, bearer, claimsOf, createLongLived, signUp } from './client.ts';
+import { anAccount, bearer, claimsOf, createLimited, createLongLived, signUp } from './client.ts';
 import { aRegisteredService, basic } from './registered-service.ts';
 import { aReset, aVerification } from './resets.ts';
 
@@ -18,13 +18,15 @@ export interface ValidRequest {
   body: string | null;
 }
 
-type Kind = 'access' | 'llt' | 'exchanged';
+type Kind = 'access' | 'llt' | 'limited' | 'exchanged' | 'limitedForOrders';
 
 /** Which kinds of token an operation is asked about, if not only about an access token. */
 const KINDS: Record<string, readonly Kind[]> = {
   verify: ['access', 'llt'],
   verifyForAudience: ['exchanged'],
-  introspect: ['access', 'llt', 'exchanged'],
+  verifyInScope: ['access', 'llt', 'limited'],
+  verifyInScopeForAudience: ['exchanged', 'limitedForOrders'],
+  introspect: ['access', 'llt', 'limited', 'exchanged'],
 };
 
 /**
@@ -81,6 +83,8 @@ async function aUser(target: TestApp) {
     session: Number(claimsOf(access).sid),
     llt,
     lltId,
+    limited: (await createLimited(target, access)).token,
+    limitedForOrders: (await createLimited(target, access, ['orders:read'], { audience: 'orders' })).token,
     exchanged: await exchanged(target, access),
     reset: await aReset(target.databaseUrl, user.id),
     verification: await aVerification(target.databaseUrl, user.id),
@@ -108,5 +112,8 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
 function pathOf({ template }: Attacked, user: User): string {
   const { id, session, lltId } = user;
   const own = template.startsWith('/api/users/') ? id : template.includes('/llt/') ? lltId : session;
-  return template.replace('{id}', String(own)).replace('{audience}', 'orders');
+  return template
+    .replace('{id}', String(own))
+    .replace('{audience}', 'orders')
+    .replace('{scopes}', 'orders:read');
 }

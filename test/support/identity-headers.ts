@@ -20,9 +20,9 @@ export const ALIASES = ODD.map((odd) => ({
   ],
 }));
 
-/** Takes the line that a proxy's file has in a comment for one audience, in place of the one below it. */
+/** Takes the lines that a proxy's file has in comments for one audience, each in place of the one below it. */
 export function withAudience(text: string): string {
-  const changed = text.replace(/^[ \t]*# Instead, .*\n([ \t]*)# (.*\n).*\n/m, '$1$2');
+  const changed = text.replace(/^[ \t]*# Instead, .*\n([ \t]*)# (.*\n).*\n/gm, '$1$2');
   if (changed === text) throw new Error('the file has no line for an audience');
   return changed;
 }

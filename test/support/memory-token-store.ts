@@ -28,7 +28,7 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
     record: Pick<TokenRecord, 'userId' | 'type' | 'name' | 'createdAt' | 'state'> & Partial<TokenRecord>,
   ): number {
     const id = records.size + 1;
-    const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
+    const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null, limited: null };
     records.set(id, { ...unused, ...record, id });
     return id;
   }
@@ -89,14 +89,14 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
         return { id, replaced: replaced.map((record) => record.id), user };
       }),
 
-    addLongLived: (userId, { name, createdAt, expiresAt = null, createdBy }, limit) =>
+    addLongLived: (userId, { name, createdAt, expiresAt = null, limited = null, createdBy }, limit) =>
       promised(() => {
         requireLive(userId, createdBy?.sessionId ?? null);
         const good = ofUser(userId, 'llt').filter((llt) => (llt.expiresAt ?? Infinity) > createdAt);
         if (good.length >= limit) return null;
         const state = { latest: 0, parent: 0, first: 0, confirmed: false, caller: '' };
         const by = createdBy?.sessionId ?? null;
-        const id = add({ userId, type: 'llt', name, createdAt, state, expiresAt, createdBy: by });
+        const id = add({ userId, type: 'llt', name, createdAt, state, expiresAt, limited, createdBy: by });
         if (createdBy) origins.set(id, createdBy.generation);
         return id;
       }),

@@ -40,6 +40,16 @@ export async function logOutOver(url: string, token: string): Promise<number> {
   return (await fetch(`${url}/api/auth`, { method: 'DELETE', headers: bearer(token) })).status;
 }
 
+export async function createLimitedOver(url: string, token: string, scopes: readonly string[]) {
+  const response = await fetch(`${url}/api/user/tokens`, {
+    method: 'POST',
+    headers: { ...bearer(token), 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'Kitchen tablet', scopes }),
+  });
+  if (response.status !== 200) throw new Error(`no limited token: ${await response.text()}`);
+  return (await response.json()) as { id: number; token: string };
+}
+
 /** Runs all six operations, and checks the effect of each by verify. */
 export async function sixOperationsOver(t: Test, url: string): Promise<void> {
   const account = anAccount();

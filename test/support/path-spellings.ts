@@ -35,16 +35,16 @@ const SEGMENTS = [
   '\\..;',
 ];
 
-/** The readings, of a path or of what one decoding leaves of it, that lead out of /public/. */
-export function waysOut(target: string): string[] {
+/** The readings, of a path or of what one decoding leaves of it, that lead out of a folder. */
+export function waysOut(target: string, folder = 'public'): string[] {
   const [path = ''] = target.split('?');
   return Object.entries(READINGS).flatMap(([name, read]) =>
-    [path, decoded(path)].some((form) => !read(form).startsWith('/public/')) ? [name] : [],
+    [path, decoded(path)].some((form) => !read(form).startsWith(`/${folder}/`)) ? [name] : [],
   );
 }
 
-/** Paths that begin with some spelling of /public/ and end with /orders. */
-export function spellings(seed: number, count: number): string[] {
+/** Paths that begin with some spelling of /public/, or of another folder, and end with /orders. */
+export function spellings(seed: number, count: number, folder = 'public'): string[] {
   const { chance, between } = makeRandom(seed);
   const pick = (texts: readonly string[]) => texts[Math.floor(between(0, texts.length))] ?? '';
   const encode = (text: string): string => {
@@ -58,7 +58,7 @@ export function spellings(seed: number, count: number): string[] {
   return Array.from({ length: count }, () => {
     const share = chance(0.6) ? 0 : 0.3;
     const middle = Array.from({ length: between(1, 5) }, () => pick(SEGMENTS));
-    const begin = chance(0.8) ? '/public' : pick(BEGINNINGS) + '/public' + pick(BEGINNINGS);
+    const begin = chance(0.8) ? `/${folder}` : `${pick(BEGINNINGS)}/${folder}${pick(BEGINNINGS)}`;
     const path = `${begin.startsWith('/') ? '' : '/'}${begin}${some(`/${middle.join('/')}/orders`, share)}`;
     return chance(0.1) ? `${path}?/../x` : path;
   });

@@ -13,6 +13,8 @@ export interface Answer {
 /** The codes that blame the token itself (RFC 6750, section 3.1). */
 const TOKEN_AT_FAULT: readonly ErrorCode[] = ['invalid_token', 'token_reused'];
 
+const SCOPE_CHALLENGE = /^Bearer error="insufficient_scope", scope="[a-z0-9:_-]+( [a-z0-9:_-]+)*"$/;
+
 /** Checks an answer of `inject` against the contract for errors. */
 export function refused(
   t: Test,
@@ -71,8 +73,11 @@ export function assertProblem(
     [],
     'holds nothing else',
   );
-  const challenge = challengeOf(code);
-  t.equal(header('www-authenticate'), status === 401 ? challenge : undefined, 'the challenge');
+  if (code === 'insufficient_scope') t.match(header('www-authenticate'), SCOPE_CHALLENGE, 'the challenge');
+  else {
+    const challenge = status === 401 ? challengeOf(code) : undefined;
+    t.equal(header('www-authenticate'), challenge, 'the challenge');
+  }
   if (status === 429 || status === 503)
     t.match(header('retry-after'), /^[1-9]\d*$/, 'says when to come back');
   else t.equal(header('retry-after'), undefined, 'no Retry-After');

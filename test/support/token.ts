@@ -29,6 +29,7 @@ export function aSession(state: SessionState, overrides: Partial<TokenRecord> = 
     revokedAt: null,
     expiresAt: null,
     createdBy: null,
+    limited: null,
     state,
     ...overrides,
   };

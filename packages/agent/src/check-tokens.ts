@@ -3,6 +3,7 @@ import {
   authOf,
   verifierMiddleware,
   VerifierError,
+  type LimitedToken,
   type TokenType,
   type VerifiedToken,
   type Verifier,
@@ -20,18 +21,34 @@ interface Parts {
 
 /** Bytes, as at Latchkey. */
 const MAX_BODY = 16_384;
+/** The scopes are the path's, because some proxies pass on the query of their clients. */
+const IN_SCOPE = /^\/scopes\/([^/]+)\/verify(?:\/|$)/;
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Answers `/verify`, for any method and any path below, and `POST /introspect` (RFC 7662). */
+/** Answers `/verify` and `/scopes/{scopes}/verify`, for any method and any path below, and `POST /introspect` (RFC 7662). */
 export function makeCheckTokens({ verifier, audience, checked, failed }: Parts): RequestListener {
-  const guard = verifierMiddleware(verifier, { onRefused: checked });
+  const { accept } = verifier;
+  const guardOf = (scope?: readonly string[]) => verifierMiddleware(verifier, { onRefused: checked, scope });
+  const guard = guardOf();
 
-  function verify(request: IncomingMessage, response: ServerResponse): void {
-    guard(request, response, (error) => {
+  function verify(request: IncomingMessage, response: ServerResponse, guarded = guard): void {
+    guarded(request, response, (error) => {
       if (error !== undefined) return fail(response, error);
       checked(null);
-      return response.writeHead(200, headersOf(authOf(request, verifier))).end();
+      return response.writeHead(200, headersOf(authOf(request, { accept, limited: true }))).end();
     });
+  }
+
+  /** @param names of scopes, separated by commas. A mistake in a proxy's configuration shows at every request. */
+  function verifyInScope(request: IncomingMessage, response: ServerResponse, names: string): void {
+    let guarded: typeof guard;
+    try {
+      guarded = guardOf(decodeURIComponent(names).split(','));
+    } catch {
+      answerProblem(response, 'not_found');
+      return;
+    }
+    verify(request, response, guarded);
   }
 
   async function introspect(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
@@ -74,7 +91,9 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
 
   return (request, response) => {
     const [path = ''] = (request.url ?? '').split('?');
+    const [, scopes] = IN_SCOPE.exec(path) ?? [];
     if (path === '/verify' || path.startsWith('/verify/')) verify(request, response);
+    else if (scopes !== undefined) verifyInScope(request, response, scopes);
     else if (path === '/introspect')
       introspect(request, response).catch((error: unknown) => void fail(response, error));
     else answerProblem(response, 'not_found');
@@ -82,15 +101,16 @@ export function makeCheckTokens({ verifier, audience, checked, failed }: Parts):
 }
 
 /** Every header is always sent: a proxy overwrites with it what its client sent. Tokens hold no name. */
-function headersOf(token: VerifiedToken<TokenType>) {
+function headersOf(token: VerifiedToken<TokenType> | LimitedToken) {
   const isService = token.tokenType === 'service';
+  const actor = 'act' in token ? token.act.sub : undefined;
   return {
     'x-auth-user': isService ? '' : token.userId,
     'x-auth-username': '',
     'x-auth-roles': token.roles.join(','),
     'x-auth-session': isService ? '' : token.sid,
     'x-auth-token-type': token.tokenType,
-    'x-auth-client': isService ? token.clientId : (token.act?.sub ?? ''),
+    'x-auth-client': isService ? token.clientId : (actor ?? ''),
     'cache-control': 'no-store',
     'content-length': 0,
   };

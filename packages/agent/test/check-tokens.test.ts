@@ -48,3 +48,53 @@ test('a service is no user, and two tokens are none', async (t) => {
   t.equal((await introspect('token=x')).status, 200);
   t.equal((await introspect('token=x&token=x')).status, 400);
 });
+
+test('the scopes of the path reach the verifier, and nothing else of the request does', async (t) => {
+  const asked: unknown[] = [];
+  const limited = { tokenType: 'limited', userId: 7, sid: 12, scopes: ['a'], roles: ['editor'], claims: {} };
+  const checkTokens = makeCheckTokens({
+    verifier: {
+      verify: (...args: unknown[]) => {
+        asked.push(args[1]);
+        return Promise.resolve(limited as never);
+      },
+      accept: ['access'],
+    },
+    audience: 'shop',
+    checked: () => undefined,
+    failed: () => undefined,
+  });
+  const url = await listen(t, createServer(checkTokens));
+  const ask = (path: string, headers = {}) => fetch(url + path, { headers: { ...bearer('x'), ...headers } });
+  for (const path of [
+    '/scopes/a,b:c/verify',
+    '/scopes/a%2Cb:c/verify/',
+    '/scopes/a,b:c/verify/items/7?scope=x',
+  ])
+    t.match(Object.fromEntries((await ask(path, { 'x-forwarded-uri': '/?scope=x' })).headers), {
+      'x-auth-user': '7',
+      'x-auth-session': '12',
+      'x-auth-roles': 'editor',
+      'x-auth-token-type': 'limited',
+      'x-auth-client': '',
+    });
+  t.strictSame(
+    asked,
+    Array.from({ length: 3 }, () => ({ scope: ['a', 'b:c'] })),
+  );
+  const many = Array.from({ length: 33 }, (_, i) => `s${i}`).join();
+  for (const scopes of ['', 'a,', ',', 'A', 'a,a', 'a%00', '%zz', 'a%2Fb', many])
+    t.equal((await ask(`/scopes/${scopes}/verify`)).status, 404, scopes);
+  for (const path of ['/scopes/verify', '/scopes/a', '/scopes/a/verifyx', '/scopes/a/b/verify'])
+    t.equal((await ask(path)).status, 404, path);
+  t.equal(asked.length, 3);
+});
+
+test('too few scopes are 403 with the challenge', async (t) => {
+  const error = new VerifierError('insufficient_scope', 'scope', 'too few', { expected: 'a b' });
+  const { url } = await startChecks(t, error);
+  const answer = await fetch(`${url}/scopes/a,b/verify`, { headers: bearer('x') });
+  t.equal(answer.status, 403);
+  t.equal(answer.headers.get('www-authenticate'), 'Bearer error="insufficient_scope", scope="a b"');
+  t.match(await answer.json(), { code: 'insufficient_scope' });
+});

@@ -1,10 +1,18 @@
 import type { Verifier } from './create-verifier.ts';
-import { USERS_TYPES, type TokenType, type VerifiedToken } from './verified-token.ts';
+import type { Scope } from './scope.ts';
+import {
+  USERS_TYPES,
+  type AnyToken,
+  type LimitedToken,
+  type TokenType,
+  type UsersType,
+  type VerifiedToken,
+} from './verified-token.ts';
 import { invalid, VerifierError } from './verifier-error.ts';
 
 /** A response that refuses a request: a problem (RFC 9457) with the challenge of RFC 6750. */
 export interface Refusal {
-  status: 401 | 503;
+  status: 401 | 403 | 503;
   headers: Record<string, string>;
   body: string;
 }
@@ -13,6 +21,12 @@ export interface Refusal {
 const REFUSALS = {
   token_missing: [401, 'Bearer', 'Token missing', 'The request carries no bearer token.'],
   invalid_token: [401, 'Bearer error="invalid_token"', 'Invalid token', 'The token is not good (any more).'],
+  insufficient_scope: [
+    403,
+    'Bearer error="insufficient_scope"',
+    'Insufficient scope',
+    'The limited token lacks a scope that is needed here; see WWW-Authenticate.',
+  ],
   unavailable: [503, '1', 'Unavailable', 'This service cannot check or get a token now; see Retry-After.'],
 } as const;
 
@@ -20,6 +34,11 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** What plugin and middleware are told besides the verifier. */
 export interface BearerOptions<Request> {
+  /**
+   * Also takes limited tokens that have this scope, or all of these. A handler then reads the token with
+   * `authOf(request, { limited: true })`.
+   */
+  scope?: Scope | undefined;
   /** Called for each request that is refused, for a log. The client does not learn the reason. */
   onRefused?: ((error: VerifierError, request: Request) => void) | undefined;
 }
@@ -32,12 +51,13 @@ export async function authenticate<Accepted extends TokenType>(
   { verify }: Pick<Verifier<Accepted>, 'verify'>,
   authorization = '',
   onRefused: (error: VerifierError) => void = () => undefined,
-): Promise<{ auth: VerifiedToken<Accepted> } | { refusal: Refusal }> {
+  scope?: Scope,
+): Promise<{ auth: VerifiedToken<Accepted> | LimitedToken } | { refusal: Refusal }> {
   try {
     if (!/^Bearer +\S/i.test(authorization)) throw invalid('missing', 'the request carries none');
     const token = BEARER.exec(authorization)?.[1];
     if (token === undefined) throw invalid('malformed', 'the header holds more than a token');
-    return { auth: await verify(token) };
+    return { auth: await (scope === undefined ? verify(token) : verify(token, { scope })) };
   } catch (error) {
     if (!(error instanceof VerifierError)) throw error;
     onRefused(error);
@@ -45,9 +65,10 @@ export async function authenticate<Accepted extends TokenType>(
   }
 }
 
-export function refuse({ code: errorCode, reason }: VerifierError): Refusal {
+export function refuse({ code: errorCode, reason, expected = '' }: VerifierError): Refusal {
   const code = reason === 'missing' ? 'token_missing' : errorCode;
   const [status, hint, title, detail] = REFUSALS[code];
+  const scope = code === 'insufficient_scope' ? `, scope="${expected}"` : '';
   const body = JSON.stringify({ type: `urn:latchkey:error:${code}`, title, status, detail, code });
   return {
     status,
@@ -56,27 +77,41 @@ export function refuse({ code: errorCode, reason }: VerifierError): Refusal {
       // It is ASCII.
       'content-length': String(body.length),
       'cache-control': 'no-store',
-      [status === 401 ? 'www-authenticate' : 'retry-after']: hint,
+      [status === 503 ? 'retry-after' : 'www-authenticate']: hint + scope,
     },
     body,
   };
 }
 
+/** Which tokens a handler expects, besides users' access and long-lived tokens. A verifier is one of these. */
+export interface Expected<Accepted extends TokenType> {
+  /** The types that the verifier accepts. */
+  readonly accept?: readonly Accepted[];
+  /** Whether the handler knows that a limited token may do no more than its scopes say. */
+  readonly limited?: boolean;
+}
+
 /**
  * The token that plugin or middleware has verified. Pass the verifier if it accepts service tokens: the type is its own.
- * @throws Error on a route without plugin and middleware, and for a service's token if no verifier that accepts them is
- * passed: it fails closed.
+ * Pass `limited: true` where the plugin or middleware has the option `scope`.
+ * @throws Error on a route without plugin and middleware, and for a service's or a limited token that the handler does
+ * not expect: it fails closed.
  */
 export function authOf(request: object): VerifiedToken;
+export function authOf<Accepted extends TokenType = UsersType>(
+  request: object,
+  expected: Expected<Accepted> & { readonly limited: true },
+): VerifiedToken<Accepted> | LimitedToken;
 export function authOf<Accepted extends TokenType>(
   request: object,
-  verifier: Pick<Verifier<Accepted>, 'accept'>,
+  expected: Expected<Accepted> & { readonly limited?: false },
 ): VerifiedToken<Accepted>;
-export function authOf(request: object, verifier?: Pick<Verifier<TokenType>, 'accept'>) {
-  const { auth } = request as { auth?: VerifiedToken<TokenType> | null };
+export function authOf(request: object, { accept = USERS_TYPES, limited = false }: Expected<TokenType> = {}) {
+  const { auth } = request as { auth?: AnyToken | null };
   if (!auth) throw new Error('this route has no verifier: register the plugin or the middleware before it');
-  const accept: readonly TokenType[] = verifier?.accept ?? USERS_TYPES;
-  if (!accept.includes(auth.tokenType))
+  if (auth.tokenType === 'limited') {
+    if (!limited) throw new Error('it is a limited token: call authOf(request, { limited: true })');
+  } else if (!accept.includes(auth.tokenType))
     throw new Error(`it is a token of type ${auth.tokenType}: call authOf(request, verifier)`);
   return auth;
 }

@@ -10,12 +10,13 @@ import { makeReadJwt } from './read-jwt.ts';
 import { makeReadiness } from './readiness.ts';
 import { reportOnce } from './report-once.ts';
 import { makeRevocations } from './revocations.ts';
+import { readScope, type Scope } from './scope.ts';
 import { makeServiceTokens } from './service-tokens.ts';
 import { suspectOptions } from './suspect-options.ts';
 import { makeReadCached, makeTokenCache } from './token-cache.ts';
-import type { TokenType, UsersType, VerifiedToken } from './verified-token.ts';
+import type { AnyToken, LimitedToken, TokenType, UsersType, VerifiedToken } from './verified-token.ts';
 import { makeTellOfUsers } from './tell-of-users.ts';
-import { invalid, unavailable, VerifierError } from './verifier-error.ts';
+import { insufficient, invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 export interface Verifier<Accepted extends TokenType = UsersType> {
   /** The types of the tokens that `verify` returns; it refuses others. */
@@ -26,6 +27,12 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * @throws VerifierError `invalid_token` (answer 401), `unavailable` (answer 503)
    */
   verify(token: string): Promise<VerifiedToken<Accepted>>;
+  /**
+   * Also takes a limited token that has this scope, or all of these; without the option every limited token is refused.
+   * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
+   * @throws VerifierError also `insufficient_scope` (answer 403); TypeError for a scope that has not the form of one
+   */
+  verify(token: string, options: { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
    * How far this verifier may be behind, in seconds: since the feed last confirmed that it had sent all revocations.
    * Usually at most about one second; Infinity before the first snapshot.
@@ -71,9 +78,9 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   let mayIntrospect = false;
 
   const reportIntrospection = reportOnce(onError);
-  const ask = async (token: string) => {
+  const ask = async (token: string, isLimited = false) => {
     try {
-      const answer = await latchkey.introspect(token);
+      const answer = await latchkey.introspect(token, isLimited);
       mayIntrospect = true;
       reportIntrospection(null);
       return answer;
@@ -139,12 +146,12 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   });
 
   /** Whether our list of revocations can cover this token: older revocations have been dropped. */
-  function isCovered({ tokenType, claims: { iat } }: VerifiedToken<TokenType>): boolean {
+  function isCovered({ tokenType, claims: { iat } }: AnyToken): boolean {
     return tokenType !== 'access' || clock.now() / 1000 - iat <= revocations.kept();
   }
 
   /** Whether the token is good if no known revocation ends it. */
-  function mayTrust(verified: VerifiedToken<TokenType>): boolean {
+  function mayTrust(verified: AnyToken): boolean {
     const staleness = revocations.staleness();
     if (staleness === Infinity) return false;
     if (staleness <= maxStaleness) return isCovered(verified);
@@ -153,7 +160,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   }
 
   /** @returns the roles: Latchkey's last answer, or those in the token. */
-  async function askIfNeeded(token: string, verified: VerifiedToken<TokenType>): Promise<readonly string[]> {
+  async function askIfNeeded(token: string, verified: AnyToken): Promise<readonly string[]> {
     const isTrusted = mayTrust(verified);
     if (!isTrusted && whenStale === 'refuse') {
       const isFirst = revocations.staleness() === Infinity;
@@ -171,10 +178,15 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
     return known ?? longLived.ask(token, verified);
   }
 
-  function refuseRevoked(verified: VerifiedToken<TokenType>): void {
+  function refuseRevoked(verified: AnyToken): void {
     const isRevoked =
       verified.tokenType === 'service' ? services.hasEnded(verified) : revocations.includes(verified);
     if (isRevoked) throw invalid('revoked', 'it has been revoked');
+  }
+
+  /** @param needed null if the caller has named none: then no limited token was read, and none passes here. */
+  function refuseOutOfScope({ scopes }: LimitedToken, needed: readonly string[] | null): void {
+    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? []);
   }
 
   /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */
@@ -190,12 +202,14 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   return {
     // Without the option, both types have the same default.
     accept: settings.accept as readonly Accepted[],
-    async verify(token) {
-      const verified = await read(token);
+    async verify(token: string, { scope }: { scope?: Scope } = {}) {
+      const needed = scope === undefined ? null : readScope(scope);
+      const verified = await read(token, needed !== null);
       refuseRevoked(verified);
       const roles = await askIfNeeded(token, verified);
       // It may have been revoked while Latchkey answered.
       refuseRevoked(verified);
+      if (verified.tokenType === 'limited') refuseOutOfScope(verified, needed);
       // Other types were refused.
       return { ...verified, roles } as VerifiedToken<Accepted>;
     },

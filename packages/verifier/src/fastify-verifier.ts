@@ -1,6 +1,8 @@
 import { authenticate, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
+import { readScope } from './scope.ts';
 import type { TokenType } from './verified-token.ts';
+import type { VerifierError } from './verifier-error.ts';
 
 /** What this plugin uses of Fastify's request, in every release of Fastify 5. */
 export interface FastifyRequestLike {
@@ -39,14 +41,14 @@ export interface FastifyVerifierOptions extends BearerOptions<FastifyRequestLike
  */
 export function fastifyVerifier(
   app: FastifyLike,
-  { verifier, onRefused }: FastifyVerifierOptions,
+  { verifier, onRefused, scope }: FastifyVerifierOptions,
   done: () => void,
 ): void {
+  if (scope !== undefined) readScope(scope);
   if (!app.hasRequestDecorator('auth')) app.decorateRequest('auth', null);
   app.addHook('onRequest', async (request, reply) => {
-    const outcome = await authenticate(verifier, request.headers.authorization, (error) =>
-      onRefused?.(error, request),
-    );
+    const heard = (error: VerifierError) => onRefused?.(error, request);
+    const outcome = await authenticate(verifier, request.headers.authorization, heard, scope);
     if ('auth' in outcome) {
       (request as { auth?: unknown }).auth = outcome.auth;
       return;

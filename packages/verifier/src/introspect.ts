@@ -1,5 +1,5 @@
 import type { Latchkey } from './latchkey.ts';
-import { readRoles, type TokenType, type VerifiedToken } from './verified-token.ts';
+import { readRoles, type AnyToken } from './verified-token.ts';
 import { invalid, unavailable } from './verifier-error.ts';
 
 /**
@@ -7,7 +7,7 @@ import { invalid, unavailable } from './verifier-error.ts';
  * @returns the present roles of the user or service.
  * @throws VerifierError `invalid_token`, `unavailable`
  */
-export type Introspect = (token: string, verified: VerifiedToken<TokenType>) => Promise<readonly string[]>;
+export type Introspect = (token: string, verified: AnyToken) => Promise<readonly string[]>;
 
 /**
  * @param changes how many changes of users and clients, and snapshots, are known so far: a request from before one does
@@ -21,7 +21,7 @@ export function makeIntrospect(
 
   return async function introspect(token, { claims, tokenType }) {
     const key = `${changes()} ${token}`;
-    const answer = asking.get(key) ?? ask(token).finally(() => asking.delete(key));
+    const answer = asking.get(key) ?? ask(token, tokenType === 'limited').finally(() => asking.delete(key));
     asking.set(key, answer);
     const { active, ...said } = await answer;
     if (active === false) throw invalid('inactive', 'Latchkey says that it is not active');

@@ -7,8 +7,11 @@ import { unavailable, type VerifierError } from './verifier-error.ts';
 export interface Latchkey {
   /** The JWK Set (RFC 7517), unchecked. */
   keys(): Promise<unknown>;
-  /** RFC 7662: whether the token is good right now, and its claims. */
-  introspect(token: string): Promise<Record<string, unknown>>;
+  /**
+   * RFC 7662: whether the token is good right now, and its claims.
+   * @param isLimited whether it is a limited token, about which only a client with that right may ask.
+   */
+  introspect(token: string, isLimited?: boolean): Promise<Record<string, unknown>>;
   /** Opens the feed after the given event. The caller closes it with the signal. */
   feed(lastEventId: string | null, signal: AbortSignal): Promise<Response>;
   /** Renews no token from then on. */
@@ -40,15 +43,30 @@ export function makeLatchkey({ settings, clock, onRenew }: Parts): Latchkey {
     });
   }
 
+  /** To a client without the right every limited token is inactive. */
+  function checkRight(answered: Headers): void {
+    if (answered.get('x-latchkey-limited') === 'true') return;
+    throw unavailable('configuration', 'the client has no right `limited`', { option: 'client' });
+  }
+
   return {
     async keys() {
       return json((await endpoints()).keys);
     },
-    async introspect(token) {
+    async introspect(token, isLimited = false) {
       const { introspection } = await endpoints();
       const body = new URLSearchParams({ token });
       return asClient('introspect', (headers, mistakes) =>
-        json(introspection, { method: 'POST', body, headers, mistakes, check: checkAudience }),
+        json(introspection, {
+          method: 'POST',
+          body,
+          headers,
+          mistakes,
+          check(answered) {
+            checkAudience(answered);
+            if (isLimited) checkRight(answered);
+          },
+        }),
       );
     },
     async feed(lastEventId, signal) {

@@ -1,10 +1,11 @@
 import type { FeedMessage } from './feed-message.ts';
 import type { Introspect } from './introspect.ts';
 import type { Revocations } from './revocations.ts';
-import type { UserToken } from './verified-token.ts';
+import type { LimitedToken, UserToken } from './verified-token.ts';
 
 /**
- * Most long-lived tokens never expire, so a list of revocations that drops old entries cannot tell which are good. The
+ * Long-lived tokens, and limited ones too. Most never expire, or only after months, so a list of revocations that drops
+ * old entries cannot tell which are good. The
  * verifier asks Latchkey at the first check of each token. From then on, the feed reports its revocation, and changes
  * of its user.
  */
@@ -14,9 +15,9 @@ export interface LongLivedTokens {
    * The roles of a token that was found good before, if neither a revocation nor a change of its user has arrived
    * since; null otherwise.
    */
-  known(verified: UserToken): readonly string[] | null;
+  known(verified: UserToken | LimitedToken): readonly string[] | null;
   /** @returns the user's present roles. @throws VerifierError `invalid_token`, `unavailable` */
-  ask(token: string, verified: UserToken): Promise<readonly string[]>;
+  ask(token: string, verified: UserToken | LimitedToken): Promise<readonly string[]>;
 }
 
 interface Answer {

@@ -1,12 +1,15 @@
 /** The public API for other services. Everything else in this folder is internal. */
-export { authOf } from './bearer.ts';
+export { authOf, type Expected } from './bearer.ts';
 export { createTokens, type Tokens } from './create-tokens.ts';
 export { createVerifier, type Verifier } from './create-verifier.ts';
 export type { UserEvent } from './feed-message.ts';
 export { fastifyVerifier, type FastifyVerifierOptions } from './fastify-verifier.ts';
 export type { ClientOptions, TokensOptions, VerifierOptions, WhenStale } from './options.ts';
+export type { Scope } from './scope.ts';
 export type {
   Actor,
+  LimitedToken,
+  LimitedTokenClaims,
   ServiceToken,
   ServiceTokenClaims,
   TokenClaims,

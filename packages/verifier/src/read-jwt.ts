@@ -3,7 +3,15 @@ import type { VerifierClock } from './clock.ts';
 import type { KeySet, VerificationKey } from './key-set.ts';
 import type { Settings } from './options.ts';
 import type { ReadToken } from './token-cache.ts';
-import { fits, readToken, tokenTypeOf } from './verified-token.ts';
+import {
+  fits,
+  LIMITED_AUDIENCE,
+  LIMITED_TYP,
+  readLimitedToken,
+  readToken,
+  tokenTypeOf,
+  type AnyToken,
+} from './verified-token.ts';
 import { invalid, unavailable, VerifierError } from './verifier-error.ts';
 
 interface Parts {
@@ -28,29 +36,38 @@ export function makeReadJwt({ keys, settings, clock }: Parts) {
     throw invalid('unknown_key', 'it is signed with a key or algorithm that Latchkey does not publish');
   }
 
+  /** @throws VerifierError `invalid_token` */
+  function readAccepted(payload: object, typ: unknown): AnyToken | null {
+    const tokenType = tokenTypeOf(typ, payload);
+    if (!accept.includes(tokenType)) throw wrongType(tokenType);
+    return readToken(payload, tokenType);
+  }
+
   function wrongType(found: unknown): VerifierError {
     return invalid('type', 'its type is wrong', { expected: accept.join(' or '), found });
   }
 
-  /** @throws VerifierError `invalid_token`, `unavailable` */
-  return async function readJwt(token: string): Promise<ReadToken> {
+  /**
+   * @param takesLimited whether limited tokens are taken besides the types that the verifier accepts.
+   * @throws VerifierError `invalid_token`, `unavailable`
+   */
+  return async function readJwt(token: string, takesLimited = false): Promise<ReadToken> {
     let signedWith: VerificationKey | undefined;
     try {
       if (!COMPACT.test(token)) throw invalid('malformed', 'it is no JWT');
       const { payload, protectedHeader } = await jwtVerify(
         token,
         async ({ typ, kid, alg }) => {
-          if (!fits(typ, accept)) throw wrongType(typ);
+          if (!fits(typ, accept) && !(takesLimited && typ === LIMITED_TYP)) throw wrongType(typ);
           signedWith = await keyOf(kid, alg, token);
           return signedWith.key;
         },
         { issuer, clockTolerance, currentDate: new Date(clock.now()) },
       );
-      checkAudience(payload.aud, audience);
       const { typ, kid } = protectedHeader;
-      const tokenType = tokenTypeOf(typ, payload);
-      if (!accept.includes(tokenType)) throw wrongType(tokenType);
-      const verified = readToken(payload, tokenType);
+      const isLimited = typ === LIMITED_TYP;
+      checkAudience(payload.aud, isLimited ? audience + LIMITED_AUDIENCE : audience);
+      const verified = isLimited ? readLimitedToken(payload) : readAccepted(payload, typ);
       if (!verified || !signedWith || kid === undefined)
         throw invalid('malformed', 'its claims are not those of a Latchkey token');
       return { verified, kid, key: signedWith };

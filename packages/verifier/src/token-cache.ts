@@ -1,11 +1,11 @@
 import type { VerifierClock } from './clock.ts';
 import type { KeySet, VerificationKey } from './key-set.ts';
-import type { TokenType, VerifiedToken } from './verified-token.ts';
+import type { AnyToken } from './verified-token.ts';
 import { invalid } from './verifier-error.ts';
 
 /** A token whose signature and claims were found good, and the key that it is signed with. */
 export interface ReadToken {
-  verified: VerifiedToken<TokenType>;
+  verified: AnyToken;
   kid: string;
   key: VerificationKey;
 }
@@ -84,7 +84,7 @@ export function makeTokenCache({ size, bytes: most }: Limits): TokenCache {
 
 interface Parts {
   /** Checks the signature and everything else. @throws VerifierError */
-  read: (token: string) => Promise<ReadToken>;
+  read: (token: string, takesLimited: boolean) => Promise<ReadToken>;
   cache: TokenCache;
   keys: Pick<KeySet, 'loaded'>;
   clock: Pick<VerifierClock, 'now'>;
@@ -100,14 +100,15 @@ export function makeReadCached({ read, cache, keys, clock, clockTolerance }: Par
     return exp > now - clockTolerance && nbf <= now + clockTolerance && keys.loaded(kid) === key;
   }
 
-  /** @throws VerifierError `invalid_token`, `unavailable` */
-  return async function readCached(token: string): Promise<VerifiedToken<TokenType>> {
+  /** @param takesLimited as at `read`. @throws VerifierError `invalid_token`, `unavailable` */
+  return async function readCached(token: string, takesLimited = false): Promise<AnyToken> {
     // Services in JavaScript may pass anything.
     if (typeof token !== 'string') throw invalid('malformed', 'it is no text');
     const cached = cache.get(token);
-    if (cached && isStillGood(cached)) return cached.verified;
+    const isTaken = takesLimited || cached?.verified.tokenType !== 'limited';
+    if (cached && isTaken && isStillGood(cached)) return cached.verified;
     cache.delete(token);
-    const checked = await read(token);
+    const checked = await read(token, takesLimited);
     cache.add(token, checked);
     return checked.verified;
   };

@@ -1,3 +1,5 @@
+import { scopesIn } from './scope.ts';
+
 /** The tokens of users, which are accepted unless the service lists other types. */
 export const USERS_TYPES = ['access', 'llt'] as const;
 export type UsersType = (typeof USERS_TYPES)[number];
@@ -25,6 +27,21 @@ export interface UserToken {
   claims: TokenClaims;
 }
 
+/**
+ * The contents of a user's limited token. Only a call that names scopes returns one. It may do what its scopes name and
+ * its user's roles allow: users choose the scopes themselves, so a scope grants nothing.
+ */
+export interface LimitedToken {
+  tokenType: 'limited';
+  userId: number;
+  /** The token's id; revocations name it. */
+  sid: number;
+  scopes: readonly string[];
+  /** The user's roles, as Latchkey last answered. */
+  roles: readonly string[];
+  claims: LimitedTokenClaims;
+}
+
 /** The contents of a token that a service has got for itself. It has no user and no session. */
 export interface ServiceToken {
   tokenType: 'service';
@@ -36,6 +53,9 @@ export interface ServiceToken {
   expiresAt: number;
   claims: ServiceTokenClaims;
 }
+
+/** What a call returns that names scopes, besides what the verifier accepts. */
+export type AnyToken = VerifiedToken<TokenType> | LimitedToken;
 
 export interface Actor {
   readonly sub: string;
@@ -78,6 +98,26 @@ export interface ServiceTokenClaims {
   readonly jti: string;
   readonly roles: readonly string[];
 }
+
+/** The claims of a limited token. Frozen too. */
+export interface LimitedTokenClaims {
+  readonly iss: string;
+  /** The audience, followed by `#limited`. */
+  readonly aud: string | readonly string[];
+  /** The user's id. */
+  readonly sub: string;
+  readonly sid: number;
+  readonly jti: string;
+  /** Separated by spaces. */
+  readonly scope: string;
+  /** Seconds since 1970. */
+  readonly iat: number;
+  readonly exp: number;
+}
+
+/** The `typ` of limited tokens, and what follows the audience in their `aud`. */
+export const LIMITED_TYP = 'limited+jwt';
+export const LIMITED_AUDIENCE = '#limited';
 
 const TYPS: Readonly<Record<TokenType, string>> = { access: 'at+jwt', llt: 'llt+jwt', service: 'at+jwt' };
 
@@ -131,6 +171,23 @@ function readUserToken(payload: object, tokenType: UsersType): UserToken | null 
     ...(clientId !== undefined && { clientId }),
     ...(act !== undefined && { act }),
     claims: deepFreeze(claims as unknown as TokenClaims),
+  };
+}
+
+/** As `readToken`, for a token whose `typ` is that of limited ones. */
+export function readLimitedToken(payload: object): LimitedToken | null {
+  const scopes = scopesIn((payload as { scope?: unknown }).scope);
+  const token = readUserToken(payload, 'llt');
+  // Without an expiry, or with a generation, it is none that Latchkey issues.
+  if (!scopes || !token || typeof token.claims.exp !== 'number' || 'gen' in payload) return null;
+  const { userId, sid, claims } = token;
+  return {
+    tokenType: 'limited',
+    userId,
+    sid,
+    scopes,
+    roles: [],
+    claims: claims as unknown as LimitedTokenClaims,
   };
 }
 

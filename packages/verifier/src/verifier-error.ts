@@ -1,8 +1,9 @@
 /**
  * `invalid_token`: the token is missing, malformed, forged, expired, revoked or not meant for this service. Answer 401.
+ * `insufficient_scope`: the limited token is good, and lacks a scope that is needed here. Answer 403.
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
-export type VerifierErrorCode = 'invalid_token' | 'unavailable';
+export type VerifierErrorCode = 'invalid_token' | 'insufficient_scope' | 'unavailable';
 
 /** Why a token is not good. */
 export type RefusalReason =
@@ -27,7 +28,9 @@ export type RefusalReason =
   /** The feed has reported its end. */
   | 'revoked'
   /** Latchkey was asked, and says that it has ended, or that it exchanges no such token. */
-  | 'inactive';
+  | 'inactive'
+  /** It is a limited token without a scope that is needed. */
+  | 'scope';
 
 /** Why a token cannot be checked. */
 export type OutageReason =
@@ -71,7 +74,10 @@ export class VerifierError extends Error {
   readonly reason: VerifierErrorReason;
   /** The option to look at; undefined if none seems wrong. */
   readonly option: VerifierErrorOption | undefined;
-  /** The configured issuer or audience, or the types that are accepted; undefined for other reasons. */
+  /**
+   * The configured issuer or audience, the types that are accepted, or the scopes that are needed, separated by spaces;
+   * undefined for other reasons.
+   */
   readonly expected: string | undefined;
   /** What stands there instead, in at most 100 printable characters; undefined if there is nothing. */
   readonly found: string | undefined;
@@ -92,6 +98,12 @@ export class VerifierError extends Error {
 
 export function invalid(reason: RefusalReason, message: string, details?: Details): VerifierError {
   return new VerifierError('invalid_token', reason, `the token is not good: ${message}`, details);
+}
+
+/** @param needed all scopes that are needed. */
+export function insufficient(needed: readonly string[]): VerifierError {
+  const message = 'the limited token lacks a scope that is needed';
+  return new VerifierError('insufficient_scope', 'scope', message, { expected: needed.join(' ') });
 }
 
 export function unavailable(reason: OutageReason, message: string, details?: Details): VerifierError {

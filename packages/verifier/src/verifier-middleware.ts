@@ -1,21 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { authenticate, type BearerOptions } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
+import { readScope } from './scope.ts';
 import type { TokenType } from './verified-token.ts';
 import type { VerifierError } from './verifier-error.ts';
 
-/** For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`. */
+/**
+ * For Express and Connect: passes on only requests with a good token: `authOf(request)` or `request.auth`.
+ * @throws TypeError for a scope that has not the form of one
+ */
 export function verifierMiddleware(
   verifier: Pick<Verifier<TokenType>, 'verify'>,
-  { onRefused }: BearerOptions<IncomingMessage> = {},
+  { onRefused, scope }: BearerOptions<IncomingMessage> = {},
 ) {
+  if (scope !== undefined) readScope(scope);
   return function verifyBearer(
     request: IncomingMessage,
     response: ServerResponse,
     next: (error?: unknown) => void,
   ): void {
     const heard = (error: VerifierError) => onRefused?.(error, request);
-    authenticate(verifier, request.headers.authorization, heard).then((outcome) => {
+    authenticate(verifier, request.headers.authorization, heard, scope).then((outcome) => {
       if ('auth' in outcome) {
         Object.assign(request, { auth: outcome.auth });
         next();

@@ -59,6 +59,8 @@ export interface FakeLatchkey {
   introspect: (token: string) => Promise<object> | object;
   /** The audience that introspection says the client may ask about. */
   audience: string;
+  /** Whether introspection says that the client may ask about limited tokens; null for a Latchkey that does not say it. */
+  mayLimited: boolean | null;
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -187,6 +189,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
       const token = new URLSearchParams(await bodyOf(request)).get('token') ?? '';
       fake.introspected.push(token);
       response.setHeader('x-latchkey-audience', fake.audience);
+      if (fake.mayLimited !== null) response.setHeader('x-latchkey-limited', String(fake.mayLimited));
       json(await fake.introspect(token));
     } else response.writeHead(404).end();
   }
@@ -211,6 +214,7 @@ export async function fakeLatchkey(t: Pick<Test, 'teardown'>): Promise<FakeLatch
     refusals: new Map(),
     introspect: () => ({ active: false }),
     audience: AUDIENCE,
+    mayLimited: true,
     async addKey(algorithm = 'ES256') {
       const { publicKey, privateKey } = await generateKeyPair(algorithm, { extractable: true });
       const kid = randomBytes(8).toString('hex');

@@ -4,6 +4,7 @@ import express from 'express';
 import { test, type Test } from 'tap';
 import { authOf } from '../src/bearer.ts';
 import { createVerifier, type Verifier } from '../src/create-verifier.ts';
+import type { UserToken } from '../src/verified-token.ts';
 import { verifierMiddleware } from '../src/verifier-middleware.ts';
 import { listen } from '../../../test/support/listen.ts';
 import { fakeLatchkey } from './fake-latchkey.ts';
@@ -72,7 +73,9 @@ test('tells the service why it refused a token, and the client only that it did'
 });
 
 test('needs nothing of Express, and passes a fault to the error handler', async (t) => {
-  const faulty: Pick<Verifier, 'verify'> = { verify: () => Promise.reject(new RangeError('a fault')) };
+  const faulty: Pick<Verifier, 'verify'> = {
+    verify: () => Promise.reject<UserToken>(new RangeError('a fault')),
+  };
   const middleware = verifierMiddleware(faulty);
   const get = await listening(t, (request, response) => {
     middleware(request, response, (error) => response.writeHead(500).end((error as Error).message));

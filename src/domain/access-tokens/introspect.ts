@@ -2,7 +2,7 @@ import type { Sourced } from '../audit/source.ts';
 import type { Observe } from '../metrics/observe.ts';
 import type { Bearer, ExchangedBearer, Principal, ServiceBearer, ServicePrincipal } from '../principal.ts';
 import type { ServiceTokens } from './service-tokens.ts';
-import type { BearerRefusal, TokenRefusal } from '../refusal-reasons.ts';
+import type { BearerRefusal } from '../refusal-reasons.ts';
 import { refusalOf, type Verify } from './verify.ts';
 
 interface IntrospectPorts {
@@ -14,7 +14,7 @@ interface IntrospectPorts {
 /**
  * Tells another service whether a token that it received is good (RFC 7662). This counts as a use of the token, like
  * any other: that of an access token confirms its pair. It does not query the record.
- * @param bearer the reason if we did not sign the token, it has expired, or it is not for this service.
+ * @param bearer the reason if we did not sign the token, it has expired, or this service may not learn of it.
  * @returns the reason if the token is not good now.
  * @throws AuthError `unavailable`
  */
@@ -23,7 +23,7 @@ export function makeIntrospect({ verify, serviceTokens, observe }: IntrospectPor
     bearer.type === 'service' ? serviceTokens.verify(bearer) : verify(bearer, from);
 
   return async function introspect(
-    bearer: Bearer | ExchangedBearer | ServiceBearer | TokenRefusal,
+    bearer: Bearer | ExchangedBearer | ServiceBearer | BearerRefusal,
     from: Sourced,
   ): Promise<Principal | ServicePrincipal | BearerRefusal> {
     try {

@@ -7,7 +7,7 @@ import type { EndForReuse } from '../sessions/end-for-reuse.ts';
 import type { WriteBehind } from '../tokens/write-behind.ts';
 import type { ReadThroughStates } from '../tokens/read-through.ts';
 import { ANY_GENERATION } from '../sessions/rotation.ts';
-import { sessionEnd, type Lifetimes } from '../tokens/claims.ts';
+import { isLongLived, sessionEnd, type Lifetimes } from '../tokens/claims.ts';
 import type { Bearer, ExchangedBearer, Principal } from '../principal.ts';
 import type { BearerRefusal } from '../refusal-reasons.ts';
 
@@ -22,7 +22,7 @@ interface VerifyPorts {
 }
 
 /**
- * Checks that the session of an access token or an exchanged one, or an LLT, is good now. The token's signature and
+ * Checks that the session of an access token or an exchanged one, an LLT or a limited token, is good now. The token's signature and
  * claims have been verified before. Takes one round trip to the fast store, and more only if the token's key is missing
  * there.
  * @throws AuthError `invalid_token`, `unavailable`
@@ -31,7 +31,7 @@ export function makeVerify(ports: VerifyPorts) {
   const { tokenStates, writeBehind, endForReuse, lifetimes, clock, audit, observe } = ports;
 
   const ask = (bearer: Bearer | ExchangedBearer) =>
-    bearer.type === 'llt'
+    isLongLived(bearer.type)
       ? tokenStates.checkLongLived(bearer)
       : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
@@ -54,7 +54,7 @@ export function makeVerify(ports: VerifyPorts) {
     const { user, createdAt, confirmed, usedAt } = answer;
     if (confirmed) writeBehind.note({ userId, tokenId }, confirmed);
     if (usedAt !== undefined) writeBehind.noteUse(tokenId, usedAt);
-    const isOver = type !== 'llt' && sessionEnd(createdAt, lifetimes) <= clock.now();
+    const isOver = !isLongLived(type) && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, !isOver ? 'good' : clock.isTrusted() ? 'expired' : 'unavailable');
     if (isOver) throw over(clock, 'invalid_token');
     return { user, tokenId, type: type === 'exchanged' ? 'access' : type, generation, createdAt };

@@ -222,6 +222,17 @@ export const EVENTS = {
     ...TOKEN,
     ...BY,
   }),
+  'limited.created': define(['info', 'success', 'user'], 'A user created a limited token.', {
+    ...TOKEN,
+    ...BY,
+    scopes: Type.String({
+      // 32 scopes of 64 characters.
+      maxLength: 2079,
+      description: 'Its scopes, as the user chose them',
+      examples: ['orders:read orders:write'],
+    }),
+    audience: Type.Optional(Text('Its audience, if that is not AUDIENCE', 'orders')),
+  }),
   'token.revoked': define(
     ['info', 'success', 'user'],
     'A user ended a session or long-lived token: a logout if `by` is the token itself.',

@@ -24,7 +24,7 @@ export interface Observe {
   audited(event: AuditEvent): void;
   signUpRefused(reason: SignUpRefusal): void;
   refresh(outcome: RefreshOutcome): void;
-  verification(type: 'access' | 'llt' | 'exchanged', outcome: VerifyOutcome): void;
+  verification(type: 'access' | 'llt' | 'limited' | 'exchanged', outcome: VerifyOutcome): void;
   introspection(outcome: IntrospectionOutcome): void;
   exchange(outcome: ExchangeOutcome): void;
   /** A service token was checked. */

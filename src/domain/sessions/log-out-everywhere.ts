@@ -27,7 +27,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
    * @returns false if the user has a live token, or is disabled.
    */
   async function completeIfAllEnded({ userId, tokenId, type }: Owner): Promise<boolean> {
-    if (type === 'llt') return false;
+    if (type !== 'access') return false;
     const found = await tokens.find(tokenId);
     if (found?.record.userId !== userId || found.user.disabled) return false;
     // The records that `end` would end, also some that look expired: a record may be behind its session.
@@ -46,7 +46,7 @@ export function makeLogOutEverywhere(ports: LogOutEverywherePorts) {
      * `invalid_token` (the caller's session has ended meanwhile), `unavailable`
      */
     async end({ user, tokenId, type }: Caller, keepsCurrent: boolean, from: Sourced): Promise<number> {
-      if (type === 'llt') throw new AuthError('token_not_allowed');
+      if (type !== 'access') throw new AuthError('token_not_allowed');
       const at = clock.now();
       const ending = { at, reason: 'logout', usedSince: usedSince(at, lifetimes) } as const;
       const revoked = await tokens

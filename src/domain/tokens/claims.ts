@@ -1,5 +1,8 @@
+import { LIMITED } from '../audience.ts';
 import { hasPassed } from '../clock.ts';
-import type { ServiceBearer, TokenIdentity } from '../principal.ts';
+import type { ServiceBearer, TokenIdentity, TokenKey } from '../principal.ts';
+import { scopesIn } from '../scopes.ts';
+import type { TokenLimits } from './token-record.ts';
 
 /**
  * When a new long-lived token expires, rounded to the second like its `exp`. Milliseconds since 1970; null for never.
@@ -60,7 +63,7 @@ export function sessionEnd(createdAt: number, lifetimes: Lifetimes): number {
 /**
  * The claims of our tokens (RFC 7519; `iss` and `aud` are added by the signer). `sid` is the token record's id, `gen`
  * the generation of the pair, absent on LLTs. They hold no personal data. `roles` are those of the time of issue;
- * absent if there are none, on refresh tokens and on LLTs.
+ * absent if there are none, on refresh tokens, and on LLTs and limited tokens.
  */
 export interface Claims {
   sub: string;
@@ -80,16 +83,30 @@ export interface PresentedIdentity extends TokenIdentity {
   expiresAt: number | null;
 }
 
-export type TokenType = 'access' | 'refresh' | 'llt';
+export type TokenType = 'access' | 'refresh' | 'llt' | 'limited';
 
 /** A user's token that is presented: one of ours, or one that was exchanged for an audience. */
 export type PresentedType = TokenType | 'exchanged';
+
+/** By its record, a limited token is an LLT. */
+export function isLongLived(type: PresentedType): type is 'llt' | 'limited' {
+  return type === 'llt' || type === 'limited';
+}
 
 /**
  * RFC 9068, section 2.2, asks for the client that a token was issued to. Users sign in to Latchkey itself, so all their
  * tokens share this id. User ids are numbers, so it cannot be mistaken for one.
  */
 export const CLIENT_ID = 'latchkey';
+
+/** The claims of a limited token. The signer adds `iss` only. Without `roles`: it is not asked what its user may do. */
+export interface LimitedClaims extends Claims {
+  exp: number;
+  /** An audience followed by LIMITED. */
+  aud: string;
+  /** RFC 8693, section 4.2: separated by spaces. */
+  scope: string;
+}
 
 /** The claims of a token for one audience. The signer adds `iss` only. Its `jti` differs in form from a pair's. */
 export interface ExchangedClaims extends Claims {
@@ -171,6 +188,33 @@ export function longLivedClaims(
 }
 
 /**
+ * The claims of a limited token, which are otherwise those of a long-lived one. Times in milliseconds since 1970.
+ */
+export function limitedClaims({
+  userId,
+  tokenId,
+  createdAt,
+  expiresAt,
+  scopes,
+  audience,
+}: TokenKey & TokenLimits & { createdAt: number; expiresAt: number }): LimitedClaims {
+  return {
+    ...longLivedClaims(userId, tokenId, createdAt, expiresAt),
+    exp: Math.floor(expiresAt / 1000),
+    aud: `${audience}${LIMITED}`,
+    scope: scopes.join(' '),
+  };
+}
+
+/** What the claims of a limited token let it do. @returns null if they do not have the form of our claims. */
+export function readLimits({ aud, scope }: { aud?: unknown; scope?: unknown }): TokenLimits | null {
+  const scopes = scopesIn(scope, ' ');
+  if (!scopes || typeof aud !== 'string' || !aud.endsWith(LIMITED)) return null;
+  const audience = aud.slice(0, -LIMITED.length);
+  return audience.endsWith(LIMITED) ? null : { scopes, audience };
+}
+
+/**
  * Reads the claims of a token whose signature, type, issuer, audience and expiry have been verified.
  * @returns null if they do not have the form of our claims.
  */
@@ -184,8 +228,9 @@ export function readClaims(
   if (!isId(userId) || !isId(sid) || !isId(iat)) return null;
   // Refuse numbers beyond 2^53: no clock reaches such an expiry.
   if (exp !== undefined && !isId(exp)) return null;
-  if (type === 'llt') {
+  if (isLongLived(type)) {
     if (gen !== undefined || jti !== String(sid)) return null;
+    if (type === 'limited' && exp === undefined) return null;
     return { userId, tokenId: sid, generation: 0, expiresAt: exp ?? null };
   }
   if (!isId(gen) || exp === undefined) return null;

@@ -1,4 +1,4 @@
-import type { TokenType } from './claims.ts';
+import { isLongLived, type TokenType } from './claims.ts';
 import type { Bearer, Caller, TokenIdentity } from '../principal.ts';
 import type { Audit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
@@ -32,7 +32,7 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
     },
 
     /**
-     * Ends another token of the caller. An LLT may not do this: a leaked one must not lock its owner out.
+     * Ends another token of the caller. Only a session may do this: a leaked LLT must not lock its owner out.
      * @param type only a token of this type.
      * @throws AuthError `token_not_allowed`, `token_unknown`, `invalid_token` (the caller's session has ended
      * meanwhile)
@@ -44,7 +44,7 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
       type?: TokenRecord['type'],
     ): Promise<void> {
       const userId = caller.user.id;
-      if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+      if (caller.type !== 'access') throw new AuthError('token_not_allowed');
       const key = { userId, tokenId: caller.tokenId };
       const isKnown = await revokeByCaller(key, tokenId, type, () => {
         audit({ event: 'token.revoked', userId, tokenId, by: caller.tokenId, ...(type && { type }) }, from);
@@ -69,7 +69,7 @@ export function makeEndToken({ revoke, revokeByCaller, audit }: EndTokenPorts) {
 }
 
 function recordType(type: TokenType): TokenRecord['type'] {
-  return type === 'llt' ? 'llt' : 'session';
+  return isLongLived(type) ? 'llt' : 'session';
 }
 
 type Endings = ReturnType<typeof makeEndToken>;

@@ -1,4 +1,4 @@
-import type { TokenRecord } from './token-record.ts';
+import type { TokenLimits, TokenRecord } from './token-record.ts';
 import { isLongExpired, sessionExpiry, type Lifetimes } from './claims.ts';
 
 /**
@@ -28,11 +28,12 @@ export function newestFirst(one: EndedPosition, other: EndedPosition): number {
 /** Times in milliseconds since 1970. */
 export interface EndedToken {
   id: number;
-  type: 'refresh' | 'llt';
+  type: 'refresh' | 'llt' | 'limited';
   name: string;
   createdAt: number;
   /** The session that created an LLT, as in TokenRecord. */
   createdBy: number | null;
+  limited: TokenLimits | null;
   lastUsedAt: number | null;
   endedAt: number;
   reason: ShownReason;
@@ -52,17 +53,18 @@ export function asEnded(
   now: number,
   written: number | null = null,
 ): EndedToken | null {
-  const { id, name, createdAt, createdBy, revokedAt, state } = record;
+  const { id, name, createdAt, createdBy, limited, revokedAt, state } = record;
   const isSession = record.type === 'session';
   const expiry =
     written ??
     (isSession ? sessionExpiry(createdAt, state.latest, lifetimes) : (record.expiresAt ?? Infinity));
   const token = {
     id,
-    type: isSession ? ('refresh' as const) : ('llt' as const),
+    type: isSession ? ('refresh' as const) : limited ? ('limited' as const) : ('llt' as const),
     name,
     createdAt,
     createdBy,
+    limited,
     lastUsedAt: isSession ? Math.floor(state.latest / 1000) : record.lastUsedAt,
   };
   if (revokedAt !== null && (revokedAt <= expiry || (isSession && reason === 'reuse'))) {

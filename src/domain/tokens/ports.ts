@@ -4,7 +4,7 @@ import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
 import type { EndedPosition, EndedToken, EndReason } from './ended-token.ts';
-import type { TokenRecord } from './token-record.ts';
+import type { TokenLimits, TokenRecord } from './token-record.ts';
 import type { Lifetimes } from './claims.ts';
 
 export interface NewSession {
@@ -24,6 +24,8 @@ export interface NewLongLived {
   kid: string;
   /** Milliseconds since 1970; null for never. */
   expiresAt?: number | null;
+  /** Makes it a limited token. */
+  limited?: TokenLimits | null;
   /** The caller's session, and the generation of its access token; null without one. */
   createdBy: { sessionId: number; generation: number } | null;
 }

@@ -4,6 +4,11 @@ import type { User } from '../user.ts';
 import type { TokenRecord } from './token-record.ts';
 
 /**
+ * The fast store keeps neither expiry nor scopes nor origin: the token holds the first two, and the record the origin.
+ */
+const UNUSED = { lastUsedAt: null, revokedAt: null, expiresAt: null, limited: null, createdBy: null };
+
+/**
  * Puts a token that was just committed into the fast store, which only saves a rebuild at its first use. So an outage
  * of the store is ignored: the token is good, and an error would make a client repeat a signup that has succeeded.
  * @param user as the same commit read it; null if it was not read.
@@ -11,15 +16,13 @@ import type { TokenRecord } from './token-record.ts';
  */
 export async function putCreated(
   tokenStates: Pick<TokenStateStore, 'preparePut' | 'put'>,
-  record: Omit<TokenRecord, 'lastUsedAt' | 'revokedAt' | 'expiresAt' | 'createdBy'>,
+  record: Omit<TokenRecord, keyof typeof UNUSED>,
   user: User | null,
   asOf: number | null,
 ): Promise<void> {
   try {
-    // The fast store keeps neither expiry nor origin: the token holds the expiry, and the record the origin.
-    const unused = { lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
     const since = asOf ?? (await tokenStates.preparePut(record.userId));
-    await tokenStates.put({ ...record, ...unused }, user, since);
+    await tokenStates.put({ ...record, ...UNUSED }, user, since);
   } catch (error) {
     if (!(error instanceof AuthError && error.code === 'unavailable')) throw error;
   }

@@ -2,7 +2,7 @@ import type { Principal } from '../principal.ts';
 import type { Clock } from '../clock.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
 import type { TokenStore } from '../tokens/ports.ts';
-import type { TokenRecord } from '../tokens/token-record.ts';
+import type { TokenLimits, TokenRecord } from '../tokens/token-record.ts';
 import { sessionExpiry, usedSince, type Lifetimes } from '../tokens/claims.ts';
 import type { User } from '../user.ts';
 
@@ -16,11 +16,12 @@ interface AccountWithTokensPorts {
 /** One line of the owner's list. Times in milliseconds since 1970. */
 export interface TokenSummary {
   id: number;
-  type: 'refresh' | 'llt';
+  type: 'refresh' | 'llt' | 'limited';
   name: string;
   createdAt: number;
   /** The session that created an LLT, as in TokenRecord. */
   createdBy: number | null;
+  limited: TokenLimits | null;
   lastUsedAt: number | null;
   expiresAt: number | null;
   /** Whether it is the token that the caller presents. */
@@ -59,10 +60,11 @@ export function summarise(
   currentId: number,
   lifetimes: Lifetimes,
 ): TokenSummary {
-  const { id, name, createdAt, createdBy } = record;
-  const base = { id, name, createdAt, createdBy, current: id === currentId };
+  const { id, name, createdAt, createdBy, limited } = record;
+  const base = { id, name, createdAt, createdBy, limited, current: id === currentId };
   if (record.type === 'llt') {
-    return { ...base, type: 'llt', lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: record.expiresAt };
+    const type = limited ? 'limited' : 'llt';
+    return { ...base, type, lastUsedAt: lastUse ?? record.lastUsedAt, expiresAt: record.expiresAt };
   }
   const lastUsedAt = Math.max(lastUse ?? 0, Math.floor(record.state.latest / 1000));
   return {

@@ -45,7 +45,7 @@ export function makeChangePassword(ports: ChangePasswordPorts) {
 
   return async function changePassword(caller: Caller, request: PasswordChangeRequest): Promise<number> {
     // A leaked LLT must not lock its owner out.
-    if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+    if (caller.type !== 'access') throw new AuthError('token_not_allowed');
     const { values, errors } = collectFields({
       current_password: parseTry(normalisePassword(request.currentPassword), PASSWORD_MAX_LENGTH),
       new_password: parsePassword(request.newPassword, ports.passwordMinLength),

@@ -69,7 +69,7 @@ export function makeChangeProfile(ports: ChangeProfilePorts) {
 
   return async function changeProfile(caller: Caller, request: ProfileChangeRequest): Promise<User> {
     // A leaked LLT must not change how its owner logs in.
-    if (caller.type === 'llt') throw new AuthError('token_not_allowed');
+    if (caller.type !== 'access') throw new AuthError('token_not_allowed');
     const parsed = parseRequest(request, ports);
     return ports.budget({ userId: caller.user.id }, request.from, () => change(caller, parsed, request));
   };

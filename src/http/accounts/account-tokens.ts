@@ -22,7 +22,7 @@ const common = {
 const listSchema = operation({
   ...common,
   operationId: 'listUserTokens',
-  summary: 'List the live sessions and long-lived tokens of an account.',
+  summary: 'List the live sessions, long-lived tokens and limited tokens of an account.',
   description: 'Needs the right `users.read`.',
   response: {
     200: Type.Object(
@@ -37,7 +37,7 @@ const endSchema = operation({
   operationId: 'endUserTokens',
   summary: 'Log a user out on all devices.',
   description:
-    'Ends every session and long-lived token of the account; the user may log in again. You may repeat the request. It needs the right `users.write`.',
+    'Ends every session, long-lived token and limited token of the account; the user may log in again. You may repeat the request. It needs the right `users.write`.',
   response: {
     200: endedTokens('UserTokensEnded', 'logged out everywhere'),
   },

@@ -1,6 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
 import type { Introspect } from '../../domain/access-tokens/introspect.ts';
+import { AuthError } from '../../domain/errors.ts';
+import type { RegisteredServices } from '../../domain/services/authenticate.ts';
+import type { ServiceIdentity } from '../../domain/services/registered-service.ts';
 import { exampleOf } from '../openapi/example.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
@@ -13,6 +16,7 @@ import { Id, Roles, TokenForm } from '../schemas.ts';
 
 interface IntrospectRoute {
   introspect: Introspect;
+  services: Pick<RegisteredServices, 'find' | 'admitAgain'>;
   codec: TokenCodec;
   config: Pick<Config, 'AUDIENCE'>;
 }
@@ -83,6 +87,29 @@ const ActiveServiceToken = Type.Object(
   },
 );
 
+const ActiveLimitedToken = Type.Object(
+  {
+    active: Type.Literal(true, { description: 'The token is good' }),
+    token_type: Type.Literal('Bearer'),
+    token_use: Type.Literal('limited', { description: 'A limited token' }),
+    iss: text('`ISSUER`', 'https://auth.example.com'),
+    aud: text('`AUDIENCE` or the audience that asks, followed by `#limited`', 'latchkey#limited'),
+    sub: text('The user’s id, as text because JWTs demand that', '7'),
+    username: text('The username', 'ada'),
+    sid: id('The id of the limited token', 7),
+    jti: text('The token’s own id', '7'),
+    scope: text('What the token is good for, separated by spaces', 'orders:read'),
+    iat: date('When it was issued, in seconds since 1970', 1795000000),
+    exp: date('When it expires', 1802776000),
+    roles: { ...Roles, description: 'The user’s present roles. The token may do less than they say' },
+  },
+  {
+    title: 'ActiveLimitedToken',
+    description: 'A good limited token, for a service with the right `limited`, which checks its scopes',
+    additionalProperties: false,
+  },
+);
+
 const InactiveToken = Type.Object(
   {
     active: Type.Literal(false, {
@@ -103,19 +130,30 @@ const ANSWER = {
       schema: { type: 'string', pattern: '^[!-~]*$' },
       example: 'latchkey',
     },
+    'X-Latchkey-Limited': {
+      description:
+        'Whether this service has the right `limited`. Without it, every limited token is inactive to the service',
+      required: true,
+      schema: { type: 'string', enum: ['true', 'false'] },
+      example: 'false',
+    },
   },
   content: {
     'application/json': {
       schema: {
         title: 'Introspection',
         type: 'object',
-        oneOf: [ActiveToken, ActiveServiceToken, InactiveToken],
+        oneOf: [ActiveToken, ActiveServiceToken, ActiveLimitedToken, InactiveToken],
       },
       examples: {
         active: { summary: 'A good token', value: exampleOf(ActiveToken as unknown as JsonObject) },
         service: {
           summary: 'A good token of a service',
           value: exampleOf(ActiveServiceToken as unknown as JsonObject),
+        },
+        limited: {
+          summary: 'A good limited token',
+          value: exampleOf(ActiveLimitedToken as unknown as JsonObject),
         },
         inactive: { summary: 'Any other token', value: { active: false } },
       },
@@ -129,7 +167,7 @@ const schema = operation({
   operationId: 'introspect',
   summary: 'Ask what a token that you received is worth (RFC 7662).',
   description:
-    'A good access token or long-lived token is answered with its owner and claims, any other token only with `{"active":false}`; a refresh token is never active. To a service with an audience of its own, only tokens for that audience are active. The request counts as a use of the token, as any other does. It needs the right `introspect`.',
+    'A good access token or long-lived token is answered with its owner and claims, any other token only with `{"active":false}`; a refresh token is never active. To a service with an audience of its own, only tokens for that audience are active. A limited token is active only to a service with the right `limited`, which nobody has by default. The request counts as a use of the token, as any other does. It needs the right `introspect`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
   refuses: [],
@@ -145,11 +183,22 @@ const TOKEN_ROLES = /"roles":\[[^\]]*\],/;
 
 export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async (
   app,
-  { introspect, codec, config },
+  { introspect, services, codec, config },
 ) => {
   await app.register(formBody);
   // AUDIENCE may be any text. A registered audience needs no encoding.
   const encodedOwn = encodeURI(config.AUDIENCE);
+  const hasRight = ({ serviceId }: ServiceIdentity) =>
+    services.find(serviceId)?.rights.includes('limited') === true;
+  async function admits(service: ServiceIdentity): Promise<boolean> {
+    try {
+      await services.admitAgain(service, 'limited');
+      return true;
+    } catch (error) {
+      if (error instanceof AuthError && error.code === 'right_missing') return false;
+      throw error;
+    }
+  }
   const options = {
     schema,
     ...app.auth.service('introspect'),
@@ -157,13 +206,23 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
   };
   app.post('/api/auth/introspect', options, async (request, reply) => {
     const { token } = request.body;
-    const { audience } = serviceOf(request);
+    const service = serviceOf(request);
+    const { audience } = service;
     // A refresh token is good for no resource, so it is inactive, like an unknown token.
-    const bearer =
-      audience === null ? await codec.verify(token, 'access', 'llt') : await codec.verifyFor(token, audience);
-    const principal = await introspect(bearer, request);
-    // A resource server that expects tokens for another audience would take `inactive` for the tokens' fault.
-    reply.header('x-latchkey-audience', audience ?? encodedOwn).type('application/json; charset=utf-8');
+    const found =
+      audience === null
+        ? await codec.verify(token, 'access', 'llt', 'limited')
+        : await codec.verifyFor(token, audience, 'limited');
+    const isLimited = typeof found === 'object' && found.type === 'limited';
+    // A right that seems to be missing may be new, and only a limited token is worth the look.
+    const mayLimited = isLimited ? await admits(service) : hasRight(service);
+    const principal = await introspect(isLimited && !mayLimited ? 'right' : found, request);
+    // A resource server that expects tokens for another audience, or limited ones, would take `inactive` for the
+    // tokens' fault.
+    reply
+      .header('x-latchkey-audience', audience ?? encodedOwn)
+      .header('x-latchkey-limited', String(mayLimited))
+      .type('application/json; charset=utf-8');
     if (typeof principal === 'string') {
       request.refusalReason = principal;
       return INACTIVE;

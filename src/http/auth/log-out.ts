@@ -17,7 +17,7 @@ const schema = operation({
   operationId: 'logOut',
   summary: 'Log out.',
   description:
-    'Ends the session of the access token that you send, so its refresh token ends too. With `id`, it ends another session or long-lived token of the same user instead. Any unexpired access token of the session will do, even one that a refresh has replaced. You may repeat the request, because a token that has ended already is 200 again. A long-lived token may end only itself.',
+    'Ends the session of the access token that you send, so its refresh token ends too. With `id`, it ends another session or long-lived token of the same user instead. Any unexpired access token of the session will do, even one that a refresh has replaced. You may repeat the request, because a token that has ended already is 200 again. A long-lived token may end only itself, and so may a limited token, which can do nothing else at Latchkey.',
   tags: ['Logout'],
   security: [{ bearerAuth: [] }],
   refuses: ['token_unknown', 'token_not_allowed'],
@@ -35,7 +35,7 @@ const schemaWithId = operation({
 });
 
 export const logOutRoute: FastifyPluginCallbackTypebox<LogOutRoute> = (app, { logOut, endToken }, done) => {
-  const access = app.auth.changeUnless(endsOwnToken);
+  const access = app.auth.changeUnless(endsOwnToken, 'limited');
 
   async function answer(request: FastifyRequest, inPath: string | undefined, inQuery: string | undefined) {
     refuseBody(request.body);

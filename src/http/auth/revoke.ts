@@ -14,9 +14,9 @@ interface RevokeRoute {
 
 const schema = operation({
   operationId: 'revoke',
-  summary: 'End the session or the long-lived token to which a token belongs (RFC 7009).',
+  summary: 'End the session, the long-lived token or the limited token to which a token belongs (RFC 7009).',
   description:
-    'A valid signature is enough, so the token may have expired or been superseded. An invalid token, or one that has ended, is 200 too. So is a token for an audience, on which the request has no effect. It needs the right `revoke`.',
+    'A valid signature is enough, so the token may have expired or been superseded. An invalid token, or one that has ended, is 200 too. So is a token that was exchanged for an audience, on which the request has no effect. It needs the right `revoke`.',
   tags: ['Registered services'],
   security: BY_SERVICE,
   refuses: [],
@@ -29,7 +29,7 @@ export const revokeRoute: FastifyPluginAsyncTypebox<RevokeRoute> = async (app, {
   await app.register(formBody);
   const options = { schema, ...app.auth.service('revoke'), config: { oauthErrors: true } };
   app.post('/api/auth/revoke', options, async (request, reply) => {
-    const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt');
+    const identity = await codec.verifySigned(request.body.token, 'refresh', 'access', 'llt', 'limited');
     if (typeof identity === 'object') await revokeToken(serviceOf(request), identity, request);
     else request.refusalReason = identity;
     // RFC 7009, section 2.2: an invalid token gets 200 too, since it is already unusable.

@@ -6,14 +6,17 @@ import type {
   onRequestAsyncHookHandler,
 } from 'fastify';
 import Type from 'typebox';
+import { AuthError } from '../../domain/errors.ts';
 import type { ServicePrincipal } from '../../domain/principal.ts';
+import { scopesIn } from '../../domain/scopes.ts';
 import type { JsonObject } from '../openapi/json.ts';
 import { operation } from '../openapi/operation.ts';
 import { principalOf } from '../plugins/authenticate.ts';
 import { ALL_METHODS } from '../plugins/method-not-allowed.ts';
 import { Id } from '../schemas.ts';
 
-const ANSWERS = {
+/** @param types of tokens that are good, besides a service's. */
+const answersOf = (...types: string[]) => ({
   200: {
     description: 'The token is good. The headers name its user, or the service to which it belongs.',
     headers: {
@@ -29,7 +32,11 @@ const ANSWERS = {
         'editor,billing:read',
       ),
       'X-Auth-Session': idHeader('The id of the session or long-lived token; empty for a service'),
-      'X-Auth-Token-Type': header('`access`, `llt` or `service`', '^(access|llt|service)$', 'access'),
+      'X-Auth-Token-Type': header(
+        `${types.map((type) => `\`${type}\``).join(', ')} or \`service\``,
+        `^(${types.join('|')}|service)$`,
+        'access',
+      ),
       'X-Auth-Client': header(
         'The service that calls as itself, or that exchanged the user’s token; otherwise empty',
         '^(lkc_[A-Za-z0-9_-]{22})?$',
@@ -37,7 +44,10 @@ const ANSWERS = {
       ),
     },
   },
-};
+});
+
+const ANSWERS = answersOf('access', 'llt');
+const ANSWERS_IN_SCOPE = answersOf('access', 'llt', 'limited');
 
 const Audience = Type.String({ description: 'A registered audience', examples: ['orders'] });
 
@@ -67,6 +77,40 @@ const audienceSchema = operation({
   isValidated: false,
   'x-any-path-below': true,
   answers: ANSWERS,
+});
+
+const Scopes = Type.String({
+  description:
+    '1 to 32 different names of `[a-z0-9:_-]{1,64}`, separated by commas. A limited token needs all of them',
+  examples: ['orders:read'],
+});
+
+const scopesSchema = operation({
+  operationId: 'verifyInScope',
+  summary: 'Ask whether a token is good where these scopes are needed, and whose it is.',
+  description:
+    'The same as verify without `audience`, except that a limited token is good here too if it has all the scopes. A limited token with too few of them is answered 403. The scopes say nothing about what the user may do, so a service that needs a role checks `X-Auth-Roles` as well. The query and any further path are ignored. Scopes that do not have the right form are answered 404 for every token, so that a mistake in a proxy’s configuration shows at once.',
+  tags: ['Verification'],
+  security: [{ bearerAuth: [] }],
+  refuses: ['insufficient_scope', 'not_found'],
+  params: Type.Object({ scopes: Scopes }),
+  isValidated: false,
+  'x-any-path-below': true,
+  answers: ANSWERS_IN_SCOPE,
+});
+
+const audienceScopesSchema = operation({
+  operationId: 'verifyInScopeForAudience',
+  summary: 'Ask whether a token is good for one audience where these scopes are needed, and whose it is.',
+  description:
+    'The same as verify for an audience, except that a limited token for that audience is good here too if it has all the scopes.',
+  tags: ['Verification'],
+  security: [{ bearerAuth: [] }],
+  refuses: ['insufficient_scope', 'not_found'],
+  params: Type.Object({ audience: Audience, scopes: Scopes }),
+  isValidated: false,
+  'x-any-path-below': true,
+  answers: ANSWERS_IN_SCOPE,
 });
 
 /**
@@ -100,7 +144,28 @@ export function verifyRoute(app: FastifyInstance, _options: object, done: () => 
     { operationId: 'verifyForAudienceAndPath', hide: true },
     forPath,
   );
+
+  const inScope = app.auth.inScope(scopesOfPath);
+  const inScopeForPath = app.auth.inScopeForAudience(
+    scopesOfPath,
+    ({ params }) => (params as { audience: string }).audience,
+  );
+  add('/api/auth/scopes/:scopes/verify', scopesSchema, inScope);
+  add('/api/auth/audiences/:audience/scopes/:scopes/verify', audienceScopesSchema, inScopeForPath);
+  add('/api/auth/scopes/:scopes/verify/*', { operationId: 'verifyInScopeForPath', hide: true }, inScope);
+  add(
+    '/api/auth/audiences/:audience/scopes/:scopes/verify/*',
+    { operationId: 'verifyInScopeForAudienceAndPath', hide: true },
+    inScopeForPath,
+  );
   done();
+}
+
+/** @throws AuthError `not_found` */
+function scopesOfPath({ params }: FastifyRequest): readonly string[] {
+  const scopes = scopesIn((params as { scopes: string }).scopes, ',');
+  if (!scopes) throw new AuthError('not_found');
+  return scopes;
 }
 
 /**

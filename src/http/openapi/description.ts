@@ -11,6 +11,8 @@ export const TAGS = {
   'Long-lived tokens':
     'For a device that cannot refresh. Each is good until it is deleted, or until `LLT_MAX_AGE` if that is set.',
   Logout: 'Ends one session or long-lived token, or all of a user.',
+  'Limited tokens':
+    'For scripts and pipelines that should do less than their user: each has scopes that the user chose, and expires.',
   Accounts: 'What users do with their own account: see and change it, set a password, list its tokens.',
   Verification: 'How a proxy asks whether a token is good.',
   'Registered services':
@@ -26,7 +28,8 @@ export const SECURITY_SCHEMES = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'The `access_token` of the newest pair, or a long-lived token.',
+    description:
+      'The `access_token` of the newest pair, or a long-lived token. A limited token only where the operation says so.',
   },
   bearerRefreshToken: {
     type: 'http',
@@ -122,6 +125,15 @@ export const HEADERS = {
       '`error="invalid_token"` means that the token you sent is the reason, so a refresh may help (RFC 6750).',
     required: true,
     schema: { type: 'string', enum: ['Bearer', 'Bearer error="invalid_token"'] },
+  },
+  ScopeChallenge: {
+    description: 'Names all scopes that are needed (RFC 6750).',
+    required: true,
+    schema: {
+      type: 'string',
+      pattern: '^Bearer error="insufficient_scope", scope="[a-z0-9:_ -]+"$',
+      examples: ['Bearer error="insufficient_scope", scope="orders:read"'],
+    },
   },
   ServiceChallenge: {
     description:

@@ -118,6 +118,7 @@ export function problemResponse(codes: ErrorCode[], speaksOAuth: boolean): JsonO
     headers: {
       ...COMMON_HEADERS,
       ...(status === 401 && { 'WWW-Authenticate': ref('headers', challengeOf(codes)) }),
+      ...(codes.includes('insufficient_scope') && { 'WWW-Authenticate': ref('headers', 'ScopeChallenge') }),
       ...((status === 429 || status === 503) && { 'Retry-After': ref('headers', 'RetryAfter') }),
     },
     content: { [PROBLEM_TYPE]: media, ...(speaksOAuth && { 'application/json': media }) },

@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import type { TokenLimits } from '../../domain/tokens/token-record.ts';
 import type { ChangeProfile } from '../../domain/users/change-profile.ts';
 import type { AccountWithTokens, TokenSummary } from '../../domain/users/account-with-tokens.ts';
 import { callerTurn } from '../caller/network.ts';
@@ -7,7 +8,7 @@ import type { GuessOriginOf } from '../caller/guess-origin.ts';
 import { operation } from '../openapi/operation.ts';
 import { callerOf, principalOf } from '../plugins/authenticate.ts';
 import type { Config } from '../../config/config.ts';
-import { closedBody, Email, Id, Name, Password, Timestamp, timestamp, Username } from '../schemas.ts';
+import { closedBody, Email, Id, Name, Password, Scopes, Timestamp, timestamp, Username } from '../schemas.ts';
 import { userBody, UserSchema } from '../token-pair-response.ts';
 
 interface ProfileRoute {
@@ -20,14 +21,22 @@ interface ProfileRoute {
 export const TokenSchema = Type.Object(
   {
     id: Id,
-    type: Type.Union([Type.Literal('refresh'), Type.Literal('llt')], {
-      description: 'A session, or a long-lived token',
+    type: Type.Union([Type.Literal('refresh'), Type.Literal('llt'), Type.Literal('limited')], {
+      description: 'A session, a long-lived token, or a limited one',
       examples: ['refresh'],
     }),
     name: Type.String({ description: 'The device', examples: ['Kitchen tablet'] }),
     created_at: Timestamp,
     created_by: Type.Union([Id, Type.Null()], {
-      description: 'The session that created this long-lived token; `null` for a session',
+      description: 'The session that created this long-lived or limited token; `null` for a session',
+      examples: [null],
+    }),
+    scopes: Type.Union([Scopes, Type.Null()], {
+      description: 'The scopes of a limited token; `null` for any other',
+      examples: [null],
+    }),
+    audience: Type.Union([Type.String(), Type.Null()], {
+      description: 'The audience of a limited token; `null` for any other',
       examples: [null],
     }),
     last_used_at: Type.Union([Timestamp, Type.Null()], {
@@ -40,13 +49,14 @@ export const TokenSchema = Type.Object(
     }),
     current: Type.Boolean({ description: 'Whether this is the token of the request', examples: [true] }),
   },
-  { title: 'Token', description: 'A session or a long-lived token', additionalProperties: false },
+  { title: 'Token', description: 'A session, or a long-lived or limited token', additionalProperties: false },
 );
 
 const schema = operation({
   operationId: 'getProfile',
   summary: 'See who is signed in, and with which tokens.',
-  description: 'Returns the account, its live sessions (`refresh`) and its long-lived tokens (`llt`).',
+  description:
+    'Returns the account, its live sessions (`refresh`), its long-lived tokens (`llt`) and its limited tokens (`limited`).',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
   refuses: [],
@@ -119,15 +129,21 @@ export const profileRoute: FastifyPluginCallbackTypebox<ProfileRoute> = (app, op
 };
 
 export function tokenBody({ id, type, name, createdAt, createdBy, ...token }: TokenSummary) {
-  const { lastUsedAt, expiresAt, current } = token;
+  const { limited, lastUsedAt, expiresAt, current } = token;
   return {
     id,
     type,
     name,
     created_at: timestamp(createdAt),
     created_by: createdBy,
+    ...limitsBody(limited),
     last_used_at: lastUsedAt === null ? null : timestamp(lastUsedAt),
     expires_at: expiresAt === null ? null : timestamp(expiresAt),
     current,
   };
+}
+
+/** What a limited token is good for, as the lists of tokens show it. */
+export function limitsBody(limited: TokenLimits | null) {
+  return { scopes: limited && [...limited.scopes], audience: limited?.audience ?? null };
 }

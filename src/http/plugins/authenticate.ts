@@ -6,14 +6,16 @@ import type {
 } from 'fastify';
 import fp from 'fastify-plugin';
 import { hasExpired, type PresentedIdentity, type TokenType } from '../../domain/tokens/claims.ts';
+import { isInScope } from '../../domain/scopes.ts';
 import type { Bearer, Caller, Principal } from '../../domain/principal.ts';
 import type { ServiceTokens } from '../../domain/access-tokens/service-tokens.ts';
 import type { Verify } from '../../domain/access-tokens/verify.ts';
 import { over, type Clock } from '../../domain/clock.ts';
 import { AuthError } from '../../domain/errors.ts';
+import type { TokenRefusal } from '../../domain/refusal-reasons.ts';
 import { bearerTokenOf } from '../bearer.ts';
 import type { ServiceHooksFor } from './authenticate-service.ts';
-import type { TokenCodec } from '../token-codec.ts';
+import type { IdentityOf, TokenCodec } from '../token-codec.ts';
 import '../request.ts';
 
 interface AuthenticateOptions {
@@ -35,6 +37,15 @@ export interface ChangeHooks {
   preValidation: preValidationAsyncHookHandler;
 }
 
+/**
+ * The scopes that a route demands. They stand in its path, which a proxy's configuration fixes, and are never read from
+ * what a proxy may pass on of its client's request.
+ * @throws AuthError `not_found`
+ */
+export type ScopesOf = (request: FastifyRequest) => readonly string[];
+
+type EndsOwnToken = (request: FastifyRequest, bearer: Bearer) => boolean;
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** A route's hooks decide who may call it. A route without any of these is public. */
@@ -47,10 +58,20 @@ declare module 'fastify' {
        * @param audienceOf null if the request names none: no token is for it.
        */
       forAudience(audienceOf: (request: FastifyRequest) => string | null): onRequestAsyncHookHandler;
+      /** As `principal`, and also a limited token that has all the scopes which the route demands. */
+      inScope(scopesOf: ScopesOf): onRequestAsyncHookHandler;
+      /** As `forAudience`, and also such a limited token for that audience. */
+      inScopeForAudience(
+        scopesOf: ScopesOf,
+        audienceOf: (request: FastifyRequest) => string,
+      ): onRequestAsyncHookHandler;
       /** For routes that change something: an access token or LLT that is good. Sets `bearer` and `caller`. */
       change: ChangeHooks;
-      /** As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts). */
-      changeUnless(endsOwnToken: (request: FastifyRequest, bearer: Bearer) => boolean): ChangeHooks;
+      /**
+       * As `change`, but a caller that ends the presented token needs only its signature (see log-out.ts).
+       * @param others also accepted: a limited token, which may end nothing else.
+       */
+      changeUnless(endsOwnToken: EndsOwnToken, ...others: 'limited'[]): ChangeHooks;
       /**
        * As `change`, but admits a token that has ended if its request already took effect: the answer may have been
        * lost.
@@ -67,11 +88,18 @@ export async function readBearer<Type extends TokenType>(
   codec: TokenCodec,
   request: FastifyRequest,
   ...types: Type[]
-): Promise<PresentedIdentity & { type: Type }> {
-  const identity = await codec.verify(presentedTokenOf(request), ...types);
-  if (typeof identity === 'string') throw new AuthError('invalid_token', { reason: identity });
-  request.presented = identity;
-  return identity;
+): Promise<IdentityOf<Type>> {
+  return present(request, await codec.verify(presentedTokenOf(request), ...types));
+}
+
+/** @throws AuthError `invalid_token` */
+function present<Found extends PresentedIdentity>(
+  request: FastifyRequest,
+  found: Found | TokenRefusal,
+): Found {
+  if (typeof found === 'string') throw new AuthError('invalid_token', { reason: found });
+  request.presented = found;
+  return found;
 }
 
 /** @throws AuthError `token_missing`, `invalid_token` */
@@ -88,13 +116,15 @@ function authenticate(
   { codec, verify, serviceTokens, clock, service }: AuthenticateOptions,
   done: () => void,
 ): void {
-  const onRequest: onRequestAsyncHookHandler = async (request) => {
-    request.bearer = await readBearer(codec, request, 'access', 'llt');
-  };
-
   /** The hooks of a route that changes something. @param admit checks the session, after the body has arrived. */
-  const changeHooks = (admit: (request: FastifyRequest, bearer: Bearer) => Promise<void>): ChangeHooks => ({
-    onRequest,
+  const changeHooks = (
+    admit: (request: FastifyRequest, bearer: Bearer) => Promise<void>,
+    ...others: 'limited'[]
+  ): ChangeHooks => ({
+    onRequest: async (request) => {
+      const found = await codec.verifyToEnd(presentedTokenOf(request), 'access', 'llt', ...others);
+      request.bearer = present(request, found);
+    },
     preValidation: async (request) => {
       const bearer = bearerOf(request);
       if (hasExpired(bearer, clock.now())) throw over(clock, 'invalid_token');
@@ -105,6 +135,18 @@ function authenticate(
   async function admitCaller(request: FastifyRequest, bearer: Bearer): Promise<void> {
     request.caller = { ...(await verify(bearer, request)), checkedAfterBody: true };
     request.principal = request.caller;
+  }
+
+  /** The scopes come last: a token that has ended is 401, and an outage is 503. */
+  async function verifyInScope(
+    request: FastifyRequest,
+    bearer: IdentityOf<'access' | 'llt' | 'exchanged'> | IdentityOf<'limited'>,
+    needed: readonly string[],
+  ): Promise<void> {
+    request.presented = bearer;
+    request.principal = await verify(bearer, request);
+    if (bearer.type === 'limited' && !isInScope(bearer.scopes, needed))
+      throw new AuthError('insufficient_scope', { reason: 'scope', scopes: needed });
   }
 
   app.decorate('auth', {
@@ -125,11 +167,30 @@ function authenticate(
       request.principal = await verify(bearer, request);
       request.actor = bearer.actor;
     },
+    inScope: (scopesOf) => async (request) => {
+      // First of all, so that a mistake in a proxy's configuration shows at every request.
+      const needed = scopesOf(request);
+      await verifyInScope(request, await readBearer(codec, request, 'access', 'llt', 'limited'), needed);
+    },
+    inScopeForAudience: (scopesOf, audienceOf) => async (request) => {
+      const needed = scopesOf(request);
+      const bearer = await codec.verifyFor(presentedTokenOf(request), audienceOf(request), 'limited');
+      if (typeof bearer === 'string') throw new AuthError('invalid_token', { reason: bearer });
+      if (bearer.type === 'service') {
+        request.callingService = await serviceTokens.verify(bearer);
+        return;
+      }
+      await verifyInScope(request, bearer, needed);
+      if (bearer.type === 'exchanged') request.actor = bearer.actor;
+    },
     change: changeHooks(admitCaller),
-    changeUnless: (endsOwnToken) =>
-      changeHooks(async (request, bearer) => {
-        if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
-      }),
+    changeUnless: (endsOwnToken, ...others) =>
+      changeHooks(
+        async (request, bearer) => {
+          if (!endsOwnToken(request, bearer)) await admitCaller(request, bearer);
+        },
+        ...others,
+      ),
     changeOrDone: (isDone) =>
       changeHooks(async (request, bearer) => {
         try {

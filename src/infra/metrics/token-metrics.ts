@@ -34,6 +34,7 @@ export function makeTokenMetrics(registry: Registry) {
   const verified = {
     access: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'access' }),
     llt: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'llt' }),
+    limited: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'limited' }),
     exchanged: seriesOf(verifications, 'outcome', VERIFY_OUTCOMES, { type: 'exchanged' }),
   };
   const ofServices = seriesOf(verifications, 'outcome', SERVICE_OUTCOMES, { type: 'service' });
@@ -122,12 +123,12 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
     LOGIN_OUTCOMES,
   );
   const created = seriesOf(
-    registry.counters('latchkey_tokens_created_total', 'Sessions and LLTs created'),
+    registry.counters('latchkey_tokens_created_total', 'Sessions, LLTs and limited tokens created'),
     'type',
-    ['session', 'llt'] as const,
+    ['session', 'llt', 'limited'] as const,
   );
   const revoked = seriesOf(
-    registry.counters('latchkey_tokens_revoked_total', 'Sessions and LLTs ended'),
+    registry.counters('latchkey_tokens_revoked_total', 'Sessions, LLTs and limited tokens ended'),
     'cause',
     REVOCATION_CAUSES,
   );
@@ -135,6 +136,7 @@ function makeAudited(registry: Registry, signedUp: Counter): (event: AuditEvent)
     'user.signed_up': [signedUp, created.session],
     'session.created': [logIns.success, created.session],
     'llt.created': [created.llt],
+    'limited.created': [created.limited],
     'session.replaced': [revoked.replaced],
     'session.reuse_detected': [revoked.reuse],
     'token.revoked': [revoked.owner],

@@ -86,12 +86,15 @@ const ERASED_TOKEN = {
   settledAt: KEPT,
   createdBy: KEPT,
   createdGeneration: KEPT,
+  audience: KEPT,
   latest: KEPT,
   parent: KEPT,
   first: KEPT,
   confirmed: KEPT,
   name: EMPTY,
   caller: EMPTY,
+  // The user chose these words. The row stays that of a limited token.
+  scopes: Prisma.sql`CASE WHEN scopes IS NOT NULL THEN '' END`,
 } satisfies Record<keyof TokenRow, Prisma.Sql | null>;
 
 /** What an export holds of an account, for an import elsewhere. The id is for the next page only. */

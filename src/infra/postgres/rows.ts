@@ -49,6 +49,8 @@ export const TOKEN_COLUMNS = {
   createdBy: 'created_by',
   createdGeneration: 'created_generation',
   settledAt: 'settled_at',
+  scopes: 'scopes',
+  audience: 'audience',
   latest: 'latest',
   parent: 'parent',
   first: 'first',
@@ -92,6 +94,8 @@ const RECORDED = {
   revokedAt: true,
   expiresAt: true,
   createdBy: true,
+  scopes: true,
+  audience: true,
   latest: true,
   parent: true,
   first: true,
@@ -189,6 +193,10 @@ export function toRecord(row: RecordedRow): TokenRecord {
     revokedAt: row.revokedAt?.getTime() ?? null,
     expiresAt: row.expiresAt?.getTime() ?? null,
     createdBy: row.createdBy === null ? null : Number(row.createdBy),
+    limited:
+      row.scopes === null
+        ? null
+        : { scopes: row.scopes.split(' ').filter(Boolean), audience: row.audience ?? '' },
     state: {
       latest: Number(row.latest),
       parent: Number(row.parent),

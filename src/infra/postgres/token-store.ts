@@ -205,7 +205,14 @@ async function revokeOne(
   return row.pending ? 'unfinished' : 'finished';
 }
 
-function longLivedColumns({ name, createdAt, kid, expiresAt = null, createdBy }: NewLongLived) {
+function longLivedColumns({
+  name,
+  createdAt,
+  kid,
+  expiresAt = null,
+  limited = null,
+  createdBy,
+}: NewLongLived) {
   return {
     type: 'llt' as const,
     name,
@@ -214,6 +221,8 @@ function longLivedColumns({ name, createdAt, kid, expiresAt = null, createdBy }:
     expiresAt: expiresAt === null ? null : new Date(expiresAt),
     createdBy: createdBy ? BigInt(createdBy.sessionId) : null,
     createdGeneration: createdBy ? BigInt(createdBy.generation) : null,
+    scopes: limited?.scopes.join(' ') ?? null,
+    audience: limited?.audience ?? null,
   };
 }
 

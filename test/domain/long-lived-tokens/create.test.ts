@@ -1,7 +1,7 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
-import { makeCreateLongLived } from '../../../src/domain/long-lived-tokens/create.ts';
+import { makeCreateLongLived, type LimitedRequest } from '../../../src/domain/long-lived-tokens/create.ts';
 import { makeLimitAttempts } from '../../../src/domain/limits/limit-attempts.ts';
 import { makeBudget } from '../../../src/domain/limits/budget.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
@@ -16,6 +16,8 @@ const [HOME, OFFICE] = ['192.0.2.0/24', '198.51.100.0/24'];
 
 async function aService({
   enabled = true,
+  limitedEnabled = true,
+  limitedMaxAge = 31_536_000,
   maxAge = 0,
   loginMaxAge = 0,
   maxTokens = 2,
@@ -33,12 +35,16 @@ async function aService({
   const found = await tokens.find(tokenId);
   if (found) await tokenStates.put(found.record, { ...user, name: 'Countess', version: 3 }, generation);
   const events: AuditEvent[] = [];
-  const createLongLived = makeCreateLongLived({
+  const { createLongLived, createLimited } = makeCreateLongLived({
     tokens,
     tokenStates,
+    services: { hasAudience: (audience) => Promise.resolve(audience === 'orders') },
     maxTokens,
     enabled,
+    limitedEnabled,
     maxAge,
+    limitedMaxAge,
+    ownAudience: 'latchkey',
     loginMaxAge,
     clock,
     budget: makeBudget(
@@ -58,7 +64,12 @@ async function aService({
   const caller = { ...aCaller(user, tokenId, generation), createdAt };
   const create = (device = 'Kitchen', type: 'access' | 'llt' = 'access', from: string | null = HOME) =>
     createLongLived({ ...caller, type }, device, 'a key', { from: NO_REQUEST, network: from });
-  return { clock, tokens, tokenStates, session: tokenId, generation, events, create };
+  const ask = (asked: Partial<LimitedRequest> = {}, type: 'access' | 'llt' | 'limited' = 'access') => {
+    const { name = 'Report', scopes = ['orders:read'], expiresIn, audience } = asked;
+    const origin = { from: NO_REQUEST, network: HOME };
+    return createLimited({ ...caller, type }, { name, scopes, expiresIn, audience }, 'a key', origin);
+  };
+  return { clock, tokens, tokenStates, session: tokenId, generation, events, create, ask };
 }
 
 test('the record has the session and the generation that asked', async (t) => {
@@ -155,4 +166,82 @@ test('the budget of the network counts too, and neither takes from the other', a
 test('a long-lived token may not create another', async (t) => {
   const { create } = await aService();
   await t.rejects(create('Kitchen', 'llt'), { code: 'token_not_allowed' });
+});
+
+const DAY = 86_400;
+
+test('a limited token has its scopes, its audience and an expiry on record', async (t) => {
+  const { clock, tokens, session, events, ask } = await aService();
+  const scopes = ['orders:read', 'billing'];
+  const { tokenId, ...grant } = await ask({ scopes, audience: 'orders', expiresIn: 60 });
+  const expiresAt = (Math.floor(clock.now() / 1000) + 60) * 1000;
+  t.strictSame(grant, { userId: 1, createdAt: clock.now(), expiresAt, scopes, audience: 'orders' });
+  t.match(await tokens.find(tokenId), {
+    record: {
+      type: 'llt',
+      name: 'Report',
+      createdBy: session,
+      expiresAt,
+      limited: { scopes, audience: 'orders' },
+    },
+  });
+  const event = { event: 'limited.created', userId: 1, by: session } as const;
+  t.strictSame(events, [{ ...event, tokenId, scopes: 'orders:read billing', audience: 'orders' }]);
+  const own = await ask({ audience: 'latchkey' });
+  t.equal(own.audience, 'latchkey');
+  t.strictSame(events[1], { ...event, tokenId: own.tokenId, scopes: 'orders:read' });
+});
+
+test('the lifetime of a limited token', async (t) => {
+  for (const [ages, expected] of [
+    [{}, [90 * DAY, 365 * DAY]],
+    [{ limitedMaxAge: 3600 }, [3600, 3600]],
+    [{ maxAge: 100 * DAY }, [90 * DAY, 100 * DAY]],
+    [{ maxAge: 120 }, [120, 120]],
+  ] as const) {
+    const [usual, longest] = expected;
+    const { clock, ask } = await aService({ ...ages, maxTokens: 9 });
+    const lifetime = async (expiresIn?: number) =>
+      (await ask({ expiresIn })).expiresAt / 1000 - Math.floor(clock.now() / 1000);
+    t.equal(await lifetime(), usual);
+    t.equal(await lifetime(longest), longest);
+    t.equal(await lifetime(60), 60);
+    for (const expiresIn of [59, 0, -60, longest + 1, 1e300])
+      await t.rejects(ask({ expiresIn }), { code: 'validation_failed', errors: [{ path: '/expires_in' }] });
+  }
+  const { clock, ask } = await aService();
+  clock.distrust();
+  await t.rejects(ask(), { code: 'unavailable' }, 'not by a clock that may be wrong');
+});
+
+test('what is wrong with a request for a limited token is told together', async (t) => {
+  const { tokens, ask } = await aService();
+  await t.rejects(ask({ name: ' ', scopes: [], expiresIn: 1 }), {
+    code: 'validation_failed',
+    errors: [{ path: '/name' }, { path: '/expires_in' }, { path: '/scopes' }],
+  });
+  for (const audience of ['', 'stock', 'orders#limited', 'latchkey#limited', 'Orders'])
+    await t.rejects(ask({ audience }), { code: 'invalid_target' }, audience);
+  t.equal((await tokens.list(1)).length, 1, 'the session');
+});
+
+test('limited tokens and long-lived ones share their limits, and each can be turned off alone', async (t) => {
+  const both = await aService({ maxTokens: 2 });
+  await both.create();
+  await both.ask();
+  await t.rejects(both.ask(), { code: 'too_many_tokens' });
+  await t.rejects(both.create(), { code: 'too_many_tokens' });
+  const spent = await aService({ budget: 1 });
+  await spent.ask();
+  await t.rejects(spent.create(), { code: 'rate_limited' });
+  const off = await aService({ limitedEnabled: false });
+  await t.rejects(off.ask(), { code: 'llt_disabled' });
+  await off.create();
+  const alone = await aService({ enabled: false, loginMaxAge: 60 });
+  await t.rejects(alone.create(), { code: 'llt_disabled' });
+  await alone.ask();
+  for (const type of ['llt', 'limited'] as const)
+    await t.rejects(alone.ask({}, type), { code: 'token_not_allowed' });
+  alone.clock.pass(60_001);
+  await t.rejects(alone.ask(), { code: 'login_too_old' });
 });

@@ -25,6 +25,7 @@ const SUMMARY: TokenSummary = {
   name: 'Kitchen tablet',
   createdAt: 1,
   createdBy: null,
+  limited: null,
   lastUsedAt: null,
   expiresAt: null,
   current: false,

@@ -3,16 +3,8 @@ import { RIGHTS } from '../../../src/domain/rights.ts';
 import { ACCOUNT_RIGHTS } from '../../support/account-rights.ts';
 import { aManager, managerOf } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
-import {
-  anAccount,
-  call,
-  createLongLived,
-  logIn,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { anAccount, call, logIn, pairOf, refresh, signUp, verify } from '../../support/client.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../../support/redis.ts';
 import { redeem } from '../../support/resets.ts';
@@ -304,40 +296,48 @@ onAStore('accounts for services', async (t, env) => {
     refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
   });
 
-  await t.test('disabling ends every token at once, and enabling lets the user log in again', async (t) => {
-    const account = anAccount();
-    const { id } = await create(account);
-    const pair = await logIn(target, account.username);
-    const { longlived_token: llt } = await createLongLived(target, pair.access_token);
-    const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
-      reset_token: string;
-    }>();
-    for (const token of [pair.access_token, llt]) t.equal((await verify(target, token)).statusCode, 200);
-    t.match((await ask(`PATCH /api/users/${id}`, { disabled: true })).json(), { disabled: true });
-    for (const token of [pair.access_token, llt]) {
-      t.equal((await verify(target, token)).statusCode, 401);
-      t.strictSame((await introspect(target, ask.client, token)).json(), { active: false });
-    }
-    t.equal((await refresh(target, pair.refresh_token)).statusCode, 401);
-    refused(t, await attempt(target, account.username), 401, 'invalid_credentials');
-    refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
-    t.match(
-      target.audit().findLast(({ event }) => event === 'user.changed_by_client'),
-      { details: { disabled: true, fields: 'disabled', token_ids: [Number, Number] } },
-    );
-    t.match((await ask(`GET /api/users/${id}`)).json(), { disabled: true });
-    t.match((await ask(`PATCH /api/users/${id}`, { disabled: false })).json(), { disabled: false });
-    t.equal((await verify(target, pair.access_token)).statusCode, 401, 'ended tokens stay ended');
-    const again = await logIn(target, account.username);
-    t.equal((await verify(target, again.access_token)).statusCode, 200);
-    const reasons = await sql(databaseUrl, 'SELECT DISTINCT end_reason FROM tokens WHERE user_id = $1', [id]);
-    t.strictSame(
-      reasons.filter(({ end_reason: reason }) => reason !== null),
-      [{ end_reason: 'admin' }],
-    );
-  });
+  await onEachLasting(
+    t,
+    'disabling ends every token at once, and enabling lets the user log in again',
+    async (t, lasting) => {
+      const { createLongLived, verify } = lasting;
+      const account = anAccount();
+      const { id } = await create(account);
+      const pair = await logIn(target, account.username);
+      const { longlived_token: llt } = await createLongLived(target, pair.access_token);
+      const { reset_token } = (await ask(`POST /api/users/${id}/password-reset`)).json<{
+        reset_token: string;
+      }>();
+      for (const token of [pair.access_token, llt]) t.equal((await verify(target, token)).statusCode, 200);
+      t.match((await ask(`PATCH /api/users/${id}`, { disabled: true })).json(), { disabled: true });
+      for (const token of [pair.access_token, llt]) {
+        t.equal((await verify(target, token)).statusCode, 401);
+        t.strictSame((await introspect(target, ask.client, token)).json(), { active: false });
+      }
+      t.equal((await refresh(target, pair.refresh_token)).statusCode, 401);
+      refused(t, await attempt(target, account.username), 401, 'invalid_credentials');
+      refused(t, await redeem(target, reset_token), 401, 'invalid_reset_token');
+      t.match(
+        target.audit().findLast(({ event }) => event === 'user.changed_by_client'),
+        { details: { disabled: true, fields: 'disabled', token_ids: [Number, Number] } },
+      );
+      t.match((await ask(`GET /api/users/${id}`)).json(), { disabled: true });
+      t.match((await ask(`PATCH /api/users/${id}`, { disabled: false })).json(), { disabled: false });
+      t.equal((await verify(target, pair.access_token)).statusCode, 401, 'ended tokens stay ended');
+      const again = await logIn(target, account.username);
+      t.equal((await verify(target, again.access_token)).statusCode, 200);
+      const reasons = await sql(databaseUrl, 'SELECT DISTINCT end_reason FROM tokens WHERE user_id = $1', [
+        id,
+      ]);
+      t.strictSame(
+        reasons.filter(({ end_reason: reason }) => reason !== null),
+        [{ end_reason: 'admin' }],
+      );
+    },
+  );
 
-  await t.test('lists and ends the tokens of an account', async (t) => {
+  await onEachLasting(t, 'lists and ends the tokens of an account', async (t, { kind, ...lasting }) => {
+    const { createLongLived, verify } = lasting;
     const account = anAccount();
     const { id } = await create(account);
     const pair = await logIn(target, account.username);
@@ -346,7 +346,7 @@ onAStore('accounts for services', async (t, env) => {
       (await ask(`GET /api/users/${id}/tokens`)).json<{ tokens: { id: number; type: string }[] }>().tokens;
     t.match(await list(), [
       { type: 'refresh', current: false },
-      { type: 'llt', id: llt.id, name: 'Kitchen tablet', current: false },
+      { type: kind, id: llt.id, name: 'Kitchen tablet', current: false },
     ]);
     t.strictSame((await ask(`DELETE /api/users/${id}/tokens`)).json(), {
       msg: 'logged out everywhere',
@@ -359,8 +359,8 @@ onAStore('accounts for services', async (t, env) => {
     t.equal((await attempt(target, account.username)).statusCode, 200, 'the user may log in again');
     refused(t, await ask(`DELETE /api/users/${id}/tokens`, { all: true }), 400, 'validation_failed');
     t.match(
-      target.audit().filter(({ event }) => event === 'user.logged_out_by_client'),
-      [{ subject: { user_id: id } }],
+      target.audit().findLast(({ event }) => event === 'user.logged_out_by_client'),
+      { subject: { user_id: id } },
     );
   });
 

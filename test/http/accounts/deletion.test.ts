@@ -1,15 +1,15 @@
 import { test } from 'tap';
 import { aManager } from '../../support/accounts.ts';
 import { buildTestApp } from '../../support/app.ts';
-import { anAccount, call, createLongLived, logIn, refresh, signUp, verify } from '../../support/client.ts';
+import { anAccount, call, logIn, refresh, signUp } from '../../support/client.ts';
+import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { latchkey } from '../../support/latchkey.ts';
 import { refused } from '../../support/problem.ts';
 import { redeem } from '../../support/resets.ts';
 import { introspect } from '../../support/registered-service.ts';
 import { sql } from '../../support/sql.ts';
-import { onAStore } from '../../support/stores.ts';
 
-onAStore('deleting an account', async (t, env) => {
+onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLongLived, verify }) => {
   const target = await buildTestApp(t, { env });
   const { databaseUrl } = target;
   const ask = await aManager(databaseUrl, target);
@@ -27,7 +27,7 @@ onAStore('deleting an account', async (t, env) => {
 
   // Without what says that a token ended, and what write-behind adds.
   const tokenRows = async () => {
-    const rows = await sql<{ row: object }>(
+    const rows = await sql<{ row: { scopes: string | null } }>(
       databaseUrl,
       `SELECT to_jsonb(tokens) - ARRAY['revoked_at', 'end_reason', 'pending', 'settled_at', 'last_used_at', 'confirmed'] AS row
        FROM tokens WHERE user_id = $1 ORDER BY id`,
@@ -36,7 +36,8 @@ onAStore('deleting an account', async (t, env) => {
     return rows.map(({ row }) => row);
   };
   const tokensBefore = await tokenRows();
-  t.match(tokensBefore, [{ name: String }, {}, { name: 'Kitchen tablet' }]);
+  const limited = kind === 'limited' ? { scopes: 'orders:read', audience: 'latchkey' } : { scopes: null };
+  t.match(tokensBefore, [{ name: String }, {}, { name: 'Kitchen tablet', ...limited }]);
 
   const response = await ask(`DELETE /api/users/${id}`);
   t.equal(response.statusCode, 200, response.body);
@@ -120,8 +121,8 @@ onAStore('deleting an account', async (t, env) => {
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(
         await tokenRows(),
-        tokensBefore.map((token) => ({ ...token, name: '', client: '' })),
-        'without the names of devices',
+        tokensBefore.map((token) => ({ ...token, name: '', client: '', scopes: token.scopes && '' })),
+        'without the names of devices and the scopes',
       );
       const reserved = await sql<{ name_hash: string }>(databaseUrl, 'SELECT name_hash FROM reserved_names');
       t.equal(reserved.length, 2);

@@ -12,6 +12,7 @@ import {
   verify,
   type Pair,
 } from '../../support/client.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { onAStore } from '../../support/stores.ts';
 
@@ -72,24 +73,30 @@ onAStore('logout', async (t, env) => {
     await lives(t, other);
   });
 
-  await t.test('ends another session or long-lived token by id, in path, query or both', async (t) => {
-    const { access_token: token } = await open();
-    for (const line of [
-      (id: number) => `/${id}`,
-      (id: number) => `?id=${id}`,
-      (id: number) => `/${id}?id=${id}`,
-    ]) {
-      const pair = await open();
-      const { id, longlived_token: llt } = await createLongLived(target, token);
-      for (let i = 0; i < 2; i++) {
-        const responses = [idOf(pair), id].map((each) => call(target, `${ROUTE}${line(each)}`, { token }));
-        for (const response of await Promise.all(responses)) t.equal(response.statusCode, 200, response.body);
+  await onEachLasting(
+    t,
+    'ends another session or long-lived token by id, in path, query or both',
+    async (t, lasting) => {
+      const { createLongLived, verify } = lasting;
+      const { access_token: token } = await open();
+      for (const line of [
+        (id: number) => `/${id}`,
+        (id: number) => `?id=${id}`,
+        (id: number) => `/${id}?id=${id}`,
+      ]) {
+        const pair = await open();
+        const { id, longlived_token: llt } = await createLongLived(target, token);
+        for (let i = 0; i < 2; i++) {
+          const responses = [idOf(pair), id].map((each) => call(target, `${ROUTE}${line(each)}`, { token }));
+          for (const response of await Promise.all(responses))
+            t.equal(response.statusCode, 200, response.body);
+        }
+        await isOver(t, pair);
+        refused(t, await verify(target, llt), 401, 'invalid_token');
       }
-      await isOver(t, pair);
-      refused(t, await verify(target, llt), 401, 'invalid_token');
-    }
-    t.equal((await verify(target, token)).statusCode, 200);
-  });
+      t.equal((await verify(target, token)).statusCode, 200);
+    },
+  );
 
   await t.test('refuses a malformed id, and revokes nothing', async (t) => {
     const [pair, other] = [await open(), await open()];
@@ -156,16 +163,21 @@ onAStore('logout', async (t, env) => {
     await lives(t, stranger);
   });
 
-  await t.test('ends the long-lived token that asks, which can end no other token', async (t) => {
-    const pair = await open();
-    const { id, longlived_token: token } = await createLongLived(target, pair.access_token);
-    for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {
-      refused(t, await call(target, `${ROUTE}${line}`, { token }), 403, 'token_not_allowed');
-    }
-    for (const line of ['', `/${id}`, `?id=${id}`]) {
-      t.equal((await call(target, `${ROUTE}${line}`, { token })).statusCode, 200);
-      refused(t, await verify(target, token), 401, 'invalid_token');
-    }
-    await lives(t, pair);
-  });
+  await onEachLasting(
+    t,
+    'ends the long-lived token that asks, which can end no other token',
+    async (t, lasting) => {
+      const { createLongLived, verify } = lasting;
+      const pair = await open();
+      const { id, longlived_token: token } = await createLongLived(target, pair.access_token);
+      for (const line of [`/${idOf(pair)}`, `?id=${idOf(pair)}`, '/1', '/9007199254740991'] as const) {
+        refused(t, await call(target, `${ROUTE}${line}`, { token }), 403, 'token_not_allowed');
+      }
+      for (const line of ['', `/${id}`, `?id=${id}`]) {
+        t.equal((await call(target, `${ROUTE}${line}`, { token })).statusCode, 200);
+        refused(t, await verify(target, token), 401, 'invalid_token');
+      }
+      await lives(t, pair);
+    },
+  );
 });

@@ -11,6 +11,7 @@ import {
 } from '../../support/client.ts';
 import { disableAccount, enableAccount } from '../../support/accounts.ts';
 import { LIMITS, stranger } from '../../support/guessing.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { workDone } from '../../support/spy.ts';
@@ -26,38 +27,43 @@ onAStore('resetting a password', async (t, env) => {
   const attempt = (username: string, password: string) =>
     call(target, 'POST /api/auth', { payload: { username, password } });
 
-  await t.test('sets the password and ends every session and long-lived token', async (t) => {
-    const account = anAccount();
-    const pair = await signUp(target, account);
-    const other = await logIn(target, account.username);
-    const { id, longlived_token: llt } = await createLongLived(target, pair.access_token);
-    const stranger = await signUp(target);
-    const response = await redeem(target, await aReset(databaseUrl, pair.user.id));
-    t.equal(response.statusCode, 200, response.body);
-    t.strictSame(Object.keys(response.json()), ['msg'], 'no token, no user');
-    t.equal(response.headers['cache-control'], 'no-store');
+  await onEachLasting(
+    t,
+    'sets the password and ends every session and long-lived token',
+    async (t, lasting) => {
+      const { createLongLived, verify } = lasting;
+      const account = anAccount();
+      const pair = await signUp(target, account);
+      const other = await logIn(target, account.username);
+      const { id, longlived_token: llt } = await createLongLived(target, pair.access_token);
+      const stranger = await signUp(target);
+      const response = await redeem(target, await aReset(databaseUrl, pair.user.id));
+      t.equal(response.statusCode, 200, response.body);
+      t.strictSame(Object.keys(response.json()), ['msg'], 'no token, no user');
+      t.equal(response.headers['cache-control'], 'no-store');
 
-    for (const token of [pair.access_token, other.access_token, llt])
-      refused(t, await call(target, 'GET /api/user', { token }), 401, 'invalid_token');
-    for (const { refresh_token } of [pair, other])
-      refused(t, await refresh(target, refresh_token), 401, 'invalid_token');
-    t.equal((await verify(target, stranger.access_token)).statusCode, 200);
-    refused(t, await attempt(account.username, OLD), 401, 'invalid_credentials');
-    const { access_token: token } = await logIn(target, account.email, NEW);
-    const { ended } = (await call(target, 'GET /api/user/tokens', { token })).json<{
-      ended: { id: number; reason: string }[];
-    }>();
-    t.strictSame(
-      ended.map((one) => [one.id, one.reason]).sort(),
-      [id, claimsOf(pair.access_token).sid, claimsOf(other.access_token).sid]
-        .map((each) => [each, 'password'])
-        .sort(),
-    );
-    t.match(
-      target.audit().filter(({ event }) => event === 'password.reset'),
-      [{ subject: { user_id: pair.user.id }, details: { count: 3 }, actor: { type: 'anonymous' } }],
-    );
-  });
+      for (const token of [pair.access_token, other.access_token, llt])
+        refused(t, await verify(target, token), 401, 'invalid_token');
+      for (const { refresh_token } of [pair, other])
+        refused(t, await refresh(target, refresh_token), 401, 'invalid_token');
+      t.equal((await verify(target, stranger.access_token)).statusCode, 200);
+      refused(t, await attempt(account.username, OLD), 401, 'invalid_credentials');
+      const { access_token: token } = await logIn(target, account.email, NEW);
+      const { ended } = (await call(target, 'GET /api/user/tokens', { token })).json<{
+        ended: { id: number; reason: string }[];
+      }>();
+      t.strictSame(
+        ended.map((one) => [one.id, one.reason]).sort(),
+        [id, claimsOf(pair.access_token).sid, claimsOf(other.access_token).sid]
+          .map((each) => [each, 'password'])
+          .sort(),
+      );
+      t.match(
+        target.audit().findLast(({ event }) => event === 'password.reset'),
+        { subject: { user_id: pair.user.id }, details: { count: 3 }, actor: { type: 'anonymous' } },
+      );
+    },
+  );
 
   await t.test('a token has 256 random bits, and only its hash is stored', async (t) => {
     const { user } = await signUp(target);

@@ -11,6 +11,7 @@ import {
 } from '../../support/client.ts';
 import { faultProxy } from '../../support/fault-proxy.ts';
 import { KEYS } from '../../support/keys.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { testDatabase } from '../../support/postgres.ts';
 import { refused } from '../../support/problem.ts';
 import { aRegisteredService, postForm, revoke } from '../../support/registered-service.ts';
@@ -50,11 +51,15 @@ onAStore('any token of a session ends that session only', async (t, env) => {
 onAStore('a long-lived token ends alone', async (t, env) => {
   const target = await buildTestApp(t, { env });
   const client = await aRegisteredService(target.databaseUrl);
-  const { access_token } = await signUp(target);
-  const { longlived_token: llt } = await createLongLived(target, access_token);
-  const hinted = { token: llt, token_type_hint: 'refresh_token' };
-  t.equal((await postForm(target, '/api/auth/revoke', client, hinted)).statusCode, 200);
-  t.strictSame([await isGood(target, llt), await isGood(target, access_token)], [false, true]);
+  await onEachLasting(t, 'alone', async (t, { createLongLived, verify }) => {
+    const { access_token } = await signUp(target);
+    const { longlived_token: llt } = await createLongLived(target, access_token);
+    t.equal((await verify(target, llt)).statusCode, 200);
+    const hinted = { token: llt, token_type_hint: 'refresh_token' };
+    t.equal((await postForm(target, '/api/auth/revoke', client, hinted)).statusCode, 200);
+    refused(t, await verify(target, llt), 401, 'invalid_token');
+    t.equal((await verify(target, access_token)).statusCode, 200);
+  });
 });
 
 onAStore('an expired token ends its session if the session goes on', async (t, env) => {

@@ -1,17 +1,8 @@
 import type { Test } from 'tap';
 import type { Environment } from '../../../src/config/config.ts';
 import { buildTestApp } from '../../support/app.ts';
-import {
-  anAccount,
-  call,
-  claimsOf,
-  createLongLived,
-  logIn,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { anAccount, call, claimsOf, logIn, pairOf, refresh, signUp } from '../../support/client.ts';
+import { onEachLasting, type Lasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { sql } from '../../support/sql.ts';
 import { onEachStore } from '../../support/stores.ts';
@@ -24,7 +15,7 @@ interface Listed {
 }
 
 /** An account with a long-lived token created by an earlier pair, and the pair that its owner uses. */
-async function aWorld(t: Test, env: Environment) {
+async function aWorld(t: Test, env: Environment, { createLongLived, verify }: Lasting) {
   const target = await buildTestApp(t, { env: { ...env, REFRESH_RETRY_WINDOW: '0' } });
   const account = anAccount();
   const first = await signUp(target, account);
@@ -38,8 +29,9 @@ async function aWorld(t: Test, env: Environment) {
 const shown = ({ ended }: Listed) => ended.map(({ id, reason, created_by: by }) => [id, reason, by]);
 
 onEachStore('a long-lived token made with a stolen pair', async (t, env) => {
-  await t.test('is refused at once when the owner finds the theft', async (t) => {
-    const { target, account, session, kept, pair } = await aWorld(t, env);
+  await onEachLasting(t, 'is refused at once when the owner finds the theft', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
+    const { target, account, session, kept, pair } = await aWorld(t, env, lasting);
     const planted = await createLongLived(target, pair.access_token);
     const thiefs = pairOf(await refresh(target, pair.refresh_token, THIEF));
     const another = await createLongLived(target, thiefs.access_token);
@@ -78,8 +70,9 @@ onEachStore('a long-lived token made with a stolen pair', async (t, env) => {
     );
   });
 
-  await t.test('is refused at once when the thief’s reuse is found', async (t) => {
-    const { target, kept, pair } = await aWorld(t, env);
+  await onEachLasting(t, 'is refused at once when the thief’s reuse is found', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
+    const { target, kept, pair } = await aWorld(t, env, lasting);
     const planted = await createLongLived(target, pair.access_token);
     const owners = pairOf(await refresh(target, pair.refresh_token));
     await verify(target, owners.access_token);
@@ -88,8 +81,9 @@ onEachStore('a long-lived token made with a stolen pair', async (t, env) => {
     t.equal((await verify(target, kept.longlived_token)).statusCode, 200);
   });
 
-  await t.test('survives every other ending of its session', async (t) => {
-    const { target, kept, pair } = await aWorld(t, env);
+  await onEachLasting(t, 'survives every other ending of its session', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
+    const { target, kept, pair } = await aWorld(t, env, lasting);
     const made = await createLongLived(target, pair.access_token);
     await call(target, 'DELETE /api/auth', { token: pair.access_token });
     refused(t, await refresh(target, pair.refresh_token), 401, 'invalid_token');

@@ -1,16 +1,7 @@
 import { buildTestApp, type TestApp } from '../../support/app.ts';
-import {
-  anAccount,
-  call,
-  claimsOf,
-  createLongLived,
-  logIn,
-  pairOf,
-  refresh,
-  signUp,
-  verify,
-} from '../../support/client.ts';
+import { anAccount, call, claimsOf, logIn, pairOf, refresh, signUp, verify } from '../../support/client.ts';
 import { ALLOWED, exhaust, LIMITS, stranger } from '../../support/guessing.ts';
+import { onEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { aReset, redeem } from '../../support/resets.ts';
 import { workDone } from '../../support/spy.ts';
@@ -32,41 +23,47 @@ function attempt(target: TestApp, username: string, password: string) {
 onAStore('changing the password', async (t, env) => {
   const target = await buildTestApp(t, { env });
 
-  await t.test('replaces the password; the session that asks stays, and the others end', async (t) => {
-    const account = anAccount();
-    const asking = await signUp(target, account);
-    const others = [await logIn(target, account.username), await logIn(target, account.email)];
-    const { longlived_token: llt } = await createLongLived(target, asking.access_token);
-    const stranger = await signUp(target);
+  await onEachLasting(
+    t,
+    'replaces the password; the session that asks stays, and the others end',
+    async (t, lasting) => {
+      const { createLongLived, verify } = lasting;
+      const account = anAccount();
+      const asking = await signUp(target, account);
+      const others = [await logIn(target, account.username), await logIn(target, account.email)];
+      const { longlived_token: llt } = await createLongLived(target, asking.access_token);
+      const stranger = await signUp(target);
 
-    const response = await change(target, asking.access_token);
-    t.equal(response.statusCode, 200);
-    t.strictSame(response.json(), { msg: 'password changed', ended: 2 });
-    t.equal(response.headers['cache-control'], 'no-store');
+      const response = await change(target, asking.access_token);
+      t.equal(response.statusCode, 200);
+      t.strictSame(response.json(), { msg: 'password changed', ended: 2 });
+      t.equal(response.headers['cache-control'], 'no-store');
 
-    refused(t, await attempt(target, account.username, OLD), 401, 'invalid_credentials');
-    refused(t, await attempt(target, account.email, OLD), 401, 'invalid_credentials');
-    for (const other of others) {
-      refused(t, await call(target, 'GET /api/user', { token: other.access_token }), 401, 'invalid_token');
-      refused(t, await refresh(target, other.refresh_token), 401, 'invalid_token');
-    }
-    t.equal((await verify(target, asking.access_token)).statusCode, 200);
-    t.equal((await verify(target, llt)).statusCode, 200, 'long-lived tokens stay by default');
-    t.equal((await verify(target, stranger.access_token)).statusCode, 200);
-    const next = pairOf(await refresh(target, asking.refresh_token));
+      refused(t, await attempt(target, account.username, OLD), 401, 'invalid_credentials');
+      refused(t, await attempt(target, account.email, OLD), 401, 'invalid_credentials');
+      for (const other of others) {
+        refused(t, await call(target, 'GET /api/user', { token: other.access_token }), 401, 'invalid_token');
+        refused(t, await refresh(target, other.refresh_token), 401, 'invalid_token');
+      }
+      t.equal((await verify(target, asking.access_token)).statusCode, 200);
+      t.equal((await verify(target, llt)).statusCode, 200, 'long-lived tokens stay by default');
+      t.equal((await verify(target, stranger.access_token)).statusCode, 200);
+      const next = pairOf(await refresh(target, asking.refresh_token));
 
-    const { access_token: token } = await logIn(target, account.username, NEW);
-    const list = (await call(target, 'GET /api/user/tokens', { token })).json<{
-      ended: { id: number; reason: string }[];
-    }>();
-    t.strictSame(
-      list.ended.map(({ id, reason }) => [id, reason]).sort(),
-      others.map(({ access_token }) => [claimsOf(access_token).sid, 'password']).sort(),
-    );
-    t.equal((await verify(target, next.access_token)).statusCode, 200);
-  });
+      const { access_token: token } = await logIn(target, account.username, NEW);
+      const list = (await call(target, 'GET /api/user/tokens', { token })).json<{
+        ended: { id: number; reason: string }[];
+      }>();
+      t.strictSame(
+        list.ended.map(({ id, reason }) => [id, reason]).sort(),
+        others.map(({ access_token }) => [claimsOf(access_token).sid, 'password']).sort(),
+      );
+      t.equal((await verify(target, next.access_token)).statusCode, 200);
+    },
+  );
 
-  await t.test('ends long-lived tokens too if it is asked to', async (t) => {
+  await onEachLasting(t, 'ends long-lived tokens too if it is asked to', async (t, lasting) => {
+    const { createLongLived, verify } = lasting;
     for (const [end_long_lived, status] of [
       [true, 401],
       [false, 200],

@@ -46,7 +46,8 @@ onAStore('the profile', async (t, env) => {
     ]);
     t.equal(tokens[1]?.last_used_at, null);
     t.equal(tokens[1]?.expires_at, null);
-    const keys = ['created_at', 'created_by', 'current', 'expires_at', 'id', 'last_used_at', 'name', 'type'];
+    const times = ['created_at', 'expires_at', 'last_used_at'];
+    const keys = [...times, 'audience', 'created_by', 'current', 'id', 'name', 'scopes', 'type'].sort();
     for (const token of tokens) t.strictSame(Object.keys(token).sort(), keys);
     t.notMatch(response.body, account.email);
 

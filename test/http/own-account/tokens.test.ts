@@ -13,6 +13,7 @@ import {
   type Pair,
 } from '../../support/client.ts';
 import { latchkey } from '../../support/latchkey.ts';
+import { onAStoreWithEachLasting } from '../../support/lasting.ts';
 import { refused } from '../../support/problem.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
@@ -78,7 +79,8 @@ onAStore('the owner’s tokens', async (t, env) => {
       ],
     );
     t.equal(ended_next, null);
-    const keys = ['created_at', 'created_by', 'ended_at', 'id', 'last_used_at', 'name', 'reason', 'type'];
+    const times = ['created_at', 'ended_at', 'last_used_at'];
+    const keys = [...times, 'audience', 'created_by', 'id', 'name', 'reason', 'scopes', 'type'].sort();
     const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
     for (const each of ended) {
       t.strictSame(Object.keys(each).sort(), keys);
@@ -209,7 +211,7 @@ onAStore('the owner’s tokens', async (t, env) => {
   });
 });
 
-onAStore('logout everywhere', async (t, env) => {
+onAStoreWithEachLasting('logout everywhere', async (t, env, { createLongLived, verify }) => {
   const target = await buildTestApp(t, { env });
   const isOver = async (t: Test, { access_token, refresh_token }: Pair) => {
     refused(t, await verify(target, access_token), 401, 'invalid_token');

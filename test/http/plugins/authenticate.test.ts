@@ -39,6 +39,7 @@ const GUARDED = [
   'GET /api/user/email',
   'POST /api/user/email-verification',
   'GET /api/user/tokens',
+  'POST /api/user/tokens',
   'DELETE /api/user/tokens',
 ];
 
@@ -64,7 +65,7 @@ const FOR_SERVICES = [
 const FOR_EITHER = ['POST /api/auth/token'];
 
 /** For any method. */
-const VERIFY = / \/api\/auth\/(audiences\/:audience\/)?verify(\/\*)?$/;
+const VERIFY = / \/api\/auth\/(audiences\/:audience\/)?(scopes\/:scopes\/)?verify(\/\*)?$/;
 
 test('every route that is not listed as public refuses a request without a token', async (t) => {
   let target: TestApp | undefined;
@@ -78,8 +79,8 @@ test('every route that is not listed as public refuses a request without a token
     guarded.filter((route) => !VERIFY.test(route)),
     [...GUARDED, ...FOR_SERVICES, ...FOR_EITHER].sort(),
   );
-  for (const url of ['/api/auth/verify', '/api/auth/audiences/:audience/verify'])
-    for (const rest of ['', '/*']) t.ok(guarded.includes(`GET ${url}${rest}`));
+  for (const url of ['', '/audiences/:audience', '/scopes/:scopes', '/audiences/:audience/scopes/:scopes'])
+    for (const rest of ['', '/*']) t.ok(guarded.includes(`GET /api/auth${url}/verify${rest}`));
 });
 
 test('finds a new route that forgot its hook', async (t) => {

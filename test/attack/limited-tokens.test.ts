@@ -1,0 +1,248 @@
+import { createPublicKey } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { createVerifier } from 'fast-jwt';
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
+import { test, type Test } from 'tap';
+import { ALL_METHODS } from '../../src/http/plugins/method-not-allowed.ts';
+import { bearer, call, claimsOf, createLimited, headerOf, verifyInScope } from '../support/client.ts';
+import { KEYS } from '../support/keys.ts';
+import { modulesMissing, python } from '../support/python.ts';
+import { aRegisteredService, introspect } from '../support/registered-service.ts';
+import '../support/watch-leaks.ts';
+import { signerOf } from './forgeries.ts';
+import { attackedOperations, bodyOf, headersOf, type Attacked } from './operations.ts';
+import { aTarget, assertStillGood, recordOf, type Target } from './target.ts';
+
+const SCOPES = ['orders:read', 'admin', 'users:write'];
+
+async function aWorld(t: Test) {
+  const target = await aTarget(t);
+  const { token } = await createLimited(target, target.pair.access_token, SCOPES);
+  await verifyInScope(target, token);
+  return { target, token };
+}
+
+/**
+ * What a limited token gets from an operation, if not 401. The paths name the user's session, and the scope `1`, which
+ * it lacks.
+ */
+const FOR_LIMITED: Record<string, number> = {
+  logOutById: 403,
+  verifyInScope: 403,
+  // A subject token that is refused (RFC 8693, section 2.2.2).
+  getToken: 400,
+};
+
+/** Each method of an operation that has a scheme; a bearer that asks for an exchange is its own subject. */
+function requestsOf(operation: Attacked, token: string) {
+  const { name, body, schemes, path } = operation;
+  // Public operations ignore the header.
+  if (schemes.length === 0) return [];
+  const withSubject =
+    name === 'getToken' ? { ...operation, body: { ...body, subject_token: token } } : operation;
+  return ALL_METHODS.map((method) => ({
+    name,
+    method,
+    path,
+    headers: { ...headersOf(operation), ...bearer(token) },
+    payload: method === operation.method ? bodyOf(withSubject) : undefined,
+  }));
+}
+
+test('every operation refuses a limited token, at every method, except that it ends itself', async (t) => {
+  const { target, token } = await aWorld(t);
+  const before = await recordOf(target);
+  const operations = attackedOperations();
+  const taken: string[] = [];
+  let asked = 0;
+  for (const operation of operations) {
+    // Other methods of one path are other operations.
+    const ofPath = operations.filter(({ path }) => path === operation.path).map(({ method }) => method);
+    const isAnyMethod = operation.name.startsWith('verify');
+    for (const { name, method, path, headers, payload } of requestsOf(operation, token)) {
+      const isOwn = method === operation.method || isAnyMethod;
+      if (!isOwn && ofPath.includes(method)) continue;
+      // Without an id it ends the presented token: below.
+      if (name === 'logOut' && isOwn) continue;
+      const { statusCode, body } = await call(target, `${method} ${path}`, { headers, payload });
+      const expected = isOwn ? (FOR_LIMITED[name] ?? 401) : 405;
+      if (statusCode !== expected) taken.push(`${name}: ${method} ${path} answers ${statusCode} ${body}`);
+      asked++;
+    }
+  }
+  t.strictSame(taken, []);
+  t.ok(asked > 500, `${asked} requests`);
+  t.strictSame(await recordOf(target), before, 'nothing was changed');
+  t.equal((await verifyInScope(target, token)).statusCode, 200, 'it is still good');
+  await assertStillGood(t, target);
+  t.equal((await call(target, 'DELETE /api/auth', { token })).statusCode, 200);
+  t.equal((await verifyInScope(target, token)).statusCode, 401);
+});
+
+/** Whether any check of Latchkey's takes the token, and which. */
+async function takers(target: Target, token: string): Promise<string[]> {
+  const paths = [
+    '/api/auth/verify',
+    '/api/auth/verify?audience=orders',
+    '/api/auth/verify?audience=latchkey%23limited',
+    '/api/auth/verify?audience=orders%23limited',
+    '/api/auth/audiences/orders/verify',
+    '/api/auth/audiences/latchkey%23limited/verify',
+    '/api/auth/scopes/orders:read/verify',
+    '/api/auth/scopes/orders:write/verify',
+    '/api/auth/audiences/orders/scopes/orders:read/verify',
+    '/api/auth/audiences/latchkey%23limited/scopes/orders:read/verify',
+    '/api/auth/refresh',
+    '/api/user',
+  ];
+  const taken: string[] = [];
+  for (const path of paths)
+    if ((await call(target, `GET ${path}`, { token })).statusCode === 200) taken.push(path);
+  if (!(await introspect(target, target.client, token)).body.includes('"active":false'))
+    taken.push('introspection');
+  return taken;
+}
+
+test('a limited token under another type, with another audience, more scopes or another key', async (t) => {
+  const { target, token } = await aWorld(t);
+  const { pair, llt, pem } = target;
+  const sign = signerOf(pem);
+  const [header, claims] = [headerOf(token), claimsOf(token)];
+  const own = ['/api/auth/scopes/orders:read/verify', 'introspection'];
+  t.strictSame(await takers(target, sign(header, claims)), own, 'the forger signs as we do');
+  const longLived = headerOf(llt.longlived_token);
+  const forgeries: Record<string, string> = {
+    // What Latchkey's own key never signs.
+    ...Object.fromEntries(
+      [
+        'at+jwt',
+        'llt+jwt',
+        'rt+jwt',
+        'JWT',
+        'limited',
+        'LIMITED+JWT',
+        'application/limited+jwt',
+        undefined,
+      ].map((typ) => [`typ ${typ}`, sign({ ...header, typ }, claims)]),
+    ),
+    ...Object.fromEntries(
+      [
+        'latchkey',
+        'orders',
+        '',
+        '#limited',
+        'latchkey#limited#limited',
+        'latchkey#LIMITED',
+        ['latchkey#limited'],
+        undefined,
+      ].map((aud) => [`aud ${JSON.stringify(aud)}`, sign(header, { ...claims, aud })]),
+    ),
+    ...Object.fromEntries(
+      ['', ' ', 'a ', 'a  b', 'a a', 'A', 'a,b', ['orders:read'], null, 7, undefined].map((scope) => [
+        `scope ${JSON.stringify(scope)}`,
+        sign(header, { ...claims, scope }),
+      ]),
+    ),
+    'a generation': sign(header, { ...claims, gen: 1 }),
+    'no expiry': sign(header, { ...claims, exp: undefined }),
+    'another jti': sign(header, { ...claims, jti: '1' }),
+    'a client_version': sign(headerOf(pair.access_token), { ...claims, client_version: 1 }),
+    'the claims of an access token': sign(header, claimsOf(pair.access_token)),
+    'the claims of a long-lived token': sign(header, claimsOf(llt.longlived_token)),
+    'its claims under the header of a long-lived token': sign(longLived, claims),
+    'its claims with AUDIENCE under that of an access token': sign(headerOf(pair.access_token), {
+      ...claims,
+      aud: 'latchkey',
+    }),
+    // What anyone may send.
+    'more scopes under its signature': withClaims(token, {
+      ...claims,
+      scope: `${String(claims.scope)} orders:write`,
+    }),
+    'another key': signerOf(KEYS.ES256())(header, claims),
+  };
+  for (const [what, forged] of Object.entries(forgeries))
+    t.strictSame(await takers(target, forged), [], what);
+});
+
+function withClaims(token: string, claims: object): string {
+  const [header = '', , signature = ''] = token.split('.');
+  return [header, Buffer.from(JSON.stringify(claims)).toString('base64url'), signature].join('.');
+}
+
+/** Verifies a token with Authlib, told nothing of types. */
+const AUTHLIB = `
+import json, sys
+from authlib.jose import JsonWebKey, jwt
+given = json.load(sys.stdin)
+options = {"iss": {"essential": True, "value": given["issuer"]}, "aud": {"essential": True, "value": given["audience"]}}
+for token in given["tokens"]:
+    try:
+        jwt.decode(token, JsonWebKey.import_key_set(given["keys"]), claims_options=options).validate()
+        print("good")
+    except Exception as error:
+        print(type(error).__name__)
+`;
+
+test('JWT libraries that are set to AUDIENCE and ignore the type refuse it', async (t) => {
+  const { target, token } = await aWorld(t);
+  const issuer = String(claimsOf(token).iss);
+  const audience = 'latchkey';
+  const keys = (await call(target, 'GET /.well-known/jwks.json')).json<JSONWebKeySet>();
+  const [jwk = {}] = keys.keys;
+  const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
+    .export({ type: 'spki', format: 'pem' })
+    .toString();
+  const { Strategy } = createRequire(import.meta.url)('passport-jwt') as PassportJwt;
+  const set = createLocalJWKSet(keys);
+  const libraries: Record<string, (token: string) => Promise<unknown>> = {
+    jose: (each) => jwtVerify(each, set, { issuer, audience }),
+    'fast-jwt': createVerifier({
+      key: () => Promise.resolve(publicKey),
+      allowedIss: issuer,
+      allowedAud: audience,
+    }) as (token: string) => Promise<unknown>,
+    'passport-jwt': (each) =>
+      new Promise((resolve, reject) => {
+        const options = { secretOrKey: publicKey, jwtFromRequest: () => each, issuer, audience };
+        const strategy = new Strategy(options, (claims, done) => {
+          done(null, claims);
+        });
+        Object.assign(strategy, { success: resolve, fail: reject, error: reject }).authenticate({
+          headers: {},
+        });
+      }),
+  };
+  for (const [name, check] of Object.entries(libraries)) {
+    await t.resolves(check(target.pair.access_token), name);
+    await t.resolves(check(target.llt.longlived_token), `${name}, without looking at the type`);
+    await t.rejects(
+      Promise.resolve().then(() => check(token)),
+      name,
+    );
+  }
+  await t.test('Authlib', { skip: modulesMissing('authlib') }, (t) => {
+    const input = JSON.stringify({ issuer, audience, keys, tokens: [target.llt.longlived_token, token] });
+    const { stdout, stderr } = python(['-c', AUTHLIB], { input });
+    t.strictSame(stdout.trim().split('\n'), ['good', 'InvalidClaimError'], stderr);
+    t.end();
+  });
+});
+
+interface PassportJwt {
+  Strategy: new (
+    options: object,
+    verify: (claims: object, done: (error: null, user: object) => void) => void,
+  ) => { authenticate(request: { headers: object }): void };
+}
+
+test('a client without the right learns nothing of it, and cannot end another one’s', async (t) => {
+  const { target, token } = await aWorld(t);
+  const spy = await aRegisteredService(target.databaseUrl, 'spy', ['introspect']);
+  const ended = await createLimited(target, target.pair.access_token, ['a']);
+  await call(target, 'DELETE /api/auth', { token: ended.token });
+  const answers = [];
+  for (const each of [token, ended.token, 'x', withClaims(token, claimsOf(token))])
+    answers.push((await introspect(target, spy, each)).body);
+  t.strictSame([...new Set(answers)], ['{"active":false}']);
+});
