@@ -1,6 +1,6 @@
 import { authenticate, refuse, type BearerOptions, type Refusal } from './bearer.ts';
 import type { Verifier } from './create-verifier.ts';
-import type { Scope } from './scope.ts';
+import { readScope, type Scope } from './scope.ts';
 import type { LimitedToken, TokenType, VerifiedToken } from './verified-token.ts';
 import { VerifierError } from './verifier-error.ts';
 
@@ -33,6 +33,8 @@ export async function verifyRequest<Accepted extends TokenType, Given extends We
   request: Given,
   { scope, onRefused }: BearerOptions<Given> = {},
 ): Promise<VerifiedRequest<VerifiedToken<Accepted> | LimitedToken>> {
+  // Thrown at the first request, not only at one that carries a token.
+  if (scope !== undefined) readScope(scope);
   const authorization = request.headers.get('authorization') ?? '';
   const refused = (error: VerifierError) => onRefused?.(error, request);
   const outcome = await authenticate<Accepted>(verifier, authorization, refused, scope);

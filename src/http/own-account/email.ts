@@ -27,7 +27,7 @@ const requestSchema = operation({
     'A [mailer](#/Users/takeMails) gets the mail, unless the address is verified already. With `EMAIL_VERIFICATION=true`, a signup and a new address ask for it by themselves. An account gets at most 3 such mails in an hour, and requests are limited as logins are. A long-lived token may not do this.',
   tags: ['Accounts'],
   security: [{ bearerAuth: [] }],
-  refuses: ['token_not_allowed', 'rate_limited', 'overloaded'],
+  refuses: ['validation_failed', 'token_not_allowed', 'rate_limited', 'overloaded'],
   response: { 200: MessageSchema },
 });
 
