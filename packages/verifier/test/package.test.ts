@@ -172,7 +172,8 @@ test('the packed verifier in another package', { skip }, async (t) => {
 const examples = readBlocks(readDocument('packages/verifier/README.md')).filter(
   ({ language }) => language === 'ts',
 );
-const EXPRESS = /from 'express'/;
+const LIMITED = /limited: true/;
+const EXPRESS = /^(?![^]*limited: true)[^]*from 'express'/;
 const FASTIFY = /from 'fastify'/;
 const HONO = ['hono', '@hono/node-server'];
 /** Files of frameworks that compile them in ways of their own. */
@@ -206,7 +207,7 @@ const registryMissing = () =>
   skipReason(npm('.', 'view', 'jose', 'name').status === 0 ? null : 'the npm registry does not answer');
 
 test('the README’s examples compile strictly and run', { skip }, async (t) => {
-  t.equal(examples.length, 12);
+  t.equal(examples.length, 13);
   const { url, env } = await aLatchkey(t);
   const works = async ({ get, end }: Awaited<ReturnType<typeof running>>) => {
     const { access_token: token, user } = await signUpOver(url);
@@ -257,6 +258,14 @@ test('the README’s examples compile strictly and run', { skip }, async (t) => 
       buildSync({ ...bundling, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
       await works(await running(t, outfile, env));
     });
+  await t.test('limited tokens', (t) => {
+    const folder = aPackageWithVerifier(t, archive);
+    link(folder, ...NODE, 'express', '@types/express');
+    const [example, ...others] = examples.filter(({ text }) => LIMITED.test(text));
+    t.strictSame(others, []);
+    t.strictSame(compile(folder, 'app.mts', example?.text ?? ''), []);
+    t.end();
+  });
   await t.test(
     'the one of Fastify listens during an outage, and ends for a wrong configuration',
     async (t) => {
