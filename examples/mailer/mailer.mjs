@@ -11,7 +11,7 @@ const secret = env.LATCHKEY_CLIENT_SECRET_FILE
   ? readFileSync(env.LATCHKEY_CLIENT_SECRET_FILE, 'utf8').trim()
   : (env.LATCHKEY_CLIENT_SECRET ?? '');
 const PAUSE = 2000; // milliseconds between two requests
-const PATIENCE = 45_000; // milliseconds for a command: after 60 s another mailer may take the mail
+const PATIENCE = 35_000; // milliseconds for a command: after 60 s another mailer may take the mail
 const AT_ONCE = 10; // commands
 
 const TEXTS = {
@@ -27,7 +27,10 @@ const TEXTS = {
   },
 };
 
-/** An RFC 5322 message. Latchkey lets no address hold a space, a line break, a comma or an angle bracket. */
+/** Latchkey 1.0.0 took other texts for addresses, and a mail's header would read some of them as several. */
+const PLAIN = /^[^\s<>()[\]\\,;:"@]+@[^\s<>()[\]\\,;:"@]+$/;
+
+/** An RFC 5322 message. */
 function messageOf({ kind, email, token, expires_at }) {
   const { subject, path, text } = TEXTS[kind];
   // Behind the # the token reaches no server and no log. The page posts it when its user presses a button: mail scanners
@@ -99,6 +102,7 @@ async function ask(method, path, body) {
 /** A mail that fails is not settled, so a mailer takes it again after 60 s. */
 async function send(mail) {
   try {
+    if (!PLAIN.test(mail.email)) throw new Error('no mail can be sent to its address');
     await handOver(messageOf(mail));
     await ask('DELETE', `/api/users/mails/${mail.id}`);
     log(`mail ${mail.id} (${mail.kind}) is handed over`);

@@ -14,6 +14,8 @@ interface MailsParts {
 
 /** Interval of the look-ups, in milliseconds. */
 const INTERVAL = 1000;
+/** Names that each looks up. */
+const PER_TURN = 50;
 
 /** The wanted mails, and the requests that wait for their look-up. */
 export function makeMailParts({ config, postgres, tasks, logger }: MailsParts) {
@@ -24,8 +26,11 @@ export function makeMailParts({ config, postgres, tasks, logger }: MailsParts) {
   const resetRequests = makeResetRequests({ mails });
   let oldest = 0;
   tasks.every(INTERVAL, 'wanted mails', async () => {
-    await resetRequests.work();
-    oldest = await mails.oldest();
+    try {
+      await resetRequests.work(PER_TURN);
+    } finally {
+      oldest = await mails.oldest();
+    }
   });
   return {
     mails,

@@ -331,6 +331,12 @@ test('forward-auth', { skip: redisMissing }, async (t) => {
     }
 
     seen.length = 0;
+    for (const method of ['POST', 'PUT', 'DELETE'])
+      t.equal(
+        await status(url, `${method} /reports/x`, [`Authorization: Bearer ${reader.token}`]),
+        '401',
+        method,
+      );
     for (const path of [
       '/',
       '/orders',

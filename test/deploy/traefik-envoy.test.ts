@@ -118,8 +118,12 @@ test('Traefik’s files', async (t) => {
   });
 });
 
+/** Of the request that is matched here, which is a GET. */
+const READS = 'Method(`GET`) && ';
+
 function isTraefikMatch(rule: string, path: string): boolean {
   return rule.split(' || ').some((part) => {
+    if (part.startsWith(READS)) return isTraefikMatch(part.slice(READS.length), path);
     const [, kind, value = ''] = /^(Path|PathPrefix|PathRegexp)\(`([^`]+)`\)$/.exec(part) ?? [];
     if (kind === undefined) throw new Error(`unknown rule: ${part}`);
     if (kind === 'PathRegexp') return new RegExp(value).test(path);

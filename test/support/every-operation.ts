@@ -104,6 +104,8 @@ function valuesFor({ name, body }: Attacked, user: User, token: string): Record<
     current_password: user.account.password,
     username,
     email,
+    // Each account's own.
+    external_id: username,
     ...(name === 'logIn' && { password }),
   };
   return Object.fromEntries(Object.entries(values).filter(([property]) => property in (body ?? {})));

@@ -261,7 +261,9 @@ async function readRefusal(response: Response, audience: string): Promise<Verifi
       expected: 'that of a registered service',
       found: audience,
     });
-  if (isLatchkeys && (code === 'invalid_client' || code === 'right_missing')) return undefined;
+  // `invalid_token` is that of this client itself, which is renewed: a user's is `invalid_subject_token`.
+  const ofClient = ['invalid_client', 'invalid_token', 'right_missing'];
+  if (isLatchkeys && ofClient.includes(String(code))) return undefined;
   const what = `the token endpoint answered ${status}, but not as Latchkey does`;
   return unavailable('unexpected_answer', what, { option: 'url' });
 }

@@ -76,14 +76,19 @@ function keepTokens(clock: VerifierClock) {
   /** The least recently used first. */
   const kept = new Map<string, Kept>();
   const asking = new Map<string, Promise<string>>();
+  let isClosed = false;
 
   async function ask(key: string, request: () => Promise<Record<string, unknown>>): Promise<string> {
     const age = startAge(clock);
     const { token, lifetime } = readIssued(await request());
     const fresh = lifetime - Math.min(EARLY, lifetime * PART);
+    if (isClosed) return token;
     kept.set(key, { token, isFresh: () => age() < fresh });
-    const [oldest] = kept.keys();
-    if (kept.size > SIZE && oldest !== undefined) kept.delete(oldest);
+    // Those that are no longer fresh gather where the least recently used are.
+    for (const [oldest, { isFresh }] of kept) {
+      if (kept.size <= SIZE && isFresh()) break;
+      kept.delete(oldest);
+    }
     return token;
   }
 
@@ -100,6 +105,7 @@ function keepTokens(clock: VerifierClock) {
       return answer;
     },
     clear() {
+      isClosed = true;
       kept.clear();
     },
   };

@@ -78,15 +78,18 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
   let mayIntrospect = false;
 
   const reportIntrospection = reportOnce(onError);
+  // Of its own: answers about other tokens say nothing about the right `limited`.
+  const reportLimited = reportOnce(onError);
   const ask = async (token: string, isLimited = false) => {
+    const report = isLimited ? reportLimited : reportIntrospection;
     try {
       const answer = await latchkey.introspect(token, isLimited);
       mayIntrospect = true;
-      reportIntrospection(null);
+      report(null);
       return answer;
     } catch (error) {
       // Callers hear of every failure. A mistake must be heard of even if they only pass it on as 503.
-      if (isMistake(error)) reportIntrospection(error);
+      if (isMistake(error)) report(error);
       throw error;
     }
   };

@@ -17,8 +17,10 @@ export function readScope(scope: Scope): readonly string[] {
   throw new TypeError(`scope must be 1 to ${MOST} different names of 1 to 64 of a-z, 0-9, :, _ and -`);
 }
 
-function scopesOf(names: unknown): readonly string[] | null {
-  if (!Array.isArray(names) || names.length === 0 || names.length > MOST) return null;
+function scopesOf(given: unknown): readonly string[] | null {
+  if (!Array.isArray(given) || given.length === 0 || given.length > MOST) return null;
+  // A copy: `every` skips the holes of a list, and the caller may change the list later.
+  const names: unknown[] = [...(given as unknown[])];
   const areNames = names.every((name) => typeof name === 'string' && NAME.test(name));
   return areNames && new Set(names).size === names.length ? (names as string[]) : null;
 }

@@ -47,6 +47,8 @@ export function makeLimitAttempts(ports: LimitAttemptsPorts) {
   ): Promise<number> {
     let earlier = 0;
     for (const { limit, key, allowance, subject } of counters) {
+      // Only the last one's, even if it has no limit.
+      earlier = 0;
       if (!allowance) continue;
       const counter = `${limit}:${hash(`${limit} ${key}`)}`;
       const reserved = await slots.reserve(counter, allowance);

@@ -45,7 +45,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
   return {
     /** The caller's own. @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `unavailable` */
     ownAddress: async ({ user, type }: Pick<Principal, 'user' | 'type'>): Promise<Address> => {
-      if (type === 'llt') throw new AuthError('token_not_allowed');
+      if (type !== 'access') throw new AuthError('token_not_allowed');
       const address = await accounts.address(user.id);
       if (!address) throw new AuthError('invalid_token', { reason: 'gone' });
       return address;
@@ -57,7 +57,7 @@ export function makeMails({ mails, accounts, limitGuess, randomBytes, audit, aud
      * @throws AuthError `token_not_allowed` (an LLT), `invalid_token`, `rate_limited`, `unavailable`
      */
     requestVerification: async ({ user, tokenId, type }: Caller, from: Sourced): Promise<boolean> => {
-      if (type === 'llt') throw new AuthError('token_not_allowed');
+      if (type !== 'access') throw new AuthError('token_not_allowed');
       const { isVerified, freeIn } = await mails.wantVerification({ userId: user.id, tokenId });
       if (freeIn > 0) {
         const limited = `mails:${user.id}`;

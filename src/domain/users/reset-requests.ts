@@ -35,15 +35,20 @@ export function makeResetRequests({ mails }: { mails: Pick<MailStore, 'check' | 
       if (name) waiting.set(JSON.stringify(name), name);
     },
 
-    /** Looks up what waits. A name is kept while the database is away. @throws AuthError `unavailable` */
-    work: async (): Promise<void> => {
-      for (const [key, name] of waiting) {
+    /**
+     * Looks up what waits. A name is kept while the database is away.
+     * @param most names: how fast a long queue empties would tell how many of them have accounts.
+     * @throws AuthError `unavailable`
+     */
+    work: async (most = MAX_NAMES): Promise<void> => {
+      // What arrives meanwhile waits for the next call.
+      for (const [key, name] of [...waiting].slice(0, most)) {
+        waiting.delete(key);
         try {
           await mails.wantReset(name);
-          waiting.delete(key);
         } catch (error) {
-          // A name that causes a bug must not hold up the others.
-          if (!(error instanceof AuthError && error.code === 'unavailable')) waiting.delete(key);
+          // At the end of the queue: neither a bug nor a locked row of one name may hold up the others.
+          if (error instanceof AuthError && error.code === 'unavailable') waiting.set(key, name);
           throw error;
         }
       }

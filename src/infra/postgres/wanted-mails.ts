@@ -4,7 +4,7 @@ import type { MailKind, MailStore, TakenMail } from '../../domain/users/wanted-m
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller, lockUser } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
-import { mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { whereAccount } from './names.ts';
 import { replaceTokens, UNEXPIRED } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
@@ -16,6 +16,9 @@ const ago = (ms: number) => Prisma.sql`clock_timestamp() - ${ms} * interval '1 m
 const RECENT = Prisma.sql`wanted_at > ${ago(MAIL_WANTED)}`;
 const WAITING = Prisma.sql`(settled_at IS NULL AND ${RECENT})`;
 const TAKEABLE = Prisma.sql`(${WAITING} AND coalesce(taken_at <= ${ago(MAIL_HIDDEN)}, true))`;
+
+/** Asking again renews a mail that no mailer has taken, after half its time: so it keeps its place, and the gauge its age. */
+const IS_RENEWED = Prisma.sql`(taken_at IS NULL AND wanted_at < ${ago(MAIL_WANTED / 2)})`;
 
 /** No account's id. */
 const NOBODY = 0n;
@@ -43,8 +46,9 @@ export async function wantMail(
   kind: MailKind,
 ): Promise<number> {
   const ofAccount = Prisma.sql`user_id = ${userId} AND kind = ${kind}`;
-  const again =
-    await tx.$executeRaw`UPDATE wanted_mails SET wanted_at = ${NOW} WHERE ${ofAccount} AND ${WAITING}`;
+  const again = await tx.$executeRaw`
+      UPDATE wanted_mails SET wanted_at = CASE WHEN ${IS_RENEWED} THEN ${NOW} ELSE wanted_at END
+      WHERE ${ofAccount} AND ${WAITING}`;
   const [latest] = await tx.$queryRaw<[{ count: number; freeIn: number }]>`
     SELECT count(*)::int AS count,
       coalesce(extract(epoch FROM min(wanted_at) - (${ago(MAIL_WANTED)})) * 1000, 0)::int AS "freeIn"
@@ -61,18 +65,25 @@ export function makeMailStore(
   { prisma, probe }: Pick<Postgres, 'prisma' | 'probe'>,
   ttls: Lifetimes,
 ): MailStore {
+  let checking: Promise<void> | null = null;
   return {
+    // One at a time for all requests: readiness and the clock's check need that connection too.
     check: () =>
-      mapDatabaseErrors(async () => {
+      (checking ??= mapDatabaseErrors(async () => {
         const { rows } = await probe.query<{ isStandby: boolean }>(
           `SELECT current_setting('transaction_read_only') = 'on' AS "isStandby"`,
         );
         refuseStandby(rows);
-      }),
+      }).finally(() => {
+        checking = null;
+      })),
 
     wantReset: (name) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
+          // A commit then takes as long with an account as without. A server that crashes may forget the wish, as a
+          // killed replica may.
+          await tx.$executeRaw`SET LOCAL synchronous_commit = off`;
           const [user] = await tx.$queryRaw<{ id: bigint }[]>`
             SELECT id FROM users WHERE ${await whereAccount(tx, name)} AND disabled_at IS NULL FOR NO KEY UPDATE`;
           // The same statements for a name without an account, so that it costs the replica as much.
@@ -98,14 +109,15 @@ export function makeMailStore(
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const oldest = await tx.$queryRaw<{ id: bigint; userId: bigint }[]>`
-            SELECT id, user_id AS "userId" FROM wanted_mails WHERE ${TAKEABLE} ORDER BY wanted_at, id LIMIT ${limit}`;
+            SELECT id, user_id AS "userId" FROM wanted_mails WHERE ${TAKEABLE} ORDER BY taken_at NULLS FIRST, wanted_at, id LIMIT ${limit}`;
           if (oldest.length === 0) return [];
           // Accounts that another mailer or a change has locked come with the next call.
           const accounts = await tx.$queryRaw<(AccountRow & { email: string })[]>`
             SELECT ${ACCOUNT_COLUMNS}, ${GIVEN_ADDRESS} AS email FROM users
             WHERE id = ANY(${oldest.map(({ userId }) => userId)}) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
+          // With a new id, so that a late mailer cannot settle what another one has taken.
           const rows = await tx.$queryRaw<MailRow[]>`
-            UPDATE wanted_mails SET taken_at = ${NOW}
+            UPDATE wanted_mails SET id = DEFAULT, taken_at = ${NOW}
             WHERE id = ANY(${oldest.map(({ id }) => id)}) AND user_id = ANY(${accounts.map(({ id }) => id)})
               AND ${TAKEABLE}
             RETURNING id, user_id AS "userId", kind`;
@@ -152,16 +164,19 @@ export function makeMailStore(
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
           const token = new Uint8Array(tokenHash);
-          const [found] = await tx.$queryRaw<{ id: bigint }[]>`
-            SELECT user_id AS id FROM email_verifications WHERE token_hash = ${token}`;
-          if (!found) return null;
-          await lockUser(tx, Number(found.id));
+          const [{ id }] = refuseStandby(
+            await tx.$queryRaw<{ id: bigint | null; isStandby: boolean }[]>`
+              SELECT ${IS_STANDBY}, found.user_id AS id FROM (SELECT) AS one
+              LEFT JOIN email_verifications AS found ON found.token_hash = ${token}`,
+          );
+          if (id === null) return null;
+          await lockUser(tx, Number(id));
           // Under the lock: another request may have used, replaced or voided the token.
           const used = await tx.$executeRaw`
             DELETE FROM email_verifications WHERE token_hash = ${token} AND ${UNEXPIRED}`;
           if (used === 0) return null;
-          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${found.id}`;
-          return Number(found.id);
+          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${id}`;
+          return Number(id);
         }),
       ),
 
