@@ -53,6 +53,10 @@ const CHANGES: Record<string, Attack> = {
     body: { name: 'A thief', current_password: 'difference engine' },
   },
   'POST /api/user/email-verification': { line: () => 'POST /api/user/email-verification', body: {} },
+  'POST /api/user/tokens': {
+    line: () => 'POST /api/user/tokens',
+    body: { name: 'of a thief', scopes: ['orders:read'] },
+  },
   'DELETE /api/user/tokens': { line: () => 'DELETE /api/user/tokens?keep=current', body: {} },
 };
 

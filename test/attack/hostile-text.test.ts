@@ -231,13 +231,15 @@ test('no member of a JSON body changes a prototype', async (t) => {
         good.replace(/\}$/, `,${member}}`),
         good.replace(/:"[^"]*"/, `:{${member}}`),
         `[{${member}}]`,
-      ]).map((body) => ({
-        line: `${operation.method} ${operation.path}`,
-        headers,
-        body,
-        text: body,
-        expects: [400],
-      }));
+      ])
+        .filter((body) => body !== good)
+        .map((body) => ({
+          line: `${operation.method} ${operation.path}`,
+          headers,
+          body,
+          text: body,
+          expects: [400],
+        }));
     }),
   );
 });

@@ -93,7 +93,7 @@ test('no body accepts an undocumented property', async (t) => {
   );
   await inParallel(attempts, async ({ operation, name, value }) => {
     const { status, text } = await send(target, operation, { ...operation.body, [name]: value });
-    const isNamed = text.includes(`"path":"/${name}","message":"is not a known property"`);
+    const isNamed = text.includes(`"path":"/${name}","code":"unknown"`);
     if (status !== 400 || !isNamed) taken.push(`${operation.name} with ${name} answers ${status} ${text}`);
   });
   t.strictSame(taken, []);
@@ -105,7 +105,10 @@ test('no property accepts a value of another type, and none is converted', async
   const before = await recordOf(target);
   const attempts = operationsWithBody(target).flatMap((operation) =>
     Object.entries(operation.body ?? {}).flatMap(([name, example]) =>
-      wrongFor(example).map((value) => ({ operation, name, value })),
+      wrongFor(example)
+        // It removes the id.
+        .filter((value) => !(operation.name === 'changeUser' && name === 'external_id' && value === null))
+        .map((value) => ({ operation, name, value })),
     ),
   );
   const taken: string[] = [];
