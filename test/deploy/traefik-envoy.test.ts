@@ -135,6 +135,7 @@ interface Matcher {
   path?: string;
   prefix?: string;
   safe_regex?: { regex: string };
+  headers?: object[];
 }
 
 interface Route {
@@ -316,8 +317,12 @@ function typeOf(name: string): string {
   return `type.googleapis.com/envoy.extensions.${name}`;
 }
 
+const READS_AT_ENVOY = [{ name: ':method', string_match: { safe_regex: { regex: 'GET|HEAD' } } }];
+
 /** A regular expression must match the whole text, and no matcher sees the query. */
-function isMatch({ path, prefix, safe_regex: pattern, ...others }: Matcher, text: string): boolean {
+function isMatch({ path, prefix, safe_regex: pattern, headers, ...others }: Matcher, text: string): boolean {
+  // Of a GET.
+  if (headers && !isDeepStrictEqual(headers, READS_AT_ENVOY)) throw new Error('unknown headers');
   if (Object.keys(others).length > 0) throw new Error(`unknown: ${Object.keys(others).join()}`);
   if (path !== undefined) return text === path;
   if (prefix !== undefined) return text.startsWith(prefix);
