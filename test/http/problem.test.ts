@@ -95,6 +95,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
     ['PUT /api/auth'],
     ['POST /api/auth/introspect'],
     ['POST /api/auth/password-reset', { payload: { reset_token: 'x', password: 'x' } }],
+    ['POST /api/auth/email-verification', { payload: { verification_token: 'x' } }],
   ];
   for (const [subject, audience, other] of [
     [token, 'orders', { grant_type: 'password' }],
