@@ -60,7 +60,21 @@ export function tokenStoreContract(
     t.strictSame(added.replaced, []);
     t.strictSame(added.user, ada, 'as it is on record');
     t.not(llt, added.id, 'all tokens share one sequence of ids');
-    const common = { userId: ada.id, lastUsedAt: null, revokedAt: null, expiresAt: null, createdBy: null };
+    const common = {
+      userId: ada.id,
+      lastUsedAt: null,
+      revokedAt: null,
+      expiresAt: null,
+      createdBy: null,
+      limited: null,
+    };
+    const limited = { scopes: ['orders:read', 'orders:write'], audience: 'orders' };
+    const ofLimited = await tokens.addLongLived(
+      ada.id,
+      { name: 'Pipeline', createdAt: AT, kid: 'a key', expiresAt: AT + 60_000, limited, createdBy: null },
+      100,
+    );
+    t.match((await tokens.find(ofLimited ?? 0))?.record, { type: 'llt', limited, expiresAt: AT + 60_000 });
     t.strictSame(await tokens.find(added.id), {
       record: { ...common, ...session, id: added.id, type: 'session' },
       user: ada,
@@ -380,7 +394,7 @@ export function tokenStoreContract(
       const [kitchen] = (await tokens.listEnded(ada.id, { since: 0, now: AT, limit: 10 }, lifetimes)).filter(
         ({ id }) => id === llt,
       );
-      const common = { name: 'Kitchen', createdAt: AT, createdBy: null, lastUsedAt: null };
+      const common = { name: 'Kitchen', createdAt: AT, createdBy: null, lastUsedAt: null, limited: null };
       t.strictSame(kitchen, { ...common, id: llt, type: 'llt', endedAt: AT - 90 * 60_000, reason: 'logout' });
       t.strictSame(await endedOf(tokens, { ...ada, id: 999 }), []);
     },
