@@ -189,6 +189,17 @@ test('a client without a secret hears what is wrong with its assertion', async (
   await t.rejects(tokens.serviceToken('orders'), { ...refused, message: /no right `call:orders`$/ });
 });
 
+test('a client whose own token has ended gets another one', async (t) => {
+  const { fake, tokens } = await aGateway(t, { client: { assertion: () => 'jwt' } });
+  await tokens.exchange(subject('ada'), 'orders');
+  let isEnded = true;
+  fake.refuseToken = ({ subject_token: exchanged }) => {
+    if (exchanged === undefined) isEnded = false;
+    return isEnded ? 'invalid_token' : null;
+  };
+  t.match(await tokens.exchange(subject('bob'), 'orders'), /^service-/);
+});
+
 test('an outage, and an answer that is not Latchkey’s, is unavailable and not kept', async (t) => {
   const { fake, tokens } = await aGateway(t);
   const both = [() => tokens.exchange(subject('ada'), 'orders'), () => tokens.serviceToken('orders')];

@@ -76,6 +76,7 @@ const REFUSED = {
   invalid_subject_token: 400,
   invalid_target: 400,
   invalid_client: 401,
+  invalid_token: 401,
   right_missing: 403,
   unavailable: 503,
 };
