@@ -1,5 +1,6 @@
 import type { Entry } from '../domain/audit/entry.ts';
 import type { BearerRefusal, UserTokenRefusal, TokenRefusal } from '../domain/refusal-reasons.ts';
+import { SCOPE_MAX_LENGTH } from '../domain/scopes.ts';
 import { checkAccess, rotate } from '../domain/sessions/rotation.ts';
 import {
   hasExpired,
@@ -186,7 +187,7 @@ function tokenOf(
     kid: textOf(header.kid),
     issuer: textOf(claims.iss),
     audience: textOf(claims.aud),
-    scope: textOf(claims.scope, LONGEST_SCOPE),
+    scope: textOf(claims.scope, SCOPE_MAX_LENGTH),
     issued_at: isoOfSeconds(claims.iat),
     expires_at: isoOfSeconds(claims.exp),
   };
@@ -408,9 +409,6 @@ function actorText(actor: Entry['actor'] | null): string {
       return actor?.type ?? 'unknown';
   }
 }
-
-/** 32 scopes of 64 characters. */
-const LONGEST_SCOPE = 2079;
 
 /** A text from an unproven token, in printable characters. An address has no place in a token of ours. */
 function textOf(value: unknown, longest = 100): string | null {

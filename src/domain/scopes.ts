@@ -4,6 +4,9 @@ import { parseNames } from './roles.ts';
 /** At most so many in a token, and in the path of a verify. */
 export const MAX_SCOPES = 32;
 
+/** The most characters of so many, with separators. */
+export const SCOPE_MAX_LENGTH = MAX_SCOPES * 65 - 1;
+
 /**
  * The scopes of a limited token: 1 to 32 different names in the characters of a role. A user chooses them freely, so
  * they narrow what the user may do, and never grant anything.

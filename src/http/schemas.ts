@@ -18,7 +18,7 @@ export const Id = Type.Integer({
   examples: [7],
 });
 
-/** The only schema of an answer with an address (test/http/log.test.ts). */
+/** The only schema of an answer with an address (test/http/openapi/document.test.ts). */
 export const AddressSchema = Type.Object(
   {
     email: Type.String({

@@ -1,4 +1,5 @@
 import { test } from 'tap';
+import { RIGHTS } from '../../src/domain/rights.ts';
 import { parseArguments, shortUsage, USAGE, UsageError, usageOf } from '../../src/cli/arguments.ts';
 
 test('an option of another command is refused by name', (t) => {
@@ -40,6 +41,7 @@ test('the help of a command is its part of the usage', (t) => {
   t.match(help, /^Usage: .*\n\n {2}user disable NAME .*\n/);
   t.match(help, 'NAME is a username or an e-mail address');
   t.notMatch(help, /recover|client/);
+  for (const right of RIGHTS) t.match(usageOf('client'), right);
   for (const unknown of ['', 'frobnicate']) t.equal(usageOf(unknown), USAGE);
   t.end();
 });

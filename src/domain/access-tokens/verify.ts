@@ -22,9 +22,9 @@ interface VerifyPorts {
 }
 
 /**
- * Checks that the session of an access token or an exchanged one, an LLT or a limited token, is good now. The token's signature and
- * claims have been verified before. Takes one round trip to the fast store, and more only if the token's key is missing
- * there.
+ * Checks that the session of an access token or an exchanged one, an LLT or a limited token, is good now. The token's
+ * signature and claims have been verified before. Takes one round trip to the fast store, and more only if the token's
+ * key is missing there.
  * @throws AuthError `invalid_token`, `unavailable`
  */
 export function makeVerify(ports: VerifyPorts) {

@@ -1,6 +1,7 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, type Kind } from './kind.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
+import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
 
 // The fields of events, apart from event.ts, which lists events alone. `description` and `examples` appear in
@@ -226,8 +227,7 @@ export const EVENTS = {
     ...TOKEN,
     ...BY,
     scopes: Type.String({
-      // 32 scopes of 64 characters.
-      maxLength: 2079,
+      maxLength: SCOPE_MAX_LENGTH,
       description: 'Its scopes, as the user chose them',
       examples: ['orders:read orders:write'],
     }),

@@ -24,7 +24,7 @@ function newToken(prefix: string, randomBytes: RandomBytes): string {
   return prefix + randomBytes(BYTES).toString('base64url');
 }
 
-/** One round of SHA-256: 256 random bits cannot be guessed (as in clients/secret.ts). */
+/** One round of SHA-256: 256 random bits cannot be guessed (as in services/secret.ts). */
 export function hashOneTimeToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }

@@ -1,7 +1,8 @@
 import type { AccountKey } from '../../domain/identifiers.ts';
 import type { IssuedReset } from '../../domain/passwords/password-store.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import { mapDatabaseErrors } from './errors.ts';
+import { lockUser } from './caller-lock.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { whereAccount } from './names.ts';
 
 /** A reset token that can be used now, by this database's clock. */
@@ -12,6 +13,33 @@ export async function voidReset(tx: Prisma.TransactionClient, userId: bigint): P
   await tx.$executeRaw`DELETE FROM password_resets WHERE user_id = ${userId}`;
 }
 
+/** The tables of one-time tokens. */
+type Table = 'password_resets' | 'email_verifications';
+
+/**
+ * Uses a one-time token up, and locks its user's row before that.
+ * @returns the user; null if the token is unknown, used, replaced, voided or expired.
+ * @throws AuthError `unavailable` at a standby, which may not have heard of the token yet
+ */
+export async function useToken(
+  tx: Prisma.TransactionClient,
+  table: Table,
+  tokenHash: Uint8Array,
+): Promise<number | null> {
+  const token = new Uint8Array(tokenHash);
+  const [{ id }] = refuseStandby(
+    await tx.$queryRaw<{ id: bigint | null; isStandby: boolean }[]>`
+      SELECT ${IS_STANDBY}, found.user_id AS id
+      FROM (SELECT) AS one LEFT JOIN ${Prisma.raw(table)} AS found ON found.token_hash = ${token}`,
+  );
+  if (id === null) return null;
+  await lockUser(tx, Number(id));
+  // Under the lock: another request may have used, replaced or voided the token.
+  const used = await tx.$executeRaw`
+    DELETE FROM ${Prisma.raw(table)} WHERE token_hash = ${token} AND ${UNEXPIRED}`;
+  return used === 0 ? null : Number(id);
+}
+
 /**
  * Gives accounts one-time tokens in place of earlier ones, under the locks of the users' rows.
  * @param ttl seconds.
@@ -19,7 +47,7 @@ export async function voidReset(tx: Prisma.TransactionClient, userId: bigint): P
  */
 export async function replaceTokens(
   tx: Prisma.TransactionClient,
-  table: 'password_resets' | 'email_verifications',
+  table: Table,
   tokens: readonly { userId: bigint; tokenHash: Uint8Array }[],
   ttl: number,
 ): Promise<Map<bigint, number>> {

@@ -1,14 +1,16 @@
 import { AuthError } from '../../domain/errors.ts';
 import type { PasswordStore, ResetAccount } from '../../domain/passwords/password-store.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
-import { lockUser } from './caller-lock.ts';
 import { endTokens } from './ended-tokens.ts';
-import { mapDatabaseErrors } from './errors.ts';
+import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
-import { UNEXPIRED, voidReset } from './password-resets.ts';
+import { UNEXPIRED, useToken, voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
+
+/** All null but `isStandby` if there is none. */
+type FoundReset = Omit<ResetAccount, 'userId'> & { id: bigint | null; isStandby: boolean };
 
 /** Passwords and reset tokens in PostgreSQL. Every commit locks the user's row before the reset token's. */
 export function makePasswordStore(prisma: PrismaClient): PasswordStore {
@@ -32,27 +34,20 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
 
     findReset: (tokenHash) =>
       mapDatabaseErrors(async () => {
-        const [row] = await prisma.$queryRaw<(Omit<ResetAccount, 'userId'> & { id: bigint })[]>`
-          SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM password_resets JOIN users ON users.id = user_id
-          WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}`;
-        return row
-          ? { userId: Number(row.id), username: row.username, name: row.name, email: row.email }
-          : null;
+        const [{ id, username, name, email }] = refuseStandby(
+          await prisma.$queryRaw<FoundReset[]>`
+            SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
+              SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM password_resets JOIN users ON users.id = user_id
+              WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}) AS found ON true`,
+        );
+        return id === null ? null : { userId: Number(id), username, name, email };
       }),
 
     redeem: (tokenHash, { passwordHash, ...ending }) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const token = new Uint8Array(tokenHash);
-          const [found] = await tx.$queryRaw<{ id: bigint }[]>`
-            SELECT user_id AS id FROM password_resets WHERE token_hash = ${token}`;
-          if (!found) return null;
-          const userId = Number(found.id);
-          await lockUser(tx, userId);
-          // Under the lock: another request may have used, replaced or voided the token.
-          const used = await tx.$executeRaw`
-            DELETE FROM password_resets WHERE token_hash = ${token} AND ${UNEXPIRED}`;
-          if (used === 0) return null;
+          const userId = await useToken(tx, 'password_resets', tokenHash);
+          if (userId === null) return null;
           await setPassword(tx, userId, passwordHash);
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;
           return { userId, ...(await endTokens(tx, userId, { ...ending, ...all })) };

@@ -2,11 +2,11 @@ import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
 import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/users/wanted-mail.ts';
 import type { MailKind, MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
-import { lockCaller, lockUser } from './caller-lock.ts';
+import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
-import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
+import { mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { whereAccount } from './names.ts';
-import { replaceTokens, UNEXPIRED } from './password-resets.ts';
+import { replaceTokens, UNEXPIRED, useToken } from './password-resets.ts';
 import { ACCOUNT_COLUMNS, GIVEN_ADDRESS, toAccount, type AccountRow } from './rows.ts';
 
 const NOW = Prisma.sql`clock_timestamp()`;
@@ -163,20 +163,10 @@ export function makeMailStore(
     verify: (tokenHash) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const token = new Uint8Array(tokenHash);
-          const [{ id }] = refuseStandby(
-            await tx.$queryRaw<{ id: bigint | null; isStandby: boolean }[]>`
-              SELECT ${IS_STANDBY}, found.user_id AS id FROM (SELECT) AS one
-              LEFT JOIN email_verifications AS found ON found.token_hash = ${token}`,
-          );
-          if (id === null) return null;
-          await lockUser(tx, Number(id));
-          // Under the lock: another request may have used, replaced or voided the token.
-          const used = await tx.$executeRaw`
-            DELETE FROM email_verifications WHERE token_hash = ${token} AND ${UNEXPIRED}`;
-          if (used === 0) return null;
-          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${id}`;
-          return Number(id);
+          const userId = await useToken(tx, 'email_verifications', tokenHash);
+          if (userId === null) return null;
+          await tx.$executeRaw`UPDATE users SET email_verified_at = now() WHERE id = ${BigInt(userId)}`;
+          return userId;
         }),
       ),
 
