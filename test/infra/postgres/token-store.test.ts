@@ -4,6 +4,8 @@ import { initialState } from '../../../src/domain/sessions/rotation.ts';
 import { makePostgres } from '../../../src/infra/postgres/client.ts';
 import { toUser } from '../../../src/infra/postgres/rows.ts';
 import { makeRevocationStore } from '../../../src/infra/postgres/revocation-store.ts';
+import { makePasswordStore } from '../../../src/infra/postgres/password-store.ts';
+import { makeMailStore } from '../../../src/infra/postgres/wanted-mails.ts';
 import { makeTokenStore } from '../../../src/infra/postgres/token-store.ts';
 import { longLivedTokensContract } from '../../contract/long-lived-tokens.ts';
 import { tokenStoreContract } from '../../contract/token-store.ts';
@@ -58,4 +60,18 @@ test('a standby or replaced primary is not read, because revoked tokens could re
     { code: 'unavailable' },
     'the standby may not have received it yet',
   );
+});
+
+test('a standby that has not received a one-time token yet does not call it wrong', async (t) => {
+  const standby = makePostgres({ url, pool: 1, timeout: 10_000, observe: null });
+  t.teardown(() => standby.close());
+  await standby.pool.query('SET default_transaction_read_only = on');
+  const passwords = makePasswordStore(standby.prisma);
+  const mails = makeMailStore(standby, { reset: 60, verification: 60 });
+  const hash = new Uint8Array(32);
+  const ending = { passwordHash: new Uint8Array(96), at: 1, usedSince: -1, keepsLongLived: false };
+  const unavailable = { code: 'unavailable' };
+  await t.rejects(passwords.findReset(hash), unavailable);
+  await t.rejects(passwords.redeem(hash, ending), unavailable);
+  await t.rejects(mails.verify(hash), unavailable);
 });
