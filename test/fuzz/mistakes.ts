@@ -17,7 +17,9 @@ const IN_BODY: Record<string, Mistake> = {
   },
   'a property has the wrong type': (request, dice) => {
     const values = valuesOf(request);
-    values[dice.pick(Object.keys(values))] = dice.pick([5, -0, 1e300, true, null, [], {}, ['x'], { x: 1 }]);
+    const name = dice.pick(Object.keys(values));
+    const others = [5, -0, 1e300, true, null, [], {}, ['x'], { x: 1 }];
+    values[name] = dice.pick(others.filter((other) => typeof other !== typeof values[name]));
     return { body: json(values), expects: 'refusal' };
   },
   'an unknown property': (request, dice) => {
@@ -68,8 +70,12 @@ const IN_BODY: Record<string, Mistake> = {
     return { body, expects: 'anything', secrets: [] };
   },
   'not an object': (_request, dice) => ({
-    body: Buffer.from(dice.pick(['null', '5', '"x"', '[]', 'true', '[{}]', '{}', '1e999', '""', '-'])),
+    body: Buffer.from(dice.pick(['null', '5', '"x"', '[]', 'true', '[{}]', '1e999', '""', '-'])),
     expects: 'refusal',
+  }),
+  'an empty object': (_request, _dice, required) => ({
+    body: Buffer.from('{}'),
+    expects: required.length > 0 ? 'refusal' : 'anything',
   }),
   'deep JSON': (request, dice) => {
     const depth = 1 + dice.below(7000);
