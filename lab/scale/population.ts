@@ -14,13 +14,15 @@ import { aSession, aUser } from '../../test/support/token.ts';
 import { PRODUCTION_COST, type World } from '../bench/world.ts';
 import { UNOBSERVED } from '../../test/support/unobserved.ts';
 
+type Pair = Extract<TokenType, 'access' | 'refresh'>;
+
 /** Sessions in both stores, and cold ones in PostgreSQL alone. */
 export interface Population {
   sessions: number;
   /** Sessions that Redis does not hold. Their numbers follow those of the others. */
   cold: number;
   /** The token of a session, by its number from 0. It is valid for ACCESS_TOKEN_TTL after the seeding. */
-  mint(type: Extract<TokenType, 'access' | 'refresh'>, session: number): string;
+  mint(type: Pair, session: number): string;
   /** Names of users. All have a production's hash of PASSWORD. */
   names: string[];
 }
@@ -155,7 +157,7 @@ async function codecOf(world: World) {
       clock: systemClock,
     });
     return {
-      sign: (type: TokenType, claims: Claims) => codec.sign(type, claims),
+      sign: (type: Pair, claims: Claims) => codec.sign(type, claims),
       lifetimes: lifetimesOf(config),
     };
   } finally {
