@@ -32,7 +32,7 @@ interface Lifetimes {
 
 /** The table of each kind's tokens, with the setting that limits their life. */
 const TOKENS = {
-  password_reset: ['password_resets', 'reset'],
+  password_reset: ['mailed_resets', 'reset'],
   email_verification: ['email_verifications', 'verification'],
 } as const satisfies Record<MailKind, readonly [string, keyof Lifetimes]>;
 
