@@ -1,4 +1,4 @@
-import type { MailKind } from '../../src/domain/users/wanted-mail.ts';
+import type { MailKind } from '../../src/domain/mail-kinds.ts';
 import type { TestApp } from './app.ts';
 import { managerOf } from './accounts.ts';
 import { call, type Pair } from './client.ts';
