@@ -71,6 +71,8 @@ test('a limited token passes only where scopes are named and it has all of them'
       code: 'insufficient_scope',
       reason: 'scope',
       expected: [scope].flat().join(' '),
+      found: 'orders:read billing',
+      message: /needed: expected orders.*, found orders:read billing$/,
     });
 });
 
