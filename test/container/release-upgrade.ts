@@ -89,7 +89,7 @@ function previousSources(t: Test): string {
   return folder;
 }
 
-/** A million sessions: a migration that reads or rewrites every row holds up the clients. */
+/** A million live sessions: a migration that reads or rewrites every row holds up the clients. */
 async function fill(databaseUrl: string): Promise<void> {
   await sql(
     databaseUrl,
@@ -99,6 +99,7 @@ async function fill(databaseUrl: string): Promise<void> {
   await sql(
     databaseUrl,
     `INSERT INTO tokens (user_id, type, name, created_at, latest, first)
-     SELECT id, 'session', 'a device', now(), 1, 1 FROM users, generate_series(1, 10)`,
+     SELECT id, 'session', 'a device', now(), micros, micros FROM users, generate_series(1, 10),
+       (SELECT (extract(epoch FROM now()) * 1e6)::bigint) AS time(micros)`,
   );
 }
