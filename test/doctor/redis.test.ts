@@ -154,7 +154,10 @@ test('the user of docs/operating.md may not read all settings, and needs not', {
 test('a Redis that runs no scripts', { skip }, async (t) => {
   for (const command of ['EVAL', 'EVALSHA']) {
     const { findings } = await aRedis(t, { args: ['--rename-command', command, ''] });
-    const refused = { state: 'fail', found: new RegExp(`^refuses them: .*unknown command '${command}'`, 'i') };
+    const refused = {
+      state: 'fail',
+      found: new RegExp(`^refuses them: .*unknown command '${command}'`, 'i'),
+    };
     t.match(await findings(), { redis: [{ state: 'ok' }], 'redis scripts': [refused] });
   }
   const { redis } = await aRedis(t, { args: ['--user', 'ada', 'on', '>sesame', '~*', '+@all', '-evalsha'] });

@@ -210,7 +210,10 @@ test('verifier and agent refuse a long-lived or limited token within a second, h
 
   const ask = async (line: string, headers: Record<string, string>, body?: object) => {
     const [method = '', path = ''] = line.split(' ');
-    const json = body && { headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    const json = body && {
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    };
     const response = await fetch(url + path, { method, headers, ...json });
     if (!response.ok) throw new Error(`${line}: ${response.status} ${await response.text()}`);
     return (await response.json().catch(() => null)) as Record<string, unknown> | null;
@@ -220,7 +223,11 @@ test('verifier and agent refuse a long-lived or limited token within a second, h
     const pair = await signUpOver(url, account);
     const made = await ask('POST /api/auth/llt', bearer(pair.access_token), { device: 'tablet' });
     const { id, longlived_token: token } = made as { id: number; longlived_token: string };
-    return { account, pair, tokens: [{ id, token }, await createLimitedOver(url, pair.access_token, [SCOPE])] };
+    return {
+      account,
+      pair,
+      tokens: [{ id, token }, await createLimitedOver(url, pair.access_token, [SCOPE])],
+    };
   }
 
   const ways: Record<string, (owner: Owner) => Promise<unknown>> = {
@@ -242,10 +249,14 @@ test('verifier and agent refuse a long-lived or limited token within a second, h
         end_long_lived: true,
       }),
     'a reset': async ({ pair }) =>
-      ask('POST /api/auth/password-reset', {}, {
-        reset_token: await aReset(databaseUrl, pair.user.id),
-        password: 'an analytical engine',
-      }),
+      ask(
+        'POST /api/auth/password-reset',
+        {},
+        {
+          reset_token: await aReset(databaseUrl, pair.user.id),
+          password: 'an analytical engine',
+        },
+      ),
     theft: async ({ pair }) => {
       const { access_token } = (await (await refreshOver(url, pair.refresh_token)).json()) as Pair;
       await verifyOver(url, access_token);
