@@ -12,7 +12,7 @@ interface Versions {
   next: string;
   databaseUrl: string;
   /** Runs `latchkey purge` of the previous release. */
-  purge(): Promise<void>;
+  purge: () => Promise<void>;
 }
 
 const SCOPE = 'orders:read';

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createVerifier } from '@latchkey/verifier';
+import { createVerifier, type VerifierError } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import { agentIsReady, startAgent, type Agent } from '../../packages/agent/test/agent.ts';
 import type { Environment } from '../../src/config/config.ts';
@@ -273,7 +273,7 @@ test('verifier and agent refuse a long-lived or limited token within a second, h
   const isGoodFor = (token: string) =>
     verifier.verify(token, { scope: SCOPE }).then(
       () => 200,
-      ({ code }: { code?: string }) => (code === 'invalid_token' ? 401 : 503),
+      (error: unknown) => ((error as VerifierError).code === 'invalid_token' ? 401 : 503),
     );
   const took: number[] = [];
   for (const [way, end] of Object.entries(ways)) {
