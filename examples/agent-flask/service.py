@@ -5,12 +5,17 @@ from flask import Flask, g, request
 
 app = Flask(__name__)
 
+# The scopes that a limited token needs, by endpoint. At others, no limited token is good.
+SCOPES = {"reports": "reports:read"}
+
 
 @app.before_request
 def check_token():
-    status, headers, body = ask_agent(request.headers.get("Authorization"))
-    # Not a good token, or a header that cannot be read or is too long.
-    if status in (400, 401, 431):
+    scopes = SCOPES.get(request.endpoint)
+    path = f"/scopes/{scopes}/verify" if scopes else "/verify"
+    status, headers, body = ask_agent(path, request.headers.get("Authorization"))
+    # Not a good token, one without the scopes, or a header that cannot be read or is too long.
+    if status in (400, 401, 403, 431):
         names = ("WWW-Authenticate", "Content-Type")
         return body, status, {name: headers[name] for name in names if name in headers}
     # Nothing is known about the token. A 401 would sign the user out.
@@ -21,10 +26,10 @@ def check_token():
     g.roles = [role for role in headers["X-Auth-Roles"].split(",") if role]
 
 
-def ask_agent(authorization):
+def ask_agent(path, authorization):
     connection = http.client.HTTPConnection("127.0.0.1:4181", timeout=5)
     try:
-        connection.request("GET", "/verify", headers={"Authorization": authorization or ""})
+        connection.request("GET", path, headers={"Authorization": authorization or ""})
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
     except (OSError, http.client.HTTPException):
@@ -36,3 +41,8 @@ def ask_agent(authorization):
 @app.get("/orders")
 def orders():
     return f"user {g.user}, roles {g.roles}\n"
+
+
+@app.get("/reports/<name>")
+def reports(name):
+    return f"{name} of user {g.user}\n"

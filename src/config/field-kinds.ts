@@ -93,9 +93,10 @@ export function wholeNumber(min: number, max: number) {
 
 export function url(protocols: string[]) {
   const message = `must be a URL (${protocols.map((protocol) => `${protocol}//`).join(' or ')})`;
-  return z
-    .string()
-    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), message);
+  // URL reads `http:a` and `https:/a` as well.
+  const isWritten = (value: string) =>
+    protocols.some((protocol) => value.toLowerCase().startsWith(`${protocol}//`));
+  return z.string().refine((value) => URL.canParse(value) && isWritten(value), message);
 }
 
 /** For `transform`: a reader that returns a text if it refuses the value. */

@@ -80,11 +80,20 @@ type Failure = NodeJS.ErrnoException & { /** Of a cluster that does not answer. 
 /** Checks a master's settings for possible data loss. */
 export function judgeRedis(facts: RedisFacts, mode: Mode): Finding[] {
   return [
+    ...judgeScripts(facts),
     judgeEviction(facts),
     judgePersistence(facts),
     judgeReplication(facts, mode),
     ...(mode === 'cluster' ? [judgeCoverage(facts)] : []),
   ];
+}
+
+/** Verify, refresh and revocation are scripts. */
+function judgeScripts({ address, scriptRefusal }: RedisFacts): Finding[] {
+  if (scriptRefusal === null) return [];
+  const todo =
+    'allow EVAL and EVALSHA under these names (docs/operating.md, "Redis"): until then no token can be checked';
+  return [fail(`redis scripts (${address})`, `refuses them: ${scriptRefusal}`, todo)];
 }
 
 function judgeEviction({ address, info }: RedisFacts): Finding {

@@ -429,6 +429,7 @@ async function rowsIn({ databaseUrl }: TestApp): Promise<number> {
     'tokens',
     'known_devices',
     'password_resets',
+    'mailed_resets',
     'reserved_names',
     'wanted_mails',
     'email_verifications',

@@ -121,6 +121,8 @@ test('a superseded refresh token: what would happen if it were used', skip, asyn
 test('an ended token: when, why, by whom and from where, by the audit trail', skip, async (t) => {
   const { target, folder, tokens, good, explain } = await anExplainedService(t);
   const file = join(folder, 'audit.log');
+  const { token: limited } = await createLimited(target, good.access_token, ['orders:read', 'billing']);
+  await call(target, 'DELETE /api/auth', { token: limited });
   await call(target, 'DELETE /api/auth', { token: good.access_token, headers: { 'user-agent': 'x' } });
   const { access_token: byService, user } = await signUp(target);
   const desk = await aRegisteredService(target.databaseUrl, 'desk', ['users.write']);
@@ -142,6 +144,14 @@ test('an ended token: when, why, by whom and from where, by the audit trail', sk
       address: '127.0.0.1',
     },
   });
+  const foundLimited = await explain(limited, { AUDIT_LOG: `file:${file}` });
+  t.match(foundLimited, {
+    reason: 'revoked',
+    token: { type: 'limited', scope: 'orders:read billing' },
+    ended: { ...ended, event: 'token.revoked', by: { type: 'user', user_id: good.user.id } },
+    to_do: /create a new limited token/,
+  });
+  t.match(forPeople(foundLimited), /^ {2}scopes +orders:read billing$/m);
   t.match(await explain(byService, { AUDIT_LOG: `file:${file}` }), {
     ended: {
       reason: 'admin',

@@ -19,7 +19,7 @@ import { testDatabase, withClient } from '../support/postgres.ts';
 import { verifyEmail } from '../support/mails.ts';
 import { refused } from '../support/problem.ts';
 import { deleteKeys, redisMissing, testRedis } from '../support/redis.ts';
-import { aReset, aVerification, redeem } from '../support/resets.ts';
+import { aMailedReset, aReset, aVerification, redeem } from '../support/resets.ts';
 import { aRegisteredService, withRegistry } from '../support/registered-service.ts';
 import { postAsService, serviceToken } from '../support/service-tokens.ts';
 import { sql } from '../support/sql.ts';
@@ -147,22 +147,23 @@ test(
   { skip: redisMissing },
   async (t) => {
     const { serve, backUp, restore, recover } = await aRestorableService(t);
-    const { reset, verification } = await serve(async (target) => {
-      const { user } = await signUp(target);
+    const { resets, verification } = await serve(async (target) => {
+      const { databaseUrl } = target;
+      const [{ user }, { user: other }] = [await signUp(target), await signUp(target)];
       return {
-        reset: await aReset(target.databaseUrl, user.id),
-        verification: await aVerification(target.databaseUrl, user.id),
+        resets: [await aReset(databaseUrl, user.id), await aMailedReset(databaseUrl, other.id)],
+        verification: await aVerification(databaseUrl, user.id),
       };
     });
     await backUp();
     await serve(async (target) => {
-      t.equal((await redeem(target, reset)).statusCode, 200);
+      for (const reset of resets) t.equal((await redeem(target, reset)).statusCode, 200);
       t.equal((await verifyEmail(target, verification)).statusCode, 200);
     });
     await restore();
     t.equal((await recover()).code, 0);
     await serve(async (target) => {
-      refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
+      for (const reset of resets) refused(t, await redeem(target, reset), 401, 'invalid_reset_token');
       refused(t, await verifyEmail(target, verification), 401, 'invalid_verification_token');
     });
   },

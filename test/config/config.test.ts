@@ -60,7 +60,7 @@ const BAD: Record<string, string[]> = {
   DATABASE_POOL: ['0', '-1'],
   REDIS_URL: ['localhost:6379', 'http://x'],
   REDIS_PREFIX: ['{x}', 'a}', '{'],
-  ISSUER: ['x', 'ftp://x', 'https://x/?a=1', 'https://x/#b'],
+  ISSUER: ['x', 'ftp://x', 'http:x', 'https:/x', 'https://x/?a=1', 'https://x/#b'],
   ACCESS_TOKEN_TTL: ['0', '15m'],
   REFRESH_TOKEN_TTL: ['0'],
   SERVICE_TOKEN_TTL: ['59', '3601'],

@@ -10,6 +10,7 @@ import { keyFolder } from '../support/image.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { sql } from '../support/sql.ts';
+import { besidePrevious } from './beside-previous.ts';
 
 /** What runs when this version is rolled out: the commit of the release before it. Here 0.1.0, which was not published. */
 const PREVIOUS = 'aa0991a2';
@@ -20,10 +21,14 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
   await buildImage(previousSources(t), PREVIOUS_IMAGE);
   const { url: DATABASE_URL } = await testDatabase(t, { migrated: false });
   const redis = await startRedis(t);
-  const migrate = async (image: string) => {
-    const words = ['node', 'dist/src/cli.js', 'migrate', '--json'];
+  const command = async (image: string, name: string) => {
+    const words = ['node', 'dist/src/cli.js', name, '--json'];
     const { code, output } = await containers(t, image).run({ DATABASE_URL }, ['--rm'], words);
     t.equal(code, 0, output);
+    return output;
+  };
+  const migrate = async (image: string) => {
+    const output = await command(image, 'migrate');
     // The other line is the audit trail's.
     const report = output.split('\n').find((line) => line.includes('"applied"')) ?? '';
     return (JSON.parse(report) as { applied: string[] }).applied;
@@ -52,11 +57,21 @@ export async function upgradeTo(t: Test, image: string): Promise<void> {
   const milliseconds = Math.round(performance.now() - since);
   await fleet.renewed(2);
   // Forward, with both versions side by side after the first step; then back in the same way.
-  for (const version of [next, next, previous, previous]) {
+  for (const [step, version] of [next, next, previous, previous].entries()) {
     const [oldest] = fleet.replicas;
     await fleet.add(version);
     if (oldest) t.equal(await fleet.remove(oldest), 0, 'the replaced replica exited with 0');
     await fleet.renewed(2);
+    const [before, after] = fleet.replicas;
+    if (step === 0 && before && after)
+      await besidePrevious(t, {
+        previous: before.url,
+        next: after.url,
+        databaseUrl: DATABASE_URL,
+        purge: async () => {
+          await command(PREVIOUS_IMAGE, 'purge');
+        },
+      });
   }
   const what = `upgraded from ${PREVIOUS} with ${applied.length} migrations in ${milliseconds} ms, and rolled back`;
   await assertNoImpact(t, what, fleet);
@@ -74,7 +89,7 @@ function previousSources(t: Test): string {
   return folder;
 }
 
-/** A million sessions: a migration that reads or rewrites every row holds up the clients. */
+/** A million live sessions: a migration that reads or rewrites every row holds up the clients. */
 async function fill(databaseUrl: string): Promise<void> {
   await sql(
     databaseUrl,
@@ -84,6 +99,7 @@ async function fill(databaseUrl: string): Promise<void> {
   await sql(
     databaseUrl,
     `INSERT INTO tokens (user_id, type, name, created_at, latest, first)
-     SELECT id, 'session', 'a device', now(), 1, 1 FROM users, generate_series(1, 10)`,
+     SELECT id, 'session', 'a device', now(), micros, micros FROM users, generate_series(1, 10),
+       (SELECT (extract(epoch FROM now()) * 1e6)::bigint) AS time(micros)`,
   );
 }

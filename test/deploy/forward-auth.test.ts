@@ -559,7 +559,7 @@ test('for pages of another origin, preflights pass and nothing else does', async
         'with a token': [`Authorization: Bearer ${token}`],
         'as another method': ['X-HTTP-Method-Override: DELETE', 'X-Method-Override: DELETE'],
         'with all that an application takes': OF_THE_APPLICATION.filter(
-          (line) => !/^(Origin|Access)/.test(line),
+          (line) => !/^(Origin|Access|Content-Length)/.test(line),
         ),
         ...FORGED,
       })) {
@@ -585,6 +585,21 @@ test('for pages of another origin, preflights pass and nothing else does', async
         );
         t.equal(others.authorization, undefined, title);
         isIdentity(t, seen[0], [], title);
+      }
+
+      for (const [framing, body] of [
+        ['Content-Length: 1', '1'],
+        ['Content-Length: 20000', 'x'.repeat(20_000)],
+        ['Transfer-Encoding: chunked', '1\r\n1\r\n0\r\n\r\n'],
+      ] as const) {
+        seen.length = 0;
+        const answer = await status(url, 'OPTIONS /orders', [...asked, framing], body);
+        t.match(answer, /^(201|400)$/, framing);
+        t.strictSame(
+          seen.map((request) => request.body),
+          answer === '201' ? [''] : [],
+          'without the body, or not at all',
+        );
       }
 
       seen.length = 0;

@@ -90,6 +90,7 @@ test('an append-only file that cannot be written', (t) => {
     address: '',
     info,
     config: () => '',
+    scriptRefusal: null,
     certificateEnd: null,
     now: () => Promise.resolve(0),
   };
@@ -147,6 +148,21 @@ test('the user of docs/operating.md may not read all settings, and needs not', {
   t.match(await waitUntilWritable(() => findingsOf({ url })), {
     'redis persistence': [{ state: 'ok', found: /^none/ }],
     'redis replication': [{ state: 'ok' }],
+  });
+});
+
+test('a Redis that runs no scripts', { skip }, async (t) => {
+  for (const command of ['EVAL', 'EVALSHA']) {
+    const { findings } = await aRedis(t, { args: ['--rename-command', command, ''] });
+    const refused = {
+      state: 'fail',
+      found: new RegExp(`^refuses them: .*unknown command '${command}'`, 'i'),
+    };
+    t.match(await findings(), { redis: [{ state: 'ok' }], 'redis scripts': [refused] });
+  }
+  const { redis } = await aRedis(t, { args: ['--user', 'ada', 'on', '>sesame', '~*', '+@all', '-evalsha'] });
+  t.match(await findingsOf({ url: redis.url.replace('//', '//ada:sesame@') }), {
+    'redis scripts': [{ state: 'fail', found: /NOPERM/ }],
   });
 });
 

@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { listen } from '../support/listen.ts';
 import { readBlocks } from '../support/markdown.ts';
-import { logOutOver, signUpOver } from '../support/over-http.ts';
+import { createLimitedOver, logOutOver, signUpOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { modulesMissing, PYTHON_PATH } from '../support/python.ts';
 import { answersHttp, startServerProcess } from '../support/server-process.ts';
@@ -38,7 +38,8 @@ for (const [name, skip] of Object.entries(RECIPES))
     const latchkeyUrl = `http://127.0.0.1:${await freePort()}`;
     const port = new URL(latchkeyUrl).port;
     await ready(await startService(t, { DATABASE_URL, PORT: port, ISSUER: latchkeyUrl }));
-    const { stdout } = await latchkey(['client', 'create', 'shop', '--json'], { DATABASE_URL });
+    const create = ['client', 'create', 'shop', '--may', 'introspect,revocations,limited', '--json'];
+    const { stdout } = await latchkey(create, { DATABASE_URL });
     const client = JSON.parse(stdout) as { client_id: string; client_secret: string };
     const env = {
       LATCHKEY_URL: latchkeyUrl,
@@ -50,8 +51,8 @@ for (const [name, skip] of Object.entries(RECIPES))
     await agentIsReady(agent);
     const url = await startRecipe(t, name, agent);
     const [user, other] = [await signUpOver(latchkeyUrl), await signUpOver(latchkeyUrl)];
-    const ask = (token: string | null) =>
-      fetch(`${url}/orders`, { headers: { 'x-auth-user': 'root', ...(token !== null && bearer(token)) } });
+    const ask = (token: string | null, path = '/orders') =>
+      fetch(url + path, { headers: { 'x-auth-user': 'root', ...(token !== null && bearer(token)) } });
     const statusIs = (token: string, status: number) =>
       eventually(LIMIT, async () => {
         const answer = await ask(token);
@@ -71,6 +72,17 @@ for (const [name, skip] of Object.entries(RECIPES))
     const tooLong = (await ask('x'.repeat(20_000))).status;
     t.ok(tooLong >= 400 && tooLong < 500, `a limit looks like no outage: ${tooLong}`);
     t.equal((await ask('x')).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+
+    const [reader, writer] = [
+      await createLimitedOver(latchkeyUrl, user.access_token, ['reports:read']),
+      await createLimitedOver(latchkeyUrl, user.access_token, ['reports:write']),
+    ];
+    t.equal((await ask(reader.token)).status, 401, 'no limited token is good where no scope is demanded');
+    t.equal((await ask(reader.token, '/reports/may')).status, 200);
+    t.equal((await ask(other.access_token, '/reports/may')).status, 200);
+    const lacking = await ask(writer.token, '/reports/may');
+    t.equal(lacking.status, 403);
+    t.match(lacking.headers.get('www-authenticate'), /insufficient_scope.*reports:read/);
 
     t.equal(await logOutOver(latchkeyUrl, user.access_token), 200);
     const since = performance.now();

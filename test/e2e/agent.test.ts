@@ -1,25 +1,29 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createVerifier, type VerifierError } from '@latchkey/verifier';
 import { test, type Test } from 'tap';
 import { agentIsReady, startAgent, type Agent } from '../../packages/agent/test/agent.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { basic } from '../support/registered-service.ts';
-import { bearer } from '../support/client.ts';
+import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { valueOf } from '../support/exposition.ts';
 import { freePort } from '../support/free-port.ts';
 import { latchkey } from '../support/latchkey.ts';
-import { logOutOver, signUpOver } from '../support/over-http.ts';
+import { createLimitedOver, logOutOver, refreshOver, signUpOver, verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { answersIn, exchange } from '../support/raw.ts';
+import { aReset } from '../support/resets.ts';
 import { ready, startService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import '../support/watch-leaks.ts';
 
 /** A Latchkey in a process of its own, two registered services, and how to start an agent for one of them. */
-async function aWorld(t: Test) {
+async function aWorld(t: Test, settings: Environment = {}) {
   const { url: DATABASE_URL } = await testDatabase(t);
   const url = `http://127.0.0.1:${await freePort()}`;
   const start = async () => {
-    const service = await startService(t, { DATABASE_URL, PORT: new URL(url).port, ISSUER: url });
+    const own = { DATABASE_URL, PORT: new URL(url).port, ISSUER: url };
+    const service = await startService(t, { ...own, ...settings });
     await ready(service);
     return service;
   };
@@ -40,7 +44,7 @@ async function aWorld(t: Test) {
     LATCHKEY_CLIENT_ID: client.serviceId,
     LATCHKEY_CLIENT_SECRET: client.secret,
   };
-  return { url, start, service: first, create, client, env };
+  return { url, databaseUrl: DATABASE_URL, start, service: first, create, client, env };
 }
 
 test('the agent answers as Latchkey does', async (t) => {
@@ -178,6 +182,120 @@ test('a token of a service is accepted only if AGENT_ACCEPT says so', async (t) 
     'x-auth-session': '',
     'x-auth-username': '',
   });
+});
+
+const SCOPE = 'orders:read';
+
+/** A user with a long-lived and a limited token. */
+interface Owner {
+  account: ReturnType<typeof anAccount>;
+  pair: Pair;
+  tokens: { id: number; token: string }[];
+}
+
+test('verifier and agent refuse a long-lived or limited token within a second, however it ended', async (t) => {
+  const world = await aWorld(t, { REFRESH_RETRY_WINDOW: '0' });
+  const { url, databaseUrl } = world;
+  const rights = 'introspect,revoke,revocations,limited,users.write';
+  const { serviceId, secret } = await world.create('desk', '--may', rights);
+  const byService = basic({ serviceId, secret });
+  const agent = await startAgent(t, {
+    ...world.env,
+    LATCHKEY_CLIENT_ID: serviceId,
+    LATCHKEY_CLIENT_SECRET: secret,
+  });
+  const verifier = createVerifier({ issuer: url, audience: 'latchkey', client: { id: serviceId, secret } });
+  t.teardown(() => verifier.close());
+  await Promise.all([verifier.ready(), agentIsReady(agent)]);
+
+  const ask = async (line: string, headers: Record<string, string>, body?: object) => {
+    const [method = '', path = ''] = line.split(' ');
+    const json = body && {
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    };
+    const response = await fetch(url + path, { method, headers, ...json });
+    if (!response.ok) throw new Error(`${line}: ${response.status} ${await response.text()}`);
+    return (await response.json().catch(() => null)) as Record<string, unknown> | null;
+  };
+  async function anOwner(): Promise<Owner> {
+    const account = anAccount();
+    const pair = await signUpOver(url, account);
+    const made = await ask('POST /api/auth/llt', bearer(pair.access_token), { device: 'tablet' });
+    const { id, longlived_token: token } = made as { id: number; longlived_token: string };
+    return {
+      account,
+      pair,
+      tokens: [{ id, token }, await createLimitedOver(url, pair.access_token, [SCOPE])],
+    };
+  }
+
+  const ways: Record<string, (owner: Owner) => Promise<unknown>> = {
+    itself: ({ tokens }) => Promise.all(tokens.map(({ token }) => ask('DELETE /api/auth', bearer(token)))),
+    'its id': ({ tokens, pair }) =>
+      Promise.all(tokens.map(({ id }) => ask(`DELETE /api/auth/${id}`, bearer(pair.access_token)))),
+    'RFC 7009': ({ tokens }) =>
+      Promise.all(
+        tokens.map(({ token }) => {
+          const body = new URLSearchParams({ token });
+          return fetch(`${url}/api/auth/revoke`, { method: 'POST', headers: byService, body });
+        }),
+      ),
+    'log out everywhere': ({ pair }) => ask('DELETE /api/user/tokens', bearer(pair.access_token)),
+    'a new password': ({ pair, account }) =>
+      ask('POST /api/user/password', bearer(pair.access_token), {
+        current_password: account.password,
+        new_password: 'an analytical engine',
+        end_long_lived: true,
+      }),
+    'a reset': async ({ pair }) =>
+      ask(
+        'POST /api/auth/password-reset',
+        {},
+        {
+          reset_token: await aReset(databaseUrl, pair.user.id),
+          password: 'an analytical engine',
+        },
+      ),
+    theft: async ({ pair }) => {
+      const { access_token } = (await (await refreshOver(url, pair.refresh_token)).json()) as Pair;
+      await verifyOver(url, access_token);
+      t.equal((await refreshOver(url, pair.refresh_token)).status, 401);
+    },
+    'a service': ({ pair }) => ask(`DELETE /api/users/${pair.user.id}/tokens`, byService),
+    disabling: ({ pair }) => ask(`PATCH /api/users/${pair.user.id}`, byService, { disabled: true }),
+    deletion: ({ pair }) => ask(`DELETE /api/users/${pair.user.id}`, byService),
+  };
+  const atLatchkey = `${url}/api/auth/scopes/${SCOPE}/verify`;
+  const atAgent = `${agent.url}/scopes/${SCOPE}/verify`;
+  const statusAt = async (place: string, token: string) =>
+    (await fetch(place, { headers: bearer(token) })).status;
+  const isGoodFor = (token: string) =>
+    verifier.verify(token, { scope: SCOPE }).then(
+      () => 200,
+      (error: unknown) => ((error as VerifierError).code === 'invalid_token' ? 401 : 503),
+    );
+  const took: number[] = [];
+  for (const [way, end] of Object.entries(ways)) {
+    const owner = await anOwner();
+    const statuses = (asking: (token: string) => Promise<number>) =>
+      Promise.all(owner.tokens.map(({ token }) => asking(token)));
+    const readers = [(token: string) => statusAt(atAgent, token), isGoodFor];
+    for (const each of readers) t.strictSame(await statuses(each), [200, 200], `good before ${way}`);
+    await end(owner);
+    const since = performance.now();
+    t.strictSame(await statuses((token) => statusAt(atLatchkey, token)), [401, 401], way);
+    await Promise.all(
+      readers.map(async (each) => {
+        await until(async () => (await statuses(each)).join() === '401,401');
+        took.push(performance.now() - since);
+      }),
+    );
+  }
+  const [median = Infinity] = took.sort((a, b) => a - b).slice(took.length / 2);
+  // Work of others on the machine may hold up one of them.
+  t.ok(median < 1000, `refused after ${median.toFixed(0)} ms`);
+  t.comment(`at most ${took.at(-1)?.toFixed(0)} ms`);
 });
 
 test('started while Latchkey is away, it is not ready and answers 503', async (t) => {

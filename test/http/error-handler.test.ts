@@ -6,6 +6,7 @@ import { buildTestApp } from '../support/app.ts';
 import { call, signUp } from '../support/client.ts';
 import { logLines } from '../support/log-lines.ts';
 import { refused } from '../support/problem.ts';
+import { aRegisteredService, basic } from '../support/registered-service.ts';
 import { routesOf } from '../support/routes.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -162,6 +163,21 @@ test('malformed JSON is 400, and the answer quotes none of it', async (t) => {
     400,
     'malformed_json',
   );
+});
+
+test('an empty JSON body is none where an operation takes none', async (t) => {
+  const target = await buildTestApp(t);
+  const { access_token: token, user } = await signUp(target);
+  const service = await aRegisteredService(target.databaseUrl, 'help desk', ['users.reset']);
+  for (const [line, given] of [
+    ['POST /api/user/email-verification', { token }],
+    [`POST /api/users/${user.id}/password-reset`, { headers: basic(service) }],
+    ['GET /api/user', { token }],
+    ['DELETE /api/auth', { token }],
+  ] as const) {
+    const headers = { ...JSON_TYPE, ...('headers' in given && given.headers) };
+    t.equal((await call(target, line, { ...given, headers, payload: '' })).statusCode, 200, line);
+  }
 });
 
 test('only the first of many faults are listed', async (t) => {

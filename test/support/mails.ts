@@ -1,4 +1,4 @@
-import type { MailKind } from '../../src/domain/users/wanted-mail.ts';
+import type { MailKind } from '../../src/domain/mail-kinds.ts';
 import type { TestApp } from './app.ts';
 import { managerOf } from './accounts.ts';
 import { call, type Pair } from './client.ts';
@@ -58,6 +58,7 @@ export async function letPass(databaseUrl: string, seconds: number): Promise<voi
     ['wanted_mails', 'wanted_at', 'taken_at', 'settled_at'],
     ['email_verifications', 'expires_at'],
     ['password_resets', 'expires_at'],
+    ['mailed_resets', 'expires_at'],
   ]) {
     const earlier = columns.map((column) => `${column} = ${column} - interval '${seconds} seconds'`);
     await sql(databaseUrl, `UPDATE ${table} SET ${earlier.join(', ')}`);

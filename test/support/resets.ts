@@ -23,12 +23,19 @@ export async function aReset(databaseUrl: string, userId: number, ttl = 1800): P
 }
 
 /** Does the work of a mailer. @returns the token. */
-export async function aVerification(databaseUrl: string, userId: number): Promise<string> {
-  const token = newVerificationToken(randomBytes);
+export function aMailedReset(databaseUrl: string, userId: number): Promise<string> {
+  return mailed(databaseUrl, 'mailed_resets', userId, newResetToken(randomBytes));
+}
+
+/** Does the work of a mailer. @returns the token. */
+export function aVerification(databaseUrl: string, userId: number): Promise<string> {
+  return mailed(databaseUrl, 'email_verifications', userId, newVerificationToken(randomBytes));
+}
+
+async function mailed(databaseUrl: string, table: string, userId: number, token: string): Promise<string> {
   await sql(
     databaseUrl,
-    `INSERT INTO email_verifications (user_id, token_hash, expires_at)
-     VALUES ($1, $2, now() + interval '1 day')`,
+    `INSERT INTO ${table} (user_id, token_hash, expires_at) VALUES ($1, $2, now() + interval '1 hour')`,
     [userId, hashOneTimeToken(token)],
   );
   return token;

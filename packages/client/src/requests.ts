@@ -27,7 +27,7 @@ export function makeSend(fetch: typeof globalThis.fetch) {
       ...(isFollowed && (origin === pageOrigin() ? { mode: 'same-origin' } : { redirect: 'manual' })),
     });
     const { status, headers } = response;
-    const location = status > 300 && status < 400 ? headers.get('location') : null;
+    const location = /^30[12378]$/.test(`${status}`) ? headers.get('location') : null;
     const isSame = status > 303 || /^(GET|HEAD)$/i.test(method);
     // A page sees a redirect as a status of 0.
     if (!isFollowed || (status && !(location && isSame && left))) return response;

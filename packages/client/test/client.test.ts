@@ -253,6 +253,9 @@ test('requests to Latchkey follow no redirect, and others none to another origin
     t.equal(await sent(`/away?status=${status}`, { redirect: 'manual' }), `${status} moved`);
     await t.rejects(client.request('POST', `/near?status=${status}`, {}), { code: 'no_answer' });
   }
+  // The statuses that `fetch` follows no redirect of.
+  for (const status of [300, 305, 306]) t.equal(await sent(`/near?status=${status}`), `${status} moved`);
+  t.equal(await sent('/away?status=304'), '304 ', 'a cached answer is good, wherever it came from');
   t.equal(await sent('/loop?status=307'), '307 moved');
   t.equal(seen.length, 21);
   const stream = { method: 'POST', body: new Blob(['a book']).stream(), duplex: 'half' } as const;

@@ -189,7 +189,7 @@ export function makeVerifier<Accepted extends TokenType = UsersType>(
 
   /** @param needed null if the caller has named none: then no limited token was read, and none passes here. */
   function refuseOutOfScope({ scopes }: LimitedToken, needed: readonly string[] | null): void {
-    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? []);
+    if (!needed?.every((scope) => scopes.includes(scope))) throw insufficient(needed ?? [], scopes);
   }
 
   /** Long-lived and service tokens are introspected, and so are access tokens unless `whenStale` refuses them. */

@@ -66,7 +66,7 @@ const MAX_FOUND = 100;
 
 /**
  * The error of `verify`, `ready`, `serviceToken` and `exchange`. Rely on `code` and `reason`; the message is for logs. It contains no part of the
- * token besides a wrong issuer, audience or type.
+ * token besides a wrong issuer, audience or type, and the scopes of a limited token that lacks one.
  */
 export class VerifierError extends Error {
   override readonly name = 'VerifierError';
@@ -100,10 +100,11 @@ export function invalid(reason: RefusalReason, message: string, details?: Detail
   return new VerifierError('invalid_token', reason, `the token is not good: ${message}`, details);
 }
 
-/** @param needed all scopes that are needed. */
-export function insufficient(needed: readonly string[]): VerifierError {
+/** @param needed all scopes that are needed. @param scopes those of the token. */
+export function insufficient(needed: readonly string[], scopes: readonly string[]): VerifierError {
   const message = 'the limited token lacks a scope that is needed';
-  return new VerifierError('insufficient_scope', 'scope', message, { expected: needed.join(' ') });
+  const difference = { expected: needed.join(' '), found: scopes.join(' ') };
+  return new VerifierError('insufficient_scope', 'scope', message, difference);
 }
 
 export function unavailable(reason: OutageReason, message: string, details?: Details): VerifierError {

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap';
-import { createTokens, makeTokens } from '../src/create-tokens.ts';
+import { createTokens, makeTokens, type Tokens } from '../src/create-tokens.ts';
 import type { TokensOptions } from '../src/options.ts';
 import { aClock } from '../../../test/support/clock.ts';
 import { fakeLatchkey } from './fake-latchkey.ts';
@@ -82,6 +82,25 @@ test('keeps a token until 30 s, or a quarter of its life, before it expires', as
       t.not(await get(), first, `${lifetime} s`);
     }
   }
+});
+
+test('the time that the answer takes is part of a token’s life', async (t) => {
+  let passes: () => void = () => undefined;
+  const { clock, tokens } = await aGateway(t, {
+    fetch: async (to, init) => {
+      const answer = await fetch(to, init);
+      if (isTokenEndpoint(to)) passes();
+      return answer;
+    },
+  });
+  passes = () => {
+    clock.pass(200_000);
+  };
+  const first = await tokens.serviceToken('orders');
+  clock.pass(69_000);
+  t.equal(await tokens.serviceToken('orders'), first);
+  clock.pass(1000);
+  t.not(await tokens.serviceToken('orders'), first);
 });
 
 test('a machine that was suspended asks again, though its monotonic clock stood still', async (t) => {
@@ -235,10 +254,19 @@ test('takes no answer of another shape', async (t) => {
 });
 
 test('forgets its tokens when it is closed', async (t) => {
-  const { tokens } = await aGateway(t);
-  const first = await tokens.serviceToken('orders');
-  await tokens.close();
-  t.not(await tokens.serviceToken('orders'), first);
+  for (const ask of [
+    (tokens: Tokens) => tokens.serviceToken('orders'),
+    (tokens: Tokens) => tokens.exchange(subject('ada'), 'orders'),
+  ]) {
+    const { tokens } = await aGateway(t);
+    const get = () => ask(tokens);
+    const first = await get();
+    t.equal(await get(), first);
+    await tokens.close();
+    const second = await get();
+    t.not(second, first);
+    t.not(await get(), second, 'and keeps no other');
+  }
 });
 
 test('names each option that is missing or wrong', (t) => {

@@ -10,7 +10,7 @@ import type { VerifierError } from '../src/verifier-error.ts';
 import { verifierMiddleware } from '../src/verifier-middleware.ts';
 import { listen } from '../../../test/support/listen.ts';
 import { until } from '../../../test/support/until.ts';
-import { fakeLatchkey } from './fake-latchkey.ts';
+import { activeAnswer, fakeLatchkey, longLived } from './fake-latchkey.ts';
 
 const READ = { scope: 'orders:read' };
 
@@ -71,6 +71,8 @@ test('a limited token passes only where scopes are named and it has all of them'
       code: 'insufficient_scope',
       reason: 'scope',
       expected: [scope].flat().join(' '),
+      found: 'orders:read billing',
+      message: /needed: expected orders.*, found orders:read billing$/,
     });
 });
 
@@ -183,9 +185,13 @@ test('a client without the right is a mistake in the configuration, and no refus
   for (const mayLimited of [false, null]) {
     const { fake, verifier, sign, heard } = await aWorld(t);
     fake.mayLimited = mayLimited;
-    fake.introspect = () => ({ active: false });
+    const llt = await fake.sign(...longLived(13));
+    fake.introspect = (token) => (token === llt ? activeAnswer(llt) : { active: false });
     const mistake = { code: 'unavailable', reason: 'configuration', option: 'client', message: /`limited`/ };
-    for (let i = 0; i < 2; i++) await t.rejects(verifier.verify(await sign(), READ), mistake);
+    for (let i = 0; i < 2; i++) {
+      await t.rejects(verifier.verify(await sign(), READ), mistake);
+      t.match(await verifier.verify(llt), { sid: 13 }, 'another answer mends nothing');
+    }
     t.match(heard, [mistake], 'the service hears of it once');
     fake.mayLimited = true;
     await t.rejects(verifier.verify(await sign(), READ), { code: 'invalid_token', reason: 'inactive' });

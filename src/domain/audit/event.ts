@@ -1,5 +1,6 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, type Kind } from './kind.ts';
+import { MAIL_KINDS } from '../mail-kinds.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
@@ -182,7 +183,7 @@ export const EVENTS = {
   'mail.taken': define(
     ['info', 'success', 'service'],
     'A mailer took a mail, with a token that acts for the account.',
-    { ...USER, ...BY_SERVICE, kind: OneOf('What the mail is for', ['password_reset', 'email_verification']) },
+    { ...USER, ...BY_SERVICE, kind: OneOf('What the mail is for', MAIL_KINDS) },
   ),
   'email.verified': define(
     ['info', 'success', 'presenter'],

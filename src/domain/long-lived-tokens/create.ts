@@ -2,7 +2,7 @@ import type { Caller } from '../principal.ts';
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { over, type Clock } from '../clock.ts';
-import { AuthError, type FieldError } from '../errors.ts';
+import { AuthError, type FieldError, type FieldProblem } from '../errors.ts';
 import { fieldError } from '../identifiers.ts';
 import type { Budget } from '../limits/budget.ts';
 import type { TokenStateStore } from '../tokens/token-state-store.ts';
@@ -140,12 +140,13 @@ export function makeCreateLongLived(ports: CreateLongLivedPorts) {
   function lifetimeOf(expiresIn: number | undefined): { maxAge: number; errors: FieldError[] } {
     const max = Math.min(ports.limitedMaxAge, ports.maxAge || Infinity);
     const maxAge = expiresIn ?? Math.min(LIMITED_AGE, max);
-    const isGood = expiresIn === undefined || (expiresIn >= LIMITED_MIN_AGE && expiresIn <= max);
-    const message = `must be from ${LIMITED_MIN_AGE} to ${max} seconds`;
-    return {
-      maxAge,
-      errors: isGood ? [] : [{ path: '/expires_in', code: 'out_of_range' as const, message }],
-    };
+    if (expiresIn === undefined || (expiresIn >= LIMITED_MIN_AGE && expiresIn <= max))
+      return { maxAge, errors: [] };
+    const problem: FieldProblem =
+      max >= LIMITED_MIN_AGE
+        ? { code: 'out_of_range', message: `must be from ${LIMITED_MIN_AGE} to ${max} seconds` }
+        : { code: 'not_allowed', message: `must be missing: no token lives longer than ${max} seconds here` };
+    return { maxAge, errors: [{ path: '/expires_in', ...problem }] };
   }
 
   /** @throws AuthError `invalid_target`, `unavailable` */

@@ -21,7 +21,7 @@ export interface ResetAccount {
 
 /**
  * Passwords and reset tokens on record. Each change is one commit under the lock of the user's row, and voids the
- * account's reset token. Every method fails with AuthError('unavailable') when the database is away.
+ * account's reset tokens. Every method fails with AuthError('unavailable') when the database is away.
  */
 export interface PasswordStore {
   /**
@@ -59,7 +59,7 @@ export interface IssuedReset {
 }
 
 /**
- * Gives an account a reset token in place of an earlier one.
+ * Gives an account a reset token in place of an earlier one that was not mailed.
  * @returns null if there is no such account.
  * @throws AuthError `unavailable`
  */

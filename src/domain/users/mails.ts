@@ -1,6 +1,7 @@
 import type { Audit, AuditLimit } from '../audit/event.ts';
 import type { Sourced } from '../audit/source.ts';
 import { AuthError } from '../errors.ts';
+import type { MailKind } from '../mail-kinds.ts';
 import type { GuessOrigin, LimitGuess } from '../passwords/guessing-limits.ts';
 import {
   hashOneTimeToken,
@@ -11,7 +12,7 @@ import {
 import type { Caller, Principal } from '../principal.ts';
 import type { ServiceIdentity } from '../services/registered-service.ts';
 import type { AccountStore } from './account.ts';
-import { MAIL_WANTED, type Address, type MailKind, type MailStore, type TakenMail } from './wanted-mail.ts';
+import { MAIL_WANTED, type Address, type MailStore, type TakenMail } from './wanted-mail.ts';
 
 interface MailsPorts {
   mails: Pick<MailStore, 'wantVerification' | 'take' | 'settle' | 'verify'>;

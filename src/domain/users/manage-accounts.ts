@@ -138,7 +138,7 @@ export function makeManageAccounts(ports: ManageAccountsPorts) {
       return tokenIds.length;
     },
 
-    /** Makes a reset token in place of an earlier one. @throws AuthError `user_unknown`, `unavailable` */
+    /** Makes a reset token in place of an earlier one that was not mailed. @throws AuthError `user_unknown`, `unavailable` */
     async resetPassword(id: number, { serviceId }: ServiceIdentity, from: Sourced): Promise<NewReset> {
       const resetToken = newResetToken(ports.randomBytes);
       const { expiresAt } = existing(await ports.issueReset({ id }, hashOneTimeToken(resetToken)));

@@ -1,9 +1,7 @@
 import type { LoginName } from '../identifiers.ts';
+import type { MailKind } from '../mail-kinds.ts';
 import type { TokenKey } from '../principal.ts';
 import type { User } from '../user.ts';
-
-/** What Latchkey wants to be mailed. It sends no mail itself: a mailer takes the mails from it. */
-export type MailKind = 'password_reset' | 'email_verification';
 
 /** For how long a mail that was taken is hidden from other mailers, in milliseconds. */
 export const MAIL_HIDDEN = 60_000;

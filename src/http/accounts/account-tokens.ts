@@ -48,7 +48,7 @@ const resetSchema = operation({
   operationId: 'createPasswordReset',
   summary: 'Make a reset token, with which the user sets a new password.',
   description:
-    'The token is shown only in this answer. Bring it to the user, who redeems it at `POST /api/auth/password-reset`. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), and replaces an earlier one. It does not enable a disabled account. The operation needs the right `users.reset`.',
+    'The token is shown only in this answer. Bring it to the user, who redeems it at `POST /api/auth/password-reset`. It is good once, for `PASSWORD_RESET_TTL` (30 minutes), and replaces an earlier one that was not mailed. It does not enable a disabled account. The operation needs the right `users.reset`.',
   response: {
     200: Type.Object(
       {

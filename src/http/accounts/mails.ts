@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackTypebox } from '@fastify/type-provider-typebox';
 import Type from 'typebox';
+import { MAIL_KINDS } from '../../domain/mail-kinds.ts';
 import type { Mails } from '../../domain/users/mails.ts';
 import type { TakenMail } from '../../domain/users/wanted-mail.ts';
 import { operation } from '../openapi/operation.ts';
@@ -30,7 +31,7 @@ const common = { tags: ['Users'], security: BY_SERVICE } as const;
 const MailSchema = Type.Object(
   {
     id: { ...Id, description: 'The mail’s own: the operation that settles it takes it' },
-    kind: Type.Enum(['password_reset', 'email_verification'], {
+    kind: Type.Enum([...MAIL_KINDS], {
       type: 'string',
       description: 'What the mail is for',
       examples: ['password_reset'],

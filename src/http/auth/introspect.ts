@@ -214,7 +214,10 @@ export const introspectRoute: FastifyPluginAsyncTypebox<IntrospectRoute> = async
         ? await codec.verify(token, 'access', 'llt', 'limited')
         : await codec.verifyFor(token, audience, 'limited');
     const isLimited = typeof found === 'object' && found.type === 'limited';
-    // A right that seems to be missing may be new, and only a limited token is worth the look.
+    // A right that seems to be missing may be new, and only a limited token is worth the look. A service without the
+    // right waits for one load of the registry, a second at most, with each limited token that somebody sends it. All
+    // such requests share a load a second, as those with a wrong secret do, and no other request waits. Without the
+    // look, verifiers would call the right missing for seconds after it was granted.
     const mayLimited = isLimited ? await admits(service) : hasRight(service);
     const principal = await introspect(isLimited && !mayLimited ? 'right' : found, request);
     // A resource server that expects tokens for another audience, or limited ones, would take `inactive` for the

@@ -6,14 +6,14 @@ import { AuthError } from '../../domain/errors.ts';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
 /**
- * Accepts only JSON in UTF-8 as body. Some clients send its content type on every request, so on a DELETE an empty body
- * counts as none. Elsewhere it is malformed JSON; a GET's body is never read.
+ * Accepts only JSON in UTF-8 as body. Some clients send its content type on every request, so an empty body counts as
+ * none, which is malformed JSON only where an operation needs one. A GET's body is never read.
  */
 function parseJsonBody(app: FastifyInstance, _options: object, done: () => void): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser(['text/plain', 'application/json']);
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, finish) => {
-    if (body.length === 0 && request.method === 'DELETE') {
+    if (body.length === 0) {
       finish(null, undefined);
       return;
     }
@@ -40,7 +40,7 @@ function parseJsonBody(app: FastifyInstance, _options: object, done: () => void)
   done();
 }
 
-/** Without a body and its type, no parser runs. */
+/** Without a body and its type, no parser runs. With its type, an empty one counts as none. */
 function requireBody({ body }: FastifyRequest, _reply: unknown, next: (error?: Error) => void): void {
   next(body === undefined ? new AuthError('malformed_json') : undefined);
 }

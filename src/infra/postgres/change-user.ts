@@ -11,7 +11,7 @@ import { ACCOUNT_COLUMNS, assign, GIVEN_ADDRESS, USER_COLUMNS, type AccountRow }
 type Values = Required<AccountChanges>;
 
 /**
- * Changes an account's row under its lock. A new e-mail address voids the reset token. It, or another spelling of the
+ * Changes an account's row under its lock. A new e-mail address voids the reset tokens. It, or another spelling of the
  * address, is not verified unless the change says so.
  * @param before the row as the transaction has locked it.
  * @returns the changed row; null if it has all these values already.

@@ -8,13 +8,23 @@ import { whereAccount } from './names.ts';
 /** A reset token that can be used now, by this database's clock. */
 export const UNEXPIRED = Prisma.sql`expires_at > clock_timestamp()`;
 
-/** Voids the account's reset token, under the lock of the user's row. */
+/** The tokens that can reset an account: what an operator or a service made, and what was mailed. */
+export const RESETS = Prisma.sql`(
+  SELECT user_id, token_hash, expires_at FROM password_resets
+  UNION ALL SELECT user_id, token_hash, expires_at FROM mailed_resets)`;
+
+/** Voids the token that an operator or a service made, under the lock of the user's row. A trigger voids a mailed one. */
 export async function voidReset(tx: Prisma.TransactionClient, userId: bigint): Promise<void> {
   await tx.$executeRaw`DELETE FROM password_resets WHERE user_id = ${userId}`;
 }
 
 /** The tables of one-time tokens. */
-type Table = 'password_resets' | 'email_verifications';
+type Table = 'password_resets' | 'mailed_resets' | 'email_verifications';
+
+/** As `useToken`, of either kind of reset token. */
+export async function useReset(tx: Prisma.TransactionClient, tokenHash: Uint8Array): Promise<number | null> {
+  return (await useToken(tx, 'password_resets', tokenHash)) ?? useToken(tx, 'mailed_resets', tokenHash);
+}
 
 /**
  * Uses a one-time token up, and locks its user's row before that.
@@ -62,7 +72,7 @@ export async function replaceTokens(
 }
 
 /**
- * Gives an account a reset token in place of an earlier one.
+ * Gives an account a reset token in place of an earlier one that was not mailed.
  * @param ttl seconds.
  * @returns null if there is no such user.
  * @throws AuthError `unavailable`
@@ -86,10 +96,12 @@ export async function issueReset(
 
 /** Deletes expired reset tokens. @throws AuthError `unavailable` */
 export async function purgeResets(prisma: PrismaClient): Promise<void> {
-  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM password_resets WHERE expires_at <= now()`);
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM password_resets WHERE NOT ${UNEXPIRED}`);
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM mailed_resets WHERE NOT ${UNEXPIRED}`);
 }
 
 /** Voids every reset token: after a restore, one that was used since the backup would be good again. */
 export async function voidAllResets(prisma: PrismaClient): Promise<void> {
   await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM password_resets`);
+  await mapDatabaseErrors(() => prisma.$executeRaw`DELETE FROM mailed_resets`);
 }

@@ -4,7 +4,7 @@ import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { endTokens } from './ended-tokens.ts';
 import { IS_STANDBY, mapDatabaseErrors, refuseStandby } from './errors.ts';
 import { GIVEN_ADDRESS } from './rows.ts';
-import { UNEXPIRED, useToken, voidReset } from './password-resets.ts';
+import { RESETS, UNEXPIRED, useReset, voidReset } from './password-resets.ts';
 
 /** Clears what stands beside a hash of another system. */
 const OWN_HASH = { importedHash: null, importedCost: null };
@@ -37,7 +37,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
         const [{ id, username, name, email }] = refuseStandby(
           await prisma.$queryRaw<FoundReset[]>`
             SELECT ${IS_STANDBY}, found.* FROM (SELECT) AS one LEFT JOIN (
-              SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM password_resets JOIN users ON users.id = user_id
+              SELECT id, username, name, ${GIVEN_ADDRESS} AS email FROM ${RESETS} AS resets JOIN users ON users.id = user_id
               WHERE token_hash = ${new Uint8Array(tokenHash)} AND ${UNEXPIRED}) AS found ON true`,
         );
         return id === null ? null : { userId: Number(id), username, name, email };
@@ -46,7 +46,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
     redeem: (tokenHash, { passwordHash, ...ending }) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          const userId = await useToken(tx, 'password_resets', tokenHash);
+          const userId = await useReset(tx, tokenHash);
           if (userId === null) return null;
           await setPassword(tx, userId, passwordHash);
           const all = { reason: 'password', caller: null, keepsCaller: false } as const;
@@ -57,7 +57,7 @@ export function makePasswordStore(prisma: PrismaClient): PasswordStore {
 }
 
 /**
- * Replaces the password under the lock of the user's row, and voids the reset token.
+ * Replaces the password under the lock of the user's row, and voids the reset tokens.
  * @param version changes nothing unless the password has this version.
  * @returns whether it has changed.
  */

@@ -1,6 +1,7 @@
+import type { MailKind } from '../../domain/mail-kinds.ts';
 import { hashOneTimeToken } from '../../domain/passwords/one-time-token.ts';
 import { MAIL_HIDDEN, MAIL_WANTED, MAX_MAILS } from '../../domain/users/wanted-mail.ts';
-import type { MailKind, MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
+import type { MailStore, TakenMail } from '../../domain/users/wanted-mail.ts';
 import { Prisma, type PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller } from './caller-lock.ts';
 import type { Postgres } from './client.ts';
@@ -32,7 +33,7 @@ interface Lifetimes {
 
 /** The table of each kind's tokens, with the setting that limits their life. */
 const TOKENS = {
-  password_reset: ['password_resets', 'reset'],
+  password_reset: ['mailed_resets', 'reset'],
   email_verification: ['email_verifications', 'verification'],
 } as const satisfies Record<MailKind, readonly [string, keyof Lifetimes]>;
 

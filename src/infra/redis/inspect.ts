@@ -9,6 +9,8 @@ export interface RedisFacts {
   info: ReadonlyMap<string, string>;
   /** A setting; null if the Redis user may not run CONFIG GET. */
   config: (name: SettingName) => string | null;
+  /** Why it runs no script for our user; null if it does. */
+  scriptRefusal: string | null;
   /** When its certificate expires, in milliseconds since 1970; null without TLS. */
   certificateEnd: number | null;
   /** Its clock, in milliseconds since 1970. */
@@ -45,6 +47,7 @@ async function inspectServer(server: Redis): Promise<RedisFacts> {
     address: `${remoteAddress}:${remotePort}`,
     info,
     config: (name) => settings.get(name) ?? null,
+    scriptRefusal: await scriptRefusalOf(server),
     certificateEnd: certificateEnd(server.stream),
     now: () => redisNow(server),
   };
@@ -70,6 +73,18 @@ export function memoryShareOf(info: ReadonlyMap<string, string>): number {
   const limit = Number(info.get('maxmemory') ?? 0);
   if (limit === 0 || info.get('maxmemory_policy') !== 'noeviction') return 0;
   return Number(info.get('used_memory') ?? 0) / limit;
+}
+
+/** Neither call names a key, so every node of a cluster answers it. */
+async function scriptRefusalOf(server: Redis): Promise<string | null> {
+  try {
+    await server.eval('return 1', 0);
+    await server.evalsha('0'.repeat(40), 0);
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'ReplyError')) throw error;
+    return error.message.startsWith('NOSCRIPT') ? null : error.message;
+  }
+  return null;
 }
 
 async function settingOf(server: Redis, name: SettingName): Promise<string | null> {

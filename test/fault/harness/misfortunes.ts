@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { anAccount, claimsOf } from '../../support/client.ts';
-import { aRegisteredService } from '../../support/registered-service.ts';
+import { aRegisteredService, withRegistry } from '../../support/registered-service.ts';
 import type { ObservedReplica, ObservedSite } from './observed-site.ts';
 import { USUAL } from './observed-site.ts';
 import { expect, pairFrom } from './ordinary-day.ts';
@@ -22,13 +22,16 @@ export async function unknownConstraint(site: ObservedSite, { url }: ObservedRep
 export async function absentMailer(site: ObservedSite, { url }: ObservedReplica): Promise<void> {
   const { signUp } = visitor(url, '203.0.113.64');
   const { user } = await signUp();
+  const database = site.postgres.url();
+  await aRegisteredService(database, 'mailer', ['mails']);
   await site.postgres.ask(
     `INSERT INTO wanted_mails (user_id, kind, wanted_at)
      VALUES (${user.id}, 'password_reset', now() - interval '11 minutes')`,
   );
-  await site.calm(USUAL, 'LatchkeyMailsWaiting');
-  await aRegisteredService(site.postgres.url(), 'mailer', ['mails']);
   await site.fire(USUAL, 'LatchkeyMailsWaiting');
+  // An installation without a mailer waits for none.
+  await withRegistry(database, (registry) => registry.remove('mailer'));
+  await site.calm(USUAL, 'LatchkeyMailsWaiting');
   await site.postgres.ask('DELETE FROM wanted_mails');
 }
 

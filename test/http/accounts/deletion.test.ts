@@ -117,7 +117,13 @@ onAStoreWithEachLasting('deleting an account', async (t, env, { kind, createLong
           pending: 'boolean',
         },
       );
-      for (const table of ['known_devices', 'password_resets', 'wanted_mails', 'email_verifications'])
+      for (const table of [
+        'known_devices',
+        'password_resets',
+        'mailed_resets',
+        'wanted_mails',
+        'email_verifications',
+      ])
         t.strictSame(await sql(databaseUrl, `SELECT 1 FROM ${table} WHERE user_id = $1`, [id]), [], table);
       t.strictSame(
         await tokenRows(),

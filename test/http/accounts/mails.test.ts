@@ -3,7 +3,7 @@ import { buildTestApp } from '../../support/app.ts';
 import { anAccount, call, signUp } from '../../support/client.ts';
 import { aMailer, letPass, lookUp, requestReset, verifyEmail, wantReset } from '../../support/mails.ts';
 import { refused } from '../../support/problem.ts';
-import { redeem } from '../../support/resets.ts';
+import { aReset, redeem } from '../../support/resets.ts';
 import { sql } from '../../support/sql.ts';
 import { onAStore } from '../../support/stores.ts';
 
@@ -44,6 +44,27 @@ onAStore('wanted mails', async (t, env) => {
     t.equal((await redeem(target, mail?.token ?? '')).statusCode, 200);
     t.equal((await mailer.settle(mail?.id ?? 0)).statusCode, 200);
     t.strictSame(await mailer.take(), []);
+  });
+
+  await t.test('a mailed token and one that was handed out replace each other only by use', async (t) => {
+    await noneIsLeft();
+    for (const used of ['mailed', 'handed out'] as const) {
+      const account = anAccount();
+      const { user } = await signUp(target, account);
+      const before = await aReset(databaseUrl, user.id);
+      await wantReset(target, account.username);
+      const [mail] = await mailer.take();
+      const tokens = { mailed: mail?.token ?? '', 'handed out': before };
+      refused(t, await redeem(target, tokens.mailed, 'short'), 400, 'validation_failed');
+      refused(t, await redeem(target, before, 'short'), 400, 'validation_failed');
+      tokens['handed out'] = await aReset(databaseUrl, user.id);
+      refused(t, await redeem(target, before), 401, 'invalid_reset_token');
+      refused(t, await redeem(target, tokens.mailed, 'short'), 400, 'validation_failed');
+      t.equal((await redeem(target, tokens[used])).statusCode, 200, used);
+      for (const token of Object.values(tokens))
+        refused(t, await redeem(target, token), 401, 'invalid_reset_token');
+      await mailer.settle(mail?.id ?? 0);
+    }
   });
 
   await t.test('every name gets the same answer', async (t) => {

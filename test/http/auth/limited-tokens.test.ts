@@ -232,6 +232,14 @@ onAStore('settings of limited tokens', async (t, env) => {
       const longer = await create(short, token, { expires_in: 121 });
       refused(t, longer, 400, 'validation_failed', ['/expires_in']);
     }
+    const shortest = await withSettings({ LLT_MAX_AGE: '59' });
+    const { iat, exp } = claimsOf((await createLimited(shortest, token)).token);
+    t.equal(Number(exp) - Number(iat), 59);
+    for (const expires_in of [59, 60]) {
+      const chosen = await create(shortest, token, { expires_in });
+      refused(t, chosen, 400, 'validation_failed', ['/expires_in']);
+      t.match(chosen.json<object>(), { errors: [{ code: 'not_allowed', message: /must be missing/ }] });
+    }
   });
 
   await t.test('MAX_LLT_PER_USER and RATE_LIMIT_LLT count both kinds', async (t) => {

@@ -22,6 +22,10 @@ const PUBLISHED: Published[] = [
     hashes: [
       ['{bcrypt}$2a$10$dXJ3SW6G7P50lGmMkkmwe.20cQQubK3.HZWzG3YB1tlRy.fqvM/BG', 'bcrypt 10'],
       [
+        '{argon2}$argon2d$v=19$m=1024,t=1,p=1$c29tZXNhbHQ$Li5eBf5XrCz0cuzQRe9oflYqmA/VAzmzichw4ZYrvEU',
+        'argon2d 1024/1/1',
+      ],
+      [
         '{pbkdf2}5d923b44a6d129f3ddf3e3c8d29412723dcbde72445e8ef6bf3b508fbf17fa4ed4d6b99ca763d8dc',
         'pbkdf2-sha1 370000',
       ],
