@@ -1,3 +1,4 @@
+import type { SecondStep } from './factors/factor.ts';
 import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import { kindOf, type Right } from './rights.ts';
 
@@ -26,6 +27,9 @@ export const ERROR_CODES = [
   'invalid_credentials',
   'invalid_reset_token',
   'invalid_verification_token',
+  'second_factor_required',
+  'invalid_login_token',
+  'invalid_second_factor',
   'invalid_client',
   // 403
   'token_not_allowed',
@@ -33,9 +37,11 @@ export const ERROR_CODES = [
   'signup_disabled',
   'llt_disabled',
   'login_too_old',
+  'factors_disabled',
   'right_missing',
   // 404
   'user_unknown',
+  'factor_unknown',
   // the protocol's own
   'not_found',
   'method_not_allowed',
@@ -90,6 +96,14 @@ export type FieldProblem =
 /** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
 export type FieldError = { path: string } & FieldProblem;
 
+/** What the second step of a login takes, and until when. */
+export interface SecondStepNeeded {
+  loginToken: string;
+  methods: readonly SecondStep[];
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+}
+
 export interface AuthErrorOptions {
   cause?: unknown;
   /** The refused fields; each is shown to the client, so it may hold no value that the client sent. */
@@ -100,6 +114,8 @@ export interface AuthErrorOptions {
   right?: Right;
   /** Of `insufficient_scope`: all that are needed. */
   scopes?: readonly string[];
+  /** Of `second_factor_required`. */
+  secondStep?: SecondStepNeeded;
   /** For operators: a client in production never sees it. */
   reason?: RefusalReason;
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
@@ -128,12 +144,13 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
   readonly scopes: readonly string[] | undefined;
+  readonly secondStep: SecondStepNeeded | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
   readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, scopes, limited, serviceId } = options;
+    const { cause, errors, retryAfter, right, scopes, secondStep, limited, serviceId } = options;
     const { reason = right && kindOf(right) } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
@@ -142,6 +159,7 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.retryAfter = retryAfter;
     this.right = right;
     this.scopes = scopes;
+    this.secondStep = secondStep;
     this.reason = reason;
     this.limited = limited;
     this.serviceId = serviceId;

@@ -65,6 +65,17 @@ export const PROBLEMS = {
     'Invalid verification token',
     'The verification token is unknown, used, replaced, voided or expired.',
   ],
+  second_factor_required: [
+    401,
+    'Second factor required',
+    'The password is right, and the account has a second factor: go on at /api/auth/second-factor.',
+  ],
+  invalid_login_token: [
+    401,
+    'Invalid login token',
+    'The login token is unknown, void or older than five minutes: log in again.',
+  ],
+  invalid_second_factor: [401, 'Invalid second factor', 'The code is wrong or was used before.'],
   invalid_client: [
     401,
     'Invalid client',
@@ -83,8 +94,10 @@ export const PROBLEMS = {
     'Login too old',
     'The session was opened too long ago for this; log in again and use the new session.',
   ],
+  factors_disabled: [403, 'Second factors disabled', 'Second factors cannot be added here.'],
   right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],
   user_unknown: [404, 'User unknown', 'There is no such account.'],
+  factor_unknown: [404, 'Factor unknown', 'The account has no such second factor.'],
   not_found: [404, 'Not found', 'There is nothing at this path.'],
   method_not_allowed: [405, 'Method not allowed', 'The path does not support this method; see Allow.'],
   request_timeout: [408, 'Request timeout', 'The request did not arrive in time.'],

@@ -1,4 +1,5 @@
 import type { AuthError } from '../errors.ts';
+import type { Proof } from '../factors/ports.ts';
 import type { TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
@@ -72,14 +73,24 @@ export interface TokenStore {
    * Adds a session under a lock on the user's row. The same transaction revokes the least recently used sessions if
    * the user would have more than `limit`. Only sessions used since `liveSince` (µs) count, and, if sessions have a
    * greatest age, only those created since `createdSince` (ms).
+   * The same transaction uses up the proof, which an account with a second factor needs.
    * @param limits.passwordVersion of the password that opens it; not checked if it is left out.
+   * @param limits.provenAt when that password was right (ms), if that is a while ago.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
-   * @throws AuthError `invalid_credentials` if the password was changed meanwhile
+   * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
+   * `invalid_second_factor` if the account has a factor and there is no proof, or the proof is used up
    */
   addSession(
     userId: number,
     session: NewSession,
-    limits: { limit: number; liveSince: number; createdSince?: number; passwordVersion?: number },
+    limits: {
+      limit: number;
+      liveSince: number;
+      createdSince?: number;
+      passwordVersion?: number;
+      provenAt?: number;
+      proof?: Proof | null;
+    },
   ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 
   /**

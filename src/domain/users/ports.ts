@@ -25,6 +25,8 @@ export interface LoginAccount {
   passwordHash: Uint8Array;
   /** How often the password was changed. */
   passwordVersion: number;
+  /** Whether a login takes a second factor. */
+  hasFactor: boolean;
   /** The fingerprints of callers that have logged in recently. */
   knownCallers: readonly string[];
 }

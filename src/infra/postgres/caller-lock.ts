@@ -11,19 +11,31 @@ import { SERVED_COLUMNS, toUser } from './rows.ts';
  */
 export async function lockUser(tx: Prisma.TransactionClient, userId: number): Promise<LockedUser | null> {
   const [row] = await tx.$queryRaw<UserRow[]>`
-    SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion"
+    SELECT ${SERVED_COLUMNS}, password_version AS "passwordVersion", enabled_at AS "enabledAt",
+      factor_since AS "factorSince"
     FROM users WHERE id = ${BigInt(userId)} FOR NO KEY UPDATE`;
-  return row ? { user: toUser(row), passwordVersion: row.passwordVersion } : null;
+  if (!row) return null;
+  const { passwordVersion, enabledAt, factorSince } = row;
+  return {
+    user: toUser(row),
+    passwordVersion,
+    enabledAt: enabledAt?.getTime() ?? 0,
+    hasFactor: factorSince !== null,
+  };
 }
 
 export interface LockedUser {
   user: User;
   /** How often its password was changed. */
   passwordVersion: number;
+  /** When it was last enabled again, in milliseconds since 1970; 0 for never. */
+  enabledAt: number;
+  /** Whether a login takes a second factor. */
+  hasFactor: boolean;
 }
 
 /** @throws AuthError `invalid_token` unless the user may act */
-export function requireActive(locked: LockedUser | null): void {
+export function requireActive(locked: LockedUser | null): asserts locked {
   if (locked?.user.disabled !== false)
     throw new AuthError('invalid_token', { reason: locked ? 'disabled' : 'gone' });
 }
@@ -39,13 +51,15 @@ export async function lockCaller(
   tx: Prisma.TransactionClient,
   { userId, tokenId }: TokenKey,
   targets: readonly number[] = [],
-): Promise<void> {
-  requireActive(await lockUser(tx, userId));
+): Promise<LockedUser> {
+  const user = await lockUser(tx, userId);
+  requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
     ORDER BY id FOR NO KEY UPDATE`;
   requireLive(locked, tokenId);
+  return user;
 }
 
 /** A row of a locking statement. */

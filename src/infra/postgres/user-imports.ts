@@ -248,6 +248,7 @@ const IMPORTED = {
   pending: DEFAULT,
   enabledAt: DEFAULT,
   deletedAt: DEFAULT,
+  factorSince: DEFAULT,
 } satisfies Record<keyof UserRow, Prisma.Sql | null>;
 
 const WRITTEN = Object.entries(IMPORTED).flatMap(([key, value]) =>

@@ -1,0 +1,21 @@
+/** For how long a login may take its second step, in milliseconds. */
+export const LOGIN_TOKEN_TTL = 300_000;
+
+/** What a login token says: this account's password, in this version, was right at this time. */
+export interface LoginProof {
+  userId: number;
+  /** How often the password had been changed. */
+  passwordVersion: number;
+  /** Milliseconds since 1970. */
+  issuedAt: number;
+}
+
+/**
+ * The tokens between the two steps of a login. Stored nowhere: one may be sent again, since each session uses up a proof
+ * of its own.
+ */
+export interface LoginTokens {
+  issue(proof: LoginProof): string;
+  /** @returns null if we did not sign it. Its age is not checked. */
+  read(token: string): LoginProof | null;
+}
