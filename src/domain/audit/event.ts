@@ -306,6 +306,15 @@ export const EVENTS = {
     tokenId: Type.Optional(TOKEN.tokenId),
   }),
   'user.tokens': command('`latchkey user tokens`, which shows personal data', { userId: NAMED.userId }),
+  'user.factors': command(
+    '`latchkey user factors`, which shows personal data, and removes second factors with `--remove`',
+    {
+      userId: NAMED.userId,
+      removed: Type.Optional(Count('Factors that it removed', 1)),
+      ended: Type.Optional(Count('Tokens that it ended', 2)),
+      done: Type.Optional(Flag('A replica has confirmed that they are refused')),
+    },
+  ),
   'user.show': command('`latchkey user show`, which shows personal data', { userId: NAMED.userId }),
   'user.list': command('`latchkey user list`, which shows personal data', {
     shown: Type.Optional(Count('Accounts that it showed', 100)),
@@ -344,6 +353,10 @@ export const EVENTS = {
     ]),
   }),
   'client.delete': command('`latchkey client delete`', { serviceName: SERVICE.serviceName }),
+  'factors.rekey': command('`latchkey factors rekey`', {
+    moved: Type.Optional(Count('Secrets that it encrypted anew', 120)),
+    left: Type.Optional(Count('Secrets that are left under another key', 0)),
+  }),
   'keys.add': command('`latchkey keys add`', {
     kid: Type.Optional(KEY.kid),
     file: Type.Optional(Text('Its file', '2026-11-22.pem')),

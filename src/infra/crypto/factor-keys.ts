@@ -1,6 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../../domain/factors/ports.ts';
+import { fromBase32 } from '../../domain/factors/totp.ts';
 import { AuthError } from '../../domain/errors.ts';
+import type { ParsedSecret } from '../../domain/users/import-line.ts';
 import { KeyError } from './keys.ts';
 
 /** AES-256. */
@@ -65,6 +67,28 @@ export function makeSecretBox(keys: readonly FactorKey[]): SecretBox {
         throw unreadable(`the secret of account ${userId} is not one that was encrypted for it`);
       }
     },
+  };
+}
+
+/** RFC 4226, section 4, demands as much. */
+export const LEAST_SECRET_BITS = 128;
+/** A longer key of HMAC-SHA-1 is one of 160 bits in effect. */
+const MOST_SECRET_BITS = 512;
+
+/**
+ * Reads the secret of an authenticator app that another system has set up, in base32. Messages hold no value.
+ * @param secrets without a key, no secret is read: the account would be open to its password alone.
+ */
+export function makeReadTotpSecret({ canSeal }: Pick<SecretBox, 'canSeal'>) {
+  return function readTotpSecret(value: unknown): ParsedSecret {
+    if (value === undefined || value === null) return { ok: true, value: null };
+    const secret = typeof value === 'string' ? fromBase32(value) : null;
+    if (!secret) return { ok: false, message: 'must be base32' };
+    const bits = secret.length * 8;
+    if (bits < LEAST_SECRET_BITS || bits > MOST_SECRET_BITS)
+      return { ok: false, message: `must have ${LEAST_SECRET_BITS} to ${MOST_SECRET_BITS} bits` };
+    if (!canSeal) return { ok: false, message: "needs the service's FACTOR_KEYS, or its DATA_DIR" };
+    return { ok: true, value: secret };
   };
 }
 

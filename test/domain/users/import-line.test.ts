@@ -11,6 +11,8 @@ const readLine = makeReadLine({
     value === 'good'
       ? { ok: true, value: { passwordHash: Buffer.from('hash') } }
       : { ok: false, message: 'is not a hash' },
+  readTotpSecret: (value) =>
+    value === 'short' ? { ok: false, message: 'is too short' } : { ok: true, value: null },
   now: () => NOW,
 });
 const read = (line: unknown) => readLine(Buffer.from(typeof line === 'string' ? line : JSON.stringify(line)));
@@ -28,6 +30,7 @@ test('a line has the four fields, and the optional ones their defaults', (t) => 
       roles: [],
       disabled: false,
       emailVerified: false,
+      totpSecret: null,
     },
   });
   const all = {

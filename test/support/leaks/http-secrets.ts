@@ -4,6 +4,7 @@ type Secret = [kind: Kind, value: string];
 
 const JWT = /\beyJ[\w-]{8,}\.[\w-]+\.([\w-]{12,})/g;
 const AUTHORIZATION = /^authorization: *(bearer|basic) +([^\r\n]+)/gim;
+const RECOVERY_CODE = /\b(?:[A-Z2-7]{4}-){5}[A-Z2-7]{4}\b/g;
 const JSON_STRING = /"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*")/g;
 const FORM_VALUE = /(?:^|[?&\n])(\w+)=([^&\s]+)/g;
 
@@ -13,6 +14,8 @@ const BY_NAME: [name: RegExp, kind: Kind][] = [
   [/^e?mail$/i, 'e-mail address'],
   [/token$/i, 'token'],
   [/secret$/i, 'client secret'],
+  [/^otpauth_uri$/, 'otpauth URI'],
+  [/^recovery_code$/, 'recovery code'],
 ];
 
 /** The secrets in the bytes of a connection, in either direction. The text may begin and end anywhere. */
@@ -21,6 +24,10 @@ export function* secretsInHttp(text: string): Generator<Secret> {
   for (const [token, signature = ''] of text.matchAll(JWT)) {
     yield ['token', token];
     yield ['token', signature];
+  }
+  for (const [code] of text.matchAll(RECOVERY_CODE)) {
+    yield ['recovery code', code];
+    yield ['recovery code', code.replaceAll('-', '')];
   }
   for (const [, scheme = '', credentials = ''] of text.matchAll(AUTHORIZATION)) {
     yield ['token', credentials];

@@ -84,6 +84,9 @@ test('text that looks like a secret is found without being known', (t) => {
     [`token ${JWT} end`, 'token'],
     [`a mail with lkr_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
     [`a mail with lkv_${'Ab3-'.repeat(10)}_xY`, 'one-time token'],
+    [`a login with lkl_${'Ab3-'.repeat(18)}_xY`, 'login token'],
+    ['an app with otpauth://totp/ada', 'otpauth URI'],
+    [`a code ${'ABC7-'.repeat(5)}ABC7 of many`, 'recovery code'],
     ['mail to ada.lovelace@example.com failed', 'e-mail address'],
     ['cannot reach postgres://ada:hunter2@localhost/x', 'password of a URL'],
     ['-----BEGIN PRIVATE KEY-----', 'private key'],
@@ -113,6 +116,8 @@ test('secrets are read from requests and answers', (t) => {
     `{"username":"ada@example.com","password":"a \\"quoted\\" one","device":"x","email":"b@example.com"}`,
     `HTTP/1.1 200 OK\r\n\r\n{"access_token":"${JWT}"}`,
     'token=in-a-form%21%21%21&token_type_hint=x',
+    '{"login_token":"of-a-first-step","otpauth_uri":"otpauth://totp/x","recovery_code":"as typed by hand"}',
+    `{"recovery_codes":["${'ABC7-'.repeat(5)}ABC7"]}`,
   ].join('\r\n');
   t.strictSame(
     new Set(Array.from(secretsInHttp(sent), ([kind, value]) => `${kind}: ${value}`)),
@@ -126,6 +131,11 @@ test('secrets are read from requests and answers', (t) => {
       'e-mail address: b@example.com',
       'token: in-the-query-1',
       'token: in-a-form!!!',
+      'token: of-a-first-step',
+      'otpauth URI: otpauth://totp/x',
+      'recovery code: as typed by hand',
+      `recovery code: ${'ABC7-'.repeat(5)}ABC7`,
+      `recovery code: ${'ABC7'.repeat(6)}`,
     ]),
   );
   t.end();

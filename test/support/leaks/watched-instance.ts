@@ -7,6 +7,7 @@ import type { Tracer } from '../../../src/telemetry/tracer.ts';
 import { openTracing } from '../../../src/infra/tracing/open-tracing.ts';
 import { startOtlpReceiver } from '../otlp-receiver.ts';
 import { leakWatch, type Watched } from './leak-watch.ts';
+import type { Kind } from './needles.ts';
 
 /** Milliseconds. Other tests check that an instance does not hang. */
 const SCRAPE_TIMEOUT = 2000;
@@ -60,7 +61,8 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
   if (!leakWatch.isOn) return;
   for (const [name, value = ''] of Object.entries(env)) {
     const content = name.endsWith('_FILE') && existsSync(value) ? readFileSync(value, 'utf8').trim() : value;
-    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberRefreshSecrets(content);
+    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberList('refresh secret', content);
+    if (name.startsWith('FACTOR_KEYS')) rememberList('factor key', content);
     if (/^(DATABASE|REDIS)_URL/.test(name) && URL.canParse(content)) {
       // It may be one that the service refuses.
       leakWatch.remember('database password', unescape(new URL(content).password));
@@ -69,12 +71,17 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
   if (env.SIGNING_KEYS_DIR !== undefined) rememberKeys(env.SIGNING_KEYS_DIR);
   if (dataDir === undefined) return;
   rememberKeys(join(dataDir, 'keys'));
-  const generated = join(dataDir, 'refresh-token-secret');
-  if (existsSync(generated)) rememberRefreshSecrets(readFileSync(generated, 'utf8').trim());
+  for (const [kind, name] of [
+    ['refresh secret', 'refresh-token-secret'],
+    ['factor key', 'factor-keys'],
+  ] as const) {
+    const generated = join(dataDir, name);
+    if (existsSync(generated)) rememberList(kind, readFileSync(generated, 'utf8'));
+  }
 }
 
-function rememberRefreshSecrets(text: string): void {
-  for (const secret of text.split(',')) leakWatch.remember('refresh secret', secret.trim());
+function rememberList(kind: Kind, text: string): void {
+  for (const secret of text.split(',')) leakWatch.remember(kind, secret.trim());
 }
 
 /** Line by line, because part of a key is a leak too. */
