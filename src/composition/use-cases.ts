@@ -17,8 +17,13 @@ import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
 import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
+import { makeCodeLimits } from '../domain/factors/code-limits.ts';
+import type { LoginTokens } from '../domain/factors/login-token.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
 import type { UseCases } from '../app.ts';
+import { makeCompleteLogin } from '../domain/sessions/complete-login.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
+import { makeOpenSession } from '../domain/sessions/open-session.ts';
 import { makeFinishEndings } from '../domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
 import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
@@ -46,6 +51,7 @@ import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
+import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { makeKnownDeviceStore } from '../infra/postgres/known-devices.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
@@ -67,6 +73,9 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
+  loginTokens: LoginTokens;
+  /** Under FACTOR_KEYS. */
+  secrets: SecretBox;
   mails: MailStore;
   resetRequests: ResetRequests;
   services: RegisteredServices;
@@ -87,7 +96,8 @@ export function makeUseCases(parts: Parts): UseCases {
   const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
-  const { auditLimit } = parts;
+  const factors = makeFactorStore(postgres.prisma);
+  const { auditLimit, loginTokens, secrets } = parts;
   const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
     hash: parts.hashAttempt,
@@ -99,9 +109,20 @@ export function makeUseCases(parts: Parts): UseCases {
     network: config.RATE_LIMIT_NETWORK,
     hashName,
   });
+  const limitCode = makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR);
   // Without the feed: a revocation that it reads was published when it happened.
   const readThrough = withReadThrough(parts.unpublishedStates, { tokens, clock, observe });
   const { writeBehind, revocations, revoke, revokeByCaller, endForReuse } = durability;
+  const openSession = makeOpenSession({
+    tokens,
+    revocations,
+    tokenStates,
+    knownDevices,
+    lifetimes,
+    maxSessions: config.MAX_SESSIONS_PER_USER,
+    clock,
+    audit,
+  });
   const verify = makeVerify({
     tokenStates: readThrough,
     writeBehind,
@@ -186,19 +207,26 @@ export function makeUseCases(parts: Parts): UseCases {
     }),
     logIn: makeLogIn({
       users,
-      tokens,
-      revocations,
-      tokenStates,
-      knownDevices,
+      factors,
+      loginTokens,
+      openSession,
       limitGuess,
       hasher,
       bulkhead,
-      lifetimes,
       clock,
       audit,
       hashName,
       checkPassword,
-      maxSessions: config.MAX_SESSIONS_PER_USER,
+    }),
+    completeLogin: makeCompleteLogin({
+      factors,
+      loginTokens,
+      secrets,
+      openSession,
+      limitCode,
+      limitGuess,
+      clock,
+      audit,
     }),
     refresh: makeRefresh({
       tokenStates: readThrough,
