@@ -107,7 +107,10 @@ export const EVENTS = {
     'A signup opened an account and its first session.',
     TOKEN,
   ),
-  'session.created': define(['info', 'success', 'user'], 'A login opened a session.', TOKEN),
+  'session.created': define(['info', 'success', 'user'], 'A login opened a session.', {
+    ...TOKEN,
+    method: Type.Optional(OneOf('What proved its second step, if it had one', SECOND_STEPS)),
+  }),
   'session.replaced': define(
     ['info', 'success', 'user'],
     'A login exceeded MAX_SESSIONS_PER_USER and ended the least recently used session.',

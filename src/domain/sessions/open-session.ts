@@ -67,7 +67,8 @@ export function makeOpenSession(ports: OpenSessionPorts) {
 
     const record = { id: added.id, userId, type: 'session' as const, name: device, createdAt, state };
     await putCreated(tokenStates, record, added.user, generation);
-    audit({ event: 'session.created', userId, tokenId: added.id }, from);
+    const method = factor && { method: factor.type };
+    audit({ event: 'session.created', userId, tokenId: added.id, ...method }, from);
     const withFactor = factor !== null;
     await rememberDevice(ports.knownDevices, userId, caller, withFactor);
     return { user: added.user, tokenId: added.id, generation, createdAt, withFactor };

@@ -30,7 +30,7 @@ const SAMPLE =
 const SHAPES: [kind: string, shape: RegExp][] = [
   ['token (by its looks)', /eyj[\w-]{8,}\.eyj[\w-]{8,}[\w.-]*/g],
   ['one-time token (by its looks)', /lk[rv]_[\w-]{43}/g],
-  ['login token (by its looks)', /lkl_[\w-]{75}/g],
+  ['login token (by its looks)', /lkl_[\w-]{60,}/g],
   ['otpauth URI (by its looks)', /otpauth:\/\//g],
   ['recovery code (by its looks)', /\b(?:[a-z2-7]{4}-){5}[a-z2-7]{4}\b/g],
   ['e-mail address (by its looks)', /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/g],
