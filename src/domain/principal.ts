@@ -12,16 +12,27 @@ export interface TokenIdentity extends TokenKey {
   generation: number;
 }
 
+/** What a token says of the login that opened its session. No store holds it. */
+export interface LoginProof {
+  /** Whether the login used a second factor. */
+  withFactor: boolean;
+  /**
+   * When the session was opened, in seconds since 1970; null if the token does not say: an LLT, a limited token, a
+   * refresh token, and any token of 1.0.0.
+   */
+  authTime: number | null;
+}
+
 /**
  * A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. A limited token
  * is one only where a route names that kind.
  */
-export interface Bearer extends TokenIdentity {
+export interface Bearer extends TokenIdentity, LoginProof {
   type: 'access' | 'llt' | 'limited';
 }
 
 /** A token for one audience, verified as a `Bearer` is. It is bound to its session, and to none of its pairs. */
-export interface ExchangedBearer extends TokenIdentity {
+export interface ExchangedBearer extends TokenIdentity, LoginProof {
   type: 'exchanged';
 }
 
@@ -45,7 +56,7 @@ export interface ServicePrincipal {
 }
 
 /** The owner of a bearer token that was good when it was checked. Only `makeVerify` makes one. */
-export interface Principal {
+export interface Principal extends LoginProof {
   user: User;
   /** The token record's id. */
   tokenId: number;

@@ -19,8 +19,13 @@ export interface StoredSession {
 /**
  * A session in the given state, in the record only and not yet in the fast store. So every row of the rotation table
  * can be tested on every store, without waiting for windows to pass.
+ * @param options.withFactor whether it was opened with a second factor.
  */
-export async function aStoredSession(target: TestApp, state: Partial<SessionState>): Promise<StoredSession> {
+export async function aStoredSession(
+  target: TestApp,
+  state: Partial<SessionState>,
+  { withFactor = false } = {},
+): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
   const { keyRing, config } = composition.app;
   const codec = await makeTokenCodec(keyRing, {
@@ -46,7 +51,9 @@ export async function aStoredSession(target: TestApp, state: Partial<SessionStat
     mint: (type, generation) =>
       codec.sign(
         type,
-        pairClaims({ userId, tokenId, generation }, createdAt.getTime(), lifetimesOf(config), [])[type],
+        pairClaims({ userId, tokenId, generation, withFactor }, createdAt.getTime(), lifetimesOf(config), [])[
+          type
+        ],
       ),
   };
 }

@@ -36,7 +36,7 @@ export function makeVerify(ports: VerifyPorts) {
       : tokenStates.checkAccess(bearer, bearer.type === 'exchanged' ? ANY_GENERATION : bearer.generation);
 
   return async function verify(bearer: Bearer | ExchangedBearer, from: Sourced): Promise<Principal> {
-    const { type, userId, tokenId, generation } = bearer;
+    const { type, userId, tokenId, generation, withFactor, authTime } = bearer;
     let answer: Awaited<ReturnType<typeof ask>>;
     try {
       answer = await ask(bearer);
@@ -57,7 +57,15 @@ export function makeVerify(ports: VerifyPorts) {
     const isOver = !isLongLived(type) && sessionEnd(createdAt, lifetimes) <= clock.now();
     observe.verification(type, !isOver ? 'good' : clock.isTrusted() ? 'expired' : 'unavailable');
     if (isOver) throw over(clock, 'invalid_token');
-    return { user, tokenId, type: type === 'exchanged' ? 'access' : type, generation, createdAt };
+    return {
+      user,
+      tokenId,
+      type: type === 'exchanged' ? 'access' : type,
+      generation,
+      createdAt,
+      withFactor,
+      authTime,
+    };
   };
 }
 

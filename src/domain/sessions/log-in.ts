@@ -104,7 +104,7 @@ export function makeLogIn(ports: LogInPorts) {
     audit({ event: 'session.created', userId: user.id, tokenId: added.id }, request.from);
     await rememberDevice(ports.knownDevices, user.id, request.caller);
     await renewHash(ports, account, request);
-    return { user: added.user, tokenId: added.id, generation, createdAt };
+    return { user: added.user, tokenId: added.id, generation, createdAt, withFactor: false };
   };
 }
 

@@ -9,7 +9,7 @@ import { withReadThrough } from '../../../src/domain/tokens/read-through.ts';
 import { makeMemoryTokenStates } from '../../../src/infra/memory/token-states.ts';
 import { aClock } from '../../support/clock.ts';
 import { makeMemoryTokenStore } from '../../support/memory-token-store.ts';
-import { aUser } from '../../support/token.ts';
+import { aUser, NO_FACTOR } from '../../support/token.ts';
 import { UNOBSERVED } from '../../support/unobserved.ts';
 
 async function aService({ maxAge = 0, away = false } = {}) {
@@ -46,9 +46,10 @@ async function aService({ maxAge = 0, away = false } = {}) {
     audit,
     observe: { ...UNOBSERVED, verification: (type, outcome) => counted.push(`${type} ${outcome}`) },
   });
-  const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access' } as const;
+  const opened = { withFactor: true, authTime: Math.floor(createdAt / 1000) };
+  const access = { userId: 1, tokenId: added?.id ?? 0, generation, type: 'access', ...opened } as const;
   const exchanged = { ...access, type: 'exchanged' } as const;
-  const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt' } as const;
+  const longLived = { userId: 1, tokenId: llt ?? 0, generation: 0, type: 'llt', ...NO_FACTOR } as const;
   const bearers = { access, exchanged, longLived };
   return {
     clock,
@@ -70,12 +71,13 @@ const invalid = { name: 'AuthError', code: 'invalid_token' };
 test('a good token names its owner and its record', async (t) => {
   const { clock, user, createdAt, verify, access, longLived, counted, noted } = await aService();
   clock.pass(5000);
+  const { userId, ...ofAccess } = access;
   const { tokenId, generation } = access;
-  t.strictSame(await verify(access, NO_REQUEST), { user, tokenId, type: 'access', generation, createdAt });
-  const ofLongLived = { tokenId: longLived.tokenId, type: 'llt', generation: 0, createdAt };
+  t.strictSame(await verify(access, NO_REQUEST), { user, ...ofAccess, createdAt });
+  const ofLongLived = { tokenId: longLived.tokenId, type: 'llt', generation: 0, createdAt, ...NO_FACTOR };
   t.strictSame(await verify(longLived, NO_REQUEST), { user, ...ofLongLived });
   t.match(noted, [
-    [{ userId: 1, tokenId }, { latest: generation }],
+    [{ userId, tokenId }, { latest: generation }],
     [longLived.tokenId, clock.now()],
   ]);
   t.strictSame(counted, ['access good', 'llt good']);
