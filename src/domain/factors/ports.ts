@@ -1,4 +1,4 @@
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey, TokenKey } from '../principal.ts';
 import type { AccountKey } from '../identifiers.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import type { Factor } from './factor.ts';
@@ -55,8 +55,7 @@ export type Proof =
   | { type: 'recovery_code'; codeHash: Uint8Array };
 
 /** A caller, for a change of its factors: what is checked again at the effect. */
-export interface FactorCaller extends TokenKey {
-  /** Whether its session was opened with a second factor. */
+export interface FactorCaller extends CallerKey {
   withFactor: boolean;
   /** When its session was opened, in milliseconds since 1970. */
   createdAt: number;

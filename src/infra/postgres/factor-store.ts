@@ -184,7 +184,7 @@ export async function useProof(
 }
 
 /**
- * As `lockCaller`. If the account has a factor, the caller's session must have been opened with one, and lately.
+ * As `lockCaller`. If the account has a factor, the caller's session must also be a late one.
  * @param passwordVersion of the password that the caller has proved to know.
  * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
  */
@@ -196,7 +196,7 @@ async function lockProven(
   const locked = await lockCaller(tx, caller);
   if (passwordVersion !== undefined && locked.passwordVersion !== passwordVersion)
     throw new AuthError('invalid_credentials', { reason: 'password' });
-  if (locked.hasFactor && !(caller.withFactor && caller.createdAt >= caller.openedSince))
+  if (locked.hasFactor && caller.createdAt < caller.openedSince)
     throw new AuthError('login_too_old');
   return locked;
 }
