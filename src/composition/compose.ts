@@ -5,7 +5,7 @@ import { makeDurability } from './durability.ts';
 import { makeFeed } from './revocation-feed.ts';
 import { makeMailParts } from './mails.ts';
 import { makeHashing } from './hashing.ts';
-import { openKeyRing } from './signing-keys.ts';
+import { openKeyRing, openSecretBox } from './signing-keys.ts';
 import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts';
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
@@ -140,6 +140,7 @@ export async function compose(
     postgres,
     durability,
     hashing,
+    secretBox: openSecretBox(config),
     mails: mailParts.mails,
     resetRequests: mailParts.resetRequests,
     services,

@@ -30,6 +30,9 @@ import { makeChangePassword } from '../domain/users/change-password.ts';
 import { makeChangeProfile } from '../domain/users/change-profile.ts';
 import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
 import { makeCreateAccount } from '../domain/users/create-account.ts';
+import { makeAccountFactors } from '../domain/factors/account-factors.ts';
+import { makeOwnFactors } from '../domain/factors/own-factors.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeMails } from '../domain/users/mails.ts';
 import type { MailStore } from '../domain/users/wanted-mail.ts';
@@ -46,6 +49,7 @@ import { loadCommonPasswords } from '../infra/crypto/common-passwords.ts';
 import { hashThatNothingOpens } from '../infra/crypto/scrypt-hasher.ts';
 import { makeAccountStore } from '../infra/postgres/account-store.ts';
 import type { Postgres } from '../infra/postgres/client.ts';
+import { makeFactorStore } from '../infra/postgres/factor-store.ts';
 import { makeKnownDeviceStore } from '../infra/postgres/known-devices.ts';
 import { issueReset } from '../infra/postgres/password-resets.ts';
 import { makePasswordStore } from '../infra/postgres/password-store.ts';
@@ -67,6 +71,8 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
+  /** Encrypts TOTP secrets. */
+  secretBox: SecretBox;
   mails: MailStore;
   resetRequests: ResetRequests;
   services: RegisteredServices;
@@ -87,6 +93,7 @@ export function makeUseCases(parts: Parts): UseCases {
   const accounts = makeAccountStore(postgres.prisma, parts.hashNames.each, wantsProof);
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
+  const factors = makeFactorStore(postgres.prisma);
   const { auditLimit } = parts;
   const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
@@ -230,6 +237,19 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
       auditLimit,
     }),
+    ownFactors: makeOwnFactors({
+      factors,
+      secretBox: parts.secretBox,
+      confirmPassword,
+      limitAttempt,
+      allowance: config.RATE_LIMIT_FACTOR,
+      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
+      issuer: new URL(config.ISSUER).host,
+      randomBytes,
+      clock,
+      audit,
+    }),
+    accountFactors: makeAccountFactors({ factors, finishEndings, lifetimes, clock, audit }),
     services: parts.services,
     checkAssertion: parts.checkAssertion,
     accountWithTokens,

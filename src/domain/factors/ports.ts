@@ -22,6 +22,14 @@ export interface SecretBox {
   open(userId: number, sealed: SealedSecret): Buffer;
 }
 
+/** What an account's owner sees of its factors. */
+export interface FactorList {
+  /** The confirmed ones, oldest first. */
+  factors: Factor[];
+  /** Recovery codes that were not used. */
+  codesLeft: number;
+}
+
 /** What the second step of a login needs of its account. */
 export interface SecondStepAccount {
   userId: number;
@@ -71,8 +79,8 @@ export interface FactorStore {
   /** null if there is no such account. */
   findAccount(userId: number): Promise<SecondStepAccount | null>;
 
-  /** The confirmed factors, oldest first; null if there is no such account. */
-  list(userId: number): Promise<{ factors: Factor[]; codesLeft: number } | null>;
+  /** null if there is no such account. */
+  list(userId: number): Promise<FactorList | null>;
 
   /**
    * Sets a TOTP up for the caller's session, in place of one that was not confirmed.

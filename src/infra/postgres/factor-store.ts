@@ -184,7 +184,7 @@ export async function useProof(
 }
 
 /**
- * As `lockCaller`. If the account has a factor, the caller's session must also be a late one.
+ * As `lockCaller`. If the account has a factor, the caller's session must also be recent.
  * @param passwordVersion of the password that the caller has proved to know.
  * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
  */
