@@ -121,7 +121,7 @@ export const LAYERS = [
       packages('zod'),
       NODE,
       '^src/domain/(audience|identifiers)\\.ts$',
-      '^src/infra/crypto/(key-files|keys|scrypt-hasher)\\.ts$',
+      '^src/infra/crypto/(factor-keys|key-files|keys|scrypt-hasher)\\.ts$',
       '^src/infra/(postgres/connection|redis/connection/redis-url|tls/certificates)\\.ts$',
       '^src/runtime/memory\\.ts$',
     ],

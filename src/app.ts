@@ -13,6 +13,7 @@ import type { Verify } from './domain/access-tokens/verify.ts';
 import type { CheckAssertion, RegisteredServices } from './domain/services/authenticate.ts';
 import type { EndToken, LogOut, RevokeToken } from './domain/tokens/end-token.ts';
 import type { CreateLimited, CreateLongLived } from './domain/long-lived-tokens/create.ts';
+import type { CompleteLogin } from './domain/sessions/complete-login.ts';
 import type { LogIn } from './domain/sessions/log-in.ts';
 import type { LogOutEverywhere } from './domain/sessions/log-out-everywhere.ts';
 import type { Refresh } from './domain/sessions/refresh.ts';
@@ -35,6 +36,7 @@ import { longLivedTokenRoutes } from './http/auth/long-lived-tokens.ts';
 import { passwordResetRoute } from './http/auth/password-reset.ts';
 import { refreshRoute } from './http/auth/refresh.ts';
 import { revocationsRoute, type RevocationsRoute } from './http/auth/revocations.ts';
+import { secondFactorRoute } from './http/auth/second-factor.ts';
 import { revokeRoute } from './http/auth/revoke.ts';
 import { signUpRoute } from './http/auth/sign-up.ts';
 import { tokenRoute } from './http/auth/token.ts';
@@ -85,6 +87,7 @@ import { metadataRoute } from './http/well-known/metadata.ts';
 export interface UseCases {
   signUp: SignUp;
   logIn: LogIn;
+  completeLogin: CompleteLogin;
   logOut: LogOut;
   refresh: Refresh;
   verify: Verify;
@@ -143,7 +146,7 @@ const BODY_LIMIT = 16 * 1024;
 /** The service, ready to listen: every plugin and route by name, in the order in which they apply. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, keyRing, callerHashes, clock, logger, observe } = options;
-  const { signUp, logIn, refresh, verify, logOut, endToken } = options.useCases;
+  const { signUp, logIn, completeLogin, refresh, verify, logOut, endToken } = options.useCases;
   const { introspect, exchange, serviceTokens, revokeToken } = options.useCases;
   const {
     createLongLived,
@@ -246,14 +249,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     config,
     networkOf,
   });
-  await app.register(logInRoute, {
-    logIn,
-    tokenPairResponse,
-    callerFingerprint,
-    guessOriginOf,
-    noteLogin: makeHiddenCallers(config.RATE_LIMIT_ALLOW),
-    config,
-  });
+  const noteLogin = makeHiddenCallers(config.RATE_LIMIT_ALLOW);
+  const logins = { tokenPairResponse, callerFingerprint, guessOriginOf, noteLogin, config };
+  await app.register(logInRoute, { logIn, ...logins });
+  await app.register(secondFactorRoute, { completeLogin, ...logins });
   await app.register(passwordResetRoute, { resetPassword, resetRequests, guessOriginOf, config });
   await app.register(emailVerificationRoute, { mails, guessOriginOf, config });
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });

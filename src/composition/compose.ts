@@ -10,6 +10,7 @@ import { openTokenStates, type OpenedTokenStates } from './open-token-states.ts'
 import type { Config } from '../config/config.ts';
 import type { Tracer } from '../telemetry/tracer.ts';
 import { followAttemptHash, makeCallerHashes } from '../infra/crypto/keyed-hashes.ts';
+import { followLoginTokens } from '../infra/crypto/login-token.ts';
 import { followNameHash } from '../infra/crypto/name-hash.ts';
 import { makeMetrics } from '../infra/metrics/metrics.ts';
 import { makePostgres, type Postgres } from '../infra/postgres/client.ts';
@@ -140,7 +141,8 @@ export async function compose(
     postgres,
     durability,
     hashing,
-    secretBox: openSecretBox(config),
+    loginTokens: followLoginTokens(keyRing),
+    secrets: openSecretBox(config),
     mails: mailParts.mails,
     resetRequests: mailParts.resetRequests,
     services,

@@ -17,8 +17,12 @@ import { makeGuessingLimits } from '../domain/passwords/guessing-limits.ts';
 import { makeLimitAttempts } from '../domain/limits/limit-attempts.ts';
 import type { AttemptSlots } from '../domain/limits/ports.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
+import { makeCodeLimits } from '../domain/factors/code-limits.ts';
+import type { LoginTokens } from '../domain/factors/login-token.ts';
 import type { UseCases } from '../app.ts';
+import { makeCompleteLogin } from '../domain/sessions/complete-login.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
+import { makeOpenSession } from '../domain/sessions/open-session.ts';
 import { makeFinishEndings } from '../domain/tokens/finish-endings.ts';
 import { makeLogOutEverywhere } from '../domain/sessions/log-out-everywhere.ts';
 import type { TokenStateStore } from '../domain/tokens/token-state-store.ts';
@@ -71,8 +75,9 @@ export interface Parts {
   postgres: Postgres;
   durability: Durability;
   hashing: Hashing;
-  /** Encrypts TOTP secrets. */
-  secretBox: SecretBox;
+  loginTokens: LoginTokens;
+  /** Under FACTOR_KEYS. */
+  secrets: SecretBox;
   mails: MailStore;
   resetRequests: ResetRequests;
   services: RegisteredServices;
@@ -94,7 +99,7 @@ export function makeUseCases(parts: Parts): UseCases {
   const hashName = (name: string) => parts.hashAttempt(`audit ${name}`);
   const knownDevices = makeKnownDeviceStore(postgres.prisma);
   const factors = makeFactorStore(postgres.prisma);
-  const { auditLimit } = parts;
+  const { auditLimit, loginTokens, secrets } = parts;
   const limitAttempt = makeLimitAttempts({
     slots: parts.attempts,
     hash: parts.hashAttempt,
@@ -106,9 +111,20 @@ export function makeUseCases(parts: Parts): UseCases {
     network: config.RATE_LIMIT_NETWORK,
     hashName,
   });
+  const limitCode = makeCodeLimits(limitAttempt, config.RATE_LIMIT_FACTOR);
   // Without the feed: a revocation that it reads was published when it happened.
   const readThrough = withReadThrough(parts.unpublishedStates, { tokens, clock, observe });
   const { writeBehind, revocations, revoke, revokeByCaller, endForReuse } = durability;
+  const openSession = makeOpenSession({
+    tokens,
+    revocations,
+    tokenStates,
+    knownDevices,
+    lifetimes,
+    maxSessions: config.MAX_SESSIONS_PER_USER,
+    clock,
+    audit,
+  });
   const verify = makeVerify({
     tokenStates: readThrough,
     writeBehind,
@@ -193,19 +209,26 @@ export function makeUseCases(parts: Parts): UseCases {
     }),
     logIn: makeLogIn({
       users,
-      tokens,
-      revocations,
-      tokenStates,
-      knownDevices,
+      factors,
+      loginTokens,
+      openSession,
       limitGuess,
       hasher,
       bulkhead,
-      lifetimes,
       clock,
       audit,
       hashName,
       checkPassword,
-      maxSessions: config.MAX_SESSIONS_PER_USER,
+    }),
+    completeLogin: makeCompleteLogin({
+      factors,
+      loginTokens,
+      secrets,
+      openSession,
+      limitCode,
+      limitGuess,
+      clock,
+      audit,
     }),
     refresh: makeRefresh({
       tokenStates: readThrough,
@@ -239,7 +262,7 @@ export function makeUseCases(parts: Parts): UseCases {
     }),
     ownFactors: makeOwnFactors({
       factors,
-      secretBox: parts.secretBox,
+      secrets,
       confirmPassword,
       limitAttempt,
       allowance: config.RATE_LIMIT_FACTOR,

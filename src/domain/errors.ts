@@ -1,6 +1,6 @@
-import type { SecondStep } from './factors/factor.ts';
 import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import { kindOf, type Right } from './rights.ts';
+import type { SecondStepNeeded } from './second-step.ts';
 
 /**
  * Every way in which a request can be refused. The codes are the interface: clients branch on them and they never
@@ -95,14 +95,6 @@ export type FieldProblem =
 
 /** One field that was refused. `path` is a JSON pointer into the body, or `query/id` and the like elsewhere. */
 export type FieldError = { path: string } & FieldProblem;
-
-/** What the second step of a login takes, and until when. */
-export interface SecondStepNeeded {
-  loginToken: string;
-  methods: readonly SecondStep[];
-  /** Milliseconds since 1970. */
-  expiresAt: number;
-}
 
 export interface AuthErrorOptions {
   cause?: unknown;

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { REFUSAL_REASONS, type RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Right } from '../domain/rights.ts';
+import { SECOND_STEPS, type SecondStepNeeded } from '../domain/second-step.ts';
 import {
   ERROR_CODES,
   FIELD_CODES,
@@ -8,6 +9,7 @@ import {
   type ErrorCode,
   type FieldError,
 } from '../domain/errors.ts';
+import { Timestamp, timestamp } from './schemas.ts';
 
 /** RFC 9457 problem details: the format of every error answer. */
 export interface Problem {
@@ -183,6 +185,39 @@ export const ProblemSchema = Type.Object(
   },
   { title: 'Problem', description: 'Problem details (RFC 9457)', additionalProperties: false },
 );
+
+/** The schema of a refused login, for the reference. */
+export const LoginProblemSchema = Type.Object(
+  {
+    ...ProblemSchema.properties,
+    login_token: Type.Optional(
+      Type.String({
+        description: 'For the second step of the login; with `second_factor_required` only, as the next two',
+        readOnly: true,
+      }),
+    ),
+    methods: Type.Optional(
+      Type.Array(
+        Type.Enum([...SECOND_STEPS], {
+          type: 'string',
+          description: '`totp`: a code of the authenticator app. The list may grow',
+        }),
+        { description: 'What the second step takes from this user' },
+      ),
+    ),
+    expires_at: Type.Optional({ ...Timestamp, description: 'Until when; RFC 3339, in UTC' }),
+  },
+  {
+    title: 'LoginProblem',
+    description: 'Problem details, with what the second step of a login takes',
+    additionalProperties: false,
+  },
+);
+
+/** The members that `second_factor_required` adds to a problem. */
+export function secondStepMembers({ loginToken, methods, expiresAt }: SecondStepNeeded): object {
+  return { login_token: loginToken, methods, expires_at: timestamp(expiresAt) };
+}
 
 export const PROBLEM_TYPE = 'application/problem+json';
 

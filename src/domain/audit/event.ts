@@ -1,6 +1,7 @@
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
 import { COMMAND_KIND, type Kind } from './kind.ts';
 import { LOGIN_REFUSALS, RATE_LIMITS } from '../refusal-reasons.ts';
+import { SECOND_STEPS } from '../second-step.ts';
 import { SCOPE_MAX_LENGTH } from '../scopes.ts';
 import type { Sourced } from './source.ts';
 
@@ -118,6 +119,21 @@ export const EVENTS = {
     ...NAMED,
     reason: OneOf('Unknown name, wrong password, or disabled account', LOGIN_REFUSALS),
   }),
+  'login.factor_asked': define(
+    ['info', 'success', 'presenter'],
+    'A login had the right password, and was asked for the account’s second factor.',
+    USER,
+  ),
+  'factor.refused': define(
+    ['info', 'refused', 'presenter'],
+    'A caller who had given the right password gave a code that was wrong or used.',
+    { ...USER, method: OneOf('The code of an app, or a recovery code', SECOND_STEPS) },
+  ),
+  'recovery_code.used': define(
+    ['warn', 'success', 'user'],
+    'A login used up a recovery code instead of a code of the app.',
+    TOKEN,
+  ),
   'user.changed': define(
     ['info', 'success', 'user'],
     'A user changed its name, username or e-mail address.',

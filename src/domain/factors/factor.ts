@@ -2,10 +2,6 @@
 export const FACTOR_TYPES = ['totp'] as const;
 export type FactorType = (typeof FACTOR_TYPES)[number];
 
-/** What proves the second step of a login. */
-export const SECOND_STEPS = ['totp', 'recovery_code'] as const;
-export type SecondStep = (typeof SECOND_STEPS)[number];
-
 /** A confirmed factor, as its owner's list shows it. Times in milliseconds since 1970. */
 export interface Factor {
   id: number;

@@ -10,16 +10,17 @@ import type { RandomBytes } from '../passwords/one-time-token.ts';
 import { normalisePassword, PASSWORD_MAX_LENGTH } from '../passwords/policy.ts';
 import type { ConfirmationSource, ConfirmPassword } from '../users/confirm-password.ts';
 import type { OwnAccount } from '../users/ports.ts';
+import { isWrongCode } from './code-limits.ts';
 import type { FactorCaller, FactorList, FactorStore, SecretBox, TotpRecord } from './ports.ts';
 import { hashRecoveryCode, newRecoveryCodes } from './recovery-codes.ts';
-import { isCode, otpauthUri, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
+import { otpauthUri, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
 
 interface OwnFactorsPorts {
   factors: Pick<
     FactorStore,
     'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'
   >;
-  secretBox: SecretBox;
+  secrets: SecretBox;
   confirmPassword: ConfirmPassword;
   limitAttempt: LimitAttempt;
   /** RATE_LIMIT_FACTOR; null for none. */
@@ -52,7 +53,7 @@ export interface NewTotp {
  * password also `validation_failed`, `invalid_credentials`, `overloaded`.
  */
 export function makeOwnFactors(ports: OwnFactorsPorts) {
-  const { factors, secretBox, randomBytes, clock, audit } = ports;
+  const { factors, secrets, randomBytes, clock, audit } = ports;
 
   /** For the store, which checks it at the effect. */
   function proven({ user, tokenId, type, withFactor, createdAt }: Caller): FactorCaller {
@@ -106,10 +107,10 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
      */
     async setUpTotp(caller: Caller, request: FactorChangeRequest): Promise<NewTotp> {
       const key = proven(caller);
-      if (!secretBox.canSeal) throw new AuthError('factors_disabled');
+      if (!secrets.canSeal) throw new AuthError('factors_disabled');
       const { user, passwordVersion } = await confirmPassword(caller, request);
       const secret = randomBytes(SECRET_BYTES);
-      const sealed = secretBox.seal(user.id, secret);
+      const sealed = secrets.seal(user.id, secret);
       await factors.setUp(key, { sealed, createdAt: clock.now(), passwordVersion });
       return { secret: toBase32(secret), otpauthUri: otpauthUri(secret, ports.issuer, user.username) };
     },
@@ -127,17 +128,19 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
       const key = proven(caller);
       const { userId, tokenId: by } = key;
       const totp = await factors.findUnconfirmed(key);
-      if (!totp || !isCode(code)) throw new AuthError('invalid_second_factor');
+      if (!totp) throw new AuthError('invalid_second_factor');
       const { codes, codeHashes } = newCodes();
-      const isFirst = await limitCodes(userId, totp, from, async () => {
+      const { isFirst } = await limitCodes(userId, totp, from, async () => {
         const at = clock.now();
-        const step = stepOf(secretBox.open(userId, totp.sealed), code, at);
-        if (step === null) throw new AuthError('invalid_second_factor');
-        return factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
+        const step = stepOf(secrets.open(userId, totp.sealed), code, at);
+        const confirmed =
+          step === null ? null : await factors.confirm(key, { factorId: totp.id, step, at, codeHashes });
+        if (confirmed) return confirmed;
+        audit({ event: 'factor.refused', userId, method: 'totp' }, from);
+        throw new AuthError('invalid_second_factor');
       });
-      if (isFirst === null) throw new AuthError('invalid_second_factor');
       audit({ event: 'factor.added', userId, by, factorId: totp.id, type: 'totp' }, from);
-      return { id: totp.id, recoveryCodes: isFirst.isFirst ? codes : null };
+      return { id: totp.id, recoveryCodes: isFirst ? codes : null };
     },
 
     /** Replaces the recovery codes. @returns the new ones, to be shown once. @throws AuthError also `factor_unknown` */
@@ -165,7 +168,3 @@ export function makeOwnFactors(ports: OwnFactorsPorts) {
 }
 
 export type OwnFactors = ReturnType<typeof makeOwnFactors>;
-
-function isWrongCode(error: unknown): boolean {
-  return error instanceof AuthError && error.code === 'invalid_second_factor';
-}

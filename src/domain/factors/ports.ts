@@ -54,14 +54,6 @@ export interface TotpRecord {
   lastStep: number;
 }
 
-/**
- * The proof that a session uses up in the transaction that inserts it: a later step than the last one, or a recovery
- * code.
- */
-export type Proof =
-  | { type: 'totp'; factorId: number; step: number }
-  | { type: 'recovery_code'; codeHash: Uint8Array };
-
 /** A caller, for a change of its factors: what is checked again at the effect. */
 export interface FactorCaller extends CallerKey {
   withFactor: boolean;

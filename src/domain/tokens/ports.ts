@@ -1,5 +1,4 @@
 import type { AuthError } from '../errors.ts';
-import type { Proof } from '../factors/ports.ts';
 import type { CallerKey, TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
@@ -67,6 +66,14 @@ export interface Revocation {
   type: TokenRecord['type'] | undefined;
 }
 
+/**
+ * What a session uses up in the transaction that inserts it, so that it opens no other: a later step of a TOTP than the
+ * last one, or a recovery code.
+ */
+export type FactorProof =
+  | { type: 'totp'; factorId: number; step: number }
+  | { type: 'recovery_code'; codeHash: Uint8Array };
+
 /** The durable token records. Every method fails with AuthError('unavailable') when the database is away. */
 export interface TokenStore {
   /**
@@ -75,10 +82,12 @@ export interface TokenStore {
    * greatest age, only those created since `createdSince` (ms).
    * The same transaction uses up the proof, which an account with a second factor needs.
    * @param limits.passwordVersion of the password that opens it; not checked if it is left out.
-   * @param limits.provenAt when that password was right (ms), if that is a while ago.
+   * @param limits.enabledAt when the account was last enabled again (ms; 0 for never) as that password was checked; not
+   * checked if it is left out.
    * @returns the user as read under the lock; null if it was deleted or disabled meanwhile.
    * @throws AuthError `invalid_credentials` if the password was changed, or the account disabled and enabled, meanwhile;
-   * `invalid_second_factor` if the account has a factor and there is no proof, or the proof is used up
+   * `second_factor_required` if the account has a factor and there is no proof; `invalid_second_factor` if the proof is
+   * used up, or its factor is gone
    */
   addSession(
     userId: number,
@@ -88,8 +97,8 @@ export interface TokenStore {
       liveSince: number;
       createdSince?: number;
       passwordVersion?: number;
-      provenAt?: number;
-      proof?: Proof | null;
+      enabledAt?: number;
+      proof?: FactorProof | null;
     },
   ): Promise<{ id: number; replaced: number[]; user: User } | null>;
 

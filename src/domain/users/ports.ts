@@ -25,8 +25,8 @@ export interface LoginAccount {
   passwordHash: Uint8Array;
   /** How often the password was changed. */
   passwordVersion: number;
-  /** Whether a login takes a second factor. */
-  hasFactor: boolean;
+  /** When it was last enabled again, in milliseconds since 1970; 0 for never. */
+  enabledAt: number;
   /** The fingerprints of callers that have logged in recently. */
   knownCallers: readonly string[];
 }

@@ -15,6 +15,7 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/auth/:id',
   '/api/auth/token',
   '/api/auth/signup',
+  '/api/auth/second-factor',
   '/api/auth/refresh',
   '/api/auth/llt',
   '/api/auth/llt/:id',

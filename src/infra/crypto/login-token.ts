@@ -1,12 +1,12 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { KeyRing } from '../../domain/access-tokens/ports.ts';
-import type { LoginProof, LoginTokens } from '../../domain/factors/login-token.ts';
+import type { LoginTokens, PasswordProof } from '../../domain/factors/login-token.ts';
 import { followSecrets } from './keyed-hashes.ts';
 
 /** By which secret scanners find a leaked one, and which no other token of ours has. */
 const PREFIX = 'lkl_';
-/** User id, version of the password, and time of issue, 8 bytes each. */
-const CLAIMS_BYTES = 24;
+/** User id, version of the password, when the account was enabled, and time of issue, 8 bytes each. */
+const CLAIMS_BYTES = 32;
 const MAC_BYTES = 32;
 
 /**
@@ -25,14 +25,14 @@ export function followLoginTokens(keyRing: KeyRing): LoginTokens {
     [newest, all] = macs;
   });
   return {
-    issue({ userId, passwordVersion, issuedAt }) {
+    issue({ userId, passwordVersion, enabledAt, issuedAt }) {
       const claims = Buffer.alloc(CLAIMS_BYTES);
-      for (const [i, value] of [userId, passwordVersion, issuedAt].entries())
+      for (const [i, value] of [userId, passwordVersion, enabledAt, issuedAt].entries())
         claims.writeBigUInt64BE(BigInt(value), i * 8);
       return PREFIX + Buffer.concat([claims, newest(claims)]).toString('base64url');
     },
 
-    read(token): LoginProof | null {
+    read(token): PasswordProof | null {
       if (!token.startsWith(PREFIX)) return null;
       const encoded = token.slice(PREFIX.length);
       const bytes = Buffer.from(encoded, 'base64url');
@@ -41,8 +41,13 @@ export function followLoginTokens(keyRing: KeyRing): LoginTokens {
       const claims = bytes.subarray(0, CLAIMS_BYTES);
       const given = bytes.subarray(CLAIMS_BYTES);
       if (!all.some((mac) => timingSafeEqual(mac(claims), given))) return null;
-      const [userId, passwordVersion, issuedAt] = [0, 8, 16].map((at) => Number(claims.readBigUInt64BE(at)));
-      return { userId: userId ?? 0, passwordVersion: passwordVersion ?? 0, issuedAt: issuedAt ?? 0 };
+      const valueAt = (i: number) => Number(claims.readBigUInt64BE(i * 8));
+      return {
+        userId: valueAt(0),
+        passwordVersion: valueAt(1),
+        enabledAt: valueAt(2),
+        issuedAt: valueAt(3),
+      };
     },
   };
 }

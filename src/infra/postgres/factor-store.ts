@@ -3,10 +3,10 @@ import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
 import type {
   FactorCaller,
   FactorStore,
-  Proof,
   SecondStepAccount,
   TotpRecord,
 } from '../../domain/factors/ports.ts';
+import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import { lockCaller, type LockedUser } from './caller-lock.ts';
@@ -42,7 +42,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
               factors.id AS "factorId", key_id AS "keyId", secret, last_step AS "lastStep"
             FROM users LEFT JOIN factors
               ON factors.user_id = users.id AND type = 'totp' AND confirmed_at IS NOT NULL
-            WHERE users.id = ${userId} AND deleted_at IS NULL) AS found ON true`;
+            WHERE users.id = ${BigInt(userId)} AND deleted_at IS NULL) AS found ON true`;
         const [row] = refuseStandby(rows);
         return row.id === null ? null : toAccount(row);
       }),
@@ -163,7 +163,7 @@ export function makeFactorStore(prisma: PrismaClient): FactorStore {
 export async function useProof(
   tx: Prisma.TransactionClient,
   userId: number,
-  proof: Proof,
+  proof: FactorProof,
   at: number,
 ): Promise<void> {
   const used =

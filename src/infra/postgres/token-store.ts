@@ -39,11 +39,11 @@ export function makeTokenStore(
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
-          const { passwordVersion = locked.passwordVersion, proof = null, provenAt = Infinity } = limits;
+          const { passwordVersion = locked.passwordVersion, enabledAt = locked.enabledAt, proof = null } = limits;
           // What was proved before a change of the password, or before the account was disabled, is void.
-          if (passwordVersion !== locked.passwordVersion || provenAt < locked.enabledAt)
+          if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
-          if (locked.hasFactor && !proof) throw new AuthError('invalid_second_factor');
+          if (locked.hasFactor && !proof) throw new AuthError('second_factor_required');
           if (proof) await useProof(tx, userId, proof, session.createdAt);
           const open = await openTokens(inTransaction(tx), userId);
           const replaced = await makeRoom(tx, open, limits, session.createdAt);
