@@ -16,10 +16,7 @@ import { hashRecoveryCode, newRecoveryCodes } from './recovery-codes.ts';
 import { otpauthUri, SECRET_BYTES, stepOf, toBase32 } from './totp.ts';
 
 interface OwnFactorsPorts {
-  factors: Pick<
-    FactorStore,
-    'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'
-  >;
+  factors: Pick<FactorStore, 'list' | 'setUp' | 'findUnconfirmed' | 'confirm' | 'replaceCodes' | 'remove'>;
   secrets: SecretBox;
   confirmPassword: ConfirmPassword;
   limitAttempt: LimitAttempt;

@@ -39,7 +39,11 @@ export function makeTokenStore(
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
-          const { passwordVersion = locked.passwordVersion, enabledAt = locked.enabledAt, proof = null } = limits;
+          const {
+            passwordVersion = locked.passwordVersion,
+            enabledAt = locked.enabledAt,
+            proof = null,
+          } = limits;
           // What was proved before a change of the password, or before the account was disabled, is void.
           if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
