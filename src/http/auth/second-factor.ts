@@ -98,7 +98,8 @@ export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> 
 /** @throws AuthError `validation_failed` unless there is exactly one */
 function givenOf(code: string | undefined, recoveryCode: string | undefined): CompleteLoginRequest['given'] {
   if (code !== undefined && recoveryCode === undefined) return { method: 'totp', code };
-  if (code === undefined && recoveryCode !== undefined) return { method: 'recovery_code', code: recoveryCode };
+  if (code === undefined && recoveryCode !== undefined)
+    return { method: 'recovery_code', code: recoveryCode };
   const error: FieldError =
     code === undefined
       ? { path: '/code', code: 'required', message: 'is required, unless there is a recovery_code' }
