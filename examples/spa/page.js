@@ -16,7 +16,9 @@ let loginToken = '';
 onSubmit(byId('login'), logIn);
 onSubmit(byId('signup'), client.signup);
 onSubmit(byId('login-again'), logIn);
-onSubmit(byId('second-step'), ({ code }) => client.completeLogin({ login_token: loginToken, ...proofOf(code) }));
+onSubmit(byId('second-step'), ({ code }) =>
+  client.completeLogin({ login_token: loginToken, ...proofOf(code) }),
+);
 onSubmit(byId('logout'), () => client.logout(), 'You are signed out here, but the session may go on: ');
 onSubmit(
   byId('everywhere'),

@@ -1,11 +1,5 @@
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import {
-  databaseVariables,
-  loadConfig,
-  NO_HASHES,
-  type Config,
-  type Environment,
-} from '../config/config.ts';
+import { databaseVariables, loadConfig, NO_HASHES, type Config, type Environment } from '../config/config.ts';
 import { makeNewNames, type NewNames } from '../domain/users/new-names.ts';
 import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeSecretBox, parseFactorKeys } from '../infra/crypto/factor-keys.ts';

@@ -14,7 +14,8 @@ export const run: Command = async ({ env, words: [action, ...rest], note }) => {
       note({ moved });
     }),
   );
-  const more = left === 0 ? '' : `; ${left} are left, because FACTOR_KEYS lacks their key, or they are damaged`;
+  const more =
+    left === 0 ? '' : `; ${left} are left, because FACTOR_KEYS lacks their key, or they are damaged`;
   return {
     result: { moved, left },
     text: `${moved} secrets encrypted under the first key${more}`,

@@ -58,7 +58,9 @@ test('factors rekey moves every secret to the first key, and a lost key is found
   };
   t.match(await keysOf(OLD), [{ state: 'ok', found: /all 3 secrets/ }]);
   for (const keys of [undefined, NEW])
-    t.match(await keysOf(keys), [{ state: 'fail', found: /^3 of 3 secrets need [\w-]{16},/, todo: /runbook/ }]);
+    t.match(await keysOf(keys), [
+      { state: 'fail', found: /^3 of 3 secrets need [\w-]{16},/, todo: /runbook/ },
+    ]);
   t.match(await keysOf(`${NEW},${OLD}`), [{ state: 'warn', todo: /latchkey factors rekey/ }]);
 
   t.match(await rekey(), { code: 1, stderr: /FACTOR_KEYS/ });
@@ -88,7 +90,14 @@ test('user import takes the secrets of authenticator apps, and refuses what is n
   const { url: DATABASE_URL } = await testDatabase(t);
   const secret = randomBytes(16);
   const spelled = toBase32(secret).toLowerCase().replace(/.{4}/g, '$& ');
-  const bad = [toBase32(randomBytes(15)), 'a'.repeat(30) + '1', 'ä'.repeat(30), '', 7, toBase32(randomBytes(65))];
+  const bad = [
+    toBase32(randomBytes(15)),
+    'a'.repeat(30) + '1',
+    'ä'.repeat(30),
+    '',
+    7,
+    toBase32(randomBytes(65)),
+  ];
   const file = usersFile(t, [
     aLine('none', null),
     ...bad.map((each, i) => aLine(`bad${i}`, each)),
@@ -99,10 +108,14 @@ test('user import takes the secrets of authenticator apps, and refuses what is n
   t.match(without.stderr, /"line":8,"error":"totp_secret needs the service's FACTOR_KEYS/);
   t.strictSame(await sql(DATABASE_URL, 'SELECT username FROM users'), [{ username: 'none' }]);
 
-  const { code, stderr, stdout } = await latchkey(['user', 'import', file], { DATABASE_URL, FACTOR_KEYS: OLD });
+  const { code, stderr, stdout } = await latchkey(['user', 'import', file], {
+    DATABASE_URL,
+    FACTOR_KEYS: OLD,
+  });
   t.match({ code, stdout }, { code: 1, stdout: 'imported 1, refused 6, skipped 1\n' });
   for (const line of [2, 3, 4, 5, 6, 7]) t.match(stderr, new RegExp(`^line ${line}: totp_secret must `, 'm'));
-  for (const value of [...bad, spelled]) if (value !== '' && value !== 7) t.notOk(stderr.includes(String(value)));
+  for (const value of [...bad, spelled])
+    if (value !== '' && value !== 7) t.notOk(stderr.includes(String(value)));
   const [row] = await sql<{ id: string; secret: Buffer; key_id: string; factor_since: Date }>(
     DATABASE_URL,
     'SELECT users.id, secret, key_id, factor_since FROM users JOIN factors ON user_id = users.id WHERE confirmed_at IS NOT NULL',
@@ -143,7 +156,10 @@ test('user factors lists, and removes all factors with all tokens', async (t) =>
   });
   t.match(listed.audit, [{ event: 'user.factors', outcome: 'success', subject: { user_id: user.id } }]);
   const { stdout } = await run('--id', String(user.id));
-  t.match(stdout, /^\d+ {2}totp {2}"Authenticator app" {2}created 2\S+Z {2}last used never\n1 recovery codes left\n$/);
+  t.match(
+    stdout,
+    /^\d+ {2}totp {2}"Authenticator app" {2}created 2\S+Z {2}last used never\n1 recovery codes left\n$/,
+  );
   t.match(await run(account.username, '--remove'), { code: 2, stderr: /give --yes/ });
   t.equal((await verify(target, token)).statusCode, 200, 'nothing has changed');
 

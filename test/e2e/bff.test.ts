@@ -154,9 +154,9 @@ test('the backend-for-frontend of examples/bff', async (t) => {
     const own = anAccount();
     await signUpOver(service.url, own);
     const browser = browserAt();
-    const send = async (line: string, body?: object) => {
+    const send = async (line: string, body?: object): Promise<Record<string, unknown>> => {
       const response = await browser.send(line, body);
-      return { status: response.status, ...((await response.json()) as Record<string, unknown>) };
+      return { ...((await response.json()) as object), status: response.status };
     };
     await send('POST /bff/login', own);
     const proof = { current_password: own.password };
@@ -169,7 +169,11 @@ test('the backend-for-frontend of examples/bff', async (t) => {
 
     const asked = await send('POST /bff/login', own);
     t.match(asked, { status: 401, code: 'second_factor_required', methods: ['totp', 'recovery_code'] });
-    t.equal((await send('GET /bff/user')).status, 401, 'the session of the cookie has ended, with no other yet');
+    t.equal(
+      (await send('GET /bff/user')).status,
+      401,
+      'the session of the cookie has ended, with no other yet',
+    );
     const { login_token } = asked;
     const wrong = await send('POST /bff/second-factor', { login_token, code: '000000' });
     t.match(wrong, { status: 401, code: 'invalid_second_factor' });

@@ -191,7 +191,10 @@ function recoveryCodes(page: Page): Promise<string[]> {
 /** Waits until the page shows these factors, and says so about recovery codes. @throws Error with what it shows */
 function shows(page: Page, factors: string, left: string): Promise<void> {
   return eventually(60, async () => {
-    const shown = [(await page.locator('#factors li').allInnerTexts()).join(), await page.locator('#codes-left').innerText()];
+    const shown = [
+      (await page.locator('#factors li').allInnerTexts()).join(),
+      await page.locator('#codes-left').innerText(),
+    ];
     return isDeepStrictEqual(shown, [factors, left]) ? null : shown.join(': ');
   });
 }

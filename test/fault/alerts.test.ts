@@ -2,7 +2,13 @@ import { test, type Test } from 'tap';
 import { dashboardQueries, metricsIn, readRules } from '../support/alert-rules.ts';
 import { prometheusMissing } from '../support/prometheus.ts';
 import { redisServersMissing } from '../support/redis-server.ts';
-import { fakeTokens, guessedCodes, guessedPasswords, heldRefreshes, stolenTokens } from './harness/attacks.ts';
+import {
+  fakeTokens,
+  guessedCodes,
+  guessedPasswords,
+  heldRefreshes,
+  stolenTokens,
+} from './harness/attacks.ts';
 import { eventually } from '../support/until.ts';
 import { trimmedReader } from './harness/feed-trouble.ts';
 import {

@@ -624,7 +624,10 @@ test('NOTES.txt names the Secrets, the connections and what is open', { skip }, 
   };
   t.match(notes('argocd'), /^registry\.example\.com\/latchkey@sha256:0{64} for https:/);
   t.match(notes('minimal'), 'exec deployment/latchkey -- node dist/src/cli.js doctor');
-  t.match(notes('tls'), /latchkey: database-url, redis-url, refresh-token-secret, factor-keys, database-ca, redis-ca\n/);
+  t.match(
+    notes('tls'),
+    /latchkey: database-url, redis-url, refresh-token-secret, factor-keys, database-ca, redis-ca\n/,
+  );
   // k8s/README.md, "Connections", computes 91 for production. A laptop has one replica, one new pod and one that ends.
   t.match(notes('minimal'), 'PostgreSQL must accept 91 connections');
   t.match(notes('single-replica'), 'PostgreSQL must accept 36 connections');

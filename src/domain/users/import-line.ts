@@ -54,7 +54,12 @@ const FIELDS = [
 ];
 
 /** Reads a line of a file of users. Its problems name fields, and hold no value. */
-export function makeReadLine({ newNames, readHash, readTotpSecret, now }: LinePorts): (line: Uint8Array) => ParsedLine {
+export function makeReadLine({
+  newNames,
+  readHash,
+  readTotpSecret,
+  now,
+}: LinePorts): (line: Uint8Array) => ParsedLine {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
 
   function readUser(object: Record<string, unknown>): ParsedLine {
