@@ -1,4 +1,5 @@
-import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
+import type { Demand } from './principal.ts';
+import type { ProofRefusal, REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import { kindOf, type Right } from './rights.ts';
 
 /**
@@ -27,6 +28,7 @@ export const ERROR_CODES = [
   'invalid_reset_token',
   'invalid_verification_token',
   'invalid_client',
+  'insufficient_user_authentication',
   // 403
   'token_not_allowed',
   'insufficient_scope',
@@ -100,6 +102,8 @@ export interface AuthErrorOptions {
   right?: Right;
   /** Of `insufficient_scope`: all that are needed. */
   scopes?: readonly string[];
+  /** Of `insufficient_user_authentication`: all that is demanded; null if that was not understood. */
+  demand?: Demand | null;
   /** For operators: a client in production never sees it. */
   reason?: RefusalReason;
   /** Of `rate_limited`: a keyed hash of whom or what is limited. */
@@ -114,6 +118,7 @@ type Reasons = typeof REFUSAL_REASONS;
 interface Needed {
   right_missing: { right: Right };
   insufficient_scope: { scopes: readonly string[]; reason: 'scope' };
+  insufficient_user_authentication: { demand: Demand | null; reason: ProofRefusal };
 }
 
 /** A code with reasons does not compile without one; that of `right_missing` is its right. */
@@ -128,12 +133,13 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
   readonly scopes: readonly string[] | undefined;
+  readonly demand: Demand | null;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
   readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, scopes, limited, serviceId } = options;
+    const { cause, errors, retryAfter, right, scopes, demand = null, limited, serviceId } = options;
     const { reason = right && kindOf(right) } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
@@ -142,6 +148,7 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.retryAfter = retryAfter;
     this.right = right;
     this.scopes = scopes;
+    this.demand = demand;
     this.reason = reason;
     this.limited = limited;
     this.serviceId = serviceId;

@@ -145,6 +145,7 @@ function exampleOf(code: ErrorCode, speaksOAuth: boolean): JsonObject {
 }
 
 function challengeOf(codes: ErrorCode[]): string {
+  if (codes.includes('insufficient_user_authentication')) return 'ProofChallenge';
   return codes.includes('invalid_client') ? 'ServiceChallenge' : 'Challenge';
 }
 
