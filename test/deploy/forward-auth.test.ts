@@ -540,7 +540,8 @@ test('a proxy can demand more of the login, and no client can lower that', async
   const authorization = `Authorization: Bearer ${token}`;
   const demanding: Record<string, (text: string) => string> = {
     nginx: (text) => text.replaceAll('#mfa ', ''),
-    Caddy: (text) => text.replace('verify?\n\t\treverse', 'verify?demand_acr=mfa&demand_max_age=300\n\t\treverse'),
+    Caddy: (text) =>
+      text.replace('verify?\n\t\treverse', 'verify?demand_acr=mfa&demand_max_age=300\n\t\treverse'),
   };
   const queries = ['', '?demand_acr=', '?demand_acr=mfa&demand_max_age=99999', '?x=1&demand_max_age=99999'];
 
@@ -559,7 +560,11 @@ test('a proxy can demand more of the login, and no client can lower that', async
         t.match(await answer.json(), { status: 401, code: 'insufficient_user_authentication' });
         t.equal(await status(url, `GET /admin/users${query}`), '401');
         t.equal(seen.length, 0);
-        t.equal(await status(plain.url, `GET /admin/users${query}`, [authorization]), '201', 'not by default');
+        t.equal(
+          await status(plain.url, `GET /admin/users${query}`, [authorization]),
+          '201',
+          'not by default',
+        );
       }
       if (proxy.name !== 'nginx') return;
       t.equal(await status(url, 'GET /orders?page=2', [authorization]), '201', 'not elsewhere');
@@ -576,17 +581,22 @@ test('a proxy can demand more of the login, and no client can lower that', async
 
   const caddy = PROXIES.find(({ name }) => name === 'Caddy');
   const { skip = true } = caddy ?? {};
-  await t.test('Caddy’s file without the ? after verify: a client demands more of itself only', { skip }, async (t) => {
-    const without = (text: string) => text.replace('scopes}?\n', 'scopes}\n').replace('verify?\n\t\treverse', 'verify\n\t\treverse');
-    const { url } = (await caddy?.start(t, upstreams, without)) ?? { url: '' };
-    for (const [query, expected] of [
-      ['?demand_acr=mfa', '401'],
-      ['?demand_acr=other', '401'],
-      ['?demand_max_age=300', '201'],
-      ['?page=2', '201'],
-    ])
-      t.equal(await status(url, `GET /items${query}`, [authorization]), expected, query);
-  });
+  await t.test(
+    'Caddy’s file without the ? after verify: a client demands more of itself only',
+    { skip },
+    async (t) => {
+      const without = (text: string) =>
+        text.replace('scopes}?\n', 'scopes}\n').replace('verify?\n\t\treverse', 'verify\n\t\treverse');
+      const { url } = (await caddy?.start(t, upstreams, without)) ?? { url: '' };
+      for (const [query, expected] of [
+        ['?demand_acr=mfa', '401'],
+        ['?demand_acr=other', '401'],
+        ['?demand_max_age=300', '201'],
+        ['?page=2', '201'],
+      ] as const)
+        t.equal(await status(url, `GET /items${query}`, [authorization]), expected, query);
+    },
+  );
 });
 
 test('for pages of another origin, preflights pass and nothing else does', async (t) => {

@@ -61,9 +61,9 @@ export type Checks = Demand & { scope: Scope };
 export function checksOf({ scope, acr, maxAge }: BearerOptions<never>): Checks | undefined {
   if (scope !== undefined) readScope(scope);
   checkDemand({ acr, maxAge });
-  const given = Object.entries({ scope, acr, maxAge }).filter(([, value]) => value !== undefined);
+  if (scope === undefined && acr === undefined && maxAge === undefined) return undefined;
   // Without a scope, `verify` returns no limited token, which its type leaves open here.
-  return given.length === 0 ? undefined : (Object.fromEntries(given) as Checks);
+  return { ...(scope !== undefined && { scope }), acr, maxAge } as Checks;
 }
 
 /**

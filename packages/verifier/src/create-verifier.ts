@@ -35,10 +35,7 @@ export interface Verifier<Accepted extends TokenType = UsersType> {
    * Scopes narrow what a user may do: check the user's roles as well, as for other tokens.
    * @throws VerifierError also `insufficient_scope` (answer 403); TypeError for a scope that has not the form of one
    */
-  verify(
-    token: string,
-    options: Demand & { scope: Scope },
-  ): Promise<VerifiedToken<Accepted> | LimitedToken>;
+  verify(token: string, options: Demand & { scope: Scope }): Promise<VerifiedToken<Accepted> | LimitedToken>;
   /**
    * How far this verifier may be behind, in seconds: since the feed last confirmed that it had sent all revocations.
    * Usually at most about one second; Infinity before the first snapshot.

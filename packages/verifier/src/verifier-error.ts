@@ -5,7 +5,10 @@
  * `unavailable`: the token cannot be checked now. It may be good, so answer 503, never 401.
  */
 export type VerifierErrorCode =
-  'invalid_token' | 'insufficient_scope' | 'insufficient_user_authentication' | 'unavailable';
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'insufficient_user_authentication'
+  | 'unavailable';
 
 /** Why a token is not good. */
 export type RefusalReason =

@@ -78,7 +78,10 @@ test('tokens that say nothing of a login meet no demand', async (t) => {
   const limited = { aud: 'latchkey#limited', scope: 'a', gen: undefined, jti: '11', ...claims };
   const token = await fake.sign(limited, { typ: 'limited+jwt' });
   await verifier.verify(token, { scope: 'a' });
-  await t.rejects(verifier.verify(token, { scope: 'a', ...MFA }), { reason: 'acr' });
+  await t.rejects(verifier.verify(token, { scope: 'a', ...MFA }), {
+    code: 'insufficient_user_authentication',
+    reason: 'acr',
+  });
 });
 
 test('claims that Latchkey does not write are malformed', async (t) => {
@@ -86,7 +89,7 @@ test('claims that Latchkey does not write are malformed', async (t) => {
   for (const claims of [{ auth_time: '7' }, { auth_time: 0 }, { acr: 7 }, { amr: 'mfa' }, { amr: [7] }])
     await t.rejects(
       fake.sign(claims).then((token) => verifier.verify(token)),
-      { reason: 'malformed' },
+      { code: 'invalid_token', reason: 'malformed' },
       JSON.stringify(claims),
     );
 });

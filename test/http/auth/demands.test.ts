@@ -144,8 +144,18 @@ onAStore('verify demands more of the login', async (t, env) => {
   await t.test('whatever its client sends', async (t) => {
     const [path = ''] = OWN;
     for (const uri of ['/?demand_acr=mfa', '/api/auth/verify?demand_max_age=99999', '/items?demand_acr=']) {
-      const headers = { 'x-forwarded-uri': uri, 'x-original-url': uri, 'demand-acr': 'mfa', demand_acr: 'mfa' };
-      refused(t, await ask(`${path}?demand_acr=mfa`, fresh, headers), 401, 'insufficient_user_authentication');
+      const headers = {
+        'x-forwarded-uri': uri,
+        'x-original-url': uri,
+        'demand-acr': 'mfa',
+        demand_acr: 'mfa',
+      };
+      refused(
+        t,
+        await ask(`${path}?demand_acr=mfa`, fresh, headers),
+        401,
+        'insufficient_user_authentication',
+      );
       t.equal((await ask(path, fresh, headers)).statusCode, 200);
     }
     // What follows the path is the client's own request: it demands nothing.
