@@ -192,10 +192,7 @@ export function pairClaims(
 }
 
 /** The claims of an exchanged token that say how its session was opened: those of the token it was exchanged for. */
-export function proofClaims({
-  withFactor,
-  authTime,
-}: LoginProof): Pick<Claims, 'auth_time' | 'acr' | 'amr'> {
+export function proofClaims({ withFactor, authTime }: LoginProof): Pick<Claims, 'auth_time' | 'acr' | 'amr'> {
   return {
     ...(authTime !== null && { auth_time: authTime }),
     ...(withFactor && { acr: ACR_MFA, amr: AMR_MFA }),
@@ -286,7 +283,8 @@ function readProof(
   if (authTime === undefined && acr === undefined && amr === undefined) return NO_PROOF;
   if (amr !== undefined && !isAmr(amr)) return null;
   const withFactor = amr !== undefined;
-  if (type === 'refresh') return acr === undefined && authTime === undefined ? { withFactor, authTime: null } : null;
+  if (type === 'refresh')
+    return acr === undefined && authTime === undefined ? { withFactor, authTime: null } : null;
   if (isLongLived(type) || !isId(authTime)) return null;
   return acr === (withFactor ? ACR_MFA : undefined) ? { withFactor, authTime } : null;
 }
