@@ -4,8 +4,9 @@ type Secret = [kind: Kind, value: string];
 
 const JWT = /\beyJ[\w-]{8,}\.[\w-]+\.([\w-]{12,})/g;
 const AUTHORIZATION = /^authorization: *(bearer|basic) +([^\r\n]+)/gim;
-const RECOVERY_CODE = /\b(?:[A-Z2-7]{4}-){5}[A-Z2-7]{4}\b/g;
 const JSON_STRING = /"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*")/g;
+/** The only list of secrets in an answer. */
+const RECOVERY_CODES = /"recovery_codes"\s*:\s*\[([^\]]*)\]/g;
 const FORM_VALUE = /(?:^|[?&\n])(\w+)=([^&\s]+)/g;
 
 /** Secrets by the names of the members and parameters that hold them. */
@@ -13,9 +14,8 @@ const BY_NAME: [name: RegExp, kind: Kind][] = [
   [/password$/i, 'password'],
   [/^e?mail$/i, 'e-mail address'],
   [/token$/i, 'token'],
+  [/^(totp_)?secret$|^otpauth_uri$|^recovery_code$/i, 'second factor'],
   [/secret$/i, 'client secret'],
-  [/^otpauth_uri$/, 'otpauth URI'],
-  [/^recovery_code$/, 'recovery code'],
 ];
 
 /** The secrets in the bytes of a connection, in either direction. The text may begin and end anywhere. */
@@ -24,10 +24,6 @@ export function* secretsInHttp(text: string): Generator<Secret> {
   for (const [token, signature = ''] of text.matchAll(JWT)) {
     yield ['token', token];
     yield ['token', signature];
-  }
-  for (const [code] of text.matchAll(RECOVERY_CODE)) {
-    yield ['recovery code', code];
-    yield ['recovery code', code.replaceAll('-', '')];
   }
   for (const [, scheme = '', credentials = ''] of text.matchAll(AUTHORIZATION)) {
     yield ['token', credentials];
@@ -39,6 +35,8 @@ export function* secretsInHttp(text: string): Generator<Secret> {
     // A user may log in with an e-mail address.
     if (name === 'username' && value.includes('@')) yield ['e-mail address', value];
   }
+  for (const [, list = ''] of text.matchAll(RECOVERY_CODES))
+    for (const [, code = ''] of list.matchAll(/"([^"]+)"/g)) yield ['second factor', code];
   for (const [, name = '', value = ''] of text.matchAll(FORM_VALUE)) yield* named(name, decoded(value));
 }
 

@@ -7,7 +7,6 @@ import type { Tracer } from '../../../src/telemetry/tracer.ts';
 import { openTracing } from '../../../src/infra/tracing/open-tracing.ts';
 import { startOtlpReceiver } from '../otlp-receiver.ts';
 import { leakWatch, type Watched } from './leak-watch.ts';
-import type { Kind } from './needles.ts';
 
 /** Milliseconds. Other tests check that an instance does not hang. */
 const SCRAPE_TIMEOUT = 2000;
@@ -61,8 +60,8 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
   if (!leakWatch.isOn) return;
   for (const [name, value = ''] of Object.entries(env)) {
     const content = name.endsWith('_FILE') && existsSync(value) ? readFileSync(value, 'utf8').trim() : value;
-    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberList('refresh secret', content);
-    if (name.startsWith('FACTOR_KEYS')) rememberList('factor key', content);
+    if (name.startsWith('REFRESH_TOKEN_SECRET')) rememberEach('refresh secret', content);
+    if (name.startsWith('FACTOR_KEYS')) rememberEach('factor key', content);
     if (/^(DATABASE|REDIS)_URL/.test(name) && URL.canParse(content)) {
       // It may be one that the service refuses.
       leakWatch.remember('database password', unescape(new URL(content).password));
@@ -76,11 +75,11 @@ export function rememberConfiguration(env: Environment, dataDir?: string): void 
     ['factor key', 'factor-keys'],
   ] as const) {
     const generated = join(dataDir, name);
-    if (existsSync(generated)) rememberList(kind, readFileSync(generated, 'utf8'));
+    if (existsSync(generated)) rememberEach(kind, readFileSync(generated, 'utf8').trim());
   }
 }
 
-function rememberList(kind: Kind, text: string): void {
+function rememberEach(kind: 'refresh secret' | 'factor key', text: string): void {
   for (const secret of text.split(',')) leakWatch.remember(kind, secret.trim());
 }
 
