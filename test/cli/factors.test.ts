@@ -6,12 +6,13 @@ import { makeSecretBox, parseFactorKeys } from '../../src/infra/crypto/factor-ke
 import { makePostgres } from '../../src/infra/postgres/client.ts';
 import { makeFactorStore } from '../../src/infra/postgres/factor-store.ts';
 import { buildTestApp } from '../support/app.ts';
-import { anAccount, createLongLived, logIn, signUp, verify } from '../support/client.ts';
+import { anAccount, call, createLongLived, logIn, signUp, verify } from '../support/client.ts';
 import { aConfig, byCheck } from '../support/doctor.ts';
+import { aFactor, anApp, loginTokenOf, secondStep } from '../support/factors.ts';
 import { latchkey } from '../support/latchkey.ts';
 import { testDatabase } from '../support/postgres.ts';
 import { sql } from '../support/sql.ts';
-import { cheapHashes, usersFile, type UserLine } from '../support/users-file.ts';
+import { cheapHashes, IMPORTED_PASSWORD, usersFile, type UserLine } from '../support/users-file.ts';
 
 const { bcrypt } = await cheapHashes();
 const [OLD, NEW, OTHER] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [
@@ -65,7 +66,10 @@ test('factors rekey moves every secret to the first key, and a lost key is found
   t.match(await keysOf(`${NEW},${OLD}`), [{ state: 'warn', todo: /latchkey factors rekey/ }]);
 
   t.match(await rekey(), { code: 1, stderr: /FACTOR_KEYS/ });
-  t.match(await rekey(Buffer.alloc(30, 1).toString('base64url')), { code: 1, stderr: /FACTOR_KEYS.*key 1 has 30 bytes, not 32/ });
+  t.match(await rekey(Buffer.alloc(30, 1).toString('base64url')), {
+    code: 1,
+    stderr: /FACTOR_KEYS.*key 1 has 30 bytes, not 32/,
+  });
   t.match(await rekey(OTHER), { code: 1, stdout: '{"moved":0,"left":3}\n' });
   t.strictSame(await read(OLD), secrets, 'nothing was lost');
 
@@ -88,7 +92,8 @@ test('factors rekey leaves what it cannot read, and says so', async (t) => {
 });
 
 test('user import takes the secrets of authenticator apps, and refuses what is none by its line', async (t) => {
-  const { url: DATABASE_URL } = await testDatabase(t);
+  const target = await buildTestApp(t, { env: { FACTOR_KEYS: OLD } });
+  const { databaseUrl: DATABASE_URL } = target;
   const secret = randomBytes(16);
   const spelled = toBase32(secret).toLowerCase().replace(/.{4}/g, '$& ');
   const bad = [
@@ -117,13 +122,11 @@ test('user import takes the secrets of authenticator apps, and refuses what is n
   for (const line of [2, 3, 4, 5, 6, 7]) t.match(stderr, new RegExp(`^line ${line}: totp_secret must `, 'm'));
   for (const value of [...bad, spelled])
     if (value !== '' && value !== 7) t.notOk(stderr.includes(String(value)));
-  const [row] = await sql<{ id: string; secret: Buffer; key_id: string; factor_since: Date }>(
-    DATABASE_URL,
-    'SELECT users.id, secret, key_id, factor_since FROM users JOIN factors ON user_id = users.id WHERE confirmed_at IS NOT NULL',
-  );
-  const sealed = { keyId: row?.key_id ?? '', secret: row?.secret ?? Buffer.alloc(0) };
-  t.strictSame(makeSecretBox(parseFactorKeys(OLD)).open(Number(row?.id), sealed), secret);
-  t.type(row?.factor_since, Date, 'a login asks for the code');
+  const payload = { username: 'ada', password: IMPORTED_PASSWORD };
+  const asked = await call(target, 'POST /api/auth', { payload });
+  t.match(asked.json(), { code: 'second_factor_required', methods: ['totp'] });
+  const login = { login_token: loginTokenOf(asked), code: anApp(toBase32(secret))() };
+  t.equal((await secondStep(target, login)).statusCode, 200, 'the app of the other system goes on');
 
   const exported = await latchkey(['user', 'export'], { DATABASE_URL });
   t.match(exported.stdout, '"username":"ada"');
@@ -136,30 +139,26 @@ test('user factors lists, and removes all factors with all tokens', async (t) =>
   const { databaseUrl: DATABASE_URL } = target;
   const run = (...words: string[]) => latchkey(['user', 'factors', ...words], { DATABASE_URL });
   const account = anAccount();
-  const { access_token: token, user } = await signUp(target, account);
+  const pair = await signUp(target, account);
+  const { access_token: token, user } = pair;
   const { longlived_token: llt } = await createLongLived(target, token);
   t.match(await run(account.username), { code: 0, stdout: 'no second factor\n' });
-  await sql(
-    DATABASE_URL,
-    `WITH confirmed AS (
-      INSERT INTO factors (user_id, type, name, created_at, confirmed_at, key_id, secret)
-      VALUES (${user.id}, 'totp', 'Authenticator app', now(), now(), 'k', '')
-    ), codes AS (INSERT INTO recovery_codes VALUES (${user.id}, '\\x00'))
-    UPDATE users SET factor_since = now() WHERE id = ${user.id}`,
-  );
+  const factor = await aFactor(target, pair);
 
   const listed = await run(account.email, '--json');
   const time = /^2\d{3}-.*Z$/;
   t.match(JSON.parse(listed.stdout), {
     user: user.id,
-    factors: [{ id: Number, type: 'totp', name: 'Authenticator app', created_at: time, last_used_at: null }],
-    recovery_codes_left: 1,
+    factors: [
+      { id: factor.id, type: 'totp', name: 'Authenticator app', created_at: time, last_used_at: null },
+    ],
+    recovery_codes_left: 10,
   });
   t.match(listed.audit, [{ event: 'user.factors', outcome: 'success', subject: { user_id: user.id } }]);
   const { stdout } = await run('--id', String(user.id));
   t.match(
     stdout,
-    /^\d+ {2}totp {2}"Authenticator app" {2}created 2\S+Z {2}last used never\n1 recovery codes left\n$/,
+    /^\d+ {2}totp {2}"Authenticator app" {2}created 2\S+Z {2}last used never\n10 recovery codes left\n$/,
   );
   t.match(await run(account.username, '--remove'), { code: 2, stderr: /give --yes/ });
   t.equal((await verify(target, token)).statusCode, 200, 'nothing has changed');

@@ -1,9 +1,9 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { TOTP } from 'otpauth';
 import { test, type Test } from 'tap';
 import { anAccount, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
+import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { listen } from '../support/listen.ts';
 import { logLines } from '../support/log-lines.ts';
@@ -161,8 +161,8 @@ test('the backend-for-frontend of examples/bff', async (t) => {
     await send('POST /bff/login', own);
     const proof = { current_password: own.password };
     const { secret } = await send('POST /bff/factors/totp', proof);
-    const phone = new TOTP({ secret: String(secret) });
-    const confirmed = await send('POST /bff/factors/totp/confirm', { code: phone.generate() });
+    const app = anApp(String(secret));
+    const confirmed = await send('POST /bff/factors/totp/confirm', { code: app() });
     t.match(confirmed, { status: 200, recovery_codes: { length: 10 } });
     t.match(await send('GET /bff/factors'), { recovery_codes_left: 10, factors: [{ type: 'totp' }] });
     t.match(await send('POST /bff/factors/recovery-codes', proof), { status: 403, code: 'login_too_old' });
@@ -178,8 +178,7 @@ test('the backend-for-frontend of examples/bff', async (t) => {
     const wrong = await send('POST /bff/second-factor', { login_token, code: '000000' });
     t.match(wrong, { status: 401, code: 'invalid_second_factor' });
     // The code that confirmed the app is used up, and the next one is good already.
-    const code = phone.generate({ timestamp: Date.now() + 30_000 });
-    t.match(await send('POST /bff/second-factor', { login_token, code }), {
+    t.match(await send('POST /bff/second-factor', { login_token, code: app(1) }), {
       status: 200,
       user: { username: own.username },
       access_token: undefined,

@@ -1,12 +1,12 @@
 // suite: browser
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { TOTP } from 'otpauth';
 import type { Page } from 'playwright-core';
 import { test, type Test } from 'tap';
 import { chromiumMissing, openPage, watch } from '../support/browser.ts';
 import { anAccount, bearer, type Pair } from '../support/client.ts';
 import { ROOT } from '../support/documents.ts';
+import { anApp } from '../support/factors.ts';
 import { freePort } from '../support/free-port.ts';
 import { verifyOver } from '../support/over-http.ts';
 import { testDatabase } from '../support/postgres.ts';
@@ -38,7 +38,7 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
   };
   await page.goto(url);
   /** The user's, once the app is set up. */
-  let phone = new TOTP();
+  let app = anApp('');
 
   await t.test('a signup is refused field by field, and then signs in', async (t) => {
     await submit(page, 'Sign up', { ...account, password: 'x' });
@@ -107,13 +107,13 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
   await t.test('a user adds an app, and sees secret and recovery codes once', async (t) => {
     await change(page, 'Add an authenticator app', password);
     await page.getByRole('form', { name: 'Confirm the app' }).waitFor();
-    phone = new TOTP({ secret: await page.locator('#secret').innerText() });
+    app = anApp(await page.locator('#secret').innerText());
     const width = () => page.evaluate<number>("document.getElementById('qr').naturalWidth");
     await until(async () => (await width()) > 0);
     await submit(page, 'Confirm the app', { code: '000 000' });
     await until(async () => /\S/.test(await alertOf(page)));
     t.match(complaints.splice(0), [/401/]);
-    await submit(page, 'Confirm the app', { code: phone.generate().replace(/^.../, '$& ') });
+    await submit(page, 'Confirm the app', { code: app().replace(/^.../, '$& ') });
     await until(async () => (await recoveryCodes(page)).length === 10);
     await t.resolves(shows(page, 'Authenticator app', '10 recovery codes are left.'));
     t.equal(await page.locator('#secret').innerText(), '');
@@ -130,7 +130,7 @@ test('the single-page app of examples/spa', { skip: chromiumMissing }, async (t)
     const alert = page.getByRole('dialog', { name: 'Second step' }).getByRole('alert');
     await until(async () => /\S/.test(await alert.innerText()));
     // The code that confirmed the app is used up, and the next one is good already.
-    await secondStep(page, phone.generate({ timestamp: Date.now() + 30_000 }));
+    await secondStep(page, app(1));
     await until(async () => (await recoveryCodes(page)).length === 10);
     t.match(complaints.splice(0), [/403/, /401/, /401/]);
     t.equal(await verifyOver(service.url, before), 401, 'the login has replaced the session');
