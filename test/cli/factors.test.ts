@@ -92,7 +92,7 @@ test('factors rekey leaves what it cannot read, and says so', async (t) => {
 });
 
 test('user import takes the secrets of authenticator apps, and refuses what is none by its line', async (t) => {
-  const target = await buildTestApp(t, { env: { FACTOR_KEYS: OLD } });
+  const target = await buildTestApp(t, { env: { FACTOR_KEYS: OLD, HASH_MEMORY: '21' } });
   const { databaseUrl: DATABASE_URL } = target;
   const secret = randomBytes(16);
   const spelled = toBase32(secret).toLowerCase().replace(/.{4}/g, '$& ');
