@@ -258,7 +258,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(refreshRoute, { refresh, tokenPairResponse, callerFingerprint, codec });
   await app.register(logOutRoute, { logOut, endToken });
   await app.register(longLivedTokenRoutes, { createLongLived, logOut, endToken, codec, networkOf });
-  await app.register(verifyRoute);
+  await app.register(verifyRoute, { clock });
   await app.register(revocationsRoute, { fanOut: options.fanOut });
   await app.register(tokenRoute, {
     exchange,

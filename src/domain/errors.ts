@@ -1,4 +1,5 @@
-import type { REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
+import type { Demand } from './principal.ts';
+import type { ProofRefusal, REFUSAL_REASONS, RefusalReason } from './refusal-reasons.ts';
 import { kindOf, type Right } from './rights.ts';
 import type { SecondStepNeeded } from './second-step.ts';
 
@@ -31,6 +32,7 @@ export const ERROR_CODES = [
   'invalid_login_token',
   'invalid_second_factor',
   'invalid_client',
+  'insufficient_user_authentication',
   // 403
   'token_not_allowed',
   'insufficient_scope',
@@ -106,6 +108,8 @@ export interface AuthErrorOptions {
   right?: Right;
   /** Of `insufficient_scope`: all that are needed. */
   scopes?: readonly string[];
+  /** Of `insufficient_user_authentication`: all that is demanded; null if that was not understood. */
+  demand?: Demand | null;
   /** Of `second_factor_required`. */
   secondStep?: SecondStepNeeded;
   /** For operators: a client in production never sees it. */
@@ -122,6 +126,7 @@ type Reasons = typeof REFUSAL_REASONS;
 interface Needed {
   right_missing: { right: Right };
   insufficient_scope: { scopes: readonly string[]; reason: 'scope' };
+  insufficient_user_authentication: { demand: Demand | null; reason: ProofRefusal };
 }
 
 /** A code with reasons does not compile without one; that of `right_missing` is its right. */
@@ -136,13 +141,15 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly retryAfter: number | undefined;
   readonly right: Right | undefined;
   readonly scopes: readonly string[] | undefined;
+  readonly demand: Demand | null;
   readonly secondStep: SecondStepNeeded | undefined;
   readonly reason: RefusalReason | undefined;
   readonly limited: string | undefined;
   readonly serviceId: string | undefined;
 
   constructor(code: Code, ...[options = {}]: OptionsOf<Code>) {
-    const { cause, errors, retryAfter, right, scopes, secondStep, limited, serviceId } = options;
+    const { cause, errors, retryAfter, right, scopes, demand = null, secondStep } = options;
+    const { limited, serviceId } = options;
     const { reason = right && kindOf(right) } = options;
     super(code, cause === undefined ? undefined : { cause });
     this.name = 'AuthError';
@@ -151,6 +158,7 @@ export class AuthError<Code extends ErrorCode = ErrorCode> extends Error {
     this.retryAfter = retryAfter;
     this.right = right;
     this.scopes = scopes;
+    this.demand = demand;
     this.secondStep = secondStep;
     this.reason = reason;
     this.limited = limited;

@@ -23,6 +23,14 @@ export interface LoginProof {
   authTime: number | null;
 }
 
+/** What may be demanded of that login (RFC 9470); null for nothing. */
+export interface Demand {
+  /** It used a second factor. */
+  acr: 'mfa' | null;
+  /** It is at most so many seconds ago. */
+  maxAge: number | null;
+}
+
 /**
  * A token whose signature, type, issuer, audience and expiry are verified. Its session may have ended. A limited token
  * is one only where a route names that kind.

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import type { Demand } from '../domain/principal.ts';
 import { REFUSAL_REASONS, type RefusalReason } from '../domain/refusal-reasons.ts';
 import type { Right } from '../domain/rights.ts';
 import { SECOND_STEPS, type SecondStepNeeded } from '../domain/second-step.ts';
@@ -82,6 +83,11 @@ export const PROBLEMS = {
     401,
     'Invalid client',
     'The request does not carry the credentials of a registered service that is enabled.',
+  ],
+  insufficient_user_authentication: [
+    401,
+    'Insufficient user authentication',
+    'The token is good, but more is demanded of its login here: log in again, with a second factor if acr_values asks for one; see WWW-Authenticate.',
   ],
   token_not_allowed: [403, 'Token not allowed', 'A long-lived or limited token may not do this.'],
   insufficient_scope: [
@@ -242,16 +248,21 @@ export function problemOf(code: ErrorCode, requestId: string, errors?: FieldErro
 }
 
 /**
- * The headers that go with an error: the challenge of RFC 6750, section 3, and when to retry.
+ * The headers that go with an error: the challenge of RFC 6750, section 3, or RFC 9470, and when to retry.
  * @param spread seconds added to Retry-After (retry-spread.ts).
  */
 export function problemHeaders(
-  { code, retryAfter, scopes }: Pick<AuthError, 'code' | 'retryAfter'> & Partial<Pick<AuthError, 'scopes'>>,
+  {
+    code,
+    retryAfter,
+    scopes,
+    demand,
+  }: Pick<AuthError, 'code' | 'retryAfter'> & Partial<Pick<AuthError, 'scopes' | 'demand'>>,
   spread = 0,
 ): Record<string, string> {
   const [status] = PROBLEMS[code];
   const headers: Record<string, string> = { 'cache-control': 'no-store' };
-  if (status === 401) headers['www-authenticate'] = challengeOf(code);
+  if (status === 401) headers['www-authenticate'] = challengeOf(code, demand ?? null);
   if (scopes) headers['www-authenticate'] = `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`;
   if (status === 429 || status === 503) headers['retry-after'] = String((retryAfter ?? 1) + spread);
   return headers;
@@ -261,7 +272,12 @@ export function problemHeaders(
 export const BASIC_CHALLENGE = 'Basic realm="latchkey", charset="UTF-8"';
 
 /** `invalid_token` only if the token itself is the reason: on `invalid_token`, a client refreshes and retries. */
-function challengeOf(code: ErrorCode): string {
+function challengeOf(code: ErrorCode, demand: Demand | null): string {
   if (code === 'invalid_client') return BASIC_CHALLENGE;
+  if (code === 'insufficient_user_authentication') {
+    const acr = demand?.acr ? `, acr_values="${demand.acr}"` : '';
+    const maxAge = demand?.maxAge ? `, max_age="${demand.maxAge}"` : '';
+    return `Bearer error="${code}"${acr}${maxAge}`;
+  }
   return code === 'invalid_token' || code === 'token_reused' ? 'Bearer error="invalid_token"' : 'Bearer';
 }

@@ -160,6 +160,7 @@ function schemaOf(codes: ErrorCode[], speaksOAuth: boolean): string {
 }
 
 function challengeOf(codes: ErrorCode[]): string {
+  if (codes.includes('insufficient_user_authentication')) return 'ProofChallenge';
   return codes.includes('invalid_client') ? 'ServiceChallenge' : 'Challenge';
 }
 

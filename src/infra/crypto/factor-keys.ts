@@ -54,12 +54,11 @@ export function makeSecretBox(keys: readonly FactorKey[]): SecretBox {
       if (!found)
         throw unreadable(`the secret of account ${userId} needs the key ${keyId}, which FACTOR_KEYS lacks`);
       const sealed = Buffer.from(secret);
-      const decipher = createDecipheriv('aes-256-gcm', found.key, sealed.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      })
-        .setAAD(boundTo(userId))
-        .setAuthTag(sealed.subarray(-TAG_BYTES));
+      const nonce = sealed.subarray(0, NONCE_BYTES);
       try {
+        const decipher = createDecipheriv('aes-256-gcm', found.key, nonce, { authTagLength: TAG_BYTES })
+          .setAAD(boundTo(userId))
+          .setAuthTag(sealed.subarray(-TAG_BYTES));
         return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
       } catch {
         throw unreadable(`the secret of account ${userId} is not one that was encrypted for it`);

@@ -1,7 +1,7 @@
 import { NO_REQUEST } from '../../../src/domain/audit/source.ts';
 import { test } from 'tap';
 import type { AuditEvent } from '../../../src/domain/audit/event.ts';
-import { makeVerify, refusalOf } from '../../../src/domain/access-tokens/verify.ts';
+import { makeVerify, refusalOf, requireProof } from '../../../src/domain/access-tokens/verify.ts';
 import { AuthError } from '../../../src/domain/errors.ts';
 import { makeEndForReuse } from '../../../src/domain/sessions/end-for-reuse.ts';
 import { initialState } from '../../../src/domain/sessions/rotation.ts';
@@ -183,4 +183,38 @@ test('a session ends at its greatest age; a long-lived token has none', async (t
   await t.rejects(verify(access, NO_REQUEST), { code: 'unavailable' });
   const ofAccess = counted.filter((each) => each.startsWith('access'));
   t.strictSame(ofAccess, ['access good', 'access expired', 'access unavailable']);
+});
+
+test('a login is too long ago by the same rule as an expiry, and only by a clock that is trusted', (t) => {
+  const clock = aClock();
+  const opened = { withFactor: true, authTime: clock.now() / 1000 };
+  const demand = { acr: 'mfa', maxAge: 300 } as const;
+  const insufficient = { code: 'insufficient_user_authentication' };
+  const tooOld = { ...insufficient, reason: 'max_age', demand };
+  clock.pass(304_999);
+  requireProof(opened, demand, clock);
+  clock.pass(1);
+  t.throws(() => {
+    requireProof(opened, demand, clock);
+  }, tooOld);
+  clock.distrust();
+  t.throws(
+    () => {
+      requireProof(opened, demand, clock);
+    },
+    { code: 'unavailable' },
+  );
+  t.throws(
+    () => {
+      requireProof(NO_FACTOR, { acr: null, maxAge: 300 }, clock);
+    },
+    { ...insufficient, reason: 'max_age' },
+  );
+  t.throws(
+    () => {
+      requireProof(null, { acr: 'mfa', maxAge: null }, clock);
+    },
+    { ...insufficient, reason: 'acr' },
+  );
+  t.end();
 });

@@ -45,9 +45,9 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
     audit,
     observe: { refresh: (outcome) => observed.push(outcome) },
   });
-  const present = (of: number, { caller = 'home', inside = 0, userId = 1, withFactor = false } = {}) =>
+  const present = (of: number, { caller = 'home', inside = 0, userId = 1 } = {}) =>
     refresh({
-      identity: { userId, tokenId, generation: of, withFactor },
+      identity: { userId, tokenId, generation: of, withFactor: true },
       caller,
       receivedAt: clock.monotonic() - inside,
       from: NO_REQUEST,
@@ -79,7 +79,7 @@ test('a refresh token is exchanged for the next pair', async (t) => {
   const { clock, user, tokenStates, generation, createdAt, key, present } = await aService();
   const grant = await present(generation);
   const { tokenId } = key;
-  t.strictSame(grant, { user, createdAt, tokenId, generation: grant.generation, withFactor: false });
+  t.strictSame(grant, { user, createdAt, tokenId, generation: grant.generation, withFactor: true });
   t.ok(grant.generation >= clock.now() * 1000, 'its generation is its time of issue');
   t.match(await tokenStates.checkAccess(key, generation), { outcome: 'superseded' });
   t.match(await tokenStates.checkAccess(key, grant.generation), { outcome: 'good' });

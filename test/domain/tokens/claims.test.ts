@@ -133,7 +133,16 @@ test('claims of another shape are refused', (t) => {
     exp: [undefined, '5', null, 1.5, 2 ** 53, 1e300],
     auth_time: [undefined, '5', null, 0, -1, 1.5, 2 ** 53],
     acr: [undefined, null, '', 'other', 'MFA', ['mfa']],
-    amr: [undefined, null, 'mfa', [], AMR.slice(1), [...AMR, 'hwk'], [...AMR].reverse(), { ...AMR, length: 3 }],
+    amr: [
+      undefined,
+      null,
+      'mfa',
+      [],
+      AMR.slice(1),
+      [...AMR, 'hwk'],
+      [...AMR].reverse(),
+      { ...AMR, length: 3 },
+    ],
   };
   t.strictSame(Object.keys(spoilt).sort(), Object.keys(access).sort(), 'every claim');
   for (const [claim, values] of Object.entries(spoilt)) {
