@@ -20,7 +20,8 @@ interface SecondFactorRoute {
   config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
-const LOGIN_TOKEN = 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9A';
+const LOGIN_TOKEN =
+  'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';
 
 const schema = operation({
   operationId: 'completeLogin',
@@ -98,7 +99,8 @@ export const secondFactorRoute: FastifyPluginCallbackTypebox<SecondFactorRoute> 
 /** @throws AuthError `validation_failed` unless there is exactly one */
 function givenOf(code: string | undefined, recoveryCode: string | undefined): CompleteLoginRequest['given'] {
   if (code !== undefined && recoveryCode === undefined) return { method: 'totp', code };
-  if (code === undefined && recoveryCode !== undefined) return { method: 'recovery_code', code: recoveryCode };
+  if (code === undefined && recoveryCode !== undefined)
+    return { method: 'recovery_code', code: recoveryCode };
   const error: FieldError =
     code === undefined
       ? { path: '/code', code: 'required', message: 'is required, unless there is a recovery_code' }
