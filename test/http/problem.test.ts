@@ -12,6 +12,7 @@ import {
   signUp,
   verify,
 } from '../support/client.ts';
+import { aFactor, loginTokenOf, secondStep } from '../support/factors.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -104,6 +105,7 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   ] as const)
     note((await tokenExchange(target, subject, { audience }, other)).body);
   for (const [line, options] of requests) note((await call(target, line, options)).body);
+  await askForCode(target, note);
   await verify(target, pairOf(await refresh(target, refresh_token)).access_token);
   note((await refresh(target, refresh_token, { 'user-agent': 'another' })).body);
   const client = await aRegisteredService(target.databaseUrl, 'shop', ['revoke']);
@@ -118,6 +120,19 @@ async function askAll(target: TestApp, note: (body: string) => void): Promise<vo
   const now = Date.now() * 1000;
   const session = await aStoredSession(target, { latest: now - 60e6, parent: now - 90e6, confirmed: true });
   note((await refresh(target, session.mint('refresh', now - 90e6))).body);
+}
+
+/** The refusals of a login with a second factor. */
+async function askForCode(target: TestApp, note: (body: string) => void): Promise<void> {
+  const pair = await signUp(target);
+  await aFactor(target, pair);
+  const { username } = pair.user;
+  const asked = await call(target, 'POST /api/auth', {
+    payload: { username, password: 'difference engine' },
+  });
+  note(asked.body);
+  for (const login_token of [loginTokenOf(asked), 'x'])
+    note((await secondStep(target, { login_token, code: 'x' })).body);
 }
 
 /** A session with a login an hour ago requests a long-lived token. */

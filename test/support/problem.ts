@@ -71,6 +71,7 @@ export function assertProblem(
     'errors',
     ...(reasons.length > 0 ? ['reason'] : []),
     ...(oauth === undefined ? [] : ['error', 'error_description']),
+    ...(code === 'second_factor_required' ? ['login_token', 'methods', 'expires_at'] : []),
   ];
   if (oauth !== undefined) t.match(problem, { error: oauth, error_description: /\.$/ });
   t.strictSame(

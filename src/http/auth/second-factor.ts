@@ -20,7 +20,8 @@ interface SecondFactorRoute {
   config: Pick<Config, 'RATE_LIMIT_LOGIN'>;
 }
 
-const LOGIN_TOKEN = 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9A';
+const LOGIN_TOKEN =
+  'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m';
 
 const schema = operation({
   operationId: 'completeLogin',

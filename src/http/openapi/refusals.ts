@@ -55,7 +55,7 @@ const EXAMPLE_ERRORS: Partial<Record<ErrorCode, FieldError[]>> = {
 };
 
 const EXAMPLE_SECOND_STEP = {
-  loginToken: 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9A',
+  loginToken: 'lkl_AAAAAAAAAAcAAAAAAAAAAAAAAAAAAAAAAAABm3ZkFxgq8sT1bYc9AZr3vJ0pXk2mWq8sT1bYc9AZr3vJ0pXk2m',
   methods: ['totp', 'recovery_code'],
   expiresAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
 } as const;

@@ -21,6 +21,7 @@ const PUBLIC = [
   'HEAD /docs/static/*',
   'POST /api/auth',
   'POST /api/auth/signup',
+  'POST /api/auth/second-factor',
   'POST /api/auth/password-reset',
   'POST /api/auth/password-reset-request',
   'POST /api/auth/email-verification',
