@@ -4,6 +4,8 @@ import type { KeyRing } from './domain/access-tokens/ports.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Build } from './telemetry/build.ts';
 import type { Observe } from './telemetry/observe.ts';
+import type { AccountFactors } from './domain/factors/account-factors.ts';
+import type { OwnFactors } from './domain/factors/own-factors.ts';
 import type { Exchange } from './domain/access-tokens/exchange.ts';
 import type { Introspect } from './domain/access-tokens/introspect.ts';
 import type { ServiceTokens } from './domain/access-tokens/service-tokens.ts';
@@ -69,9 +71,12 @@ import { answerClientError, answerExpectations } from './http/socket-errors.ts';
 import { makeTrustedProxies } from './http/caller/address.ts';
 import { makeRetrySpread } from './http/retry-spread.ts';
 import { emailRoute } from './http/own-account/email.ts';
+import { factorsRoutes } from './http/own-account/factors.ts';
 import { passwordRoute } from './http/own-account/password.ts';
 import { profileRoute } from './http/own-account/profile.ts';
 import { tokensRoutes } from './http/own-account/tokens.ts';
+import { totpRoutes } from './http/own-account/totp.ts';
+import { accountFactorsRoutes } from './http/accounts/account-factors.ts';
 import { accountsRoutes } from './http/accounts/accounts.ts';
 import { accountTokensRoutes } from './http/accounts/account-tokens.ts';
 import { mailsRoutes } from './http/accounts/mails.ts';
@@ -102,6 +107,8 @@ export interface UseCases {
   logOutEverywhere: LogOutEverywhere;
   createAccount: CreateAccount;
   accounts: ManageAccounts;
+  ownFactors: OwnFactors;
+  accountFactors: AccountFactors;
   introspect: Introspect;
   exchange: Exchange;
   revokeToken: RevokeToken;
@@ -152,6 +159,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   } = options.useCases;
   const { changePassword, changeProfile, resetPassword, resetRequests, mails, createAccount, accounts } =
     options.useCases;
+  const { ownFactors, accountFactors } = options.useCases;
   const requestTimeout = config.REQUEST_TIMEOUT * 1000;
   const endRequest = makeEndRequest({ clock, observe, logged: config.LOG_REQUESTS });
   const app = fastify({
@@ -270,9 +278,12 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(passwordRoute, { changePassword, guessOriginOf, config });
   await app.register(emailRoute, { mails, config });
+  await app.register(factorsRoutes, { factors: ownFactors, guessOriginOf, config });
+  await app.register(totpRoutes, { factors: ownFactors, guessOriginOf, config });
   await app.register(tokensRoutes, { listTokens, logOutEverywhere, createLimited, codec, networkOf });
   await app.register(accountsRoutes, { createAccount, accounts });
   await app.register(accountTokensRoutes, { accounts });
+  await app.register(accountFactorsRoutes, { factors: accountFactors });
   await app.register(mailsRoutes, { mails });
   await app.register(jwksRoute, { keyRing, config });
   await app.register(metadataRoute, { keyRing, config });

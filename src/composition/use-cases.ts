@@ -19,7 +19,6 @@ import type { AttemptSlots } from '../domain/limits/ports.ts';
 import { makeBudget } from '../domain/limits/budget.ts';
 import { makeCodeLimits } from '../domain/factors/code-limits.ts';
 import type { LoginTokens } from '../domain/factors/login-token.ts';
-import type { SecretBox } from '../domain/factors/ports.ts';
 import type { UseCases } from '../app.ts';
 import { makeCompleteLogin } from '../domain/sessions/complete-login.ts';
 import { makeLogIn } from '../domain/sessions/log-in.ts';
@@ -35,6 +34,9 @@ import { makeChangePassword } from '../domain/users/change-password.ts';
 import { makeChangeProfile } from '../domain/users/change-profile.ts';
 import { makeConfirmPassword } from '../domain/users/confirm-password.ts';
 import { makeCreateAccount } from '../domain/users/create-account.ts';
+import { makeAccountFactors } from '../domain/factors/account-factors.ts';
+import { makeOwnFactors } from '../domain/factors/own-factors.ts';
+import type { SecretBox } from '../domain/factors/ports.ts';
 import { makeFinishUserChange } from '../domain/users/finish-user-change.ts';
 import { makeMails } from '../domain/users/mails.ts';
 import type { MailStore } from '../domain/users/wanted-mail.ts';
@@ -258,6 +260,19 @@ export function makeUseCases(parts: Parts): UseCases {
       audit,
       auditLimit,
     }),
+    ownFactors: makeOwnFactors({
+      factors,
+      secrets,
+      confirmPassword,
+      limitAttempt,
+      allowance: config.RATE_LIMIT_FACTOR,
+      loginMaxAge: config.FACTOR_LOGIN_MAX_AGE,
+      issuer: new URL(config.ISSUER).host,
+      randomBytes,
+      clock,
+      audit,
+    }),
+    accountFactors: makeAccountFactors({ factors, finishEndings, lifetimes, clock, audit }),
     services: parts.services,
     checkAssertion: parts.checkAssertion,
     accountWithTokens,

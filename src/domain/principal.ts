@@ -84,3 +84,12 @@ export interface Principal extends LoginProof {
 export interface Caller extends Principal {
   readonly checkedAfterBody: true;
 }
+
+/** A caller as a transaction checks it again. Stores that act for one take this, so that no change forgets the factor. */
+export interface CallerKey extends TokenKey {
+  /**
+   * Whether its session was opened with a second factor: where the account has one, no other session may make the
+   * change. null if any session may.
+   */
+  withFactor: boolean | null;
+}

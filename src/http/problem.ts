@@ -100,7 +100,7 @@ export const PROBLEMS = {
   login_too_old: [
     403,
     'Login too old',
-    'The session was opened too long ago for this; log in again and use the new session.',
+    'The session was opened too long ago for this, or without the second factor; log in again and use the new session.',
   ],
   factors_disabled: [403, 'Second factors disabled', 'Second factors cannot be added here.'],
   right_missing: [403, 'Right missing', 'The registered service lacks the right to do this.'],

@@ -179,8 +179,8 @@ export function makeMemoryTokenStore(people: readonly User[]): MemoryTokenStore 
 
     revokeAll: (userId, { at, reason, usedSince, caller, keepsCaller, keepsLongLived = false }) =>
       promised(() => {
-        if (caller !== null) requireLive(userId, caller);
-        const keep = keepsCaller ? caller : null;
+        if (caller !== null) requireLive(userId, caller.tokenId);
+        const keep = keepsCaller && caller ? caller.tokenId : null;
         const ended = inUse(userId, usedSince)
           .filter(({ id, type }) => id !== keep && !(keepsLongLived && type === 'llt'))
           .map((record) => end(record, at, reason));

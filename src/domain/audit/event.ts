@@ -89,6 +89,8 @@ const PAIR = {
   subject: Text('Its name for the service', 'system:serviceaccount:shop:orders'),
 };
 
+const FACTOR = { factorId: Id('The factor', 3) };
+
 const BY_SERVICE = { serviceId: Text('The service', 'lkc_n2Kx0pQ') };
 
 const RIGHTS = {
@@ -182,8 +184,27 @@ export const EVENTS = {
   }),
   'password.wrong': define(
     ['info', 'refused', 'user'],
-    'A session gave a wrong current password, to change the password, username or e-mail address.',
+    'A session gave a wrong current password, to change the password, username, e-mail address or second factors.',
     { ...USER, ...BY },
+  ),
+  'factor.added': define(
+    ['warn', 'success', 'user'],
+    'A user confirmed a second factor. From then on, a login takes it.',
+    { ...USER, ...BY, ...FACTOR, type: OneOf('Its kind', ['totp']) },
+  ),
+  'factor.removed': define(['warn', 'success', 'user'], 'A user removed a second factor.', {
+    ...USER,
+    ...BY,
+    ...FACTOR,
+  }),
+  'recovery_codes.replaced': define(['info', 'success', 'user'], 'A user got new recovery codes.', {
+    ...USER,
+    ...BY,
+  }),
+  'factors.removed_by_client': define(
+    ['warn', 'success', 'service'],
+    'A registered service removed all second factors of an account, and ended all its tokens.',
+    { ...USER, ...BY_SERVICE, ...TOKEN_IDS },
   ),
   'password.reset': define(
     ['warn', 'success', 'presenter'],

@@ -39,13 +39,13 @@ export function makeCodeLimits(limitAttempt: LimitAttempt, allowance: Allowance 
       allowance,
       subject: { userId },
     };
-    return limitAttempt({ counters: [counter], from, counts: isWrong }, check);
+    return limitAttempt({ counters: [counter], from, counts: isWrongCode }, check);
   };
 }
 
 export type LimitCode = ReturnType<typeof makeCodeLimits>;
 
 /** An error that is no refusal of ours may come after the comparison: it counts as a wrong code. */
-function isWrong(error: unknown): boolean {
+export function isWrongCode(error: unknown): boolean {
   return error !== null && !(error instanceof AuthError && error.code !== 'invalid_second_factor');
 }

@@ -1,4 +1,4 @@
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey, TokenKey } from '../principal.ts';
 import type { AccountKey } from '../identifiers.ts';
 import type { TokenRecord } from '../tokens/token-record.ts';
 import type { Factor } from './factor.ts';
@@ -20,6 +20,14 @@ export interface SecretBox {
   seal(userId: number, secret: Uint8Array): SealedSecret;
   /** @throws AuthError `unavailable` if its key is not loaded, or it is not this user's */
   open(userId: number, sealed: SealedSecret): Buffer;
+}
+
+/** What an account's owner sees of its factors. */
+export interface FactorList {
+  /** The confirmed ones, oldest first. */
+  factors: Factor[];
+  /** Recovery codes that were not used. */
+  codesLeft: number;
 }
 
 /** What the second step of a login needs of its account. */
@@ -47,8 +55,7 @@ export interface TotpRecord {
 }
 
 /** A caller, for a change of its factors: what is checked again at the effect. */
-export interface FactorCaller extends TokenKey {
-  /** Whether its session was opened with a second factor. */
+export interface FactorCaller extends CallerKey {
   withFactor: boolean;
   /** When its session was opened, in milliseconds since 1970. */
   createdAt: number;
@@ -64,8 +71,8 @@ export interface FactorStore {
   /** null if there is no such account. */
   findAccount(userId: number): Promise<SecondStepAccount | null>;
 
-  /** The confirmed factors, oldest first; null if there is no such account. */
-  list(userId: number): Promise<{ factors: Factor[]; codesLeft: number } | null>;
+  /** null if there is no such account. */
+  list(userId: number): Promise<FactorList | null>;
 
   /**
    * Sets a TOTP up for the caller's session, in place of one that was not confirmed.

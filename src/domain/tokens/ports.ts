@@ -1,5 +1,5 @@
 import type { AuthError } from '../errors.ts';
-import type { TokenKey } from '../principal.ts';
+import type { CallerKey, TokenKey } from '../principal.ts';
 import type { UserChange, UserMark } from '../feed/ports.ts';
 import type { User } from '../user.ts';
 import type { SessionState } from './session-state.ts';
@@ -26,8 +26,8 @@ export interface NewLongLived {
   expiresAt?: number | null;
   /** Makes it a limited token. */
   limited?: TokenLimits | null;
-  /** The caller's session, and the generation of its access token; null without one. */
-  createdBy: { sessionId: number; generation: number } | null;
+  /** The caller's session, how it was opened, and the generation of its access token; null without one. */
+  createdBy: { sessionId: number; withFactor: boolean; generation: number } | null;
 }
 
 /** The long-lived tokens that end with a stolen session. */
@@ -44,7 +44,7 @@ export interface Ending {
   reason: EndReason;
   usedSince: number;
   /** The caller's session; null without one. */
-  caller: number | null;
+  caller: Omit<CallerKey, 'userId'> | null;
   /** Whether the caller's session is kept. */
   keepsCaller: boolean;
   /** Whether long-lived tokens are kept. */
@@ -105,7 +105,8 @@ export interface TokenStore {
   /**
    * Adds a long-lived token, under the same lock and a lock on the caller's session.
    * @returns null if the user already has `limit` of them that have not expired.
-   * @throws AuthError `invalid_token` if that session has ended, or the user was deleted or disabled meanwhile
+   * @throws AuthError `invalid_token` if that session has ended, or the user was deleted or disabled meanwhile;
+   * `login_too_old` if the user has a second factor, and that session was opened without one
    */
   addLongLived(userId: number, token: NewLongLived, limit: number): Promise<number | null>;
 
@@ -167,7 +168,8 @@ export interface TokenStore {
    * Revokes every LLT of the user (unless they are kept) and every session used since `usedSince` (µs), in one
    * transaction and under the lock under which they are added. A token that is added concurrently is ended too, or is
    * added afterwards.
-   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile
+   * @throws AuthError `invalid_token` if the caller's session has ended, or the user was deleted or disabled meanwhile;
+   * `login_too_old` as `CallerKey` says
    */
   revokeAll(
     userId: number,

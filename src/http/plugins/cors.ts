@@ -25,6 +25,11 @@ export const BROWSER_PATHS: ReadonlySet<string> = new Set([
   '/api/user',
   '/api/user/email',
   '/api/user/email-verification',
+  '/api/user/factors',
+  '/api/user/factors/:id/removal',
+  '/api/user/factors/recovery-codes',
+  '/api/user/factors/totp',
+  '/api/user/factors/totp/confirm',
   '/api/user/password',
   '/api/user/tokens',
 ]);

@@ -1,4 +1,4 @@
-import type { TokenKey } from '../../domain/principal.ts';
+import type { CallerKey } from '../../domain/principal.ts';
 import { AuthError } from '../../domain/errors.ts';
 import type { User } from '../../domain/user.ts';
 import type { Prisma, User as UserRow } from '../../generated/prisma/client.ts';
@@ -45,20 +45,21 @@ export function requireActive(locked: LockedUser | null): asserts locked {
  * operation takes effect only if its caller is good at that moment. Locks the user's row first and then the token rows
  * in the order of ids, as write-behind does; another order could deadlock. `FOR KEY SHARE` is too weak: it lets
  * `revoked_at` change.
- * @throws AuthError `invalid_token`
+ * @throws AuthError `invalid_token`, `login_too_old`
  */
 export async function lockCaller(
   tx: Prisma.TransactionClient,
-  { userId, tokenId }: TokenKey,
+  caller: CallerKey,
   targets: readonly number[] = [],
 ): Promise<LockedUser> {
+  const { userId, tokenId } = caller;
   const user = await lockUser(tx, userId);
   requireActive(user);
   const locked = await tx.$queryRaw<CallerRow[]>`
     SELECT id, revoked_at AS "revokedAt" FROM tokens
     WHERE user_id = ${BigInt(userId)} AND id = ANY(${[tokenId, ...targets].map(BigInt)})
     ORDER BY id FOR NO KEY UPDATE`;
-  requireLive(locked, tokenId);
+  requireLive(user, locked, caller);
   return user;
 }
 
@@ -68,9 +69,18 @@ export interface CallerRow {
   revokedAt: Date | null;
 }
 
-/** @param locked tokens of the caller's user. @throws AuthError `invalid_token` unless a live caller is among them */
-export function requireLive(locked: readonly CallerRow[], callerId: number): void {
-  const caller = locked.find(({ id }) => Number(id) === callerId);
+/**
+ * @param locked tokens of the caller's user.
+ * @throws AuthError `invalid_token` unless a live caller is among them; `login_too_old` if the change takes the user's
+ * second factor, and the caller's session was opened without one
+ */
+export function requireLive(
+  user: LockedUser | null,
+  locked: readonly CallerRow[],
+  { tokenId, withFactor }: Omit<CallerKey, 'userId'>,
+): void {
+  const caller = locked.find(({ id }) => Number(id) === tokenId);
   if (caller?.revokedAt !== null)
     throw new AuthError('invalid_token', { reason: caller ? 'revoked' : 'gone' });
+  if (user?.hasFactor === true && withFactor === false) throw new AuthError('login_too_old');
 }

@@ -1,11 +1,6 @@
 import { AuthError } from '../../domain/errors.ts';
 import { TOTP_NAME, type FactorType } from '../../domain/factors/factor.ts';
-import type {
-  FactorCaller,
-  FactorStore,
-  SecondStepAccount,
-  TotpRecord,
-} from '../../domain/factors/ports.ts';
+import type { FactorCaller, FactorStore, SecondStepAccount, TotpRecord } from '../../domain/factors/ports.ts';
 import type { FactorProof } from '../../domain/tokens/ports.ts';
 import { endsAll } from '../../domain/users/account.ts';
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
@@ -184,7 +179,7 @@ export async function useProof(
 }
 
 /**
- * As `lockCaller`. If the account has a factor, the caller's session must have been opened with one, and lately.
+ * As `lockCaller`. If the account has a factor, the caller's session must also be recent.
  * @param passwordVersion of the password that the caller has proved to know.
  * @throws AuthError `invalid_token`, `login_too_old`, `invalid_credentials`
  */
@@ -196,8 +191,7 @@ async function lockProven(
   const locked = await lockCaller(tx, caller);
   if (passwordVersion !== undefined && locked.passwordVersion !== passwordVersion)
     throw new AuthError('invalid_credentials', { reason: 'password' });
-  if (locked.hasFactor && !(caller.withFactor && caller.createdAt >= caller.openedSince))
-    throw new AuthError('login_too_old');
+  if (locked.hasFactor && caller.createdAt < caller.openedSince) throw new AuthError('login_too_old');
   return locked;
 }
 

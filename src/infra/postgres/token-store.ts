@@ -39,7 +39,11 @@ export function makeTokenStore(
         prisma.$transaction(async (tx) => {
           const locked = await lockUser(tx, userId);
           if (locked?.user.disabled !== false) return null;
-          const { passwordVersion = locked.passwordVersion, enabledAt = locked.enabledAt, proof = null } = limits;
+          const {
+            passwordVersion = locked.passwordVersion,
+            enabledAt = locked.enabledAt,
+            proof = null,
+          } = limits;
           // What was proved before a change of the password, or before the account was disabled, is void.
           if (passwordVersion !== locked.passwordVersion || enabledAt !== locked.enabledAt)
             throw new AuthError('invalid_credentials', { reason: 'password' });
@@ -57,7 +61,8 @@ export function makeTokenStore(
     addLongLived: (userId, token, limit) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          if (token.createdBy) await lockCaller(tx, { userId, tokenId: token.createdBy.sessionId });
+          const { createdBy } = token;
+          if (createdBy) await lockCaller(tx, { ...createdBy, userId, tokenId: createdBy.sessionId });
           else requireActive(await lockUser(tx, userId));
           const open = await openTokens(inTransaction(tx), userId);
           const isGood = ({ type, revokedAt, expiresAt }: OpenToken) =>
@@ -82,7 +87,7 @@ export function makeTokenStore(
     revokeByCaller: (caller, id, at, type) =>
       mapDatabaseErrors(() =>
         prisma.$transaction(async (tx) => {
-          await lockCaller(tx, caller, [id]);
+          await lockCaller(tx, { ...caller, withFactor: null }, [id]);
           return revokeOne(tx, { userId: caller.userId, tokenId: id }, { at, type, reason: 'logout' });
         }),
       ),

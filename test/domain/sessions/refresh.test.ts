@@ -54,7 +54,7 @@ async function aService({ retryWindow = 10, maxAge = 0 } = {}) {
     });
   /** A long-lived token that the session created with a pair of this generation. */
   const create = async (of: number) => {
-    const createdBy = { sessionId: tokenId, generation: of };
+    const createdBy = { sessionId: tokenId, withFactor: false, generation: of };
     const token = { name: 'Kitchen', createdAt: clock.now(), kid: 'a key', createdBy };
     return (await tokens.addLongLived(1, token, 9)) ?? 0;
   };
