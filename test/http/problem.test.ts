@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { ErrorCode } from '../../src/domain/errors.ts';
+import { AuthError, type ErrorCode } from '../../src/domain/errors.ts';
 import { detailOf, PROBLEMS } from '../../src/http/problem.ts';
 import { buildTestApp, type TestApp } from '../support/app.ts';
 import {
@@ -13,6 +13,7 @@ import {
   verify,
 } from '../support/client.ts';
 import { aFactor, loginTokenOf, secondStep } from '../support/factors.ts';
+import { FACTOR_PASSWORD } from '../support/own-factors.ts';
 import { answersIn, exchange } from '../support/raw.ts';
 import { exchange as tokenExchange } from '../support/audiences.ts';
 import { aRegisteredService, basic, introspect } from '../support/registered-service.ts';
@@ -33,6 +34,7 @@ test('some request produces each code, with its status, title and detail', async
   await askOverSocket(target, note);
   for (const env of [{ LLT_ENABLED: 'false' }, { LLT_LOGIN_MAX_AGE: '60' }])
     await askForLongLived(await buildTestApp(t, { env }), note);
+  await askForFactor(await buildTestApp(t, { override: withoutFactorKeys }), note);
   const others = {
     internal_error: { override: breakProfile },
     signup_disabled: { env: { SIGNUP_ENABLED: 'false' } },
@@ -133,6 +135,25 @@ async function askForCode(target: TestApp, note: (body: string) => void): Promis
   note(asked.body);
   for (const login_token of [loginTokenOf(asked), 'x'])
     note((await secondStep(target, { login_token, code: 'x' })).body);
+}
+
+/** As production without FACTOR_KEYS (domain/factors/own-factors). */
+const withoutFactorKeys: Override = (options) => ({
+  ...options,
+  useCases: {
+    ...options.useCases,
+    ownFactors: {
+      ...options.useCases.ownFactors,
+      setUpTotp: () => Promise.reject(new AuthError('factors_disabled')),
+    },
+  },
+});
+
+/** An account without a factor. */
+async function askForFactor(target: TestApp, note: (body: string) => void): Promise<void> {
+  const { access_token: token } = await signUp(target);
+  for (const path of ['totp', 'recovery-codes'])
+    note((await call(target, `POST /api/user/factors/${path}`, { token, payload: FACTOR_PASSWORD })).body);
 }
 
 /** A session with a login an hour ago requests a long-lived token. */

@@ -74,7 +74,10 @@ export function loginTokenOf(response: LightMyRequestResponse): string {
 export async function firstStep(
   target: Target,
   username: string,
-  { password = 'difference engine', headers = {} }: { password?: string; headers?: Record<string, string> } = {},
+  {
+    password = 'difference engine',
+    headers = {},
+  }: { password?: string; headers?: Record<string, string> } = {},
 ): Promise<string> {
   return loginTokenOf(await call(target, 'POST /api/auth', { payload: { username, password }, headers }));
 }

@@ -62,7 +62,13 @@ onEachStore('an authenticator app', async (t, env) => {
     const app = await setUpApp(target, token);
     const uri = URI.parse(app.otpauth_uri);
     t.ok(uri instanceof TOTP && !(uri instanceof HOTP));
-    t.match(uri, { issuer: 'localhost:3000', label: account.username, algorithm: 'SHA1', digits: 6, period: 30 });
+    t.match(uri, {
+      issuer: 'localhost:3000',
+      label: account.username,
+      algorithm: 'SHA1',
+      digits: 6,
+      period: 30,
+    });
     t.equal(uri.secret.base32, app.secret);
     t.equal(uri.secret.bytes.length, 20);
     t.strictSame(await listed(target, token), { factors: [], recovery_codes_left: 0 });
@@ -161,7 +167,16 @@ onAStore('changing second factors', async (t, env) => {
     const shown = [-1, 0, 1].map((steps) => app.code(steps));
     const guess = ['000000', '111111', '222222', '333333'].find((each) => !shown.includes(each)) ?? '';
     const fullWidth = code.replace(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)));
-    for (const each of [guess, '', code.slice(1), `${code}0`, `0${code}`, fullWidth, app.code(-3), app.code(3)])
+    for (const each of [
+      guess,
+      '',
+      code.slice(1),
+      `${code}0`,
+      `0${code}`,
+      fullWidth,
+      app.code(-3),
+      app.code(3),
+    ])
       await wrong(token, each);
     refused(t, await confirmApp(target, token, 5 as never), 400, 'validation_failed', ['/code']);
     t.equal((await listed(target, token)).factors.length, 0);
@@ -173,49 +188,56 @@ onAStore('changing second factors', async (t, env) => {
     await wrong(token, again.code(1));
   });
 
-  await t.test('each takes the current password, and a session that was opened with the factor lately', async (t) => {
-    const { old, factor, pair, token } = await anEnrolled(target);
-    const changes = {
-      'POST /api/user/factors/totp': FACTOR_PASSWORD,
-      'POST /api/user/factors/recovery-codes': FACTOR_PASSWORD,
-      [`POST /api/user/factors/${factor.id}/removal`]: FACTOR_PASSWORD,
-      'POST /api/user/factors/totp/confirm': { code: '123456' },
-    };
-    // What a thief may hold of an account whose owner is logged in.
-    const { longlived_token: llt } = await createLongLived(target, token);
-    await audienceClients(target.databaseUrl);
-    const client = await aRegisteredService(target.databaseUrl, 'desk', ['users.factors']);
-    const others = {
-      'refresh token': pair.refresh_token,
-      'limited token': (await createLimited(target, token)).token,
-      'exchanged token': await exchanged(target, token),
-      'service token': await serviceToken(target, client, 'http://localhost:3000'),
-    };
-    const late = await aStoredSession(target, { latest: Date.now() * 1000 }, { withFactor: true });
-    await aFactor(target, { user: { id: late.userId } } as Pair);
-    const lateToken = late.mint('access', (await latestOf(target, late.tokenId)));
-    for (const [line, payload] of Object.entries(changes)) {
-      refused(t, await call(target, line, { token: llt, payload }), 403, 'token_not_allowed');
-      for (const [what, other] of Object.entries(others))
-        t.equal((await call(target, line, { token: other, payload })).statusCode, 401, `${line} by a ${what}`);
-      if (payload !== FACTOR_PASSWORD) continue;
-      for (const [current_password, status, code] of [
-        ['a guess', 401, 'invalid_credentials'],
-        ['', 400, 'validation_failed'],
-      ] as const)
-        refused(t, await call(target, line, { token, payload: { current_password } }), status, code);
-      for (const each of [old.access_token, lateToken])
-        refused(t, await call(target, line, { token: each, payload }), 403, 'login_too_old');
-    }
-    t.match(await listed(target, token), { factors: [{ id: factor.id }], recovery_codes_left: 10 });
-    t.match(await listed(target, llt), { factors: [{ id: factor.id }] }, 'a long-lived token may list');
+  await t.test(
+    'each takes the current password, and a session that was opened with the factor lately',
+    async (t) => {
+      const { old, factor, pair, token } = await anEnrolled(target);
+      const changes = {
+        'POST /api/user/factors/totp': FACTOR_PASSWORD,
+        'POST /api/user/factors/recovery-codes': FACTOR_PASSWORD,
+        [`POST /api/user/factors/${factor.id}/removal`]: FACTOR_PASSWORD,
+        'POST /api/user/factors/totp/confirm': { code: '123456' },
+      };
+      // What a thief may hold of an account whose owner is logged in.
+      const { longlived_token: llt } = await createLongLived(target, token);
+      await audienceClients(target.databaseUrl);
+      const client = await aRegisteredService(target.databaseUrl, 'desk', ['users.factors']);
+      const others = {
+        'refresh token': pair.refresh_token,
+        'limited token': (await createLimited(target, token)).token,
+        'exchanged token': await exchanged(target, token),
+        'service token': await serviceToken(target, client, 'http://localhost:3000'),
+      };
+      const late = await aStoredSession(target, { latest: Date.now() * 1000 }, { withFactor: true });
+      await aFactor(target, { user: { id: late.userId } } as Pair);
+      const lateToken = late.mint('access', await latestOf(target, late.tokenId));
+      for (const [line, payload] of Object.entries(changes)) {
+        refused(t, await call(target, line, { token: llt, payload }), 403, 'token_not_allowed');
+        for (const [what, other] of Object.entries(others))
+          t.equal(
+            (await call(target, line, { token: other, payload })).statusCode,
+            401,
+            `${line} by a ${what}`,
+          );
+        if (payload !== FACTOR_PASSWORD) continue;
+        for (const [current_password, status, code] of [
+          ['a guess', 401, 'invalid_credentials'],
+          ['', 400, 'validation_failed'],
+        ] as const)
+          refused(t, await call(target, line, { token, payload: { current_password } }), status, code);
+        for (const each of [old.access_token, lateToken])
+          refused(t, await call(target, line, { token: each, payload }), 403, 'login_too_old');
+      }
+      t.match(await listed(target, token), { factors: [{ id: factor.id }], recovery_codes_left: 10 });
+      t.match(await listed(target, llt), { factors: [{ id: factor.id }] }, 'a long-lived token may list');
 
-    // It was set up before the account got its factor.
-    const another = await signUp(target);
-    const app = await setUpApp(target, another.access_token);
-    await aFactor(target, another);
-    refused(t, await confirmApp(target, another.access_token, app.code()), 403, 'login_too_old');
-  });
+      // It was set up before the account got its factor.
+      const another = await signUp(target);
+      const app = await setUpApp(target, another.access_token);
+      await aFactor(target, another);
+      refused(t, await confirmApp(target, another.access_token, app.code()), 403, 'login_too_old');
+    },
+  );
 
   await t.test('is on the audit trail, and nothing that was shown is in it or in the log', async (t) => {
     const account = anAccount();
