@@ -37,8 +37,16 @@ function limits(allowance: Allowance | null = { count: 2, seconds: 60 }) {
   };
 }
 
-const from = (origin: Partial<CodeGuess['origin']>): Partial<CodeGuess> => ({ origin: { ...STRANGER, ...origin } });
-const token = (more: object) => ({ userId: 1, tokenId: 5, type: 'refresh' as const, withFactor: true, ...more });
+const from = (origin: Partial<CodeGuess['origin']>): Partial<CodeGuess> => ({
+  origin: { ...STRANGER, ...origin },
+});
+const token = (more: object) => ({
+  userId: 1,
+  tokenId: 5,
+  type: 'refresh' as const,
+  withFactor: true,
+  ...more,
+});
 
 test('wrong codes use the allowance up, from wherever they come, and right ones do not', async (t) => {
   const { limited, right, wrong } = limits();

@@ -20,6 +20,9 @@ test('case, spaces and hyphens do not count, and everything else does', (t) => {
     t.strictSame(hashRecoveryCode(same), hash);
   for (const other of ['', plain.slice(1), `${plain}A`, `${plain}AAAA`, plain.replace(/^./, '1')])
     t.equal(hashRecoveryCode(other), null, other);
-  t.not(hashRecoveryCode(plain.replace(/^./, plain.startsWith('A') ? 'B' : 'A'))?.equals(hash ?? Buffer.alloc(0)), true);
+  t.not(
+    hashRecoveryCode(plain.replace(/^./, plain.startsWith('A') ? 'B' : 'A'))?.equals(hash ?? Buffer.alloc(0)),
+    true,
+  );
   t.end();
 });

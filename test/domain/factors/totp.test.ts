@@ -36,7 +36,15 @@ test('a code is good one step early or late, and in no other form', (t) => {
 });
 
 test('base32 is that of RFC 4648, section 10, without padding, and is read as people copy it', (t) => {
-  const vectors = { '': '', f: 'MY', fo: 'MZXQ', foo: 'MZXW6', foob: 'MZXW6YQ', fooba: 'MZXW6YTB', foobar: 'MZXW6YTBOI' };
+  const vectors = {
+    '': '',
+    f: 'MY',
+    fo: 'MZXQ',
+    foo: 'MZXW6',
+    foob: 'MZXW6YQ',
+    fooba: 'MZXW6YTB',
+    foobar: 'MZXW6YTBOI',
+  };
   for (const [text, encoded] of Object.entries(vectors)) {
     t.equal(toBase32(Buffer.from(text)), encoded);
     t.equal(fromBase32(encoded)?.toString(), text);

@@ -184,7 +184,9 @@ test('a known device has its own limit, independent of network and strangers', a
   const known: Record<string, Partial<Guess>> = {
     'device:#device-1-client-work-ada': from({ fingerprints: ['work', 'x'] }),
     'device:#device-1-client-new-ada': from({ fingerprints: ['new', 'home'] }),
-    'device:#device-1-session-5-ada': from({ token: { userId: 1, tokenId: 5, type: 'refresh', withFactor: false } }),
+    'device:#device-1-session-5-ada': from({
+      token: { userId: 1, tokenId: 5, type: 'refresh', withFactor: false },
+    }),
     'device:#device-1-session-6-ada': from({
       token: { userId: 1, tokenId: 6, type: 'refresh', withFactor: false },
       fingerprints: ['home'],
@@ -218,7 +220,10 @@ test('every other caller is a stranger', async (t) => {
     from({ fingerprints: [''] }),
     from({ fingerprints: ['elsewhere'] }),
     from({ token: { userId: 2, tokenId: 5, type: 'refresh', withFactor: false } }),
-    { ...from({ fingerprints: ['home'], token: { userId: 1, tokenId: 5, type: 'llt', withFactor: false } }), account: null },
+    {
+      ...from({ fingerprints: ['home'], token: { userId: 1, tokenId: 5, type: 'llt', withFactor: false } }),
+      account: null,
+    },
   ];
   for (const guess of strangers) {
     const { done, right } = limits({ network: null });
