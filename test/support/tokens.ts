@@ -2,7 +2,7 @@ import { createHmac, createPrivateKey, sign } from 'node:crypto';
 import { lifetimesOf, pairClaims, type TokenType } from '../../src/domain/tokens/claims.ts';
 import { initialState } from '../../src/domain/sessions/rotation.ts';
 import type { SessionState } from '../../src/domain/tokens/session-state.ts';
-import { makeTokenCodec } from '../../src/http/token-codec.ts';
+import { makeTokenCodec, type TokenCodec } from '../../src/http/token-codec.ts';
 import { systemClock } from '../../src/runtime/system-clock.ts';
 import type { TestApp } from './app.ts';
 import { anAccount, claimsOf, signUp } from './client.ts';
@@ -27,13 +27,8 @@ export async function aStoredSession(
   { withFactor = false } = {},
 ): Promise<StoredSession> {
   const { composition, databaseUrl } = target;
-  const { keyRing, config } = composition.app;
-  const codec = await makeTokenCodec(keyRing, {
-    issuer: config.ISSUER,
-    audience: config.AUDIENCE,
-    observe: UNOBSERVED,
-    clock: systemClock,
-  });
+  const { config } = composition.app;
+  const codec = await codecOf(target);
   const owner = await signUp(target, anAccount());
   const userId = Number(claimsOf(owner.access_token).sub);
   const { latest, parent, first, confirmed, caller } = { ...initialState(0, ''), ...state };
@@ -56,6 +51,25 @@ export async function aStoredSession(
         ],
       ),
   };
+}
+
+/** The access token as it would be if its session had been opened with a second factor. */
+export async function withFactorClaims(target: TestApp, accessToken: string): Promise<string> {
+  const { sub, sid, gen, auth_time: openedAt } = claimsOf(accessToken);
+  const identity = { userId: Number(sub), tokenId: Number(sid), generation: Number(gen), withFactor: true };
+  const lifetimes = lifetimesOf(target.composition.app.config);
+  const { access } = pairClaims(identity, Number(openedAt) * 1000, lifetimes, []);
+  return (await codecOf(target)).sign('access', access);
+}
+
+function codecOf({ composition }: TestApp): Promise<TokenCodec> {
+  const { keyRing, config } = composition.app;
+  return makeTokenCodec(keyRing, {
+    issuer: config.ISSUER,
+    audience: config.AUDIENCE,
+    observe: UNOBSERVED,
+    clock: systemClock,
+  });
 }
 
 /** A token with the given header and claims, signed with the given key by the header's algorithm. */
