@@ -1,5 +1,5 @@
 /* global document */
-import encodeQR from '/qr.js';
+import { renderSVG } from '/qr.js';
 
 /** The section in which users see and change their second factor: docs/second-factor.md. */
 export function makeFactors({ client, byId, onSubmit, withRecentLogin }) {
@@ -14,7 +14,7 @@ export function makeFactors({ client, byId, onSubmit, withRecentLogin }) {
       if (!setup) return;
       byId('secret').textContent = setup.secret;
       // As a picture: the page's policy refuses HTML that is made of text.
-      byId('qr').src = `data:image/svg+xml,${encodeURIComponent(encodeQR(setup.otpauth_uri, 'svg'))}`;
+      byId('qr').src = `data:image/svg+xml,${encodeURIComponent(renderSVG(setup.otpauth_uri))}`;
       confirm.reset();
       confirm.hidden = false;
     },

@@ -9,7 +9,7 @@ const JS = 'text/javascript';
 const MODULES = {
   '/page.js': new URL('page.js', PAGE),
   '/factors.js': new URL('factors.js', PAGE),
-  '/qr.js': import.meta.resolve('qr'),
+  '/qr.js': import.meta.resolve('uqr'),
 };
 
 http

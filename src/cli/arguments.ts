@@ -32,8 +32,8 @@ export const USAGE = `Usage: latchkey COMMAND [--json]
   user roles NAME --set A,B           replace the user's roles; --set '' removes all
   user delete NAME [--yes]            delete the account, end all its tokens and reserve its names; --yes: do not ask
   user factors NAME                   list the user's second factors
-  user factors NAME --remove [--yes]  remove them all, with the recovery codes, and end all the user's tokens: for somebody
-                                      who has lost them, once you know who asks; --yes: do not ask
+  user factors NAME --remove [--yes]  remove them all, and end all the user's tokens, for somebody who has lost them; first
+                                      be sure who asks; --yes: do not ask
   user tokens NAME                    list the user's live tokens, and why others ended in the last 30 days
                                       NAME is a username or an e-mail address; --id N instead names the user by id
   user show NAME                      show an account, without e-mail address and password

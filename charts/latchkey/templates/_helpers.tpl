@@ -204,7 +204,7 @@ envFrom:
 {{- end }}
 - name: REFRESH_TOKEN_SECRET_FILE
   value: /run/secrets/latchkey/refresh-token-secret
-{{- if (.Values.secondFactor).enabled }}
+{{- if .Values.secondFactor.enabled }}
 - name: FACTOR_KEYS_FILE
   value: /run/secrets/latchkey/factor-keys
 {{- end }}
